@@ -1,7 +1,7 @@
 // The conformance tests for a Store. Each store's spec runs them before its own tests.
 
 import * as assert from 'uvu/assert';
-import type { InstanceDefinition } from '../../src/domain/instance.ts';
+import type { InstanceDefinition, TemplateAuth } from '../../src/domain/instance.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import { endOf } from '../helpers/outcome.ts';
 import type { Suite } from '../helpers/suite.ts';
@@ -26,6 +26,17 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
       { name: 'demo', loadBalancer: { max_retries: 0, ...loadBalancer } },
       { name: 'other', loadBalancer: { strategy: 'random' } },
     ]);
+  });
+
+  declare('keeps `auth` of a template until it is replaced or removed', async (store) => {
+    const auth: TemplateAuth = { mode: 'oauth', who: 'user', scopes: ['read'] };
+    const seen: unknown[] = [];
+    for (const change of [{ auth }, {}, { auth: { mode: 'none' as const } }, { auth: null }]) {
+      await store.saveTemplate({ name: 'demo', loadBalancer: {}, ...change });
+      seen.push((await store.listTemplates())[0]);
+    }
+    const saved = { name: 'demo', loadBalancer: {} };
+    assert.equal(seen, [{ ...saved, auth }, { ...saved, auth }, { ...saved, auth: { mode: 'none' } }, saved]);
   });
 
   declare('deletes a template without instances, and returns whether it did', async (store) => {

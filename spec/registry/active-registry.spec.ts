@@ -61,7 +61,7 @@ test('refuses instances and templates above the limits, but no replacement', () 
 test('bounds the memory of large definitions, whatever was replaced, changed and removed', () => {
   const large = (id: string, values = 900) =>
     definition(id, { ...program, id, serverId: id, metadata: { list: Array(values).fill({}) } });
-  active.applySettings('r', {});
+  active.applySettings({ name: 'r', loadBalancer: {} });
   const bytes = keptBytes(large('i0000'));
   const most = Math.floor(LIMITS.definitionsBytes / bytes);
   const ids = Array.from({ length: most }, (_, index) => `i${String(index).padStart(4, '0')}`);
@@ -107,7 +107,7 @@ test('deletes an empty template, and only the settings of one with a definition'
     emit,
     definitions,
   });
-  for (const template of ['d', 'r']) active.applySettings(template, { timeout: 5 });
+  for (const name of ['d', 'r']) active.applySettings({ name, loadBalancer: { timeout: 5 } });
   active.start(http);
   assert.throws(() => active.refuseNonEmpty('r'), /1 instance must be deregistered first/);
   assert.throws(() => active.refuseNonEmpty('none'), /No template named/);
@@ -164,7 +164,7 @@ test('replaces an instance whose backend changed, and keeps it after other chang
 });
 
 test('keeps functions, and ignores stored instances with their ids', () => {
-  active.applySettings('r', {});
+  active.applySettings({ name: 'r', loadBalancer: {} });
   active.start(definition('a', { template: 'r' }), () => ({}));
   const other = definition('b', { ...http, template: 's', id: 'b', serverId: 'a' });
   for (const instances of [[http, other], []]) {

@@ -1,6 +1,7 @@
 // The settings of a template's load balancer as they are written and shown: schemas and conversions, made from the table in policy.ts.
 
 import Type, { type TSchema, type TSchemaOptions } from 'typebox';
+import type { TemplateAuth } from '../domain/instance.ts';
 import { definedFields } from '../domain/json.ts';
 import {
   type AnyRow,
@@ -47,10 +48,7 @@ export const PolicyOptions = Type.Unsafe<Partial<BalancerPolicy>>(
 );
 
 /** Settings after a change; an undefined field changes nothing. */
-export function changedSettings(
-  settings: LoadBalancerSettings,
-  change: LoadBalancerChange,
-): LoadBalancerSettings {
+function changedSettings(settings: LoadBalancerSettings, change: LoadBalancerChange): LoadBalancerSettings {
   const entries = Object.entries({ ...settings, ...definedFields(change) });
   return Object.fromEntries(entries.filter(([, value]) => value !== null));
 }
@@ -59,6 +57,26 @@ export function changedSettings(
 export interface TemplateSettings {
   readonly name: string;
   readonly loadBalancer: LoadBalancerSettings;
+  /** Of instances without an own one. */
+  readonly auth?: TemplateAuth;
+}
+
+/** A change of a template: null removes a setting. */
+export interface TemplateChange {
+  readonly name: string;
+  readonly loadBalancer: LoadBalancerChange;
+  readonly auth?: TemplateAuth | null | undefined;
+}
+
+/** The template after a change. */
+export function changedTemplate(
+  before: Omit<TemplateSettings, 'name'>,
+  change: TemplateChange,
+): TemplateSettings {
+  const { name } = change;
+  const auth = change.auth === undefined ? before.auth : (change.auth ?? undefined);
+  const loadBalancer = changedSettings(before.loadBalancer, change.loadBalancer);
+  return { name, loadBalancer, ...definedFields({ auth }) };
 }
 
 /** Lays a template's own settings over the gateway's defaults. */

@@ -41,6 +41,14 @@ const AuthInput = Type.Object(
   { additionalProperties: false, examples: [{ mode: 'oauth', who: 'shared' }] },
 );
 
+const { mode, who, scopes } = AuthInput.properties;
+/** What instances of a template that have no `auth` get. `checkedTemplateAuth` also refuses other fields. Source: ADR 228. */
+export const TemplateAuth = Type.Object(
+  { mode, who, scopes },
+  { examples: [{ mode: 'oauth', who: 'user' }], schemaName: 'TemplateAuth' },
+);
+export type TemplateAuth = Static<typeof TemplateAuth>;
+
 /** Fields of an instance as a caller writes them. Source: ADR 6. */
 export const InstanceInput = Type.Object(
   {

@@ -1,6 +1,7 @@
 // Makes the definition of an instance from the input of a caller: identity, transport, endpoint, command. It is pure: clock, randomness
 // and the registry are arguments. Folders, networks and permissions are checked elsewhere.
 
+import Type from 'typebox';
 import { Check } from 'typebox/schema';
 import { commandWords } from './command.ts';
 import { readEndpoint } from './endpoint.ts';
@@ -14,6 +15,7 @@ import {
   type InstanceSource,
   instanceIdOf,
   MAX_WEIGHT,
+  TemplateAuth,
 } from './instance.ts';
 import { canonicalText, definedFields, isJsonObject, valuesIn } from './json.ts';
 import { LIMITS } from './limits.ts';
@@ -182,11 +184,41 @@ function refuseAuth({ auth, command, endpoint, headers = {} }: InstanceInput, lo
     throw invalid(at, 'Only a server at an endpoint, without a command, is reached with OAuth');
   if (names.includes('authorization'))
     throw invalid(at, 'A server that is reached with OAuth must have no header "Authorization"');
-  if (who === undefined)
-    throw invalid([...at, 'who'], 'Set it to "user" (own accounts) or "shared" (one account for all)');
+  if (who === undefined) throw invalid([...at, 'who'], WHO);
   if (client_secret !== undefined && client_id === undefined)
     throw invalid([...at, 'client_secret'], 'A client_secret needs a client_id');
 }
+
+/** With the `auth` of its template, where it may have one: its own fields go first, and so does a header `Authorization`. */
+export function withTemplateAuth(input: InstanceInput, inherited: TemplateAuth | undefined): InstanceInput {
+  const { auth, command, endpoint, headers = {} } = input;
+  if (inherited === undefined || endpoint === undefined || command !== undefined) return input;
+  if (auth !== undefined)
+    return auth.mode !== 'oauth' || inherited.mode !== 'oauth'
+      ? input
+      : { ...input, auth: { ...inherited, ...auth } };
+  const hasOwn = Object.keys(headers).some((name) => name.toLowerCase() === 'authorization');
+  return hasOwn ? input : { ...input, auth: inherited };
+}
+
+/** A copy of the `auth` of a template. VALIDATION_ERROR, with the object at `loc`; also for credentials, which belong to instances. */
+export function checkedTemplateAuth(written: unknown, loc: Location): TemplateAuth {
+  const credential = ['client_id', 'client_secret'].find((name) => isJsonObject(written) && name in written);
+  if (credential !== undefined)
+    throw invalid([...loc, credential], 'A template has no credentials: give them to its instances');
+  const auth = checkedInput(written, templateAuthShape, loc);
+  const { mode, who, scopes } = auth;
+  if (mode === 'oauth' && who === undefined) throw invalid([...loc, 'who'], WHO);
+  if (mode !== 'oauth' && (who !== undefined || scopes !== undefined))
+    throw invalid(loc, 'Only the mode "oauth" has other fields');
+  return auth;
+}
+
+const WHO = 'Set it to "user" (own accounts) or "shared" (one account for all)';
+const templateAuthShape = compileShape(
+  Type.Object(TemplateAuth.properties, { additionalProperties: false }),
+  'body',
+);
 
 function refuseAccount(
   { auth }: InstanceInput,

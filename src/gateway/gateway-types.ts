@@ -11,7 +11,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { ProgramUser } from '../domain/command.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import type { ByteBounds, InstanceHeldBytes } from '../domain/held-bytes.ts';
-import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';
+import type { InstanceDefinition, InstanceSnapshot, TemplateAuth } from '../domain/instance.ts';
 import type { DedicatedBounds } from '../domain/limits.ts';
 import type { Era, WithheldItem } from '../domain/mcp.ts';
 import type { SharedPrograms } from '../domain/nodes.ts';
@@ -234,6 +234,8 @@ export interface Server {
 export interface TemplateView {
   readonly settings: TemplateSettings;
   readonly policy: BalancerPolicy;
+  /** What instances get that are registered without `auth`: of its settings, else of its definition. */
+  readonly auth?: TemplateAuth | undefined;
   readonly instances: readonly InstanceDefinition[];
   /** Items that the lists at `/mcp` leave out. */
   readonly withheld: readonly WithheldItem[];

@@ -7,7 +7,7 @@ import { EventBus, isolateListeners } from '../actors/event-bus.ts';
 import type { MemberView } from '../actors/group.ts';
 import { type Metrics, sumOf } from '../actors/metrics.ts';
 import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
-import type { LoadBalancerChange, TemplateSettings } from '../balancing/load-balancer.ts';
+import type { LoadBalancerChange } from '../balancing/load-balancer.ts';
 import type { BalancerPolicy } from '../balancing/policy.ts';
 import { settlesWithin, systemClock } from '../domain/clock.ts';
 import type { ImportReport, SyncOptions, SyncOutcome } from '../domain/deployment.ts';
@@ -213,9 +213,9 @@ export class Gateway {
     return this.#deps.registry.changeInstance(template, id, change);
   }
 
-  /** Changes settings of a template, from the next call on; null restores the default. TEMPLATE_NOT_FOUND. */
-  changeTemplate(template: string, change: LoadBalancerChange): Promise<TemplateSettings> {
-    return this.#deps.registry.changeTemplate(template, change);
+  /** Changes settings of a template, from the next call on, and its `auth`, for later registrations; null restores the default. TEMPLATE_NOT_FOUND. */
+  changeTemplate(template: string, change: LoadBalancerChange, auth?: TemplateView['auth'] | null) {
+    return this.#deps.registry.changeTemplate(template, change, auth);
   }
 
   /** Deletes a template with its settings. TEMPLATE_NOT_FOUND; VALIDATION_ERROR while it has instances. */
@@ -256,9 +256,9 @@ export class Gateway {
   template(template: string): TemplateView {
     const { fleet, registry, mcp } = this.#deps;
     const { policy } = fleet.existingGroup(template);
-    const settings = registry.active.settings(template);
+    const [settings, auth] = [registry.active.settings(template), registry.active.authOf(template)];
     const instances = fleet.members(template).map(({ definition }) => definition);
-    return { settings, policy, instances, withheld: mcp.withheld.of(template) };
+    return { settings, policy, auth, instances, withheld: mcp.withheld.of(template) };
   }
 
   /** One instance, by its id. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */

@@ -19,6 +19,7 @@ export function tablesFor(kind: DatabaseKind) {
       properties: {
         name: id(128).primary(),
         loadBalancer: document(),
+        auth: document().nullable(),
         /** Revision of the insert; lists are in this order. */
         position: counter(),
       },
@@ -332,7 +333,7 @@ export function fromDocument(text: string): unknown {
 
 /** Columns with a time, and columns with a document for one field of a record. */
 const TIMES = ['at', 'createdAt', 'updatedAt', 'credentialsChangedAt', 'expiresAt', 'lastUsedAt'] as const;
-const VALUES = ['permissions', 'scopes', 'templates', 'metadata', 'loadBalancer'] as const;
+const VALUES = ['permissions', 'scopes', 'templates', 'metadata', 'loadBalancer', 'auth'] as const;
 
 /** The columns of a record with these fields. */
 type ColumnsOf<Fields> = {

@@ -2,7 +2,7 @@
 // caller changes a stored value by accident. spec/conformance has the shared suite of both stores.
 
 import { isDeepStrictEqual } from 'node:util';
-import { changedSettings, type TemplateSettings } from '../balancing/load-balancer.ts';
+import { changedTemplate, type TemplateChange, type TemplateSettings } from '../balancing/load-balancer.ts';
 import {
   type ApiKey,
   type EndedToken,
@@ -43,7 +43,6 @@ import {
   type StoredList,
   type StoredProgram,
   type StoredSession,
-  type TemplateChange,
 } from './store.ts';
 
 export class MemoryStore implements Store {
@@ -67,9 +66,10 @@ export class MemoryStore implements Store {
     return copiesOf(this.#templates);
   }
 
-  async saveTemplate({ name, loadBalancer }: TemplateChange): Promise<number> {
-    const before = this.#templates.get(name)?.loadBalancer ?? {};
-    this.#templates.set(name, { name, loadBalancer: changedSettings(before, structuredClone(loadBalancer)) });
+  async saveTemplate(change: TemplateChange): Promise<number> {
+    const { name } = change;
+    const before = this.#templates.get(name) ?? { loadBalancer: {} };
+    this.#templates.set(name, changedTemplate(before, structuredClone(change)));
     return this.#changed();
   }
 

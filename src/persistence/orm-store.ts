@@ -4,11 +4,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { UniqueConstraintViolationException } from '@mikro-orm/core';
-import {
-  changedSettings,
-  type LoadBalancerSettings,
-  type TemplateSettings,
-} from '../balancing/load-balancer.ts';
+import { changedTemplate, type TemplateSettings } from '../balancing/load-balancer.ts';
 import { configIncomplete, duplicateServer } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
@@ -54,13 +50,14 @@ export function ormStore(
         const rows = await em.createQueryBuilder(templates).orderBy({ position: 'asc' }).execute('all');
         return rows.map((row) => readRow('templates', row.name, () => recordOf<TemplateSettings>(row)));
       }),
-    saveTemplate: ({ name, loadBalancer: change }) =>
+    saveTemplate: (change) =>
       session.change(async (em, { templates }, position) => {
-        const row = await em.findOne(templates, { name });
-        const before = row === null ? {} : (fromDocument(row.loadBalancer) as LoadBalancerSettings);
-        const loadBalancer = toDocument(changedSettings(before, change));
-        if (row === null) await em.insert(templates, { name, loadBalancer, position });
-        else await em.nativeUpdate(templates, { name }, { loadBalancer });
+        const { name } = change;
+        const [row] = await em.createQueryBuilder(templates).where({ name }).execute('all');
+        const before = row === undefined ? { loadBalancer: {} } : recordOf<TemplateSettings>(row);
+        const columns = columnsOf({ auth: undefined, ...changedTemplate(before, change) });
+        if (row === undefined) await em.insert(templates, { ...columns, position });
+        else await em.nativeUpdate(templates, { name }, columns);
         return position;
       }),
     deleteTemplate: (name) =>

@@ -4,13 +4,14 @@
 import { hash } from 'node:crypto';
 import type { Variables } from '../domain/command.ts';
 import { GatewayError } from '../domain/errors.ts';
-import { type InstanceInput, instanceIdOf } from '../domain/instance.ts';
+import { type InstanceInput, instanceIdOf, type TemplateAuth } from '../domain/instance.ts';
 import { canonicalText, isJsonObject, type JsonObject } from '../domain/json.ts';
 import {
   checkedInput,
   defineInstance,
   instanceShape,
   type RegistrationContext,
+  withTemplateAuth,
 } from '../domain/registration.ts';
 import { transportNamed } from '../domain/transport-kinds.ts';
 import { issueLines, pathTo } from '../domain/validation.ts';
@@ -32,6 +33,8 @@ export interface EntrySource {
   readonly path: string;
   readonly template: string;
   readonly key: string | undefined;
+  /** Of its template: that of an entry without an own one. */
+  readonly auth?: TemplateAuth;
   /** For placeholders: the environment of this program. */
   readonly variables: Variables;
 }
@@ -117,7 +120,9 @@ export function readEntry(source: EntrySource): {
   if (unfilled.length > 0) return { problems: [...problems, ...unfilled] };
   let input: InstanceInput;
   try {
-    input = checkedInput(translated, instanceShape, ['body']);
+    const own = checkedInput(translated, instanceShape, ['body']);
+    input = withTemplateAuth(own, source.auth);
+    if (input !== own) translated.auth = input.auth;
     const masked = maskedIn(input, locate);
     if (masked.length > 0) return { problems: [...problems, ...masked] };
     defineInstance(template, input, PROBE);

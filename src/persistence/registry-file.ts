@@ -4,8 +4,10 @@
 import { readFile } from 'node:fs/promises';
 import { LoadBalancerSettings, type TemplateSettings } from '../balancing/load-balancer.ts';
 import type { Variables } from '../domain/command.ts';
-import { codeOf, messageOf, OperatorError } from '../domain/errors.ts';
-import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { codeOf, GatewayError, messageOf, OperatorError } from '../domain/errors.ts';
+import type { TemplateAuth } from '../domain/instance.ts';
+import { definedFields, isJsonObject, type JsonObject } from '../domain/json.ts';
+import { checkedTemplateAuth } from '../domain/registration.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
 import { isTemplateId } from '../domain/template.ts';
 import { utf8Text } from '../domain/text.ts';
@@ -118,11 +120,14 @@ function* entriesOfTemplate(
   contents: Contents,
 ): Generator<Located> {
   const settings = readLoadBalancer(template.load_balancer, pathTo(path, 'load_balancer'), contents.problems);
-  contents.templates.push({ name, loadBalancer: settings });
+  const auth = readAuth(template.auth, pathTo(path, 'auth'), contents);
+  // Without it the instances would be reached in another way than the section says.
+  if (auth === 'unusable') return;
+  contents.templates.push({ name, loadBalancer: settings, ...definedFields({ auth }) });
   for (const item of itemsOf(template.instances, pathTo(path, 'instances'), contents))
-    yield { ...item, template: name };
+    yield { ...item, template: name, ...definedFields({ auth }) };
   for (const field of Object.keys(template)) {
-    if (!['instances', 'load_balancer'].includes(field)) {
+    if (!['instances', 'load_balancer', 'auth'].includes(field)) {
       contents.problems.push(`${pathTo(path, field)}: unknown field`);
     }
   }
@@ -203,6 +208,18 @@ function readLoadBalancer(section: unknown, path: string, problems: string[]): L
   });
   const settings: unknown = Object.fromEntries(usable);
   return loadBalancer.accepts(settings) ? settings : {};
+}
+
+function readAuth(section: unknown, path: string, contents: Contents): TemplateAuth | undefined | 'unusable' {
+  if (section === undefined || section === null) return undefined;
+  try {
+    return checkedTemplateAuth(section, ['body']);
+  } catch (thrown) {
+    if (!(thrown instanceof GatewayError)) throw thrown;
+    const locate = (field?: string) => (field === undefined ? path : pathTo(path, field));
+    for (const line of issueLines(thrown.facts.items ?? [], locate)) refuse(contents, line);
+    return 'unusable';
+  }
 }
 
 function withoutDuplicates({ entries, problems }: Contents): RegistryEntry[] {

@@ -1,7 +1,7 @@
 // The interface of a store: the registry, the accounts, a few settings, the audit log and the sessions of clients, as domain types. Other
 // runtime state (health, counts) is never stored.
 
-import type { LoadBalancerChange, TemplateSettings } from '../balancing/load-balancer.ts';
+import type { TemplateChange, TemplateSettings } from '../balancing/load-balancer.ts';
 import type { ApiKey, EndedToken, User, UserChange } from '../domain/account.ts';
 import type { AuditEntry, AuditFilter, CallBlock } from '../domain/audit.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
@@ -81,11 +81,6 @@ export interface InstanceSave {
   readonly definition: InstanceDefinition;
   /** As of `saveInstance`. */
   readonly before?: InstanceDefinition | null | undefined;
-}
-
-export interface TemplateChange {
-  readonly name: string;
-  readonly loadBalancer: LoadBalancerChange;
 }
 
 /** A template definition: the id of its template, and the document. It holds no secrets, and is not encrypted. */

@@ -5,10 +5,9 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../actors/fleet.ts';
 import type { Member } from '../actors/group.ts';
 import {
-  changedSettings,
-  type LoadBalancerChange,
-  type LoadBalancerSettings,
+  changedTemplate,
   policyOf,
+  type TemplateChange,
   type TemplateSettings,
 } from '../balancing/load-balancer.ts';
 import type { BalancerPolicy } from '../balancing/policy.ts';
@@ -16,7 +15,7 @@ import type { Clock } from '../domain/clock.ts';
 import { registryFull, validationFailed } from '../domain/error-catalogue.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import { keptBytes } from '../domain/held-bytes.ts';
-import type { InstanceDefinition } from '../domain/instance.ts';
+import type { InstanceDefinition, TemplateAuth } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { isShared } from '../domain/nodes.ts';
 import { counted } from '../domain/text.ts';
@@ -52,7 +51,7 @@ export interface StoredRegistry {
 
 export class ActiveRegistry {
   readonly #deps: ActiveRegistryDeps;
-  readonly #settings = new Map<string, LoadBalancerSettings>();
+  readonly #settings = new Map<string, TemplateSettings>();
   readonly #definitions: Definitions;
   #isLoading = false;
   /** Memory of the large definitions. */
@@ -61,21 +60,26 @@ export class ActiveRegistry {
   constructor(deps: ActiveRegistryDeps) {
     this.#deps = deps;
     this.#definitions = deps.definitions ?? new Definitions();
-    for (const template of this.#definitions.folderIds()) this.#setPolicy(template, {});
+    for (const name of this.#definitions.folderIds()) this.#setPolicy({ name, loadBalancer: {} });
   }
 
   /** TEMPLATE_NOT_FOUND when nothing was registered or set under the name. */
   settings(template: string): TemplateSettings {
     this.#deps.fleet.existingGroup(template);
-    return { name: template, loadBalancer: this.#settings.get(template) ?? {} };
+    return this.#settings.get(template) ?? { name: template, loadBalancer: {} };
+  }
+
+  /** What an instance of the template without an own `auth` gets; that of the template goes before that of its definition. */
+  authOf(template: string): TemplateAuth | undefined {
+    return this.#settings.get(template)?.auth ?? this.#definitions.get(template)?.auth;
   }
 
   /** True when the template exists and the change has no effect on it. */
-  hasSettings(template: string, change: LoadBalancerChange): boolean {
-    const present = this.#settings.get(template);
-    return (
-      this.#deps.fleet.has(template) && isDeepStrictEqual(changedSettings(present ?? {}, change), present)
-    );
+  hasSettings(change: TemplateChange): boolean {
+    const { name } = change;
+    const present = this.#settings.get(name);
+    const after = changedTemplate(present ?? { loadBalancer: {} }, change);
+    return this.#deps.fleet.has(name) && isDeepStrictEqual(after, present);
   }
 
   /** REGISTRY_FULL when these instances, which are new, replaced or changed, would exceed a limit. */
@@ -118,17 +122,17 @@ export class ActiveRegistry {
     return this.belongsHere(definition) && (worker === 1 || definition.command === undefined);
   }
 
-  applySettings(template: string, loadBalancer: LoadBalancerSettings): void {
-    this.#settings.set(template, loadBalancer);
-    this.#setPolicy(template, loadBalancer);
-    this.#emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template });
+  applySettings(settings: TemplateSettings): void {
+    this.#settings.set(settings.name, settings);
+    this.#setPolicy(settings);
+    this.#emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template: settings.name });
   }
 
   /** The settings of the template go before those of its definition, and these before the defaults of the gateway. */
-  #setPolicy(template: string, loadBalancer: LoadBalancerSettings): void {
+  #setPolicy({ name, loadBalancer }: TemplateSettings): void {
     const { fleet, policy } = this.#deps;
-    const defined = this.#definitions.get(template)?.load_balancer;
-    fleet.setPolicy(template, policyOf({ ...defined, ...loadBalancer }, policy));
+    const defined = this.#definitions.get(name)?.load_balancer;
+    fleet.setPolicy(name, policyOf({ ...defined, ...loadBalancer }, policy));
   }
 
   /** VALIDATION_ERROR while the template has instances, TEMPLATE_NOT_FOUND. */
@@ -144,7 +148,7 @@ export class ActiveRegistry {
   deleteTemplate(template: string): void {
     const { fleet } = this.#deps;
     this.#settings.delete(template);
-    if (this.#definitions.has(template)) this.#setPolicy(template, {});
+    if (this.#definitions.has(template)) this.#setPolicy({ name: template, loadBalancer: {} });
     else fleet.deleteTemplate(template);
     this.#emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template });
   }
@@ -165,7 +169,7 @@ export class ActiveRegistry {
   }
 
   #definitionChanged(template: string): void {
-    this.#setPolicy(template, this.#settings.get(template) ?? {});
+    this.#setPolicy(this.#settings.get(template) ?? { name: template, loadBalancer: {} });
     this.#emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template });
   }
 
@@ -245,10 +249,12 @@ export class ActiveRegistry {
       yield false;
     }
     // A node may register an instance in a template that another node has just deleted.
-    const settings = new Map<string, LoadBalancerSettings>(instances.map(({ template }) => [template, {}]));
-    for (const { name, loadBalancer } of templates) settings.set(name, loadBalancer);
-    for (const [name, loadBalancer] of settings) {
-      if (!isDeepStrictEqual(loadBalancer, this.#settings.get(name))) this.applySettings(name, loadBalancer);
+    const settings = new Map<string, TemplateSettings>(
+      instances.map(({ template: name }) => [name, { name, loadBalancer: {} }]),
+    );
+    for (const each of templates) settings.set(each.name, each);
+    for (const each of settings.values()) {
+      if (!isDeepStrictEqual(each, this.#settings.get(each.name))) this.applySettings(each);
       yield false;
     }
     const known = this.definitions();

@@ -2,10 +2,10 @@
 // several fields of an instance.
 
 import Type from 'typebox';
-import { LoadBalancerChange } from '../balancing/load-balancer.ts';
+import { LoadBalancerChange, type TemplateChange } from '../balancing/load-balancer.ts';
 import { TemplateId } from '../domain/input-schemas.ts';
-import { InstanceChange, InstanceInput } from '../domain/instance.ts';
-import { checkedInput, checkMetadata, instanceShape } from '../domain/registration.ts';
+import { InstanceChange, InstanceInput, type TemplateAuth } from '../domain/instance.ts';
+import { checkedInput, checkedTemplateAuth, checkMetadata, instanceShape } from '../domain/registration.ts';
 import { compileShape, locatedAt, refuse, type Shape } from '../domain/validation.ts';
 import type { RegisterOptions } from './registry-types.ts';
 
@@ -43,8 +43,15 @@ export function checkName(template: string): void {
   refuse(nameShape.issues({ template_name: template }));
 }
 
-/** A valid copy; not through JSON, where NaN would become null, which removes a setting. VALIDATION_ERROR. */
-export function checkedSettings(change: LoadBalancerChange): LoadBalancerChange {
+/** A valid copy. VALIDATION_ERROR. */
+export function checkedTemplate(
+  name: string,
+  change: LoadBalancerChange,
+  auth?: TemplateAuth | null,
+): TemplateChange {
+  // Not through JSON, where NaN would become null, which removes a setting.
   refuse(locatedAt(['body', 'load_balancer'], settingsShape.issues(change)));
-  return { ...change };
+  const loadBalancer = { ...change };
+  if (auth === undefined || auth === null) return { name, loadBalancer, auth };
+  return { name, loadBalancer, auth: checkedTemplateAuth(auth, ['body', 'auth']) };
 }

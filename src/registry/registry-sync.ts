@@ -39,11 +39,13 @@ export async function importContents(
   await registry.refresh();
   const { isDryRun = false, mayUse = () => true } = rules;
   const settings: string[] = [];
-  for (const { name, loadBalancer } of templates) {
+  for (const template of templates) {
+    const { name, loadBalancer, auth } = template;
     if (!mayUse(name)) continue;
-    const isOther = !registry.active.hasSettings(name, loadBalancer);
-    if (!isDryRun) await registry.ensureTemplate(name, loadBalancer).catch(fail);
-    if (isOther && Object.keys(loadBalancer).length > 0) settings.push(name);
+    const isOther = !registry.active.hasSettings(template);
+    if (!isDryRun) await registry.ensureTemplate(name, loadBalancer, auth).catch(fail);
+    const isEmpty = Object.keys(loadBalancer).length === 0 && auth === undefined;
+    if (isOther && !isEmpty) settings.push(name);
   }
   const wanted = entries.map((entry) => ({ ...entry, id: entry.input.id }));
   // An unreadable entry may describe any instance of the file.

@@ -7,26 +7,32 @@ import { filter, firstValueFrom, type Observable, race } from 'rxjs';
 import type { Member } from '../actors/group.ts';
 import { InstanceRef } from '../actors/instances/instance-ref.ts';
 import {
-  changedSettings,
+  changedTemplate,
   type LoadBalancerChange,
   type LoadBalancerSettings,
+  type TemplateChange,
   type TemplateSettings,
 } from '../balancing/load-balancer.ts';
 import { timer$ } from '../domain/clock-streams.ts';
 import { duplicateServer, notHealthyInTime } from '../domain/error-catalogue.ts';
 import { databaseUnavailable, hasCode, shuttingDown } from '../domain/errors.ts';
-import type { InstanceChange, InstanceDefinition, InstanceInput } from '../domain/instance.ts';
+import type { InstanceChange, InstanceDefinition, InstanceInput, TemplateAuth } from '../domain/instance.ts';
 import { definedFields } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { isShared } from '../domain/nodes.ts';
-import { changedInstance, defineInstance, type RegistrationContext } from '../domain/registration.ts';
+import {
+  changedInstance,
+  defineInstance,
+  type RegistrationContext,
+  withTemplateAuth,
+} from '../domain/registration.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { isStored } from '../domain/transport-kinds.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import { ActiveRegistry, type ActiveRegistryDeps } from './active-registry.ts';
 import { ChangeQueue } from './change-queue.ts';
-import { checkedInstance, checkedInstanceChange, checkedSettings, checkName } from './checked-input.ts';
+import { checkedInstance, checkedInstanceChange, checkedTemplate, checkName } from './checked-input.ts';
 import { Follower } from './follower.ts';
 import { type Protection, refuseDenied, refuseExposing } from './refusals.ts';
 import type { RegisterOptions, Registration, RegistryInput } from './registry-types.ts';
@@ -52,7 +58,10 @@ const VISITED_TOGETHER = 100;
 export class Registry {
   readonly #deps: RegistryDeps;
   readonly #store: Store;
-  readonly active: Pick<ActiveRegistry, 'find' | 'definitions' | 'belongsHere' | 'hasSettings' | 'settings'>;
+  readonly active: Pick<
+    ActiveRegistry,
+    'find' | 'definitions' | 'belongsHere' | 'hasSettings' | 'settings' | 'authOf'
+  >;
   readonly #active: ActiveRegistry;
   /** The template definitions of the store. */
   readonly definitions: TemplateDefinitions;
@@ -101,11 +110,11 @@ export class Registry {
     options: RegisterOptions = {},
   ): Promise<Registration> {
     const input = checkedInstance(template, written, options);
-    const settings = checkedSettings(options.loadBalancer ?? {});
+    const settings = checkedTemplate(template, options.loadBalancer ?? {});
     const { member: made, replaced } = await this.#change(async () => {
       // First, so that nothing is stored for an instance that is refused.
       await refuseExposing(this.#define(template, input, options), this.#deps);
-      const areSettingsStored = await this.#saveSettings(template, settings);
+      const areSettingsStored = await this.#saveSettings(settings);
       const saved = this.#save(() => this.#define(template, input, options));
       const definition = await saved.catch((thrown: unknown) => {
         const isPartlyStored = areSettingsStored && hasCode(thrown, 'DATABASE_UNAVAILABLE');
@@ -149,7 +158,7 @@ export class Registry {
         };
         await Promise.all(define().map((definition) => refuseExposing(definition, this.#deps)));
         for (const template of new Set(entries.map(({ template }) => template)))
-          await this.#saveSettings(template, {});
+          await this.#saveSettings({ name: template, loadBalancer: {} });
         const definitions = define();
         this.#active.refuseOverflow(...definitions);
         const saves = definitions.map((definition) => {
@@ -251,19 +260,23 @@ export class Registry {
   }
 
   /** Creates the template if there is none, and merges these settings into its own. VALIDATION_ERROR. */
-  async ensureTemplate(template: string, settings: LoadBalancerSettings): Promise<void> {
+  async ensureTemplate(template: string, settings: LoadBalancerSettings, auth?: TemplateAuth): Promise<void> {
     checkName(template);
-    const change = checkedSettings(settings);
-    await this.#change(() => this.#saveSettings(template, change));
+    const change = checkedTemplate(template, settings, auth);
+    await this.#change(() => this.#saveSettings(change));
   }
 
-  /** Merges settings into those of a template; null removes one. TEMPLATE_NOT_FOUND, VALIDATION_ERROR. */
-  async changeTemplate(template: string, written: LoadBalancerChange): Promise<TemplateSettings> {
-    const change = checkedSettings(written);
+  /** Merges settings into those of a template, and replaces its `auth`; null removes one. TEMPLATE_NOT_FOUND, VALIDATION_ERROR. */
+  async changeTemplate(
+    template: string,
+    written: LoadBalancerChange,
+    auth?: TemplateAuth | null,
+  ): Promise<TemplateSettings> {
+    const change = checkedTemplate(template, written, auth);
     return this.#change(async () => {
       await this.#reload();
       this.#active.settings(template);
-      await this.#saveSettings(template, change);
+      await this.#saveSettings(change);
       return this.#active.settings(template);
     });
   }
@@ -336,7 +349,8 @@ export class Registry {
     // Operators set weight and metadata of a deployment, which has none; perhaps while the sync runs.
     const before = options.source === 'sync' ? this.#active.find(template, input.id ?? '') : undefined;
     const { weight, metadata } = before ?? {};
-    const written = { ...definedFields({ weight, metadata }), ...input };
+    const own = { ...definedFields({ weight, metadata }), ...input };
+    const written = withTemplateAuth(own, this.#active.authOf(template));
     const definition = defineInstance(template, written, {
       ...options,
       now: new Date(this.#deps.clock.wall()).toISOString(),
@@ -386,14 +400,15 @@ export class Registry {
     this.#active.remove(template, id);
   }
 
-  async #saveSettings(template: string, change: LoadBalancerChange): Promise<boolean> {
-    const isEmpty = Object.keys(change).length === 0;
-    if (isEmpty && this.#active.hasSettings(template, change)) return false;
+  async #saveSettings(change: TemplateChange): Promise<boolean> {
+    const { name, loadBalancer, auth } = change;
+    const isEmpty = Object.keys(loadBalancer).length === 0 && auth === undefined;
+    if (isEmpty && this.#active.hasSettings(change)) return false;
     await this.#reload();
-    if (this.#active.hasSettings(template, change)) return false;
-    const before = this.#deps.fleet.has(template) ? this.#active.settings(template).loadBalancer : {};
-    this.#advance(await this.#store.saveTemplate({ name: template, loadBalancer: change }));
-    this.#active.applySettings(template, changedSettings(before, change));
+    if (this.#active.hasSettings(change)) return false;
+    const before = this.#deps.fleet.has(name) ? this.#active.settings(name) : { loadBalancer: {} };
+    this.#advance(await this.#store.saveTemplate(change));
+    this.#active.applySettings(changedTemplate(before, change));
     return true;
   }
 

@@ -5,8 +5,10 @@ import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/schema';
 import { LoadBalancerSettings } from '../balancing/load-balancer.ts';
 import { commandWords } from '../domain/command.ts';
-import { messageOf } from '../domain/errors.ts';
+import { GatewayError, messageOf } from '../domain/errors.ts';
 import { TemplateId } from '../domain/input-schemas.ts';
+import { TemplateAuth } from '../domain/instance.ts';
+import { checkedTemplateAuth } from '../domain/registration.ts';
 import { TRANSPORT_NAMES } from '../domain/transport-kinds.ts';
 import { compileShape, issueLines, pathTo } from '../domain/validation.ts';
 import { tolerated } from './tolerant.ts';
@@ -44,6 +46,8 @@ export const TemplateFile = Type.Object({
   docker_image: Type.Optional(Text),
   /** Defaults of the template, over those of the gateway. */
   load_balancer: Type.Optional(LoadBalancerSettings),
+  /** How instances of the template without an own `auth` reach their server. Without credentials: those are of an instance. */
+  auth: Type.Optional(TemplateAuth),
   /** JSON Schema of the settings of an instance; not changed. */
   config_schema: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
 });
@@ -61,6 +65,7 @@ export type TemplateRules = Pick<
   | 'args'
   | 'transport'
   | 'load_balancer'
+  | 'auth'
 >;
 
 /** An unusable definition. `issues` has one line per fault, `message` all of them. */
@@ -89,7 +94,7 @@ export function readTemplate(text: string, folder?: string): TemplateDefinition 
 export function definitionOf(written: unknown, folder?: string): TemplateDefinition {
   const { value } = tolerated(written, folder);
   if (!templateFile.accepts(value)) throw new TemplateError(issueLines(templateFile.issues(value)));
-  const issues = [...faultsOfCommand(value), ...faultsOfSchema(value)];
+  const issues = [...faultsOfCommand(value), ...faultsOfSchema(value), ...faultsOfAuth(value)];
   if (issues.length > 0) throw new TemplateError(issues);
   const known = Object.entries(value).filter(([field]) => fields.includes(field));
   return Object.fromEntries(known) as TemplateDefinition;
@@ -114,6 +119,16 @@ function faultsOfCommand(definition: TemplateDefinition): string[] {
       if (name !== SCRATCH) issues.push(`${path}: nothing fills the placeholder ${name}`);
   }
   return issues;
+}
+
+function faultsOfAuth({ auth }: TemplateDefinition): string[] {
+  if (auth === undefined) return [];
+  try {
+    checkedTemplateAuth(auth, ['auth']);
+    return [];
+  } catch (thrown) {
+    return thrown instanceof GatewayError ? issueLines(thrown.facts.items ?? []) : [messageOf(thrown)];
+  }
 }
 
 /** The schema checks settings; a pattern that is not a regular expression cannot be compiled. */

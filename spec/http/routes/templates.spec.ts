@@ -60,7 +60,7 @@ test('change the load balancer, nested or flat, field by field', async () => {
   const first = await app.ask('PATCH', '/gateway/templates/alpha', { body: nested });
   assert.is(first.status, 200);
   const own = { strategy: 'weighted_round_robin', health_check_interval: 15 };
-  assert.equal(first.body, { template_name: 'alpha', load_balancer: { ...DEFAULTS, ...own } });
+  assert.equal(first.body, { template_name: 'alpha', load_balancer: { ...DEFAULTS, ...own }, auth: null });
   const sessions = { session: 'isolated', session_failover: 'never' };
   const change = { max_retries: 2, timeout: 30, start_timeout: 900, ...sessions };
   const second = await app.ask('PATCH', '/gateway/templates/alpha', { body: change });

@@ -301,7 +301,7 @@ export const templateSet: Command = {
   name: 'template set',
   positionals: '<template> <setting> [...settings]',
   summary:
-    'Change settings of the load balancer of a template, as KEY=VALUE words, objects as JSON; KEY=default restores the default',
+    'Change settings of a template, of its load balancer or `auth`, as KEY=VALUE words, objects as JSON; KEY=default restores the default',
   options: CLIENT_OPTIONS,
   examples: [
     'template set search strategy=weighted_round_robin timeout=120',
@@ -309,17 +309,19 @@ export const templateSet: Command = {
   ],
   run: async (input, terminal) => {
     const template = input.positional(0);
-    const body = changeOf(
-      pairsOf('a setting', input.positionals.slice(1)),
-      TEMPLATE_ROWS.map(({ name }) => name),
-    );
+    const change = changeOf(pairsOf('a setting', input.positionals.slice(1)), [
+      ...TEMPLATE_ROWS.map(({ name }) => name),
+      'auth',
+    ]);
+    const { auth, ...load_balancer } = change;
+    const body = { load_balancer, ...(auth === undefined ? {} : { auth }) };
     const gateway = await gatewayOf(input, terminal);
     const path = `/gateway/templates/${encodeURIComponent(template)}`;
     const answer = fields(
       await ofTemplate(gateway, template, () => gateway.request(path, { method: 'PATCH', body })),
     );
     return printResult(input, terminal, answer, () =>
-      detailLines(terminal, Object.entries(fields(answer.load_balancer))),
+      detailLines(terminal, [...Object.entries(fields(answer.load_balancer)), ['auth', answer.auth]]),
     );
   },
 };

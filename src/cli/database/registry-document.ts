@@ -7,7 +7,7 @@ import { asGatewayError } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { definedFields } from '../../domain/json.ts';
 import { ANY_NODE, isShared } from '../../domain/nodes.ts';
-import { defineInstance } from '../../domain/registration.ts';
+import { defineInstance, withTemplateAuth } from '../../domain/registration.ts';
 import { isStored } from '../../domain/transport-kinds.ts';
 import { escapePlaceholders } from '../../persistence/entry-placeholders.ts';
 import type { RegistryContents } from '../../persistence/registry-file.ts';
@@ -16,6 +16,7 @@ import { exposureOf, type ProtectedPath, protectedDatabase } from '../../templat
 
 interface DocumentSection {
   readonly load_balancer?: TemplateSettings['loadBalancer'];
+  readonly auth?: TemplateSettings['auth'];
   /** With the fields of a registration. */
   readonly instances: readonly Readonly<Record<string, unknown>>[];
 }
@@ -33,7 +34,7 @@ export function registryDocument(
   const [withheld, unreadable]: [string[], string[]] = [[], []];
   const names = new Set([...templates.map(({ name }) => name), ...instances.map(({ template }) => template)]);
   const sections = [...names].sort().map((name): [string, DocumentSection] => {
-    const loadBalancer = templates.find((each) => each.name === name)?.loadBalancer ?? {};
+    const { loadBalancer = {}, auth } = templates.find((each) => each.name === name) ?? {};
     const members = instances
       .filter((each) => each.template === name && isStored(each))
       // A sync finds such an instance again; on another machine its command would be another program.
@@ -46,7 +47,8 @@ export function registryDocument(
       if (withSecrets && each.locked !== undefined) unreadable.push(`${name}/${each.id}: ${each.locked}`);
     }
     const entries = members.map((each) => entryOf(each, withSecrets));
-    return [name, { ...(isEmpty(loadBalancer) ? {} : { load_balancer: loadBalancer }), instances: entries }];
+    const load_balancer = isEmpty(loadBalancer) ? undefined : loadBalancer;
+    return [name, { ...definedFields({ load_balancer, auth }), instances: entries }];
   });
   return { document: { templates: Object.fromEntries(sections) }, withheld, unreadable };
 }
@@ -118,7 +120,7 @@ interface ImportContext {
  */
 export async function importDocument(store: Store, contents: RegistryContents, context: ImportContext) {
   for (const settings of contents.templates) await store.saveTemplate(settings);
-  const templates = new Set((await store.listTemplates()).map(({ name }) => name));
+  const templates = new Map((await store.listTemplates()).map(({ name, auth }) => [name, auth]));
   const known = new Map((await store.listInstances()).map((each) => [`${each.template}/${each.id}`, each]));
   const { file } = store;
   const protectedPaths = [...(file === undefined ? [] : protectedDatabase(file)), ...context.protectedPaths];
@@ -131,7 +133,7 @@ export async function importDocument(store: Store, contents: RegistryContents, c
     const isOwn = [`${template}.${input.id}`, `${template}~${input.id}`].includes(serverId);
     const keepsServerId = isOwn && !known.has(name) && !isServerIdTaken(serverId);
     try {
-      const defined = defineInstance(template, input, {
+      const defined = defineInstance(template, withTemplateAuth(input, templates.get(template)), {
         ...context,
         find: (id) => known.get(`${template}/${id}`),
         isServerIdTaken,
@@ -141,7 +143,7 @@ export async function importDocument(store: Store, contents: RegistryContents, c
       const exposure = await exposureOf(definition, protectedPaths, context.folder);
       if (exposure !== undefined) throw commandExposes(exposure.reason);
       if (!templates.has(template)) await store.saveTemplate({ name: template, loadBalancer: {} });
-      templates.add(template);
+      templates.set(template, templates.get(template));
       await store.saveInstance(definition);
       (known.has(name) ? replaced : added).push(name);
       known.set(name, definition);

@@ -8,7 +8,7 @@ import {
   loadBalancerView,
 } from '../../balancing/load-balancer.ts';
 import type { Principal } from '../../domain/account.ts';
-import { countHealth } from '../../domain/instance.ts';
+import { countHealth, TemplateAuth } from '../../domain/instance.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { TemplateDefinition } from '../../templates/definition.ts';
 import { withoutSecrets } from '../../templates/settings.ts';
@@ -23,6 +23,9 @@ import { Withheld, withheldFor } from './health.ts';
 import { InstanceRecord } from './instances.ts';
 
 const Texts = Type.Array(Type.String());
+
+/** What instances get that are registered without `auth`. */
+const ShownAuth = Type.Union([TemplateAuth, Type.Null()]);
 
 /** The descriptive part of the definition file, without its command and the values of its environment, and the number of instances. */
 const TemplateRecord = Type.Object({
@@ -47,6 +50,7 @@ const TemplateRecord = Type.Object({
   config_schema: Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()]),
   instances: Type.Integer(),
   load_balancer: LoadBalancerView,
+  auth: ShownAuth,
 });
 
 function templateRecord(
@@ -54,7 +58,7 @@ function templateRecord(
   id: string,
   definition: TemplateDefinition | undefined,
 ): Static<typeof TemplateRecord> {
-  const { instances, policy } = gateway.template(id);
+  const { instances, policy, auth = null } = gateway.template(id);
   const { name = id, description = null, version = null, author = null } = definition ?? {};
   const { capabilities = [], tags = [], requires = [], ports = [] } = definition ?? {};
   const { environment = {}, transport = null, config_schema: schema } = definition ?? {};
@@ -67,6 +71,7 @@ function templateRecord(
     config_schema: schema === undefined ? null : withoutSecrets(schema),
     instances: instances.length,
     load_balancer: loadBalancerView(policy),
+    auth,
   };
 }
 
@@ -121,8 +126,20 @@ function registryView(
   };
 }
 
-/** The settings, either directly or in `load_balancer` as in the registry document. Null restores a default. */
-const TemplateChange = Type.Union([closed({ load_balancer: LoadBalancerChange }), LoadBalancerChange]);
+/** Null: that of the definition file, or none. */
+const AuthChange = Type.Union([TemplateAuth, Type.Null()]);
+
+/** Null restores a default. The settings of the load balancer alone may be without `load_balancer`. */
+const TemplateChange = Type.Union([
+  closed({ load_balancer: LoadBalancerChange, auth: Type.Optional(AuthChange) }),
+  closed({ auth: AuthChange }),
+  LoadBalancerChange,
+]);
+
+function changeIn(body: Static<typeof TemplateChange>) {
+  if ('load_balancer' in body) return body;
+  return 'auth' in body ? { ...body, load_balancer: {} } : { load_balancer: body, auth: undefined };
+}
 
 export const templateRoutes: readonly Route[] = [
   defineRoute('GET', '/gateway/registry', {
@@ -190,19 +207,25 @@ export const templateRoutes: readonly Route[] = [
       json(200, templateRecord(gateway, params.template, definitions.get(params.template))),
   }),
   defineRoute('PATCH', '/gateway/templates/:template', {
-    summary: 'Change the load balancer of a template; null restores the default',
+    summary: 'Change the load balancer of a template, or its `auth`; null restores the default',
     scope: 'gateway:write',
     request: { params: TemplateParams, body: TemplateChange },
     answers: {
       200: {
         description: 'The settings now in force; they hold from the next call on',
-        body: Type.Object({ template_name: text('everything'), load_balancer: LoadBalancerView }),
+        body: Type.Object({
+          template_name: text('everything'),
+          load_balancer: LoadBalancerView,
+          auth: ShownAuth,
+        }),
       },
     },
     handler: async ({ params, body }, { gateway }) => {
-      await gateway.changeTemplate(params.template, 'load_balancer' in body ? body.load_balancer : body);
-      const { policy } = gateway.template(params.template);
-      return json(200, { template_name: params.template, load_balancer: loadBalancerView(policy) });
+      const { load_balancer: settings, auth } = changeIn(body);
+      const { template } = params;
+      await gateway.changeTemplate(template, settings, auth);
+      const { policy, auth: present = null } = gateway.template(template);
+      return json(200, { template_name: template, load_balancer: loadBalancerView(policy), auth: present });
     },
   }),
   defineRoute('DELETE', '/gateway/templates/:template', {

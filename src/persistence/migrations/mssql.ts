@@ -45,4 +45,5 @@ export const migrations: Migrations = {
   Migration20261126234142_definitions: [
     'create table [definitions] ([id] nvarchar(128) collate Latin1_General_BIN2 not null, [value] varchar(max) not null, [position] bigint not null, constraint [definitions_pkey] primary key ([id]));',
   ],
+  Migration20261126234733_template_auth: ['alter table [templates] add [auth] varchar(max) null;'],
 };

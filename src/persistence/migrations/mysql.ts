@@ -45,4 +45,5 @@ export const migrations: Migrations = {
   Migration20261126234141_definitions: [
     'create table `definitions` (`id` varchar(128) not null, `value` longtext not null, `position` bigint not null, primary key (`id`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
   ],
+  Migration20261126234733_template_auth: ['alter table `templates` add `auth` longtext null;'],
 };

@@ -45,4 +45,5 @@ export const migrations: Migrations = {
   Migration20261126234142_definitions: [
     'create table "definitions" ("id" varchar2(128) not null, "value" clob not null, "position" number(10, 0) not null, primary key ("id"));',
   ],
+  Migration20261126234733_template_auth: ['alter table "templates" add "auth" clob null;'],
 };

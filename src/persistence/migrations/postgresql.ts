@@ -45,4 +45,5 @@ export const migrations: Migrations = {
   Migration20261126234141_definitions: [
     'create table "definitions" ("id" varchar(128) collate "C" not null, "value" text not null, "position" bigint not null, primary key ("id"));',
   ],
+  Migration20261126234733_template_auth: ['alter table "templates" add "auth" text null;'],
 };

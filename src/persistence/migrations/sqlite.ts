@@ -45,4 +45,5 @@ export const migrations: Migrations = {
   Migration20261126234141_definitions: [
     'create table `definitions` (`id` text not null primary key, `value` text not null, `position` bigint not null);',
   ],
+  Migration20261126234733_template_auth: ['alter table `templates` add column `auth` text null;'],
 };
