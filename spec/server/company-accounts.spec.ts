@@ -263,6 +263,39 @@ test('signs in on the page of connections, too, and comes back to it', async () 
   assert.match(textOf(await signInAt(provider, browser, 's-8')), 'None yet');
 });
 
+test('several pages of one browser are on their way at the same time, wherever they began', async () => {
+  provider.users.set('s-11', { preferred_username: 'max', hd: 'a.example', groups: ['staff'] });
+  const browser = new ScriptedBrowser(oauth.url);
+  const begin = async (address: string | URL) => {
+    await browser.open(address);
+    return (await browser.open(linkTo('Example Corp', browser))) as URL;
+  };
+  const client = () => oauth.authorizationUrl(clientId, newProof());
+  const first = await begin(await client());
+  const listed = await begin(`${oauth.url}/connections`);
+  const third = await begin(await client());
+  assert.match(textOf(pageOf(await browser.open(await answerOf(provider, listed, 's-11')))), 'None yet');
+  for (const there of [third, first])
+    assert.match(
+      textOf(pageOf(await browser.open(await answerOf(provider, there, 's-11')))),
+      'It acts as max',
+    );
+  const names = () => browser.cookies.filter(({ name }) => name.includes('signing_in'));
+  assert.equal(names(), [], 'those that are over have no cookie');
+
+  const console = `${oauth.url}/oauth/console/${new URL(provider.issuer).host.replace(':', '-')}`;
+  const many: URL[] = [];
+  for (let n = 0; n < 12; n += 1) many.push((await browser.open(console)) as URL);
+  assert.ok(names().length <= 16, `${names().length} cookies for two paths`);
+  const [oldest, newest] = [many.at(0), many.at(-1)];
+  assert.match(
+    textOf(pageOf(await browser.open(await answerOf(provider, oldest as URL, 's-11')))),
+    'no longer valid',
+  );
+  await browser.open(await answerOf(provider, newest as URL, 's-11'));
+  assert.is(browser.page?.url.pathname, '/console/');
+});
+
 test('takes an answer once, and only in the browser that asked for it', async () => {
   provider.users.set('s-5', { preferred_username: 'carl', hd: 'a.example', groups: ['staff'] });
   const answered = async () => {

@@ -1,5 +1,5 @@
 // The way of a browser to an identity provider and back: each sign-in is one row, taken once, and bound to the browser that began it by a
-// cookie. What follows is named by a purpose, never by an address. Source: ADR 214.
+// cookie of its own, so that several pages may be on their way. What follows is named by a purpose, never by an address. Source: ADR 214.
 
 import { hash, randomBytes } from 'node:crypto';
 import type { CompanyAccounts } from '../../auth/company-accounts.ts';
@@ -22,7 +22,12 @@ import type { Trail } from './trail.ts';
 /** Below it the id of a provider: the redirect URI that is registered there. */
 export const CALLBACK = '/oauth/callback/';
 const LIFE_SECONDS = 600;
+/** Sign-ins on their way in one browser: a further one ends the oldest. */
+const MOST_OPEN = 8;
+/** All places where one begins, so that each sees how many there are. */
+const PATHS = ['/oauth', '/connections'];
 const BROWSER = /^[\w-]{43}$/;
+const NAME = /_[\w-]{16}$/;
 
 /** What a sign-in at a provider is for, and goes on with. */
 export type Purpose =
@@ -79,8 +84,10 @@ export class ProviderSignIns {
     if (provider === undefined) return false;
     const { store, wall } = this.#options;
     const { proof, location } = await provider.begin(this.#redirectUri(id));
-    // The same for all that the browser begins: two pages may be open.
-    const browser = this.#browserIn(request.headers.cookie) ?? randomBytes(32).toString('base64url');
+    const browser = randomBytes(32).toString('base64url');
+    const open = this.#cookiesIn(request.headers.cookie).map(({ name }) => name);
+    // Browsers send the oldest first. Source: RFC 6265, 5.4.
+    const ended = [...new Set(open)].slice(0, Math.max(0, open.length - MOST_OPEN + 1));
     const begun: Begun = { provider: id, proof, browser: hash('sha256', browser), purpose };
     await store.save({
       kind: 'signing-in',
@@ -89,7 +96,8 @@ export class ProviderSignIns {
       expiresAt: new Date(wall() + LIFE_SECONDS * 1_000).toISOString(),
       value: JSON.stringify(begun),
     });
-    redirect(response, location, this.#cookie(browser));
+    const headers = ended.flatMap((name) => this.#cookies(name, ''));
+    redirect(response, location, [...headers, ...this.#cookies(this.#nameFor(proof.state), browser)]);
     return true;
   }
 
@@ -98,8 +106,10 @@ export class ProviderSignIns {
     const { request, response } = exchange;
     const answer = new URL(request.url ?? '', this.#options.address.issuer);
     const provider = this.#providerOf(id);
-    const begun = await this.#take(answer.searchParams.get('state') ?? '');
-    const browser = this.#browserIn(request.headers.cookie);
+    const state = answer.searchParams.get('state') ?? '';
+    const begun = await this.#take(state);
+    const name = this.#nameFor(state);
+    const browser = this.#browserIn(request.headers.cookie, name);
     const isTheirs = browser !== undefined && begun?.browser === hash('sha256', browser);
     if (provider === undefined || begun === undefined || begun.provider !== id || !isTheirs)
       return sendPage(
@@ -122,7 +132,7 @@ export class ProviderSignIns {
       const user = await this.#options.accounts.signIn(provider.setting, said);
       this.#options.trail.record(entryOf(exchange, provider, 200, said, user));
       const { path, headers } = await go(user, exchange);
-      redirect(response, path, headers);
+      redirect(response, path, [...headers, ...this.#cookies(name, '')]);
     } catch (thrown) {
       const isFailure = thrown instanceof ProviderFailure;
       const error = isFailure ? undefined : asGatewayError(thrown);
@@ -143,6 +153,7 @@ export class ProviderSignIns {
             : 'Go back to sign in another way, or ask an admin of this gateway.',
           { text: 'Back to the sign-in', path: back },
         ),
+        this.#cookies(name, ''),
       );
     }
   }
@@ -167,26 +178,38 @@ export class ProviderSignIns {
   }
 
   /** Cookies do not know ports: another gateway of this machine has another name. */
-  get #name(): string {
+  get #prefix(): string {
     const { protocol, port } = new URL(this.#options.address.issuer);
-    return protocol === 'https:' ? '__Secure-stagedoor_signing_in' : `stagedoor_signing_in_${port || '80'}`;
+    return protocol === 'https:' ? '__Secure-stagedoor_signing_in_' : `stagedoor_signing_in_${port || '80'}_`;
   }
 
-  #cookie(browser: string): readonly string[] {
+  #nameFor(state: string): string {
+    return `${this.#prefix}${hash('sha256', state, 'base64url').slice(0, 16)}`;
+  }
+
+  #cookies(name: string, value: string): readonly string[] {
+    const seconds = value === '' ? 0 : LIFE_SECONDS;
     const secure = this.#options.address.issuer.startsWith('https:') ? '; Secure' : '';
-    return [
+    return PATHS.flatMap((path) => [
       'Set-Cookie',
-      `${this.#name}=${browser}; HttpOnly; SameSite=Lax; Path=/oauth; Max-Age=${LIFE_SECONDS}${secure}`,
-    ];
+      `${name}=${value}; HttpOnly; SameSite=Lax; Path=${path}; Max-Age=${seconds}${secure}`,
+    ]);
   }
 
   /** Undefined for two cookies of this name: another site may have set either of them. */
-  #browserIn(cookies = ''): string | undefined {
-    const start = `${this.#name}=`;
-    const own = cookies.split(';').map((cookie) => cookie.trim());
-    const [value, other] = own.filter((cookie) => cookie.startsWith(start));
-    const browser = value?.slice(start.length) ?? '';
-    return other === undefined && BROWSER.test(browser) ? browser : undefined;
+  #browserIn(cookies: string | undefined, name: string): string | undefined {
+    const [own, other] = this.#cookiesIn(cookies).filter((each) => each.name === name);
+    return own !== undefined && other === undefined && BROWSER.test(own.value) ? own.value : undefined;
+  }
+
+  /** Those of all sign-ins on their way. */
+  #cookiesIn(cookies = ''): readonly { readonly name: string; readonly value: string }[] {
+    return cookies
+      .split(';')
+      .map((cookie) => cookie.trim().split(/=(.*)/s, 2))
+      .flatMap(([name = '', value = '']) =>
+        NAME.test(name) && name.startsWith(this.#prefix) ? { name, value } : [],
+      );
   }
 }
 
