@@ -96,6 +96,29 @@ vaults(
 );
 
 vaults(
+  'keeps its registration for 180 days after the last use',
+  withBackend(async ({ backend, store, target, node }) => {
+    const DAY_MS = 24 * 3_600_000;
+    let nowMs = Date.now();
+    const vault = node({ wall: () => nowMs });
+    const kept = async () => {
+      await store.oauth.sweep(new Date(nowMs).toISOString());
+      return store.oauth.count({ kind: 'own-client' });
+    };
+    await connect(vault, target, 'user-1');
+    for (let use = 0; use < 2; use += 1) {
+      nowMs += 179 * DAY_MS;
+      await connect(vault, target, 'user-1');
+      assert.equal([await kept(), backend.registrations], [1, 1]);
+    }
+    nowMs += 180 * DAY_MS;
+    assert.is(await kept(), 0);
+    await connect(vault, target, 'user-1');
+    assert.is(backend.registrations, 2);
+  }),
+);
+
+vaults(
   'takes a state once, from the browser that began',
   withBackend(async ({ target, node }) => {
     const vault = node();

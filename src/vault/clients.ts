@@ -26,6 +26,10 @@ export interface OwnClientsOptions extends Pick<Clock, 'wall'> {
   readonly isPublic: () => boolean;
 }
 
+/** How long a registration is kept after its last use, in ms. A use is written once a day. */
+const DAY_MS = 24 * 3_600_000;
+const KEPT_MS = 180 * DAY_MS;
+
 /** Paths of the gateway below its base. */
 const CLIENT_DOCUMENT = '/connections/client.json';
 const CALLBACK = '/connections/callback';
@@ -63,14 +67,28 @@ export class OwnClients {
     const key = this.#keyAt(server);
     const [row] = await this.#options.store.find('own-client', [key]);
     const known = row === undefined ? undefined : (JSON.parse(row.value) as OwnClient);
-    const { wall, store } = this.#options;
-    if (known !== undefined && (known.expiresAtMs === undefined || known.expiresAtMs > wall())) return known;
+    const nowMs = this.#options.wall();
+    if (known !== undefined && (known.expiresAtMs === undefined || known.expiresAtMs > nowMs)) {
+      const endsAtMs = Date.parse(row?.expiresAt ?? '1970-01-01');
+      if (endsAtMs < this.#endOf(known) - DAY_MS) await this.#save(key, known);
+      return known;
+    }
     const client = await this.#register(target, server);
-    await store.save({
-      ...{ kind: 'own-client', key, createdAt: new Date(wall()).toISOString() },
+    await this.#save(key, client);
+    return client;
+  }
+
+  async #save(key: string, client: OwnClient): Promise<void> {
+    await this.#options.store.save({
+      ...{ kind: 'own-client', key, createdAt: new Date(this.#options.wall()).toISOString() },
+      expiresAt: new Date(this.#endOf(client)).toISOString(),
       value: JSON.stringify(client),
     });
-    return client;
+  }
+
+  /** When its row may go if it is not used again, in ms since 1970. */
+  #endOf({ expiresAtMs = Number.POSITIVE_INFINITY }: OwnClient): number {
+    return Math.min(this.#options.wall() + KEPT_MS, expiresAtMs);
   }
 
   /** As the library wants it, with the way in which the gateway authenticates there. */
