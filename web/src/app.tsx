@@ -1,58 +1,16 @@
 // The frame around all pages: navigation, connection, theme, account. Without an account it shows sign-in in place of the page.
 
-import type { FunctionComponent } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { account, accountError, isAdmin, loadAccount, signOut } from './account.ts';
 import { connection } from './events.ts';
-import { ActivityPage } from './pages/activity.tsx';
-import { AuditPage } from './pages/audit.tsx';
-import { ConnectPage } from './pages/connect.tsx';
-import { GrantsPage } from './pages/grants.tsx';
-import { NodesPage } from './pages/nodes.tsx';
-import { OverviewPage } from './pages/overview.tsx';
-import { PlaygroundPage } from './pages/playground.tsx';
-import { RegisterPage } from './pages/register.tsx';
-import { SessionsPage } from './pages/sessions.tsx';
-import { SettingsPage } from './pages/settings.tsx';
 import { SignInPage } from './pages/sign-in.tsx';
-import { TemplatePage } from './pages/template.tsx';
-import { UsersPage } from './pages/users.tsx';
+import { isPage, loadedPage, PAGES, preparePage } from './pages.ts';
 import { Icon, type IconName } from './parts/icon.tsx';
 import { Logo } from './parts/logo.tsx';
 import { attempt, Notices } from './parts/notices.tsx';
 import { Empty, Failure, Loading } from './parts/status.tsx';
 import { href, type PageName, route } from './router.ts';
-import { hasNodes } from './store.ts';
 import { type Theme, theme } from './theme.ts';
-
-interface PageEntry {
-  readonly title: string;
-  readonly view: FunctionComponent;
-  /** In the navigation, with this icon. */
-  readonly icon?: IconName;
-  readonly isForAdmins?: boolean;
-  /** In the navigation only then. Default: always. */
-  readonly isUseful?: () => boolean;
-}
-
-const PAGES: Readonly<Record<PageName, PageEntry>> = {
-  overview: { title: 'Overview', view: OverviewPage, icon: 'overview' },
-  playground: { title: 'Playground', view: PlaygroundPage, icon: 'playground' },
-  activity: { title: 'Activity', view: ActivityPage, icon: 'activity' },
-  sessions: { title: 'Sessions', view: SessionsPage, icon: 'sessions' },
-  nodes: { title: 'Nodes', view: NodesPage, icon: 'nodes', isUseful: () => hasNodes.value },
-  connect: { title: 'Connect', view: ConnectPage, icon: 'connect' },
-  grants: { title: 'Grants', view: GrantsPage, icon: 'grants' },
-  users: { title: 'Users and keys', view: UsersPage, icon: 'users', isForAdmins: true },
-  audit: { title: 'Audit log', view: AuditPage, icon: 'audit', isForAdmins: true },
-  settings: { title: 'Settings', view: SettingsPage, icon: 'settings', isForAdmins: true },
-  template: { title: 'Template', view: TemplatePage },
-  register: { title: 'Register an instance', view: RegisterPage },
-};
-
-function isPage(name: string): name is PageName {
-  return Object.hasOwn(PAGES, name);
-}
 
 export function App() {
   if (account.value === undefined) return <Starting />;
@@ -79,11 +37,10 @@ function Starting() {
 
 function Shell() {
   const { page } = route.value;
-  const entry = isPage(page) ? PAGES[page] : undefined;
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
   const [isMenuOpen, setMenuOpen] = useState(false);
-  const title = entry?.title ?? 'Not found';
+  const title = isPage(page) ? PAGES[page].title : 'Not found';
   useEffect(() => {
     document.title = `${title} · Stagedoor`;
     setMenuOpen(false);
@@ -127,14 +84,14 @@ function Shell() {
             The connection to the gateway is lost. Reconnecting…
           </p>
         )}
-        <Page entry={entry} />
+        <Page name={page} />
       </main>
     </div>
   );
 }
 
-function Page({ entry }: { readonly entry: PageEntry | undefined }) {
-  if (entry === undefined || (entry.isForAdmins && !isAdmin.value)) {
+function Page({ name }: { readonly name: string }) {
+  if (!isPage(name) || (PAGES[name].isForAdmins && !isAdmin.value)) {
     return (
       <>
         <h1>Not found</h1>
@@ -144,8 +101,24 @@ function Page({ entry }: { readonly entry: PageEntry | undefined }) {
       </>
     );
   }
-  const View = entry.view;
-  return <View />;
+  return <LoadedPage name={name} />;
+}
+
+function LoadedPage({ name }: { readonly name: PageName }) {
+  const View = loadedPage(name);
+  if (View === undefined) return <Loading what="the page" />;
+  if (typeof View === 'function') return <View />;
+  const { text, isOutdated } = View;
+  return (
+    <>
+      <h1>{PAGES[name].title}</h1>
+      {isOutdated ? (
+        <Failure text={text} action="Reload" onRetry={() => location.reload()} />
+      ) : (
+        <Failure text={text} onRetry={() => void preparePage(name)} />
+      )}
+    </>
+  );
 }
 
 function Navigation({ current }: { readonly current: string }) {

@@ -3,13 +3,15 @@
 import { render } from 'preact';
 import { loadAccount, watchRefusals } from './account.ts';
 import { App } from './app.tsx';
+import './parts/common.ts';
+import { preparePage } from './pages.ts';
 import { startRouter } from './router.ts';
 import { startStore } from './store.ts';
 import './style/index.css';
 import { startTheme } from './theme.ts';
 
 startTheme();
-startRouter();
+startRouter(preparePage);
 watchRefusals();
 startStore();
 void loadAccount();

@@ -22,6 +22,9 @@ interface PageRoute {
   readonly params: URLSearchParams;
 }
 
+/** Undefined when the page can be shown at once. The promise never rejects. */
+type Prepare = (page: string) => Promise<void> | undefined;
+
 export const route = signal<PageRoute>(current());
 
 /** The address of a page; empty parameters are omitted. */
@@ -31,18 +34,35 @@ export function href(page: PageName, params: Readonly<Record<string, string | un
   return `${CONSOLE.pathname}${page === 'overview' ? '' : page}${query === '' ? '' : `?${query}`}`;
 }
 
+/** Another page is shown, and its address, when it is loaded; until then the present page stays. */
 export function navigate(to: string, { replace = false } = {}): void {
   const url = new URL(to, location.href);
   if (url.href === location.href) return;
-  if (replace) history.replaceState(null, '', url);
-  else history.pushState(null, '', url);
-  const changesPage = current().page !== route.value.page;
-  route.value = current();
-  if (changesPage) scrollTo(0, 0);
+  afterLoad(pageAt(url), () => {
+    const changesPage = pageAt(url) !== route.value.page;
+    if (replace) history.replaceState(null, '', url);
+    else history.pushState(null, '', url);
+    route.value = current();
+    if (changesPage) scrollTo(0, 0);
+  });
+}
+
+/** Loads a page: see `startRouter`. */
+let prepare: Prepare = () => undefined;
+let newest = 0;
+
+/** Of several navigations to pages that are not loaded, the newest counts. */
+function afterLoad(page: string, show: () => void): void {
+  if (page !== route.value.page) newest += 1;
+  const mine = newest;
+  const loading = prepare(page);
+  if (loading === undefined) show();
+  else void loading.then(() => mine === newest && show());
 }
 
 /** Changes parameters of the present page without an entry in the history. */
 export function setParams(changes: Readonly<Record<string, string | undefined>>): void {
+  if (pageAt(location) !== route.value.page) return; // another page is about to be shown
   const params = new URLSearchParams(location.search);
   for (const [name, value] of Object.entries(changes)) {
     if (value) params.set(name, value);
@@ -52,24 +72,44 @@ export function setParams(changes: Readonly<Record<string, string | undefined>>)
   navigate(`${location.pathname}${query === '' ? '' : `?${query}`}`, { replace: true });
 }
 
-/** Follows links to other pages of the console without loading a document. */
-export function startRouter(): void {
+/** Follows links to other pages of the console without loading a document. `load` loads a page before it is shown. */
+export function startRouter(load: Prepare): void {
+  prepare = load;
+  void prepare(route.value.page);
   addEventListener('popstate', () => {
-    route.value = current();
+    afterLoad(pageAt(location), () => {
+      route.value = current();
+    });
   });
+  for (const type of ['pointerover', 'focusin']) document.addEventListener(type, prepareLinked);
   document.addEventListener('click', (event) => {
     const isPlain =
       event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
-    const link = event.target instanceof Element ? event.target.closest('a') : null;
-    if (!isPlain || event.defaultPrevented || link === null || link.target !== '' || link.download !== '')
-      return;
-    if (!link.href.startsWith(CONSOLE.href) || link.href.includes('#')) return;
+    const link = linkOf(event);
+    if (!isPlain || event.defaultPrevented || link === undefined) return;
     event.preventDefault();
     navigate(link.href);
   });
 }
 
+/** The link to a page of the console that the event is at. */
+function linkOf({ target }: Event): HTMLAnchorElement | undefined {
+  const link = target instanceof Element ? target.closest('a') : null;
+  if (link === null || link.target !== '' || link.download !== '') return undefined;
+  return link.href.startsWith(CONSOLE.href) && !link.href.includes('#') ? link : undefined;
+}
+
+/** A page is loaded while the pointer or the focus is at its link. */
+function prepareLinked(event: Event): void {
+  const link = linkOf(event);
+  if (link !== undefined) void prepare(pageAt(new URL(link.href)));
+}
+
+function pageAt({ pathname }: URL | Location): string {
+  const page = pathname.slice(CONSOLE.pathname.length);
+  return page === '' ? 'overview' : page;
+}
+
 function current(): PageRoute {
-  const page = location.pathname.slice(CONSOLE.pathname.length);
-  return { page: page === '' ? 'overview' : page, params: new URLSearchParams(location.search) };
+  return { page: pageAt(location), params: new URLSearchParams(location.search) };
 }

@@ -1,25 +1,16 @@
 // Every page of the console in a real Chromium: without a finding of axe in light and dark, without a horizontal scroll bar
-// at 380 px, and with few rows in the document for many instances and tools. The size of its script is limited.
+// at 380 px, and with few rows in the document for many instances and tools.
 // With STAGEDOOR_SCREENSHOTS=1 it also makes the pictures of the guide.
 
-import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { gzipSync } from 'node:zlib';
 import type { Locator } from 'playwright-core';
 import * as assert from 'uvu/assert';
 import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { axeFindings, type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
 import { type Caller, newKey } from '../../helpers/caller.ts';
-import {
-  CONSOLE_FILES,
-  canUseConsole,
-  isConsoleBuilt,
-  NO_CONSOLE,
-  NOT_BUILT,
-  signIn,
-} from '../../helpers/console.ts';
+import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
 import { type McpHarness, PASSWORD, register, startGuarded } from '../../helpers/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -42,7 +33,6 @@ const PAGES = {
   settings: 'settings',
 } as const;
 
-const SCRIPT_BYTES = 64_000;
 const makesPictures = process.env.STAGEDOOR_SCREENSHOTS === '1';
 
 let gateway: McpHarness;
@@ -76,14 +66,6 @@ test.after(async () => {
   await browser?.close();
   await gateway?.remove();
   await Promise.all(servers.map((server) => server.close()));
-});
-
-test.needs(isConsoleBuilt, NOT_BUILT)('have a script of at most 64 kB, compressed', () => {
-  const folder = fileURLToPath(new URL('assets/', CONSOLE_FILES));
-  const scripts = readdirSync(folder).filter((name) => name.endsWith('.js'));
-  const bytes = scripts.map((name) => gzipSync(readFileSync(folder + name)).length);
-  const sum = bytes.reduce((total, each) => total + each, 0);
-  assert.ok(sum > 0 && sum <= SCRIPT_BYTES, `${sum} bytes`);
 });
 
 for (const colorScheme of ['light', 'dark'] as const) {

@@ -23,17 +23,21 @@ const AXIS_WIDTH = 62;
 export function Chart({ title, times, lines, format, shownSeconds }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const [plot, setPlot] = useState<uPlot | undefined>();
+  const [isMissing, setMissing] = useState(false);
   const colours = `${theme.value} ${useSystemTheme()}`;
   useEffect(() => {
     const element = box.current;
     if (element === null) return;
     let drawn: uPlot | undefined;
     let isGone = false;
-    void import('./plot.ts').then(({ createPlot }) => {
-      if (isGone) return;
-      drawn = createPlot(element, lines, { height: HEIGHT, axisWidth: AXIS_WIDTH, format });
-      setPlot(drawn);
-    });
+    import('./plot.ts').then(
+      ({ createPlot }) => {
+        if (isGone) return;
+        drawn = createPlot(element, lines, { height: HEIGHT, axisWidth: AXIS_WIDTH, format });
+        setPlot(drawn);
+      },
+      () => setMissing(true),
+    );
     const observer = new ResizeObserver(() => drawn?.setSize({ width: element.clientWidth, height: HEIGHT }));
     observer.observe(element);
     return () => {
@@ -64,7 +68,11 @@ export function Chart({ title, times, lines, format, shownSeconds }: ChartProps)
         aria-label={`${title}: ${lines.map((line) => spoken(line, format)).join('; ')}`}
         style={{ height: `${HEIGHT}px` }}
       />
-      {times.length === 0 && <p class="muted waiting">Collecting the first samples…</p>}
+      {isMissing ? (
+        <p class="muted waiting">The chart could not be loaded. Reload the page.</p>
+      ) : (
+        times.length === 0 && <p class="muted waiting">Collecting the first samples…</p>
+      )}
     </figure>
   );
 }

@@ -15,16 +15,18 @@ export function Loading({ what }: { readonly what: string }) {
 interface FailureProps {
   readonly text: string;
   readonly onRetry?: (() => void) | undefined;
+  /** The words of its button. */
+  readonly action?: string;
 }
 
-export function Failure({ text, onRetry }: FailureProps) {
+export function Failure({ text, onRetry, action = 'Try again' }: FailureProps) {
   return (
     <div class="callout bad" role="alert">
       <Icon name="bad" />
       <p>{text}</p>
       {onRetry && (
         <button type="button" onClick={onRetry}>
-          Try again
+          {action}
         </button>
       )}
     </div>

@@ -1,0 +1,14 @@
+// Parts that most pages use. They come with the first script, so that a page is one file more.
+
+import './cell.tsx';
+import './copy.tsx';
+import './detail-row.tsx';
+import './dialog.tsx';
+import './load.ts';
+import './more.tsx';
+import './screen.ts';
+import './search.tsx';
+import './state.tsx';
+import './template-select.tsx';
+import './virtual-list.tsx';
+import '../format.ts';
