@@ -221,6 +221,10 @@ const ROWS: Readonly<Record<string, Row>> = {
     ...{ needs: SCOPES, admitted: '404 TEMPLATE_NOT_FOUND' },
     body: () => ({ template: 'none', instance_id: 'none-1' }),
   },
+  'POST /gateway/connections/confirm': {
+    ...{ needs: admin, admitted: '404 TEMPLATE_NOT_FOUND' },
+    body: () => ({ template: 'none', instance_id: 'none-1' }),
+  },
   'DELETE /gateway/connections/:connection_id': {
     ...{ needs: SCOPES, admitted: '404 NOT_FOUND', params: { connection_id: 'none' } },
   },

@@ -10,6 +10,7 @@ import { UnknownState } from '../../src/vault/flow.ts';
 import { ProviderFailure } from '../../src/vault/provider-fetch.ts';
 import { Vault, type VaultOptions } from '../../src/vault/vault.ts';
 import { type OAuthBackend, type OAuthBackendOptions, startOAuthBackend } from '../fixtures/oauth-backend.ts';
+import { startDocuments } from '../fixtures/oauth-documents.ts';
 import { suite } from '../helpers/suite.ts';
 
 const BASE = 'http://127.0.0.1:8080';
@@ -341,32 +342,13 @@ vaults('another authorization server is not used before an admin confirms it', a
       .begin(target, { owner: SHARED, binding: BINDING })
       .catch((thrown: unknown) => thrown);
     assert.match(String(refused), /authorization server changed/);
+    assert.match(String(await vault.check(target).catch((thrown: unknown) => thrown)), second.issuer);
+    assert.is((await vault.confirm(target, 'https://elsewhere.example')).changedTo, second.issuer);
     const confirmed = await vault.discover(target, true);
     assert.equal([confirmed.backend.server.issuer, confirmed.backend.changedTo], [second.issuer, undefined]);
   } finally {
     await Promise.all([first.close(), second.close(), documents.close()]);
   }
 });
-
-/** A backend that names an authorization server. */
-async function startDocuments(issuer: () => string) {
-  const { startRawServer } = await import('../transports/raw-server.ts');
-  const server = await startRawServer((request, response) => {
-    const { pathname } = new URL(request.url ?? '', 'http://127.0.0.1');
-    request.resume();
-    if (pathname === '/mcp') {
-      response.writeHead(401, { 'WWW-Authenticate': 'Bearer realm="x"' }).end();
-      return;
-    }
-    if (pathname !== '/.well-known/oauth-protected-resource/mcp') {
-      response.writeHead(404).end();
-      return;
-    }
-    const resource = `http://${request.headers.host}/mcp`;
-    response.writeHead(200, { 'Content-Type': 'application/json' });
-    response.end(JSON.stringify({ resource, authorization_servers: [issuer()] }));
-  });
-  return { url: new URL(server.url).origin, close: () => server.close() };
-}
 
 vaults.run();

@@ -5,7 +5,6 @@ import { filter, map, type Observable, Subject } from 'rxjs';
 import { listNotice, type ServerNotification } from '../domain/client.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { ConnectionChange } from '../domain/connection.ts';
-import { backendUnavailable } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { NOTICED_LISTS } from '../domain/mcp.ts';
 import type { OAuthStore } from '../persistence/store.ts';
@@ -107,11 +106,7 @@ export class AccountsAtBackends {
     return openUserTransport({
       ...{ definition, clock: this.#options.clock },
       open: (userId, signal) => openWith(vault.tokens(target, userId), signal),
-      probe: () =>
-        vault.discover(target).catch((thrown: unknown) => {
-          const reason = thrown instanceof Error ? thrown.message : 'it names no authorization server';
-          throw backendUnavailable(reason, { delivered: 'no', cause: thrown });
-        }),
+      probe: () => vault.check(target),
       connecting: {
         visit: (userId) => this.visits.visit(goalOf(userId)),
         whenConnected: (userId, withinMs) => this.visits.whenConnected(goalOf(userId), withinMs),

@@ -86,14 +86,16 @@ export class Backends {
   }
 
   /**
-   * Asks the backend, and stores what it says when nothing is stored, or `isConfirmed`. What differs is noted in `changedTo`, and the stored
-   * one is returned. ProviderFailure.
+   * Asks the backend, and stores what it says when nothing is stored, or `confirmed` is true or the issuer that it names. What differs is
+   * noted in `changedTo`, and the stored one is returned. ProviderFailure.
    */
-  async discover(target: Target, isConfirmed = false): Promise<Backend> {
+  async discover(target: Target, confirmed: boolean | string = false): Promise<Backend> {
     const found = await this.#found(target);
     const before = await this.stored(target);
     const isSame = before === undefined || partsOf(before) === partsOf(found);
-    const next = isSame || isConfirmed ? found : { ...before, changedTo: found.server.issuer };
+    const { issuer } = found.server;
+    const isConfirmed = confirmed === true || confirmed === issuer;
+    const next = isSame || isConfirmed ? found : { ...before, changedTo: issuer };
     if (JSON.stringify(next) === JSON.stringify(before)) return next;
     const { store, wall } = this.#options;
     await store.save({

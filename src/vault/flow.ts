@@ -53,7 +53,7 @@ export class Flow {
     const { backends, clients, store, wall } = this.#options;
     const oauth = await import('oauth4webapi');
     const backend = await backends.discover(target);
-    if (backend.changedTo !== undefined) throw new ProviderFailure(SERVER_CHANGED);
+    if (backend.changedTo !== undefined) throw new ServerChanged(backend.changedTo);
     const { server, resource } = backend;
     const client = await clients.at(target, backend);
     const state = oauth.generateRandomState();
@@ -99,7 +99,7 @@ export class Flow {
     const { target, owner, returnTo, resource, issuer, verifier, redirectUri } = begun;
     const backend = await backends.stored(target);
     if (backend?.server.issuer !== issuer || backend.resource !== resource)
-      throw new ProviderFailure(SERVER_CHANGED);
+      throw new ProviderFailure('the authorization server changed meanwhile');
     const own = await clients.at(target, backend);
     if (own.id !== begun.clientId) throw new ProviderFailure('the client of the gateway there has changed');
     const [client, auth] = await clients.authOf(own, backend.server);
@@ -134,7 +134,18 @@ export class Flow {
   }
 }
 
-export const SERVER_CHANGED = 'authorization server changed; an admin has to confirm the new one';
+const SHOWN_CHARACTERS = 200;
+
+/** An admin has to confirm the new one. */
+export class ServerChanged extends ProviderFailure {
+  override readonly name = 'ProviderFailure';
+
+  constructor(issuer: string) {
+    super(
+      `authorization server changed to ${issuer.slice(0, SHOWN_CHARACTERS)}; an admin has to confirm the new one`,
+    );
+  }
+}
 
 function digestOf(binding: string): string {
   return hash('sha256', binding, 'hex');

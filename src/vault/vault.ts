@@ -17,7 +17,7 @@ import {
   SHOWN_DIGITS,
   shownConnection,
 } from './connections.ts';
-import { Flow, SERVER_CHANGED } from './flow.ts';
+import { Flow, ServerChanged } from './flow.ts';
 import { Provider } from './provider.ts';
 import { ProviderFailure, ProviderFetch } from './provider-fetch.ts';
 import { NotConnected, Refreshes } from './refresh.ts';
@@ -74,10 +74,26 @@ export class Vault {
     return this.#options.address.isPublic ? this.#clients.document() : undefined;
   }
 
-  /** Asks the backend which authorization server it wants, and stores it. `isConfirmed`: also another one than before. ProviderFailure. */
-  async discover(target: Target, isConfirmed = false): Promise<Discovered> {
-    const backend = await this.#backends.discover(target, isConfirmed);
+  /**
+   * Asks the backend which authorization server it wants, and stores it. `confirmed`: also another one than before; an issuer: only this
+   * one. ProviderFailure.
+   */
+  async discover(target: Target, confirmed: boolean | string = false): Promise<Discovered> {
+    const backend = await this.#backends.discover(target, confirmed);
     return { backend, way: this.#clients.wayAt(target, backend.server) };
+  }
+
+  /** Rejects with BACKEND_UNAVAILABLE while the backend does not answer, and while it names another authorization server than before. */
+  async check(target: Target): Promise<void> {
+    await this.#compare(target).catch(refuse);
+  }
+
+  /**
+   * Uses the authorization server that the backend names now; with `issuer` only this one. Resolves with what is in force then.
+   * BACKEND_UNAVAILABLE.
+   */
+  confirm(target: Target, issuer?: string): Promise<Backend> {
+    return this.#backends.discover(target, issuer ?? true).catch(refuse);
   }
 
   /** See Flow. */
@@ -113,12 +129,10 @@ export class Vault {
     const { changes$ } = this.#options;
     return {
       who: target.auth.who,
-      check: () => this.#check(target),
+      check: () => this.#checkToOpen(target),
       tokens: (owner) => this.tokens(target, owner),
       probe: async () => {
-        await this.#backends.ask(target).catch((thrown: unknown) => {
-          throw unavailable(thrown);
-        });
+        await this.#backends.ask(target).catch(refuse);
       },
       onConnected: (listener) => {
         const connected = changes$.subscribe(({ type, owner }) => {
@@ -130,14 +144,18 @@ export class Vault {
   }
 
   /** What is stored stays in force while the servers do not answer. */
-  async #check(target: Target): Promise<void> {
+  async #checkToOpen(target: Target): Promise<void> {
     try {
-      const { changedTo } = await this.#backends.discover(target);
-      if (changedTo !== undefined) throw new ProviderFailure(SERVER_CHANGED);
+      await this.#compare(target);
     } catch (thrown) {
-      const isKnown = thrown instanceof ProviderFailure && thrown.message !== SERVER_CHANGED;
-      if (!isKnown || (await this.#backends.stored(target)) === undefined) throw unavailable(thrown);
+      const isSilent = thrown instanceof ProviderFailure && !(thrown instanceof ServerChanged);
+      if (!isSilent || (await this.#backends.stored(target)) === undefined) refuse(thrown);
     }
+  }
+
+  async #compare(target: Target): Promise<void> {
+    const { changedTo } = await this.#backends.discover(target);
+    if (changedTo !== undefined) throw new ServerChanged(changedTo);
   }
 
   /** Newest first, at most 1,000. `owner`: only those of this one. */
@@ -183,6 +201,10 @@ export class Vault {
   #emit(type: ConnectionChange['type'], owner: string, { server, resource }: Backend): void {
     this.#options.changes$.next({ type, owner, issuer: server.issuer, resource });
   }
+}
+
+function refuse(thrown: unknown): never {
+  throw unavailable(thrown);
 }
 
 function unavailable(thrown: unknown): unknown {

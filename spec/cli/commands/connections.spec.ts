@@ -53,4 +53,24 @@ test('print the address of a connection that is to be made', async () => {
   assert.match(await complaint(unknown), 'No template named "mail" is registered');
 });
 
+test('confirm another authorization server', async () => {
+  const issuer = 'https://new.example';
+  const asked: string[] = [];
+  const url = await serve((request, response) => {
+    request.on('data', (piece) => asked.push(`${request.method} ${request.url} ${piece}`));
+    request.on('end', () => response.end(JSON.stringify({ issuer, resource: 'https://mail.example/mcp' })));
+  });
+  const { out } = await gateway.runAt(
+    { env },
+    'gateway connections confirm mail mail-1 --issuer',
+    issuer,
+    '--url',
+    url,
+  );
+  assert.match(out, `${issuer} is used from now on`);
+  assert.equal(asked, [
+    `POST /gateway/connections/confirm {"template":"mail","instance_id":"mail-1","issuer":"${issuer}"}`,
+  ]);
+});
+
 test.run();

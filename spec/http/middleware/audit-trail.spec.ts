@@ -123,7 +123,7 @@ test('covers exactly the routes that change something, logins and logouts', () =
       ...['PATCH /gateway/log-level', 'PATCH /gateway/templates/:template'],
       ...['POST /auth/api-keys', 'POST /auth/clients', 'POST /auth/login'],
       ...['POST /auth/logout', 'POST /auth/users', 'POST /auth/users/:user_id/link'],
-      'POST /gateway/connections',
+      ...['POST /gateway/connections', 'POST /gateway/connections/confirm'],
       'POST /gateway/instances/:template/:instance_id/drain',
       'POST /gateway/instances/:template/:instance_id/restart',
       'POST /gateway/instances/:template/:instance_id/resume',

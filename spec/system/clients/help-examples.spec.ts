@@ -18,7 +18,7 @@ const test = suite('journey: the examples of the help texts', { timeoutMs: 600_0
 const SERVER = fileURLToPath(new URL('../../../node_modules/.bin/mcp-server-everything', import.meta.url));
 const PASSWORD = 'correct horse battery staple';
 /** These need a browser and a consent: specs in spec/cli/commands run them. */
-const NEEDS_CONSENT = /^gateway (grants revoke|connections (add|remove)|login --(sso|device))/;
+const NEEDS_CONSENT = /^gateway (grants revoke|connections (add|confirm|remove)|login --(sso|device))/;
 const examples = COMMANDS.flatMap((command) => command.examples ?? []).filter(
   (example) => !NEEDS_CONSENT.test(example),
 );

@@ -1,4 +1,4 @@
-// `stagedoor gateway connections list | add | remove`: the connected accounts at servers that want OAuth.
+// `stagedoor gateway connections list | add | confirm | remove`: the connected accounts at servers that want OAuth.
 
 import { type Fields, fields, listOf } from '../answers.ts';
 import type { Command } from '../command.ts';
@@ -41,6 +41,30 @@ export const addConnection: Command = {
     const gateway = await gatewayOf(input, terminal);
     const address = await gateway.request(PATH, { method: 'POST', body });
     return printResult(input, terminal, address, () => `Open ${fields(address).url} in a browser.`);
+  },
+};
+
+export const confirmServer: Command = {
+  name: 'gateway connections confirm',
+  positionals: '<template> <id>',
+  summary: 'Use the authorization server that a server names in place of the one before',
+  options: {
+    '--issuer <url>': 'The new one; default the one that the server names now',
+    ...CLIENT_OPTIONS,
+  },
+  examples: ['gateway connections confirm mail mail-1'],
+  run: async (input, terminal) => {
+    const issuer = input.text('issuer');
+    const target = { template: input.positional(0), instance_id: input.positional(1) };
+    const gateway = await gatewayOf(input, terminal);
+    const body = issuer === undefined ? target : { ...target, issuer };
+    const confirmed = await gateway.request(`${PATH}/confirm`, { method: 'POST', body });
+    return printResult(
+      input,
+      terminal,
+      confirmed,
+      () => `${fields(confirmed).issuer} is used from now on; accounts there have to be connected`,
+    );
   },
 };
 

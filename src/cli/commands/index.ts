@@ -7,7 +7,7 @@ import { clients } from './clients.ts';
 import { completionOf } from './completion.ts';
 import { config, doctor } from './config.ts';
 import { bridge, connect } from './connect.ts';
-import { addConnection, connections, removeConnection } from './connections.ts';
+import { addConnection, confirmServer, connections, removeConnection } from './connections.ts';
 import { dbExport, dbImport, dbMigrate, dbRekey, dbStatus } from './database.ts';
 import { events } from './events.ts';
 import { grants, revokeGrant } from './grants.ts';
@@ -44,7 +44,7 @@ export const COMMANDS: readonly Command[] = [
   ...[sessions, endSession, audit, tools, call],
   ...[login, logout, createUser, users, usersSet, usersLink, usersUnlink, setPassword, deleteUser],
   ...[createApiKey, apiKeys, revoke],
-  ...[clients, grants, revokeGrant, connections, addConnection, removeConnection],
+  ...[clients, grants, revokeGrant, connections, addConnection, confirmServer, removeConnection],
   ...[connect, bridge, dbStatus, dbMigrate, dbExport, dbImport, dbRekey],
   ...[templateList, templateShow, templateSet, templateInit, templateValidate, templateAdd],
   ...[config, doctor, completionOf(() => COMMANDS)],

@@ -47,6 +47,19 @@ const ConnectionAddress = named('ConnectionAddress', {
   url: text('https://gateway.example/connections/p8vVbJ0dS2nS4b7k1mT0yQ3wR5uX8zA2cE6gI9lN1oQ'),
 });
 
+const ConfirmBody = Type.Object(
+  {
+    ...{ template: TemplateId, instance_id: InstanceId },
+    /** The new one, as the reason of the instance names it. Default: the one that the server names now. */
+    issuer: Type.Optional(Type.String({ minLength: 1, maxLength: 2048 })),
+  },
+  { examples: [{ template: 'mail', instance_id: 'mail-1' }] },
+);
+const ConfirmedServer = named('ConfirmedServer', {
+  issuer: text('https://login.mail.example'),
+  resource: text('https://mcp.mail.example/mcp'),
+});
+
 export const connectionRoutes: readonly Route[] = [
   defineRoute('GET', '/gateway/connections', {
     summary: 'Connected accounts at servers that want OAuth: your own, or all for an admin; newest first',
@@ -74,10 +87,32 @@ export const connectionRoutes: readonly Route[] = [
       gateway.instance(template, instanceId);
       const { accounts } = gateway;
       const target = accounts?.targetOf(template, instanceId);
-      if (accounts === undefined || target === undefined) throw wantsNoAccount();
+      if (accounts === undefined || target === undefined)
+        throw wrong('instance_id', 'The instance wants no account.');
       const owner = ownerOf(principal, target.auth.who);
       const { url } = await accounts.visits.visit({ template, instanceId, owner });
       return json(201, { url }, { trail: { subject: `${template}/${instanceId} for ${owner}` } });
+    },
+  }),
+  defineRoute('POST', '/gateway/connections/confirm', {
+    summary: 'Use the authorization server that a server names in place of the one before',
+    scope: 'admin',
+    request: { body: ConfirmBody },
+    answers: { 200: { description: 'It is used, and the instance is opened again', body: ConfirmedServer } },
+    errors: ['TEMPLATE_NOT_FOUND', 'SERVER_NOT_FOUND', 'BACKEND_UNAVAILABLE'],
+    handler: async ({ body, principal }, { gateway }) => {
+      const { template, instance_id: instanceId, issuer } = body;
+      if (!mayUse(principal, template)) throw templateNotFound(template);
+      gateway.instance(template, instanceId);
+      const target = gateway.accounts?.targetOf(template, instanceId);
+      if (gateway.accounts === undefined || target === undefined)
+        throw wrong('instance_id', 'The instance wants no account.');
+      const vault = await gateway.accounts.open();
+      const { server, resource, changedTo } = await vault.confirm(target, issuer);
+      if (changedTo !== undefined) throw wrong('issuer', `The server names ${changedTo}.`);
+      gateway.restart(template, instanceId);
+      const trail = { subject: `${template}/${instanceId}: ${server.issuer}` };
+      return json(200, { issuer: server.issuer, resource }, { trail });
     },
   }),
   defineRoute('DELETE', '/gateway/connections/:connection_id', {
@@ -120,10 +155,8 @@ function ownerOf(principal: Principal, who: 'user' | 'shared'): string {
   return userId;
 }
 
-function wantsNoAccount(): GatewayError {
-  return validationFailed([
-    { loc: ['body', 'instance_id'], msg: 'The instance wants no account.', type: 'value_error' },
-  ]);
+function wrong(field: string, msg: string): GatewayError {
+  return validationFailed([{ loc: ['body', field], msg, type: 'value_error' }]);
 }
 
 /** An API key has none, and neither has a client of a user: it only uses them. */

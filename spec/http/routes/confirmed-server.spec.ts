@@ -1,0 +1,55 @@
+// A server that names another authorization server than before: its instance stops until an admin confirms the new one.
+
+import { filter, firstValueFrom } from 'rxjs';
+import * as assert from 'uvu/assert';
+import type { Gateway } from '../../../src/gateway/gateway.ts';
+import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { parseRegistryDocument } from '../../../src/persistence/registry-file.ts';
+import { startOAuthBackend } from '../../fixtures/oauth-backend.ts';
+import { startDocuments } from '../../fixtures/oauth-documents.ts';
+import { appFor, startApp } from '../../helpers/http-app.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('another authorization server behind a connection');
+const connections = { address: { issuer: 'http://127.0.0.1:8080', isPublic: false } };
+const app = appFor(test, () => startApp({ gateway: { store: new MemoryStore(), connections } }), 'each');
+
+for (const who of ['shared', 'user'])
+  test(`an instance of a registry file with "${who}" stops, and goes on when it is confirmed`, async () => {
+    const [first, second] = [await startOAuthBackend(), await startOAuthBackend()];
+    let { issuer } = first;
+    const documents = await startDocuments(() => issuer);
+    try {
+      const instances = [{ id: 'mail-1', endpoint: `${documents.url}/mcp`, auth: { mode: 'oauth', who } }];
+      const text = JSON.stringify({ templates: { mail: { instances } } });
+      await app.gateway.importFile(await parseRegistryDocument(text, 'registry.json'));
+      await untilHealthy(app.gateway);
+      issuer = second.issuer;
+      const changed = `authorization server changed to ${second.issuer}`;
+      const stopped = app.gateway
+        .on('instance.unhealthy')
+        .pipe(filter(({ reason }) => reason.includes(changed)));
+      const stop = firstValueFrom(stopped);
+      app.gateway.restart('mail', 'mail-1');
+      await stop;
+      const confirm = (body: object) =>
+        app.ask('POST', '/gateway/connections/confirm', {
+          body: { template: 'mail', instance_id: 'mail-1', ...body },
+        });
+      const wrong = await confirm({ issuer: 'https://elsewhere.example' });
+      assert.is(wrong.status, 422);
+      assert.match(JSON.stringify(wrong.body), second.issuer);
+      const { status, body } = await confirm({ issuer: second.issuer });
+      assert.equal([status, body], [200, { issuer: second.issuer, resource: `${documents.url}/mcp` }]);
+      await untilHealthy(app.gateway);
+    } finally {
+      await Promise.all([first.close(), second.close(), documents.close()]);
+    }
+  });
+
+async function untilHealthy(gateway: Gateway): Promise<void> {
+  const { healthy } = gateway.instance('mail', 'mail-1').snapshot;
+  if (!healthy) await firstValueFrom(gateway.on('instance.healthy'));
+}
+
+test.run();
