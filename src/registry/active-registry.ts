@@ -16,6 +16,7 @@ import { registryFull, validationFailed } from '../domain/error-catalogue.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import { keptBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition, TemplateAuth } from '../domain/instance.ts';
+import { definedFields } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { isShared } from '../domain/nodes.ts';
 import { counted } from '../domain/text.ts';
@@ -166,6 +167,15 @@ export class ActiveRegistry {
     const remains = this.#definitions.has(template) || this.#settings.has(template);
     if (!remains && fleet.members(template).length === 0) this.deleteTemplate(template);
     else this.#definitionChanged(template);
+  }
+
+  /** True for a template that exists, and has no instance, no definition and no settings. */
+  isUnused(template: string): boolean {
+    const { fleet } = this.#deps;
+    const { name: _, loadBalancer = {}, ...others } = this.#settings.get(template) ?? {};
+    const isEmpty = Object.keys({ ...loadBalancer, ...definedFields(others) }).length === 0;
+    const hasNothing = isEmpty && !this.#definitions.has(template);
+    return hasNothing && fleet.has(template) && fleet.members(template).length === 0;
   }
 
   #definitionChanged(template: string): void {

@@ -7,12 +7,12 @@ import { registryFull, templateNotFound, validationFailed } from '../domain/erro
 import { GatewayError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { isSecretName } from '../domain/secret-names.ts';
 import type { Store } from '../persistence/store.ts';
 import { definitionOf, SCRATCH, type TemplateDefinition, TemplateError } from '../templates/definition.ts';
 import { Definitions } from '../templates/definitions.ts';
 import { instanceInputOf } from '../templates/launch.ts';
 import { settingsOf } from '../templates/settings.ts';
-import { isSecretName } from '../transports/secrets.ts';
 import type { ActiveRegistry } from './active-registry.ts';
 import { checkName } from './checked-input.ts';
 import { type Protection, refuseDenied, refuseExposing } from './refusals.ts';
@@ -23,10 +23,10 @@ const MOST_CHARACTERS = 256 * 1024;
 const MOST_DEFINITIONS = 1_000;
 
 interface TemplateDefinitionsDeps extends Protection {
-  readonly store: Pick<Store, 'definitions'>;
+  readonly store: Pick<Store, 'definitions' | 'deleteTemplate'>;
   readonly fleet: Pick<Fleet, 'isFullFor'>;
   readonly definitions?: Definitions | undefined;
-  readonly active: Pick<ActiveRegistry, 'putDefinition' | 'deleteDefinition'>;
+  readonly active: Pick<ActiveRegistry, 'putDefinition' | 'deleteDefinition' | 'deleteTemplate' | 'isUnused'>;
   /** Runs one change of the registry after the other. */
   readonly change: <T>(work: () => Promise<T>) => Promise<T>;
   /** Applies the changes of other nodes. */
@@ -103,7 +103,7 @@ export class TemplateDefinitions {
     });
   }
 
-  /** Deletes a stored definition; instances and settings of the template remain. TEMPLATE_NOT_FOUND. */
+  /** Deletes a stored definition; a template with instances or settings remains. TEMPLATE_NOT_FOUND. */
   delete(template: string): Promise<void> {
     const { store, active, change, reload, advance } = this.#deps;
     return change(async () => {
@@ -111,6 +111,10 @@ export class TemplateDefinitions {
       this.get(template);
       advance(await store.definitions.delete(template));
       active.deleteDefinition(template);
+      // What the registration of its instances left behind.
+      if (!active.isUnused(template)) return;
+      advance(await store.deleteTemplate(template));
+      active.deleteTemplate(template);
     });
   }
 }

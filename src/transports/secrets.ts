@@ -3,6 +3,7 @@
 
 import type { InstanceDefinition } from '../domain/instance.ts';
 import type { JsonRpcError } from '../domain/jsonrpc.ts';
+import { isSecretName } from '../domain/secret-names.ts';
 
 /** A shorter value is not a secret, and stands in many texts. */
 const SHORTEST_SECRET = 3;
@@ -107,16 +108,6 @@ export function programSecrets({ env, secretEnv = [] }: ProgramVariables): reado
 }
 
 type ProgramVariables = Pick<InstanceDefinition, 'env' | 'secretEnv'>;
-
-/** True for the name of a variable that usually holds a credential. */
-export function isSecretName(name: string): boolean {
-  return SECRET_NAME.test(name) && !NAMED_PLACE.test(name);
-}
-
-const SECRET_NAME =
-  /key|token(?!s|_?(?:limit|count))|secret|passw|passphrase|pwd|credential|auth(?!or)|cookie|(?:^|_)(?:pat|pass|pin|dsn)(?:_|$)/i;
-/** A file or a folder that has the secret. */
-const NAMED_PLACE = /(?:path|file|dir|folder|home|sock|url|uri|host|user|name|type|mode|level|enabled)$/i;
 
 function decodedPart(text: string): string {
   try {

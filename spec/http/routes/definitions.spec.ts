@@ -53,6 +53,12 @@ test('a template with instances or settings remains without its definition', asy
   await app.as(app.admin, 'DELETE', path('kept'));
   const { body: record } = await app.as(app.admin, 'GET', '/gateway/templates/kept');
   assert.equal([record.is_defined, record.instances, Object(record.load_balancer).timeout], [false, 1, 60]);
+  await app.as(app.admin, 'PUT', path('kept'), { body });
+  await app.gateway.deregister('kept', 'one');
+  await app.as(app.admin, 'DELETE', path('kept'));
+  assert.not.ok(app.gateway.hasTemplate('kept'), 'the registration left no settings');
+  await app.gateway.catchUp();
+  assert.not.ok(app.gateway.hasTemplate('kept'));
 });
 
 test('refuses what a file could not say, secrets, and templates of the folder', async () => {

@@ -20,6 +20,7 @@ import {
   restart,
   resume,
   sync,
+  templateDelete,
 } from './instances.ts';
 import { login, logout } from './login.ts';
 import { logLevel, logs } from './logs.ts';
@@ -27,6 +28,7 @@ import { drainNode, nodes, resumeNode } from './nodes.ts';
 import { endSession, sessions } from './sessions.ts';
 import { start, stop } from './start.ts';
 import { health, list, stats, status } from './status.ts';
+import { templateImport } from './template-import.ts';
 import {
   templateAdd,
   templateInit,
@@ -47,5 +49,6 @@ export const COMMANDS: readonly Command[] = [
   ...[clients, grants, revokeGrant, connections, addConnection, confirmServer, removeConnection],
   ...[connect, bridge, dbStatus, dbMigrate, dbExport, dbImport, dbRekey],
   ...[templateList, templateShow, templateSet, templateInit, templateValidate, templateAdd],
+  ...[templateImport, templateDelete],
   ...[config, doctor, completionOf(() => COMMANDS)],
 ];

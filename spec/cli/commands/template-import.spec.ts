@@ -1,0 +1,233 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of clients
+// Import of the files of other clients and of server.json, against a real gateway.
+
+import { writeFileSync } from 'node:fs';
+import * as assert from 'uvu/assert';
+import { folderOfEach } from '../../helpers/folder.ts';
+import { suite } from '../../helpers/suite.ts';
+import { complaint, gatewayFor, printed } from './against-gateway.ts';
+
+const test = suite('template import', { timeoutMs: 90_000 });
+const folder = folderOfEach(test);
+const gateway = gatewayFor(test);
+
+const run = (file: object | string, line: string, options: object = {}) => {
+  const path = folder('mcp.json');
+  writeFileSync(path, typeof file === 'string' ? file : JSON.stringify(file));
+  return gateway.runAt({ folder: folder(), ...options }, `template import ${path} ${line}`.trim());
+};
+const definitionOf = async (template: string) =>
+  Object(await (await fetch(`${gateway.url}/gateway/templates/${template}/definition`)).json());
+const instancesOf = (template: string) =>
+  gateway.server.gateway.servers(template).map(({ definition }) => definition);
+
+const TWELVE = Object.fromEntries(
+  Array.from({ length: 12 }, (_, index) => [
+    `Server ${index + 1}`,
+    index > 1
+      ? { url: `http://127.0.0.1:${index + 1}/mcp`, headers: { Authorization: `Bearer secret-${index}` } }
+      : {
+          command: process.execPath,
+          args: ['-e', '0', `word-${index}`],
+          env: { API_KEY: `secret-${index}` },
+        },
+  ]),
+);
+
+test('twelve servers become templates and instances, and stay when they are unchanged', async () => {
+  const out = await printed(run({ mcpServers: TWELVE }, '--yes'));
+  assert.match(out, /^server-1 +Server 1 +new +\S+node -e 0 word-0/m);
+  assert.is(out.match(/is stored, server-\d+-1 starts/g)?.length, 12);
+  assert.not.match(out, /secret-/);
+  const [program] = instancesOf('server-1');
+  assert.equal([program?.env, program?.secretEnv], [{ API_KEY: 'secret-0' }, ['API_KEY']]);
+  assert.equal(instancesOf('server-3')[0]?.headers, { Authorization: 'Bearer secret-2' });
+  const definition = await definitionOf('server-1');
+  assert.equal(definition.config_schema.properties.API_KEY, {
+    ...{ type: 'string', description: 'Variable API_KEY.', env_mapping: 'API_KEY', sensitive: true },
+  });
+  assert.not.match(JSON.stringify([definition, await definitionOf('server-3')]), /secret-/);
+  const before = instancesOf('server-1');
+  const again = await printed(run({ mcpServers: TWELVE }, '--yes'));
+  assert.is(again.match(/ is unchanged/g)?.length, 12);
+  assert.equal(instancesOf('server-1'), before);
+  const changed = { ...TWELVE, 'Server 1': { ...TWELVE['Server 1'], env: { API_KEY: 'other-secret' } } };
+  const third = await printed(run({ mcpServers: changed }, '--yes'));
+  assert.is(third.match(/ is unchanged/g)?.length, 11);
+  assert.equal(instancesOf('server-1')[0]?.env, { API_KEY: 'other-secret' });
+});
+
+test('shows commands first, then asks; without a terminal it needs --yes or --dry-run', async () => {
+  const file = { mcpServers: { asked: { command: 'node', args: ['server.js', '--token', 'hunter22'] } } };
+  const refused = await run(file, '');
+  assert.equal([refused.code, refused.out], [2, '']);
+  assert.match(refused.err, /no terminal to ask at: --yes imports/);
+  const dry = await printed(run(file, '--dry-run'));
+  assert.match(dry, /asked +asked +new +node server\.js --token \*\*\*/);
+  const no = await run(file, '', { answers: [], line: 'n' });
+  assert.is(no.code, 1);
+  assert.match(no.out, /node server\.js --token \*\*\*/);
+  assert.not.match(no.out + no.err, /hunter22/);
+  assert.not.ok(gateway.server.gateway.hasTemplate('asked'));
+  assert.is((await run(file, '', { answers: [], line: 'y' })).code, 0);
+  assert.equal((await definitionOf('asked')).args, ['server.js', '--token']);
+  assert.equal(instancesOf('asked')[0]?.args, ['server.js', '--token', 'hunter22']);
+});
+
+test('servers and inputs of VS Code: each input is asked for once', async () => {
+  const file = `{
+    // comments and trailing commas are allowed
+    "inputs": [{ "type": "promptString", "id": "key", "description": "Key of the service", "password": true }],
+    "servers": {
+      "one": { "type": "stdio", "command": "node", "args": ["one.js"], "env": { "SERVICE": "\${input:key}" }, "cwd": "\${workspaceFolder}" },
+      "two": { "type": "http", "url": "http://127.0.0.1:9/mcp", "headers": { "X-Key": "\${input:key}", "X-User": "\${env:WHO}" } },
+    },
+  }`;
+  const outcome = await run(file, '--yes', { answers: ['pressed'], env: { WHO: 'ada' } });
+  assert.is(outcome.code, 0, outcome.err);
+  assert.match(outcome.out, /^two +two +new +http:\/\/127\.0\.0\.1:9\/mcp +input:key, env:WHO$/m);
+  const [one] = instancesOf('one');
+  assert.equal([one?.env, one?.secretEnv, one?.workingDir], [{ SERVICE: 'pressed' }, ['SERVICE'], folder()]);
+  assert.equal(instancesOf('two')[0]?.headers, { 'X-Key': 'pressed', 'X-User': 'ada' });
+  const failed = await run(file.replace('one.js', 'uno.js').replace('127.0.0.1:9', '127.0.0.1:8'), '--yes');
+  assert.is(failed.code, 1);
+  assert.match(failed.err, /one: not imported: it needs a value for key: write it into the file/);
+});
+
+test('one entry that fails does not stop the others, and the exit code tells', async () => {
+  const file = {
+    mcpServers: {
+      broken: { args: [] },
+      denied: { url: 'http://169.254.169.254/mcp' },
+      exposed: { command: 'cat', args: ['/proc/self/environ'] },
+      off: { command: 'node', disabled: true },
+      'Grüße & Wetter': { command: 'node', args: ['good.js'] },
+    },
+  };
+  const { code, out, err } = await run(file, '--yes');
+  assert.is(code, 1);
+  assert.match(out, /Grüße & Wetter: the template gru-e-wetter is stored, gru-e-wetter-1 starts/);
+  assert.match(err, /^broken: not imported: has neither "command" nor "url"$/m);
+  assert.match(err, /^denied: not imported: The address 169\.254\.169\.254 lies in a denied network/m);
+  assert.match(err, /^exposed: not imported: .*\/proc/m);
+  assert.match(err, /^off: not imported: is disabled in the file$/m);
+  for (const name of ['denied', 'exposed']) assert.not.ok(gateway.server.gateway.hasTemplate(name), name);
+  const { servers } = JSON.parse((await run(file, '--yes --json')).out);
+  assert.equal(
+    servers.map(({ name, outcome }: Record<string, string>) => [name, outcome]),
+    [
+      ['denied', 'failed'],
+      ['exposed', 'failed'],
+      ['Grüße & Wetter', 'unchanged'],
+      ['broken', 'failed'],
+      ['off', 'failed'],
+    ],
+  );
+});
+
+test('a name that another server has gets a number, in the file and at the gateway', async () => {
+  await gateway.server.gateway.register('mine', { endpoint: 'http://127.0.0.1:1' });
+  const file = {
+    mcpServers: { Mine: { url: 'http://127.0.0.1:2/mcp' }, 'mine!': { url: 'http://127.0.0.1:3/mcp' } },
+  };
+  const out = await printed(run(file, '--yes'));
+  assert.match(out, /Mine: the template mine-2 is stored/);
+  assert.match(out, /mine!: the template mine-3 is stored/);
+  assert.match(await printed(run(file, '--yes')), /Mine: mine-2 is unchanged\nmine!: mine-3 is unchanged/);
+  const filed = { mcpServers: { time: { command: 'other-time' } } };
+  assert.match(await printed(run(filed, '--yes')), /time: the template time-2 is stored/);
+});
+
+test('server.json: packages and remotes become templates with settings, and no instances', async () => {
+  const file = {
+    $schema: 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json',
+    ...{ name: 'io.github.acme/weather', title: 'Weather', description: 'Forecasts.', version: '1.2.3' },
+    packages: [
+      {
+        ...{
+          registryType: 'npm',
+          identifier: '@acme/weather',
+          version: '1.2.3',
+          transport: { type: 'stdio' },
+        },
+        packageArguments: [
+          { type: 'positional', value: 'serve' },
+          { type: 'named', name: '--units', default: 'metric', choices: ['metric', 'imperial'] },
+          { type: 'positional', valueHint: 'city', isRequired: true, isRepeated: true },
+        ],
+        environmentVariables: [
+          { name: 'WEATHER_KEY', description: 'Key.', isRequired: true, isSecret: true },
+          {
+            name: 'WEATHER_HOST',
+            value: 'https://{region}.acme.example',
+            variables: { region: { default: 'eu' } },
+          },
+        ],
+      },
+      {
+        ...{ registryType: 'oci', identifier: 'docker.io/acme/weather:1.2.3', transport: { type: 'stdio' } },
+        runtimeArguments: [{ type: 'named', name: '--network', value: 'none' }],
+        environmentVariables: [{ name: 'WEATHER_KEY', isSecret: true }],
+      },
+      { registryType: 'pypi', identifier: 'acme-weather', version: '1.2.3', transport: { type: 'stdio' } },
+      { registryType: 'mcpb', identifier: 'https://a.example/w.mcpb', transport: { type: 'stdio' } },
+    ],
+    remotes: [
+      {
+        ...{ type: 'streamable-http', url: 'https://{tenant}.acme.example/mcp' },
+        variables: { tenant: { default: 'main' } },
+        headers: [
+          {
+            ...{ name: 'Authorization', value: 'Bearer {token}', isRequired: true },
+            variables: { token: { isSecret: true } },
+          },
+        ],
+      },
+    ],
+  };
+  const { code, out, err } = await run(file, '--yes');
+  assert.is(code, 1);
+  assert.match(err, /io\.github\.acme\/weather \(mcpb\): not imported: packages of "mcpb" are not started/);
+  assert.match(
+    out,
+    /weather-npm +\S+ \(npm\) +new +npx -y @acme\/weather@1\.2\.3 serve +city, WEATHER_KEY|WEATHER_KEY, city/,
+  );
+  const npm = await definitionOf('weather-npm');
+  assert.equal(
+    [npm.name, npm.version, npm.command, npm.args, npm.environment, npm.config_schema.required],
+    [
+      ...['Weather', '1.2.3', 'npx', ['-y', '@acme/weather@1.2.3', 'serve']],
+      ...[{ WEATHER_HOST: 'https://eu.acme.example' }, ['WEATHER_KEY', 'city']],
+    ],
+  );
+  assert.equal(npm.config_schema.properties.units, {
+    ...{ type: 'string', enum: ['metric', 'imperial'], default: 'metric', command_arg: '--units' },
+  });
+  const { args } = await definitionOf('weather-oci');
+  assert.equal(args.join(' '), 'run --rm -i --network none -e WEATHER_KEY docker.io/acme/weather:1.2.3');
+  assert.equal((await definitionOf('weather-pypi')).args, ['acme-weather@1.2.3']);
+  const remote = await definitionOf('weather-remote');
+  assert.equal([remote.transport, remote.endpoint], ['http', 'https://main.acme.example/mcp']);
+  assert.equal(remote.config_schema.properties.Authorization, {
+    ...{ type: 'string', description: 'In the form: Bearer {token}', sensitive: true },
+    header_mapping: 'Authorization',
+  });
+  assert.equal(instancesOf('weather-npm'), []);
+  assert.match(await printed(run({ ...file, packages: [] }, '--yes')), /: weather-remote is unchanged/);
+});
+
+test('a file of another kind is refused in a line', async () => {
+  for (const [file, reason] of [
+    ['{"mcpServers": {', /is not JSON: \w+ in line 1/],
+    ['[]', /is not a JSON object/],
+    ['{"other": {}}', /has none of "mcpServers"/],
+    ['{"name": "weather", "packages": []}', /name: is not <namespace>\/<name>/],
+  ] as const)
+    assert.match(await complaint(run(file, '--yes')), reason);
+  assert.match(
+    await complaint(gateway.run('template import none.json --yes')),
+    /none\.json cannot be read \(ENOENT\)/,
+  );
+});
+
+test.run();

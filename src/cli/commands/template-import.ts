@@ -1,0 +1,195 @@
+// `stagedoor template import`: the servers of another client, or of a server.json, become templates of a gateway, and instances where the
+// file says how to start or reach them.
+
+import { readFile, stat } from 'node:fs/promises';
+import { basename, dirname, resolve } from 'node:path';
+import { codeOf, messageOf } from '../../domain/errors.ts';
+import type { ImportedFile } from '../../templates/imported-server.ts';
+import { type Fields, fields } from '../answers.ts';
+import type { Command, CommandInput } from '../command.ts';
+import { Cancelled, CommandFailure, UsageError } from '../failures.ts';
+import type { Placeholders } from '../import/placeholders.ts';
+import type { PlannedImport } from '../import/plan.ts';
+import { type Columns, json, printable, table } from '../output.ts';
+import { CLIENT_OPTIONS, findGateway, gatewayOf, type Remote } from '../remote.ts';
+import type { Terminal } from '../terminal.ts';
+
+export const templateImport: Command = {
+  name: 'template import',
+  positionals: '<file>',
+  summary:
+    'Import the servers of another MCP client (claude_desktop_config.json, mcp.json) or of a registry (server.json); - reads standard input',
+  options: {
+    '--dry-run': 'Show what would be imported, and change nothing',
+    '-y, --yes': 'Import without asking',
+    ...CLIENT_OPTIONS,
+    '--json': 'Print the result as JSON; needs --yes or --dry-run without a terminal',
+  },
+  examples: ['template import mcp.json --dry-run', 'template import mcp.json --yes'],
+  run: async (input, terminal) => {
+    const isDry = input.has('dry-run');
+    const file = input.positional(0);
+    const mayAsk = terminal.canAsk && file !== '-';
+    if (!isDry && !input.has('yes') && !mayAsk)
+      throw new UsageError(
+        'there is no terminal to ask at: --yes imports, --dry-run shows what would be imported',
+      );
+    const read = await readServers(file, terminal);
+    const gateway = isDry
+      ? await findGateway(input.text('url'), terminal, input.has('trust'))
+      : await gatewayOf(input, terminal);
+    const [{ planImport }, { Placeholders }] = await Promise.all([
+      import('../import/plan.ts'),
+      import('../import/placeholders.ts'),
+    ]);
+    const plan = await planImport(read.servers, gateway);
+    await show(input, terminal, { plan, read });
+    const rows = isDry ? plan.map((each) => rowOf(each, each.state)) : [];
+    if (!isDry && !(await isConfirmed(input, terminal, plan))) {
+      terminal.complain('nothing was imported; --yes imports');
+      return 1;
+    }
+    const folder = file === '-' ? terminal.folder : dirname(resolve(terminal.folder, file));
+    const values = new Placeholders({ ...terminal, canAsk: mayAsk }, read.inputs, folder);
+    if (!isDry && gateway !== undefined)
+      for (const each of plan) {
+        const row = await importOne(each, gateway, values);
+        rows.push(row);
+        if (!input.has('json')) report(row, terminal);
+      }
+    const refused = read.refused.map(({ name, problem }) => ({ name, outcome: 'failed', error: problem }));
+    if (input.has('json')) terminal.print(json({ servers: [...rows, ...refused] }));
+    else for (const row of refused) report(row, terminal);
+    return [...rows, ...refused].some(({ outcome }) => outcome === 'failed') ? 1 : 0;
+  },
+};
+
+interface Row extends Fields {
+  readonly name: string;
+  readonly outcome: string;
+  readonly error?: string;
+}
+
+const MOST_BYTES = 5 * 1024 * 1024;
+
+/** Throws CommandFailure for a file that cannot be read, or is none of the kinds. */
+async function readServers(file: string, terminal: Terminal): Promise<ImportedFile> {
+  const [{ readImported }, { TemplateError }] = await Promise.all([
+    import('../../templates/imported.ts'),
+    import('../../templates/definition.ts'),
+  ]);
+  const text = file === '-' ? await standardInput() : await textOf(resolve(terminal.folder, file));
+  try {
+    return readImported(text, file === '-' ? 'standard input' : basename(file));
+  } catch (thrown) {
+    if (!(thrown instanceof TemplateError)) throw thrown;
+    throw new CommandFailure(`${file} ${thrown.message}`, { cause: thrown });
+  }
+}
+
+async function textOf(path: string): Promise<string> {
+  try {
+    const { size } = await stat(path);
+    if (size > MOST_BYTES)
+      throw new CommandFailure(`${path} has ${size} bytes: at most ${MOST_BYTES} are read`);
+    return await readFile(path, 'utf8');
+  } catch (thrown) {
+    if (thrown instanceof CommandFailure) throw thrown;
+    throw new CommandFailure(`${path} cannot be read (${codeOf(thrown) ?? messageOf(thrown)})`, {
+      cause: thrown,
+    });
+  }
+}
+
+async function standardInput(): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of process.stdin) {
+    chunks.push(Buffer.from(chunk));
+    bytes += chunk.length;
+    if (bytes > MOST_BYTES) throw new CommandFailure(`standard input has more than ${MOST_BYTES} bytes`);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+async function show(
+  input: CommandInput,
+  terminal: Terminal,
+  { plan, read }: { readonly plan: readonly PlannedImport[]; readonly read: ImportedFile },
+): Promise<void> {
+  if (input.has('json') && (input.has('yes') || input.has('dry-run'))) return;
+  const { placeOf } = await import('../import/plan.ts');
+  const columns: Columns<PlannedImport> = {
+    TEMPLATE: 'template',
+    'IN THE FILE': ({ server }) => server.name,
+    STATE: 'state',
+    'RUNS OR CONNECTS TO': ({ server }) => placeOf(server),
+    NEEDS: ({ server }) => server.needs.join(', '),
+  };
+  const lines = plan.length === 0 ? 'No server to import.' : table(terminal, columns, plan);
+  // With --json standard output is for the result.
+  if (input.has('json')) terminal.complain(lines);
+  else terminal.print(lines);
+  if (!input.has('dry-run') || input.has('json')) return;
+  for (const { name, problem } of read.refused) terminal.complain(printable(`${name}: ${problem}`));
+}
+
+async function isConfirmed(
+  input: CommandInput,
+  terminal: Terminal,
+  plan: readonly PlannedImport[],
+): Promise<boolean> {
+  const { length } = plan.filter(({ state }) => state !== 'unchanged');
+  if (length === 0 || input.has('yes')) return true;
+  terminal.complain(
+    `The gateway runs these commands and connects to these addresses. Import ${length}? [y/N]`,
+  );
+  return /^\s*y(es)?\s*$/i.test((await terminal.readLine()) ?? '');
+}
+
+/** Never throws, but for Ctrl-C at a question. */
+async function importOne(planned: PlannedImport, gateway: Remote, values: Placeholders): Promise<Row> {
+  const { server, template, state } = planned;
+  if (state === 'unchanged') return rowOf(planned, 'unchanged');
+  const path = `/gateway/templates/${encodeURIComponent(template)}/definition`;
+  try {
+    const instance = server.instance && (await values.filled(server.name, server.instance));
+    await gateway.request(path, { method: 'PUT', body: { id: template, ...server.definition } });
+    if (instance === undefined) return rowOf(planned, 'imported');
+    const [{ instanceIdOf }, { markOf }] = await Promise.all([
+      import('../import/plan.ts'),
+      import('../import/placeholders.ts'),
+    ]);
+    const id = instanceIdOf(template);
+    const body = {
+      template_name: template,
+      instance: { id, ...instance, metadata: { imported: markOf(server.instance) } },
+    };
+    try {
+      await gateway.request('/gateway/register', { method: 'POST', body });
+    } catch (thrown) {
+      // A template that cannot be used is not left behind.
+      if (state === 'new') await gateway.request(path, { method: 'DELETE' }).catch(() => undefined);
+      throw thrown;
+    }
+    return { ...rowOf(planned, 'imported'), instance: id };
+  } catch (thrown) {
+    if (thrown instanceof Cancelled || !(thrown instanceof CommandFailure || thrown instanceof UsageError))
+      throw thrown;
+    return { ...rowOf(planned, 'failed'), error: thrown.message };
+  }
+}
+
+function rowOf({ server, template }: PlannedImport, outcome: string): Row {
+  return { name: server.name, template, outcome, needs: server.needs };
+}
+
+function report(row: Row, terminal: Terminal): void {
+  const { name, template, outcome, instance, error } = fields(row);
+  if (outcome === 'failed') terminal.complain(printable(`${name}: not imported: ${error}`));
+  else if (outcome === 'unchanged') terminal.print(printable(`${name}: ${template} is unchanged`));
+  else {
+    const started = instance === undefined ? '' : `, ${instance} starts`;
+    terminal.print(printable(`${name}: the template ${template} is stored${started}`));
+  }
+}
