@@ -3,6 +3,7 @@
 import { createCipher } from '../../src/persistence/cipher.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import { accountConformance } from '../conformance/accounts.ts';
+import { approvalConformance } from '../conformance/approvals.ts';
 import { auditConformance } from '../conformance/audit.ts';
 import { definitionConformance } from '../conformance/definitions.ts';
 import { listConformance } from '../conformance/lists.ts';
@@ -26,6 +27,7 @@ export function everyConformance(test: Suite, open: () => Promise<Store>): void 
   oauthConformance(test, open);
   listConformance(test, open);
   definitionConformance(test, open);
+  approvalConformance(test, open);
 }
 
 /** A cipher for stores that keep secrets. */

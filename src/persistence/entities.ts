@@ -227,6 +227,18 @@ export function tablesFor(kind: DatabaseKind) {
         value: document(),
       },
     }),
+    /** The approved definitions of tools. Source: ADR 238. */
+    approvals: defineEntity({
+      name: 'Approval',
+      tableName: 'approvals',
+      properties: {
+        /** SHA-256 of scope and tool, in hex. */
+        key: id(64).primary(),
+        scope: id(128).index(),
+        /** See Approval. */
+        value: document(),
+      },
+    }),
     /** One row that counts the changes of registry and accounts. Each change updates it first, which locks it for other writers. */
     revision: defineEntity({
       name: 'Revision',

@@ -13,6 +13,7 @@ import {
   withChange,
   withEndedToken,
 } from '../domain/account.ts';
+import type { Approval } from '../domain/approval.ts';
 import { type AuditEntry, entriesOf, isMatch, mostExpired, newestFirst } from '../domain/audit.ts';
 import {
   configIncomplete,
@@ -25,6 +26,7 @@ import type { InstanceDefinition } from '../domain/instance.ts';
 import { memoryOAuth } from './memory-oauth.ts';
 import {
   type AccountStore,
+  type ApprovalStore,
   type AuditStore,
   type DefinitionStore,
   type InstanceSave,
@@ -61,6 +63,7 @@ export class MemoryStore implements Store {
   readonly programs: ProgramStore = memoryPrograms();
   readonly lists: ListStore = memoryLists();
   readonly definitions: DefinitionStore = memoryDefinitions(() => this.#changed());
+  readonly approvals: ApprovalStore = memoryApprovals(() => this.#changed());
 
   async listTemplates(): Promise<TemplateSettings[]> {
     return copiesOf(this.#templates);
@@ -304,6 +307,23 @@ function memoryPrograms(): ProgramStore {
     },
     delete: async (read) => {
       for (const row of read) if (isAsRead(row)) rows.delete(row.program);
+    },
+  };
+}
+
+function memoryApprovals(changed: () => number): ApprovalStore {
+  const rows = new Map<string, Approval>();
+  return {
+    list: async () => copiesOf(rows),
+    save: async (saved) => {
+      for (const approval of saved)
+        rows.set(`${approval.scope}\0${approval.tool}`, structuredClone(approval));
+      return changed();
+    },
+    deleteOf: async (scope) => {
+      const keys = [...rows].filter(([, row]) => row.scope === scope).map(([key]) => key);
+      for (const key of keys) rows.delete(key);
+      return keys.length === 0 ? undefined : changed();
     },
   };
 }

@@ -11,6 +11,7 @@ import { TaskScheduler } from '../domain/task-scheduler.ts';
 import { type Cipher, CipherError } from './cipher.ts';
 import { type Columns, columnsOf, fromDocument, type InstanceRow, recordOf, toDocument } from './entities.ts';
 import { ormAccounts } from './orm-accounts.ts';
+import { ormApprovals } from './orm-approvals.ts';
 import { OrmAudit } from './orm-audit.ts';
 import { ormDefinitions } from './orm-definitions.ts';
 import { ormLists } from './orm-lists.ts';
@@ -41,6 +42,7 @@ export function ormStore(
     audit: new OrmAudit(session),
     sessions: ormSessions(session, cipher),
     lists: ormLists(session, cipher),
+    approvals: ormApprovals(session),
     nodes: ormNodes(session),
     programs: ormPrograms(session),
     oauth: ormOAuth(session, cipher),

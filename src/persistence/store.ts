@@ -3,6 +3,7 @@
 
 import type { TemplateChange, TemplateSettings } from '../balancing/load-balancer.ts';
 import type { ApiKey, EndedToken, User, UserChange } from '../domain/account.ts';
+import type { Approval } from '../domain/approval.ts';
 import type { AuditEntry, AuditFilter, CallBlock } from '../domain/audit.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
@@ -26,6 +27,7 @@ export interface Store {
   readonly oauth: OAuthStore;
   readonly lists: ListStore;
   readonly definitions: DefinitionStore;
+  readonly approvals: ApprovalStore;
   listTemplates(): Promise<TemplateSettings[]>;
   /** Merges the settings into those of the template, which it creates if there is none. One transaction. */
   saveTemplate(change: TemplateChange): Promise<number>;
@@ -101,6 +103,16 @@ export interface DefinitionStore {
 
 /** Most changes of one `append`: databases limit the values in a list. */
 export const MAX_APPENDED = 500;
+
+/** The definitions of tools that an admin has approved, of templates and views that are pinned. Source: ADR 238. */
+export interface ApprovalStore {
+  /** All, in no order. */
+  list(): Promise<Approval[]>;
+  /** Inserts or replaces them, and resolves with the revision: a change of the registry. At most MAX_APPENDED. */
+  save(approvals: readonly Approval[]): Promise<number>;
+  /** Deletes those of a template or a view. Undefined when there was none. */
+  deleteOf(scope: string): Promise<number | undefined>;
+}
 
 /** Lists of templates as they were read last, so that a gateway has them before its instances are healthy. Source: ADR 225. */
 export interface ListStore {

@@ -1,0 +1,41 @@
+// The conformance tests for the approved definitions of tools in a Store.
+
+import * as assert from 'uvu/assert';
+import type { Approval } from '../../src/domain/approval.ts';
+import type { Store } from '../../src/persistence/store.ts';
+import type { Suite } from '../helpers/suite.ts';
+import { declaring, HOSTILE_TEXTS } from './store.ts';
+
+function approvalOf(scope: string, tool: string, ...digests: string[]): Approval {
+  return { scope, tool, digests, definition: { name: tool, description: HOSTILE_TEXTS.join() } };
+}
+
+const sorted = (approvals: readonly Approval[]) =>
+  approvals.toSorted((a, b) => `${a.scope} ${a.tool}`.localeCompare(`${b.scope} ${b.tool}`));
+
+/** Declares the tests in `test`. `open` gives an empty store each time; the test closes it. */
+export function approvalConformance(test: Suite, open: () => Promise<Store>): void {
+  const declare = declaring(test, open, 'approvals: ');
+
+  declare('an approval replaces that of the same tool, and is a change of the registry', async (store) => {
+    const { approvals } = store;
+    const before = await store.revision();
+    const one = approvalOf('t', 'a', '1');
+    const hostile = approvalOf('t', HOSTILE_TEXTS.join(), '1');
+    const revision = await approvals.save([one, approvalOf('u', 'a', '1'), hostile]);
+    assert.ok(revision > before);
+    assert.is(await store.revision(), revision);
+    const again = approvalOf('t', 'a', '1', '2');
+    await approvals.save([again]);
+    assert.equal(sorted(await approvals.list()), sorted([again, hostile, approvalOf('u', 'a', '1')]));
+  });
+
+  declare('those of a template are deleted together', async (store) => {
+    const { approvals } = store;
+    await approvals.save([approvalOf('t', 'a', '1'), approvalOf('t', 'A', '1'), approvalOf('T', 'a', '1')]);
+    const revision = await store.revision();
+    assert.ok(Number(await approvals.deleteOf('t')) > revision);
+    assert.is(await approvals.deleteOf('t'), undefined);
+    assert.equal(await approvals.list(), [approvalOf('T', 'a', '1')]);
+  });
+}

@@ -1,0 +1,28 @@
+// The approval of a tool: the definitions of it that clients may see and call while its template, or a view, is pinned.
+
+import type { JsonObject } from './json.ts';
+
+/** Where tools are approved, and what an approval is. Source: ADR 238. */
+export const APPROVE_MODES = ['none', 'pinned'] as const;
+export type ApproveMode = (typeof APPROVE_MODES)[number];
+
+export interface Approval {
+  /** Id of a template or a view, which share their names. */
+  readonly scope: string;
+  /** The template's own name for it; in a view after the id of the template and `/`. */
+  readonly tool: string;
+  /** SHA-256 of the approved definitions, the newest last: at most MAX_DIGESTS. Any of them passes, so that servers can be upgraded one by one. */
+  readonly digests: readonly string[];
+  /** What the newest digest covers, for a comparison with what is listed. */
+  readonly definition: JsonObject;
+}
+
+export const MAX_DIGESTS = 8;
+
+/** What is approved of a tool: what a model reads about it, and how it is called. Fields that only programs use may change. */
+export function approvedPart(tool: JsonObject): JsonObject {
+  const { name, title, description, inputSchema, outputSchema, annotations, _meta } = tool;
+  const ui = typeof _meta === 'object' && _meta !== null && !Array.isArray(_meta) ? _meta.ui : undefined;
+  const fields = { name, title, description, inputSchema, outputSchema, annotations, ui };
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as JsonObject;
+}
