@@ -149,6 +149,11 @@ const ROWS: Readonly<Record<string, Row>> = {
     admitted: '404 TEMPLATE_NOT_FOUND',
     params: { template: 'none' },
   }),
+  'GET /gateway/templates/:template/tools': { needs: write, ...toDemo },
+  'POST /gateway/templates/:template/tools/approve': {
+    ...{ needs: admin, admitted: '404 TEMPLATE_NOT_FOUND', params: { template: 'none' } },
+    body: () => ({}),
+  },
   'POST /gateway/register': {
     ...{ needs: write, admitted: '201', ...hidden },
     body: () => ({ template_name: 'demo', id: unique(), endpoint: 'http://127.0.0.1:1' }),

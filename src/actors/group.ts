@@ -15,6 +15,7 @@ import {
 } from '../domain/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import { eventOf } from '../domain/events.ts';
+import { type ExchangeRequest, toolOf } from '../domain/exchange.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { isShared } from '../domain/nodes.ts';
@@ -22,6 +23,7 @@ import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { type QueuedCall, WaitQueue } from './calls/wait-queue.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput } from './instances/instance-setup.ts';
+import type { TrustOf } from './instances/tool-trust.ts';
 import { CapabilityChanges } from './subscriptions/capability-changes.ts';
 import type { TemplateActor } from './template.machine.ts';
 
@@ -37,6 +39,7 @@ export interface MemberView {
 export interface GroupDeps extends Pick<InstanceActorInput, 'random' | 'emit' | 'now' | 'wall' | 'alarm'> {
   /** For the calls that wait. */
   readonly scheduler: TaskScheduler;
+  readonly trustOf?: TrustOf | undefined;
 }
 
 export class Group {
@@ -56,11 +59,13 @@ export class Group {
   readonly #waiting: WaitQueue;
   #waits = 0;
   #policy: BalancerPolicy;
+  readonly #trustOf: TrustOf | undefined;
 
   constructor(template: string, policy: BalancerPolicy, deps: GroupDeps) {
     const { random, emit, now, alarm, scheduler } = deps;
     this.template = template;
     this.#policy = policy;
+    this.#trustOf = deps.trustOf;
     this.queue = new WaitQueue({ alarm, scheduler });
     this.#waiting = new WaitQueue({ alarm, scheduler, waitMs: Number.POSITIVE_INFINITY });
     this.pool = new Pool<InstanceRef>(this.#changes, {
@@ -80,6 +85,14 @@ export class Group {
 
   get policy(): BalancerPolicy {
     return this.#policy;
+  }
+
+  /**
+   * The tool that an instance has to list in an approved form before it gets the request of an MCP client; undefined where every
+   * definition is used, and the server itself refuses an unknown tool.
+   */
+  approvedTool(request: Pick<ExchangeRequest, 'method' | 'params'>): string | undefined {
+    return this.#trustOf?.(this.template) === undefined ? undefined : toolOf(request);
   }
 
   /** Most calls that may wait, in proportion to the instances that are up. */

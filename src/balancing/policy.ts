@@ -48,6 +48,11 @@ interface PolicyRow<Name, Value, Written, Level> {
 
 type Level = 'template' | 'gateway' | 'default';
 
+const APPROVE_MEANINGS = {
+  none: 'each tool is used as its server lists it',
+  pinned: 'what is listed now is approved; tools that are new or changed later wait for approval',
+};
+
 const POLICY = {
   strategy: row({
     name: 'strategy',
@@ -152,6 +157,15 @@ const POLICY = {
     level: 'template',
     title: 'Session failover',
     doc: 'Whether an MCP session moves to another instance when its own is gone.',
+  }),
+  /** It takes the scope `admin`. Source: ADR 238. */
+  approve: row({
+    name: 'approve',
+    kind: choice(['none', 'pinned'], { meanings: (word) => APPROVE_MEANINGS[word] }),
+    default: 'none',
+    level: 'template',
+    title: 'Approval of tools',
+    doc: 'Whether new and changed tools are withheld until an admin approves them.',
   }),
 };
 

@@ -1,10 +1,6 @@
-// The approval of a tool: the definitions of it that clients may see and call while its template, or a view, is pinned.
+// The approval of a tool: the definitions of it that clients may see and call while its template, or a view, is pinned. Source: ADR 238.
 
 import type { JsonObject } from './json.ts';
-
-/** Where tools are approved, and what an approval is. Source: ADR 238. */
-export const APPROVE_MODES = ['none', 'pinned'] as const;
-export type ApproveMode = (typeof APPROVE_MODES)[number];
 
 export interface Approval {
   /** Id of a template or a view, which share their names. */
@@ -13,6 +9,10 @@ export interface Approval {
   readonly tool: string;
   /** SHA-256 of the approved definitions, the newest last: at most MAX_DIGESTS. Any of them passes, so that servers can be upgraded one by one. */
   readonly digests: readonly string[];
+}
+
+/** An approval as it is saved. */
+export interface NewApproval extends Approval {
   /** What the newest digest covers, for a comparison with what is listed. */
   readonly definition: JsonObject;
 }

@@ -131,6 +131,10 @@ export const EVENTS = {
         readonly alias: 'tool.omitted';
       }
   >(),
+  /** A server of a pinned template lists the tool with a definition that was not approved; it is withheld until it is. */
+  'tool.changed': fields<EventFields & { readonly template: string; readonly tool: string }>(),
+  /** An admin has approved the tool of a pinned template as it is listed now, or it was listed first after the template was pinned. */
+  'tool.approved': fields<EventFields & { readonly template: string; readonly tool: string }>(),
   /** A call came in. One `call.finished` follows, after an `attempt.finished` for each attempt that was not its end. */
   'call.started': fields<
     EventFields & CallFields & { readonly template: string; readonly alias: 'exchange.started' }

@@ -21,6 +21,7 @@ import type { Store } from '../persistence/store.ts';
 import { databaseStatus } from '../registry/database-status.ts';
 import { Registry } from '../registry/registry.ts';
 import { RunShared } from '../registry/shared-programs.ts';
+import { ToolApprovals } from '../registry/tool-approvals.ts';
 import { protectedDatabase } from '../templates/command-exposure.ts';
 import { Definitions } from '../templates/definitions.ts';
 import { Tracing } from '../tracing/tracing.ts';
@@ -100,9 +101,14 @@ export function composeGateway(
     heldAnswers,
     waitingBytes: requestBytes,
   });
+  const approvals = new ToolApprovals({
+    ...{ store: store.approvals, emit, clock: ownClock },
+    onChanged: (template) => fleet.listChanged$.next({ template, list: 'tools' }),
+  });
+  const { trustOf } = approvals;
   const fleet = new Fleet({
     ...clock,
-    ...{ random, emit, scheduler, openTransport, inspect },
+    ...{ random, emit, scheduler, openTransport, inspect, trustOf },
     openElsewhere:
       openElsewhere && ((definition) => openElsewhere(definition, heldAnswers.of(definition.serverId))),
     dedicatedBounds: options.sessions,
@@ -113,6 +119,7 @@ export function composeGateway(
   if (shared) options.sharePrograms?.(shared);
   const registryDeps = {
     ...{ clock, store, scheduler, fleet, policy, definitions, handlers, emit, isDenied, nodeId, worker },
+    approvals,
   };
   const registry = new Registry({
     ...{ ...registryDeps, storeChanges$, protectedPaths, shared, isAnyDefault, hasEphemeralNodes },
@@ -121,7 +128,16 @@ export function composeGateway(
   const tracing = new Tracing();
   const isAccepting = () => readiness.phase === 'running';
   const trace = () => tracing.spans?.embeddedTrace();
-  const deps = { fleet, budget: new RetryBudget(now), scheduler, emit, isAccepting, trace, ...clock };
+  const deps = {
+    fleet,
+    budget: new RetryBudget(now),
+    scheduler,
+    emit,
+    isAccepting,
+    trace,
+    trustOf,
+    ...clock,
+  };
   const dispatcher = new Dispatcher({ ...deps, maxCallMs: options.maxCallMs });
   const recovered$ = events.on('instance.healthy').pipe(map(({ template }) => template));
   const { life = newLife() } = options;
@@ -154,6 +170,7 @@ export function composeGateway(
     dispatcher,
     userNotices$: userAccounts?.notices$,
     lists: store.kind === 'memory' ? undefined : store.lists,
+    toolsWaiting: approvals.withheldOf,
   });
   events.on('gateway.draining').subscribe(() => mcp.sessions.drain());
   events.on('gateway.resumed').subscribe(() => mcp.sessions.resume());
@@ -166,6 +183,7 @@ export function composeGateway(
     host,
     fleet,
     registry,
+    approvals,
     shared,
     accounts: userAccounts,
     dispatcher,

@@ -17,6 +17,8 @@ import type { Era, WithheldItem } from '../domain/mcp.ts';
 import type { SharedPrograms } from '../domain/nodes.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
+import type { TemplateDefinitions } from '../registry/template-definitions.ts';
+import type { ToolApprovals } from '../registry/tool-approvals.ts';
 import type { ProtectedPath } from '../templates/command-exposure.ts';
 import type { TemplateRules } from '../templates/definition.ts';
 import type { ReaperPipeOptions } from '../transports/stdio/reaper-pipe.ts';
@@ -228,6 +230,13 @@ export interface Server {
   readonly warnings?: readonly string[];
   /** The open sessions and dedicated processes of MCP clients at the instance. */
   readonly clients: InstanceClients;
+}
+
+/** See Gateway.stored. */
+export interface StoredOfTemplates {
+  readonly definitions: TemplateDefinitions;
+  /** The approved tools of pinned templates. */
+  readonly approvals: ToolApprovals;
 }
 
 /** A template: its own settings, the policy that follows from them, its instances. */

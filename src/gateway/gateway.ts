@@ -25,7 +25,6 @@ import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { DatabaseState } from '../registry/database-status.ts';
 import { importContents } from '../registry/registry-sync.ts';
 import type { FileContents, RegisterOptions, Registration } from '../registry/registry-types.ts';
-import type { TemplateDefinitions } from '../registry/template-definitions.ts';
 import { uncheckedRequirements } from '../templates/requirements.ts';
 import type { InstanceHost } from '../transports/instance-host.ts';
 import { shortSecrets } from '../transports/secrets.ts';
@@ -46,6 +45,7 @@ import type {
   ListResult,
   RequestOptions,
   Server,
+  StoredOfTemplates,
   TemplateHealth,
   TemplateSnapshot,
   TemplateView,
@@ -91,8 +91,8 @@ export class Gateway {
   readonly accounts: AccountsAtBackends | undefined;
   /** Drains the gateway, and announces its stop. */
   readonly readiness: Readiness;
-  /** The template definitions of the store. */
-  readonly storedDefinitions: TemplateDefinitions;
+  /** What the store has of templates besides their settings and instances. */
+  readonly stored: StoredOfTemplates;
   readonly #deps: GatewayDeps;
   readonly #requests = new Requests((...exchange) => this.exchange(...exchange));
   readonly #graceMs: number;
@@ -108,7 +108,7 @@ export class Gateway {
     this.requestBytes = this.#deps.requestBytes;
     this.host = this.#deps.host;
     this.accounts = this.#deps.accounts;
-    this.storedDefinitions = this.#deps.registry.definitions;
+    this.stored = { definitions: this.#deps.registry.definitions, approvals: this.#deps.approvals };
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
   }
 

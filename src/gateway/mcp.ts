@@ -17,7 +17,7 @@ import type { Clock } from '../domain/clock.ts';
 import { templateNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import type { ByteBudget, HeldBytes } from '../domain/held-bytes.ts';
-import { changedList } from '../domain/mcp.ts';
+import { changedList, type WithheldItem } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { ListStore } from '../persistence/store.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
@@ -58,6 +58,8 @@ export interface McpDeps
   readonly declarations: ByteBudget;
   /** Stores the sessions of clients, so that another life can recover them. Default: they end with the gateway. */
   readonly keeper?: SessionKeeper | undefined;
+  /** The tools of a template that wait for approval. Default: none does. */
+  readonly toolsWaiting?: ((template: string) => readonly WithheldItem[]) | undefined;
   /** Keeps the lists of templates over restarts. Default: they are read again. */
   readonly lists?: ListStore | undefined;
   /** See BackendDeps. */
@@ -96,7 +98,7 @@ export class Mcp {
     const onFault = nonThrowing(deps.onFault);
     const { max: maxSessions, idleMs, share } = sessions;
     this.#deps = deps;
-    this.withheld = new WithheldItems(deps.emit);
+    this.withheld = new WithheldItems(deps.emit, deps.toolsWaiting ?? (() => []));
     this.sessions = new ClientSessions({ ...deps, maxSessions, idleMs, share });
     this.#parked = new ParkedCalls(scheduler, deps.heldQuestions, deps, () => this.sessions.newId());
     const pool = new StatelessPool(declarations, scheduler);

@@ -17,10 +17,13 @@ interface OfTemplate {
 
 export class WithheldItems {
   readonly #emit: (event: GatewayEvent) => void;
+  readonly #waiting: (template: string) => readonly WithheldItem[];
   readonly #templates = new LruMap<OfTemplate>(LIMITS.templates);
 
-  constructor(emit: (event: GatewayEvent) => void) {
+  /** `waiting`: the tools of a template that wait for approval. */
+  constructor(emit: (event: GatewayEvent) => void, waiting: (template: string) => readonly WithheldItem[]) {
     this.#emit = emit;
+    this.#waiting = waiting;
   }
 
   /** A list of the template was read, with these items withheld. */
@@ -39,7 +42,7 @@ export class WithheldItems {
   };
 
   of(template: string): readonly WithheldItem[] {
-    return [...(this.#templates.get(template)?.lists.values() ?? [])].flat();
+    return [...(this.#templates.get(template)?.lists.values() ?? []), this.#waiting(template)].flat();
   }
 
   forget(template: string): void {

@@ -131,7 +131,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const koaBody = body(koaBodyReader(), maxBodyBytes, 'json', costs, HTTP_LIMITS.managementValues);
   const folder = new Map(options.definitions.map((definition) => [definition.id, definition]));
   const definitions = {
-    get: (id: string) => folder.get(id) ?? gateway.storedDefinitions.find(id),
+    get: (id: string) => folder.get(id) ?? gateway.stored.definitions.find(id),
   };
   const documents = documentsOf(async () => {
     // Loaded on demand: the module is large, and most apps never serve the description.

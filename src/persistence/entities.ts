@@ -235,8 +235,10 @@ export function tablesFor(kind: DatabaseKind) {
         /** SHA-256 of scope and tool, in hex. */
         key: id(64).primary(),
         scope: id(128).index(),
-        /** See Approval. */
-        value: document(),
+        tool: document(),
+        digests: document(),
+        /** See NewApproval. */
+        definition: document(),
       },
     }),
     /** One row that counts the changes of registry and accounts. Each change updates it first, which locks it for other writers. */

@@ -13,7 +13,6 @@ import {
   withChange,
   withEndedToken,
 } from '../domain/account.ts';
-import type { Approval } from '../domain/approval.ts';
 import { type AuditEntry, entriesOf, isMatch, mostExpired, newestFirst } from '../domain/audit.ts';
 import {
   configIncomplete,
@@ -23,28 +22,26 @@ import {
   userNotFound,
 } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
+import { memoryApprovals, memoryLists } from './memory-lists.ts';
 import { memoryOAuth } from './memory-oauth.ts';
-import {
-  type AccountStore,
-  type ApprovalStore,
-  type AuditStore,
-  type DefinitionStore,
-  type InstanceSave,
-  type ListStore,
-  MAX_LIST_DAYS,
-  MAX_STORED_LISTS,
-  type NodeStore,
-  type OAuthStore,
-  type ProgramStore,
-  type RekeyResult,
-  type SessionStore,
-  type SettingStore,
-  type Store,
-  type StoredDefinition,
-  type StoredLife,
-  type StoredList,
-  type StoredProgram,
-  type StoredSession,
+import type {
+  AccountStore,
+  ApprovalStore,
+  AuditStore,
+  DefinitionStore,
+  InstanceSave,
+  ListStore,
+  NodeStore,
+  OAuthStore,
+  ProgramStore,
+  RekeyResult,
+  SessionStore,
+  SettingStore,
+  Store,
+  StoredDefinition,
+  StoredLife,
+  StoredProgram,
+  StoredSession,
 } from './store.ts';
 
 export class MemoryStore implements Store {
@@ -307,39 +304,6 @@ function memoryPrograms(): ProgramStore {
     },
     delete: async (read) => {
       for (const row of read) if (isAsRead(row)) rows.delete(row.program);
-    },
-  };
-}
-
-function memoryApprovals(changed: () => number): ApprovalStore {
-  const rows = new Map<string, Approval>();
-  return {
-    list: async () => copiesOf(rows),
-    save: async (saved) => {
-      for (const approval of saved)
-        rows.set(`${approval.scope}\0${approval.tool}`, structuredClone(approval));
-      return changed();
-    },
-    deleteOf: async (scope) => {
-      const keys = [...rows].filter(([, row]) => row.scope === scope).map(([key]) => key);
-      for (const key of keys) rows.delete(key);
-      return keys.length === 0 ? undefined : changed();
-    },
-  };
-}
-
-function memoryLists(): ListStore {
-  const rows = new Map<string, StoredList>();
-  return {
-    find: async (key) => rows.get(key),
-    save: async (list) => {
-      rows.set(list.key, list);
-      const oldest = new Date(Date.parse(list.readAt) - MAX_LIST_DAYS * 24 * 60 * 60_000).toISOString();
-      const newest = [...rows.values()]
-        .filter(({ template }) => template === list.template)
-        .toSorted((a, b) => b.readAt.localeCompare(a.readAt) || a.key.localeCompare(b.key));
-      const surplus = new Set(newest.slice(MAX_STORED_LISTS));
-      for (const [key, row] of rows) if (row.readAt < oldest || surplus.has(row)) rows.delete(key);
     },
   };
 }

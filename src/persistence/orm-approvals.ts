@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import type { Approval } from '../domain/approval.ts';
+import type { JsonObject } from '../domain/json.ts';
 import { fromDocument, toDocument } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
 import type { ApprovalStore } from './store.ts';
@@ -10,13 +11,28 @@ export function ormApprovals(session: OrmSession): ApprovalStore {
   return {
     list: () =>
       session.run(async (em, { approvals }) => {
-        const rows = await em.createQueryBuilder(approvals).orderBy({ key: 'asc' }).execute('all');
-        return rows.map(({ value }) => fromDocument(value) as Approval);
+        const rows = await em.findAll(approvals, { fields: ['key', 'scope', 'tool', 'digests'] });
+        return rows.map(({ scope, tool, digests }) => ({
+          scope,
+          tool: textIn(tool),
+          digests: fromDocument(digests) as string[],
+        }));
+      }),
+    definitionsOf: (scope) =>
+      session.run(async (em, { approvals }) => {
+        const rows = await em.findAll(approvals, { where: { scope } });
+        return new Map(
+          rows.map(({ tool, definition }) => [textIn(tool), fromDocument(definition) as JsonObject]),
+        );
       }),
     save: (saved) =>
       session.change(async (em, { approvals }, revision) => {
         const rows = saved.map((approval) => ({
-          ...{ key: keyOf(approval), scope: approval.scope, value: toDocument(approval) },
+          key: keyOf(approval),
+          scope: approval.scope,
+          tool: toDocument(approval.tool),
+          digests: toDocument(approval.digests),
+          definition: toDocument(approval.definition),
         }));
         await em.nativeDelete(approvals, { key: { $in: rows.map(({ key }) => key) } });
         await session.insertRows(em, approvals, rows);
@@ -31,6 +47,10 @@ export function ormApprovals(session: OrmSession): ApprovalStore {
       });
     },
   };
+}
+
+function textIn(document: string): string {
+  return String(fromDocument(document));
 }
 
 function keyOf({ scope, tool }: Approval): string {

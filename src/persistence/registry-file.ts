@@ -119,7 +119,11 @@ function* entriesOfTemplate(
   path: string,
   contents: Contents,
 ): Generator<Located> {
-  const settings = readLoadBalancer(template.load_balancer, pathTo(path, 'load_balancer'), contents.problems);
+  const { approve, load_balancer: written } = template;
+  // `approve` concerns no balancing: it may also stand beside it.
+  const own =
+    approve !== undefined && isJsonObject(written ?? {}) ? { ...Object(written), approve } : written;
+  const settings = readLoadBalancer(own, pathTo(path, 'load_balancer'), contents.problems);
   const auth = readAuth(template.auth, pathTo(path, 'auth'), contents);
   // Without it the instances would be reached in another way than the section says.
   if (auth === 'unusable') return;
@@ -127,7 +131,7 @@ function* entriesOfTemplate(
   for (const item of itemsOf(template.instances, pathTo(path, 'instances'), contents))
     yield { ...item, template: name, ...definedFields({ auth }) };
   for (const field of Object.keys(template)) {
-    if (!['instances', 'load_balancer', 'auth'].includes(field)) {
+    if (!['instances', 'load_balancer', 'auth', 'approve'].includes(field)) {
       contents.problems.push(`${pathTo(path, field)}: unknown field`);
     }
   }

@@ -3,7 +3,7 @@
 
 import type { TemplateChange, TemplateSettings } from '../balancing/load-balancer.ts';
 import type { ApiKey, EndedToken, User, UserChange } from '../domain/account.ts';
-import type { Approval } from '../domain/approval.ts';
+import type { Approval, NewApproval } from '../domain/approval.ts';
 import type { AuditEntry, AuditFilter, CallBlock } from '../domain/audit.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
@@ -108,8 +108,10 @@ export const MAX_APPENDED = 500;
 export interface ApprovalStore {
   /** All, in no order. */
   list(): Promise<Approval[]>;
+  /** The definitions of a template or a view, by tool. */
+  definitionsOf(scope: string): Promise<ReadonlyMap<string, JsonObject>>;
   /** Inserts or replaces them, and resolves with the revision: a change of the registry. At most MAX_APPENDED. */
-  save(approvals: readonly Approval[]): Promise<number>;
+  save(approvals: readonly NewApproval[]): Promise<number>;
   /** Deletes those of a template or a view. Undefined when there was none. */
   deleteOf(scope: string): Promise<number | undefined>;
 }

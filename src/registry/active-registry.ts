@@ -25,6 +25,7 @@ import type { TemplateDefinition } from '../templates/definition.ts';
 import { Definitions } from '../templates/definitions.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 import type { RunShared } from './shared-programs.ts';
+import type { ToolApprovals } from './tool-approvals.ts';
 
 export interface ActiveRegistryDeps {
   readonly fleet: Fleet;
@@ -35,6 +36,8 @@ export interface ActiveRegistryDeps {
   /** The definitions of templates, which exist without an instance, too. Default: none. */
   readonly definitions?: Definitions | undefined;
   readonly clock: Clock;
+  /** The approved tools of pinned templates. Default: none is pinned. */
+  readonly approvals?: ToolApprovals | undefined;
   /** This node: programs of other nodes are listed and never started. Default: every program runs here. */
   readonly nodeId?: string | undefined;
   /** Runs the programs that any node may run, where there are other nodes. Default: they run here. */
@@ -133,7 +136,9 @@ export class ActiveRegistry {
   #setPolicy({ name, loadBalancer }: TemplateSettings): void {
     const { fleet, policy } = this.#deps;
     const defined = this.#definitions.get(name)?.load_balancer;
-    fleet.setPolicy(name, policyOf({ ...defined, ...loadBalancer }, policy));
+    const own = policyOf({ ...defined, ...loadBalancer }, policy);
+    this.#deps.approvals?.setPinned(name, own.approve === 'pinned');
+    fleet.setPolicy(name, own);
   }
 
   /** VALIDATION_ERROR while the template has instances, TEMPLATE_NOT_FOUND. */

@@ -327,6 +327,7 @@ export class Registry {
       if (this.#isClosed) throw shuttingDown(); // what was not applied yet would only be ended again
     };
     const definitions = await this.definitions.read();
+    await this.#deps.approvals?.read(templates);
     const steps = this.#active.apply({ templates, instances, definitions }, isStart);
     await this.#deps.scheduler.each(steps, visit, (hasStarted) => (hasStarted ? LIMITS.startTasks : 1));
     this.#revision = revision;
@@ -406,9 +407,12 @@ export class Registry {
     if (isEmpty && this.#active.hasSettings(change)) return false;
     await this.#reload();
     if (this.#active.hasSettings(change)) return false;
-    const before = this.#deps.fleet.has(name) ? this.#active.settings(name) : { loadBalancer: {} };
+    const { fleet, approvals } = this.#deps;
+    const before = fleet.has(name) ? this.#active.settings(name) : { loadBalancer: {} };
+    const wasPinned = approvals?.trustOf(name) !== undefined;
     this.#advance(await this.#store.saveTemplate(change));
     this.#active.applySettings(changedTemplate(before, change));
+    this.#advance(await approvals?.settle(name, wasPinned, fleet.refs(name)));
     return true;
   }
 

@@ -66,6 +66,20 @@ test('set changes settings of a template, and suggests the nearest one', async (
   assert.match(await complaint(gateway.run('template set sett timeout=7')), /did you mean "set"\?$/);
 });
 
+test('tools shows what waits for approval in a pinned template, and approve approves it', async () => {
+  const tools = [{ name: 'find', inputSchema: { type: 'object' } as const }];
+  await gateway.server.gateway.register('pinned', { handler: () => ({ tools }) }, { waitMs: 5_000 });
+  assert.match(await printed(gateway.run('template set pinned approve=pinned')), /^approve +pinned$/m);
+  tools.push({ name: 'erase', inputSchema: { type: 'object' } });
+  await gateway.server.gateway.list('pinned', 'tools');
+  const out = await printed(gateway.run('template tools pinned'));
+  assert.match(out, /^erase +new +it is new and waits for approval$/m);
+  assert.match(out, /^find +approved$/m);
+  assert.match(await complaint(gateway.run('template approve pinned fnd')), /no tool named "fnd"/);
+  assert.is(await printed(gateway.run('template approve pinned erase')), 'approved: erase');
+  assert.is(await printed(gateway.run('template approve pinned')), 'no tool waited for approval');
+});
+
 test('list and show read local definitions without a gateway', async () => {
   const definition = { id: 'mine', name: 'Mine', description: 'Is mine.', version: '0.1.0', tags: ['x'] };
   await put('mine', definition);

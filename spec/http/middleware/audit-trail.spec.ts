@@ -128,7 +128,8 @@ test('covers exactly the routes that change something, logins and logouts', () =
       'POST /gateway/instances/:template/:instance_id/restart',
       'POST /gateway/instances/:template/:instance_id/resume',
       ...['POST /gateway/nodes/:node_id/drain', 'POST /gateway/nodes/:node_id/resume'],
-      ...['POST /gateway/register', 'POST /gateway/sync', 'POST /gateway/test', 'POST /servers'],
+      ...['POST /gateway/register', 'POST /gateway/sync', 'POST /gateway/templates/:template/tools/approve'],
+      ...['POST /gateway/test', 'POST /servers'],
       'PUT /gateway/templates/:template/definition',
     ],
   );

@@ -89,7 +89,7 @@ test('refuses what a file could not say, secrets, and templates of the folder', 
     assert.match(JSON.stringify(answer.body).replaceAll('\\"', '"'), detail);
     assert.not.match(answer.text, /abc/);
   }
-  assert.equal(app.gateway.storedDefinitions.find('weather'), undefined);
+  assert.equal(app.gateway.stored.definitions.find('weather'), undefined);
 });
 
 test('are in force after a restart, and on other nodes after the next look at the store', async () => {

@@ -63,7 +63,7 @@ const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
   [/^gateway create-user ci/, 'stagedoor gateway delete-user ci'],
   [/^gateway delete-user ada/, 'stagedoor gateway create-user ada --password - < password.txt'],
   [/^users unlink ada/, 'stagedoor users link ada --issuer https://login.example.com --subject 248289761001'],
-  [/^template set search/, `${SEARCH} search-1`],
+  [/^template (set|tools|approve) search/, `${SEARCH} search-1`],
   [
     /^template (import|delete)/,
     `echo '{"mcpServers":{"docs":{"url":"https://mcp.example.com"}}}' > mcp.json`,

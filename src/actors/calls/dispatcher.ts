@@ -1,19 +1,25 @@
 // The entry point of calls: finds the template or instance, and sets the timeout. call.ts chooses the instance.
 
-import { Observable } from 'rxjs';
+import { map, Observable } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { asGatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import { type Answer, type ExchangeOptions, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import type { Fleet } from '../fleet.ts';
+import { InstanceRef } from '../instances/instance-ref.ts';
+import { type ToolTrust, type TrustOf, withTrustedTools } from '../instances/tool-trust.ts';
 import { Call } from './call.ts';
 import { CallEvents } from './call-events.ts';
 import { BalancedRoute, BoundRoute, type CallDeps, type CallInput } from './routes.ts';
 
+const LIST_TOOLS = 'tools/list';
+
 export interface DispatcherDeps extends CallDeps, Pick<Clock, 'wall'> {
   readonly fleet: Fleet;
   readonly emit: (event: GatewayEvent) => void;
+  /** Default: every definition of a tool is used. */
+  readonly trustOf?: TrustOf | undefined;
 }
 
 export class Dispatcher {
@@ -50,6 +56,22 @@ export class Dispatcher {
 
   /** Like `exchange`, for any route. `inputOf` throws when no instance can ever take the call. */
   carry(template: string, request: ExchangeRequest, inputOf: () => CallInput): Observable<Answer> {
+    const trust = request.method === LIST_TOOLS ? this.#deps.trustOf?.(template) : undefined;
+    const answers$ = this.#carry(template, request, inputOf);
+    return trust === undefined
+      ? answers$
+      : answers$.pipe(map((answer) => this.#trusted(template, answer, trust)));
+  }
+
+  /** A list with a definition that is not trusted may be newer than that of the instance, by which its calls are refused. */
+  #trusted(template: string, answer: Answer, trust: ToolTrust): Answer {
+    const trusted = withTrustedTools(answer, trust);
+    const member = trusted === answer ? undefined : this.#deps.fleet.find(template, answer.instanceId);
+    if (member instanceof InstanceRef) void member.tools?.refresh();
+    return trusted;
+  }
+
+  #carry(template: string, request: ExchangeRequest, inputOf: () => CallInput): Observable<Answer> {
     return new Observable((subscriber) => {
       const { emit, budget, isAccepting, now, wall } = this.#deps;
       this.#calls += 1;

@@ -82,7 +82,7 @@ export class StatelessClients {
       const equalToolLists = this.#equalToolLists;
       const input = { deps: this.#deps, equalToolLists, client, group, request, bound, endsAtMs };
       const route = new StatelessRoute(input);
-      return { group, request, route, wantedTool: undefined, timeoutMs };
+      return { group, request, route, wantedTool: group.approvedTool(request), timeoutMs };
     });
   }
 }

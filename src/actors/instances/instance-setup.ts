@@ -23,6 +23,7 @@ import {
   type SessionChange,
   session,
 } from './session.ts';
+import type { TrustOf } from './tool-trust.ts';
 
 export interface InstanceActorInput extends Clock {
   readonly definition: InstanceDefinition;
@@ -34,6 +35,8 @@ export interface InstanceActorInput extends Clock {
   readonly dedicatedBounds?: DedicatedBounds | undefined;
   /** Counts the lists of tools that are kept, by server id. Default: not counted. */
   readonly toolLists?: ByteBudget | undefined;
+  /** Default: every definition of a tool is used. */
+  readonly trustOf?: TrustOf | undefined;
   /** Gets events; of the actor itself those of leased conversations, `upstream.*`. */
   readonly emit: (event: GatewayEvent) => void;
 }

@@ -35,6 +35,7 @@ import { Feed } from '../subscriptions/feed.ts';
 import { closeQuietly } from './conversation.ts';
 import type { Leases } from './leases.ts';
 import { type ListBudget, ToolCache } from './tool-cache.ts';
+import type { ToolTrust, TrustOf } from './tool-trust.ts';
 
 /** The open transport of an instance, with what the instance knows from it. */
 export class OpenedTransport {
@@ -55,6 +56,7 @@ export class OpenedTransport {
     clock: Pick<Clock, 'now' | 'alarm'>,
     counted?: ListBudget,
     onCut?: (reason: string) => void,
+    trust?: () => ToolTrust | undefined,
   ) {
     this.transport = transport;
     this.lastMessageAtMs = clock.now();
@@ -66,7 +68,7 @@ export class OpenedTransport {
     // Subscriptions, too, are neither counted nor timed.
     const exchange = (request: ExchangeRequest) =>
       ownExchange(transport, request).pipe(tap(() => this.noteMessage()));
-    this.tools = new ToolCache(() => listTools({ peer, exchange }, clock, onCut), clock, counted);
+    this.tools = new ToolCache(() => listTools({ peer, exchange }, clock, onCut), clock, counted, trust);
     this.feed = new Feed({ peer, messages$, closed$, exchange }, clock);
   }
 
@@ -83,7 +85,8 @@ export interface SessionInput extends Pick<Clock, 'now' | 'alarm'> {
   readonly leases: Pick<Leases, 'room'>;
   readonly policy: Pick<BalancerPolicy, 'startTimeoutMs'>;
   readonly toolLists?: ByteBudget | undefined;
-  readonly definition?: Pick<InstanceDefinition, 'serverId'>;
+  readonly trustOf?: TrustOf | undefined;
+  readonly definition?: Pick<InstanceDefinition, 'serverId' | 'template'>;
 }
 
 /** Closes the transport. `closed` is called when nothing is left of it. */
@@ -114,7 +117,8 @@ export type SessionChange =
 
 /** Callback logic: one `session.closed` is always its last event. Stopping it closes the transport. */
 export const session = fromCallback<SessionCommand, SessionInput>(({ input, sendBack, receive }) => {
-  const { now, leases, policy, toolLists: budget, definition } = input;
+  const { now, leases, policy, toolLists: budget, definition, trustOf } = input;
+  const trust = trustOf && definition && (() => trustOf(definition.template));
   const ending = new AbortController();
   const startedAtMs = now();
   let transport: Transport | undefined;
@@ -173,7 +177,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
       if (reason !== lastCut) sendBack({ type: 'list.cut', list: 'tools', reason });
       lastCut = reason;
     };
-    const opened = new OpenedTransport(started, input, counted, onCut);
+    const opened = new OpenedTransport(started, input, counted, onCut, trust);
     tools = opened.tools;
     started.messages$.subscribe(opened.noteMessage);
     opened.feed.messages(new Set()).subscribe(({ method }) => {

@@ -7,6 +7,7 @@ import { type ByteBudget, keptBytes } from '../../domain/held-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isRepeatableTool, type Tool } from '../../domain/mcp.ts';
 import { declaredBy } from '../../domain/param-headers.ts';
+import type { ToolTrust } from './tool-trust.ts';
 
 /** Most names that are kept of an instance that is down. */
 const MAX_NAMES = 1_000;
@@ -29,19 +30,24 @@ export class ToolCache {
   #earlyAtMs = Number.NEGATIVE_INFINITY;
   #stale = false;
   readonly #counted: ListBudget | undefined;
+  readonly #trust: () => ToolTrust | undefined;
+  /** By name, of the present list; undefined if every definition was trusted when it was read. */
+  #digests: ReadonlyMap<string, string> | undefined;
   /** Memory of the present list, as it is counted. */
   #bytes = 0;
   #isForgotten = false;
 
-  /** `load` lists all tools of the instance. `counted`: default not at all. */
+  /** `load` lists all tools of the instance. `counted`: default not at all. `trust`: default every definition is trusted. */
   constructor(
     load: () => Promise<readonly Tool[]>,
     clock: Pick<Clock, 'now' | 'alarm'>,
     counted?: ListBudget,
+    trust: () => ToolTrust | undefined = () => undefined,
   ) {
     this.#load = load;
     this.#clock = clock;
     this.#counted = counted;
+    this.#trust = trust;
   }
 
   /** The session has ended: no list is kept any more. */
@@ -50,20 +56,23 @@ export class ToolCache {
     this.#keep(undefined);
   }
 
-  /** `unknown`: there is no list yet. */
+  /** `unknown`: there is no list yet. `no` also for a tool whose definition is not trusted, and where this is not known. */
   knows(tool: string): 'yes' | 'no' | 'unknown' {
     const tools = this.#present;
+    if (!this.#isTrusted(tool)) return 'no';
     if (tools === undefined) return 'unknown';
     return tools.has(tool) ? 'yes' : 'no';
   }
 
   /** The names in the present list, to explain an unknown one; undefined without a list, and for a very large one. */
   get names(): readonly string[] | undefined {
-    return this.#tools === undefined || this.#tools.size > MAX_NAMES ? undefined : [...this.#tools.keys()];
+    if (this.#tools === undefined || this.#tools.size > MAX_NAMES) return undefined;
+    return [...this.#tools.keys()].filter((tool) => this.#isTrusted(tool));
   }
 
   find(tool: string): Tool | undefined {
-    return this.#present?.get(tool);
+    const found = this.#present?.get(tool);
+    return found === undefined || !this.#isTrusted(tool) ? undefined : found;
   }
 
   listsOnly(names: readonly string[]): boolean {
@@ -74,6 +83,14 @@ export class ToolCache {
   /** True when the annotations of the tool say that calling it twice does no harm. */
   isRepeatable(tool: string): boolean {
     return isRepeatableTool(this.find(tool));
+  }
+
+  #isTrusted(tool: string): boolean {
+    const trust = this.#trust();
+    if (trust === undefined) return true;
+    if (this.#digests === undefined) this.#stale = true; // the list was read before its template was pinned
+    const digest = this.#digests?.get(tool);
+    return digest !== undefined && trust.has(tool, digest);
   }
 
   /** The first use of an invalidated list starts the delayed listing. */
@@ -126,7 +143,12 @@ export class ToolCache {
     for (let round = 0; round < LIMITS.toolListRounds; round += 1) {
       this.#stale = false;
       const tools = await this.#load().catch(() => undefined); // a call that needs the tool meets the failure, too
-      if (tools !== undefined && !this.#stale) this.#keep(tools.map(keptOf));
+      if (tools !== undefined && !this.#stale) {
+        this.#keep(tools.map(keptOf));
+        const trust = this.#trust();
+        this.#digests = trust && new Map(tools.map((tool) => [tool.name, trust.digestOf(tool)]));
+        trust?.listed(tools);
+      }
       this.#loadedAtMs = this.#clock.now();
       if (!this.#stale) break;
     }

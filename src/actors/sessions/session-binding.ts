@@ -184,7 +184,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
     return this.deps.dispatcher.carry(this.value.template, request, () => {
       const { group } = this;
       const timeoutMs = timeoutFor(group.policy, toolOf(request));
-      return { group, request, route, wantedTool: undefined, timeoutMs };
+      return { group, request, route, wantedTool: group.approvedTool(request), timeoutMs };
     });
   }
 

@@ -2,6 +2,7 @@
 
 import type { Command } from '../command.ts';
 import { apiKeys, createApiKey, revoke } from './api-keys.ts';
+import { templateApprove, templateTools } from './approvals.ts';
 import { audit } from './audit.ts';
 import { clients } from './clients.ts';
 import { completionOf } from './completion.ts';
@@ -48,7 +49,7 @@ export const COMMANDS: readonly Command[] = [
   ...[createApiKey, apiKeys, revoke],
   ...[clients, grants, revokeGrant, connections, addConnection, confirmServer, removeConnection],
   ...[connect, bridge, dbStatus, dbMigrate, dbExport, dbImport, dbRekey],
-  ...[templateList, templateShow, templateSet, templateInit, templateValidate, templateAdd],
-  ...[templateImport, templateDelete],
+  ...[templateList, templateShow, templateSet, templateTools, templateApprove],
+  ...[templateInit, templateValidate, templateAdd, templateImport, templateDelete],
   ...[config, doctor, completionOf(() => COMMANDS)],
 ];

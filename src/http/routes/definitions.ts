@@ -37,12 +37,12 @@ export const definitionRoutes: readonly Route[] = [
       'SHUTTING_DOWN',
     ],
     handler: async ({ params: { template }, body, principal, request }, services) => {
-      const { storedDefinitions } = services.gateway;
-      const checked = await storedDefinitions.check(template, body);
+      const { definitions } = services.gateway.stored;
+      const checked = await definitions.check(template, body);
       const instance = instanceInputOf(checked, SCRATCH);
       checkedCommand({ template, instance, principal, request }, services);
-      const isNew = await storedDefinitions.put(template, checked);
-      const stored = storedDefinitions.get(template);
+      const isNew = await definitions.put(template, checked);
+      const stored = definitions.get(template);
       return isNew ? located(201, `/gateway/templates/${template}/definition`, stored) : json(200, stored);
     },
   }),
@@ -51,7 +51,7 @@ export const definitionRoutes: readonly Route[] = [
     scope: 'admin',
     request: { params: TemplateParams },
     answers: { 200: { description: 'As it was read when it was stored', body: Definition } },
-    handler: ({ params: { template } }, { gateway }) => json(200, gateway.storedDefinitions.get(template)),
+    handler: ({ params: { template } }, { gateway }) => json(200, gateway.stored.definitions.get(template)),
   }),
   defineRoute('DELETE', '/gateway/templates/:template/definition', {
     summary: 'Delete the stored definition of a template; its instances and settings remain',
@@ -60,7 +60,7 @@ export const definitionRoutes: readonly Route[] = [
     answers: { 204: { description: 'A template without instances and settings is gone' } },
     errors: ['SHUTTING_DOWN'],
     handler: async ({ params: { template } }, { gateway }) => {
-      await gateway.storedDefinitions.delete(template);
+      await gateway.stored.definitions.delete(template);
       return noContent();
     },
   }),

@@ -105,7 +105,7 @@ function countsOf(gateway: Gateway, deployment: Deployment | undefined): Counts 
 export const Withheld = Type.Optional(
   Type.Array(Type.Object({ list: text('tools'), name: text('search'), reason: text('its name is empty') }), {
     description:
-      'With `gateway:write`, and only if there are any: items that the lists of all templates leave out, because clients could not use them',
+      'With `gateway:write`, and only if there are any: items that the lists of all templates leave out, because clients could not use them, and tools that wait for approval',
   }),
 );
 

@@ -21,6 +21,7 @@ import { serverRoutes, serverToolRoutes } from './servers.ts';
 import { sessionRoutes } from './sessions.ts';
 import { settingRoutes } from './settings.ts';
 import { statisticsRoutes } from './statistics.ts';
+import { templateToolRoutes } from './template-tools.ts';
 import { templateRoutes } from './templates.ts';
 import { wellKnownRoutes } from './well-known.ts';
 
@@ -29,6 +30,7 @@ export const ROUTES: readonly Route[] = [
   ...mcpRequestRoutes,
   ...registrationRoutes,
   ...templateRoutes,
+  ...templateToolRoutes,
   ...definitionRoutes,
   ...instanceRoutes,
   ...syncRoutes,

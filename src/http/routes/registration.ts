@@ -28,6 +28,7 @@ import { closed, flag, integer, LOCATION, text } from '../schemas.ts';
 import { declaredVariables } from '../server-config.ts';
 import { requireTemplate } from '../visible.ts';
 import { InstanceRecord, instanceRecord } from './instances.ts';
+import { requireAdminToApprove } from './templates.ts';
 
 const TEMPLATE = { template_name: TemplateId, load_balancer: Type.Optional(LoadBalancerSettings) };
 
@@ -171,6 +172,7 @@ export function register(
   gateway: Gateway,
 ): Promise<Registration> {
   const isLimited = principal.templates !== undefined;
+  requireAdminToApprove(principal, loadBalancer);
   return gateway
     .register(template, instance, { loadBalancer, waitMs: wait * 1000, mayBeUnhealthy: true, isLimited })
     .catch(rethrown(locate));

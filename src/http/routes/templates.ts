@@ -7,7 +7,8 @@ import {
   LoadBalancerView,
   loadBalancerView,
 } from '../../balancing/load-balancer.ts';
-import type { Principal } from '../../domain/account.ts';
+import { mayDo, type Principal } from '../../domain/account.ts';
+import { insufficientPermissions } from '../../domain/error-catalogue.ts';
 import { countHealth, TemplateAuth } from '../../domain/instance.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { TemplateDefinition } from '../../templates/definition.ts';
@@ -54,7 +55,7 @@ const TemplateRecord = Type.Object({
 });
 
 function templateRecord(
-  gateway: Pick<Gateway, 'template' | 'storedDefinitions'>,
+  gateway: Pick<Gateway, 'template' | 'stored'>,
   id: string,
   definition: TemplateDefinition | undefined,
 ): Static<typeof TemplateRecord> {
@@ -67,7 +68,7 @@ function templateRecord(
     environment: Object.keys(environment),
     transport,
     is_defined: definition !== undefined,
-    is_stored: definition !== undefined && gateway.storedDefinitions.find(id) === definition,
+    is_stored: definition !== undefined && gateway.stored.definitions.find(id) === definition,
     config_schema: schema === undefined ? null : withoutSecrets(schema),
     instances: instances.length,
     load_balancer: loadBalancerView(policy),
@@ -139,6 +140,12 @@ const TemplateChange = Type.Union([
 function changeIn(body: Static<typeof TemplateChange>) {
   if ('load_balancer' in body) return body;
   return 'auth' in body ? { ...body, load_balancer: {} } : { load_balancer: body, auth: undefined };
+}
+
+/** Who may not approve tools must not end the need for it. INSUFFICIENT_PERMISSIONS. */
+export function requireAdminToApprove(principal: Principal, settings: { readonly approve?: unknown }): void {
+  if (settings.approve !== undefined && !mayDo(principal, ['admin']))
+    throw insufficientPermissions(['admin']);
 }
 
 export const templateRoutes: readonly Route[] = [
@@ -220,8 +227,9 @@ export const templateRoutes: readonly Route[] = [
         }),
       },
     },
-    handler: async ({ params, body }, { gateway }) => {
+    handler: async ({ params, body, principal }, { gateway }) => {
       const { load_balancer: settings, auth } = changeIn(body);
+      requireAdminToApprove(principal, settings);
       const { template } = params;
       await gateway.changeTemplate(template, settings, auth);
       const { policy, auth: present = null } = gateway.template(template);

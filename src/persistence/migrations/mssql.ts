@@ -46,8 +46,8 @@ export const migrations: Migrations = {
     'create table [definitions] ([id] nvarchar(128) collate Latin1_General_BIN2 not null, [value] varchar(max) not null, [position] bigint not null, constraint [definitions_pkey] primary key ([id]));',
   ],
   Migration20261126234733_template_auth: ['alter table [templates] add [auth] varchar(max) null;'],
-  Migration20261126235126_approvals: [
-    'create table [approvals] ([key] nvarchar(64) collate Latin1_General_BIN2 not null, [scope] nvarchar(128) collate Latin1_General_BIN2 not null, [value] varchar(max) not null, constraint [approvals_pkey] primary key ([key]));',
+  Migration20261126235243_approvals: [
+    'create table [approvals] ([key] nvarchar(64) collate Latin1_General_BIN2 not null, [scope] nvarchar(128) collate Latin1_General_BIN2 not null, [tool] varchar(max) not null, [digests] varchar(max) not null, [definition] varchar(max) not null, constraint [approvals_pkey] primary key ([key]));',
     'create index [approvals_scope_index] on [approvals] ([scope]);',
   ],
 };

@@ -46,8 +46,8 @@ export const migrations: Migrations = {
     'create table `definitions` (`id` varchar(128) not null, `value` longtext not null, `position` bigint not null, primary key (`id`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
   ],
   Migration20261126234733_template_auth: ['alter table `templates` add `auth` longtext null;'],
-  Migration20261126235126_approvals: [
-    'create table `approvals` (`key` varchar(64) not null, `scope` varchar(128) not null, `value` longtext not null, primary key (`key`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
+  Migration20261126235243_approvals: [
+    'create table `approvals` (`key` varchar(64) not null, `scope` varchar(128) not null, `tool` longtext not null, `digests` longtext not null, `definition` longtext not null, primary key (`key`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
     'alter table `approvals` add index `approvals_scope_index` (`scope`);',
   ],
 };

@@ -46,8 +46,8 @@ export const migrations: Migrations = {
     'create table "definitions" ("id" varchar2(128) not null, "value" clob not null, "position" number(10, 0) not null, primary key ("id"));',
   ],
   Migration20261126234733_template_auth: ['alter table "templates" add "auth" clob null;'],
-  Migration20261126235126_approvals: [
-    'create table "approvals" ("key" varchar2(64) not null, "scope" varchar2(128) not null, "value" clob not null, primary key ("key"));',
+  Migration20261126235243_approvals: [
+    'create table "approvals" ("key" varchar2(64) not null, "scope" varchar2(128) not null, "tool" clob not null, "digests" clob not null, "definition" clob not null, primary key ("key"));',
     'create index "approvals_scope_index" on "approvals" ("scope");',
   ],
 };

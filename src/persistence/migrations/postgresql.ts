@@ -46,8 +46,8 @@ export const migrations: Migrations = {
     'create table "definitions" ("id" varchar(128) collate "C" not null, "value" text not null, "position" bigint not null, primary key ("id"));',
   ],
   Migration20261126234733_template_auth: ['alter table "templates" add "auth" text null;'],
-  Migration20261126235126_approvals: [
-    'create table "approvals" ("key" varchar(64) collate "C" not null, "scope" varchar(128) collate "C" not null, "value" text not null, primary key ("key"));',
+  Migration20261126235243_approvals: [
+    'create table "approvals" ("key" varchar(64) collate "C" not null, "scope" varchar(128) collate "C" not null, "tool" text not null, "digests" text not null, "definition" text not null, primary key ("key"));',
     'create index "approvals_scope_index" on "approvals" ("scope");',
   ],
 };

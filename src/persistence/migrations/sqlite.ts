@@ -46,8 +46,8 @@ export const migrations: Migrations = {
     'create table `definitions` (`id` text not null primary key, `value` text not null, `position` bigint not null);',
   ],
   Migration20261126234733_template_auth: ['alter table `templates` add column `auth` text null;'],
-  Migration20261126235126_approvals: [
-    'create table `approvals` (`key` text not null primary key, `scope` text not null, `value` text not null);',
+  Migration20261126235243_approvals: [
+    'create table `approvals` (`key` text not null primary key, `scope` text not null, `tool` text not null, `digests` text not null, `definition` text not null);',
     'create index `approvals_scope_index` on `approvals` (`scope`);',
   ],
 };

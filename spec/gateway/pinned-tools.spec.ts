@@ -1,0 +1,91 @@
+// The approvals of a pinned template outlive the gateway, and hold at every node of its database.
+
+import { firstValueFrom } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { hasCode } from '../../src/domain/errors.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
+import { openStore } from '../../src/persistence/open.ts';
+import type { Store } from '../../src/persistence/store.ts';
+import { type HttpFixture, startHttpServer } from '../fixtures/http-server.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('pinned templates of a database', { timeoutMs: 30_000 });
+
+let server: HttpFixture;
+let store: Store;
+let gateways: Gateway[];
+test.before.each(async () => {
+  [server, store] = await Promise.all([
+    startHttpServer(),
+    openStore('sqlite://', { cwd: '.', migrations: 'apply' }),
+  ]);
+  gateways = [];
+});
+test.after.each(async () => {
+  await Promise.all(gateways.map((gateway) => gateway.close({ graceMs: 0 })));
+  await Promise.all([store.close(), server.close()]);
+});
+
+async function start(): Promise<Gateway> {
+  const gateway = await createGateway({ store, nodeId: 'n' });
+  gateways.push(gateway);
+  return gateway;
+}
+
+async function startPinned(): Promise<Gateway> {
+  const gateway = await start();
+  await gateway.register('t', { id: 'a', endpoint: server.url }, { waitMs: 20_000 });
+  await gateway.changeTemplate('t', { approve: 'pinned' });
+  return gateway;
+}
+
+const echo = (gateway: Gateway) =>
+  gateway.call('t', 'echo', { text: 'x' }).then(
+    () => 'ok',
+    (thrown: unknown) => (hasCode(thrown, 'TOOL_NOT_FOUND') ? 'TOOL_NOT_FOUND' : String(thrown)),
+  );
+
+/** As if the server had another definition of `echo` than the approved one. */
+const approveAnother = () =>
+  store.approvals.save([
+    { scope: 't', tool: 'echo', digests: ['0'.repeat(64)], definition: { name: 'echo' } },
+  ]);
+
+test('after a restart the approved tools are used, and others wait', async () => {
+  const first = await startPinned();
+  await first.close({ graceMs: 0 });
+  const second = await start();
+  await second.register('t', { id: 'b', endpoint: server.url }, { waitMs: 20_000 });
+  assert.is(await echo(second), 'ok');
+  await second.close({ graceMs: 0 });
+  await approveAnother();
+  const third = await start();
+  await third.register('t', { id: 'b', endpoint: server.url }, { waitMs: 20_000 });
+  assert.is(await echo(third), 'TOOL_NOT_FOUND');
+  assert.equal(third.template('t').withheld, [
+    { list: 'tools', name: 'echo', reason: 'its definition has changed since it was approved' },
+  ]);
+  assert.equal(await third.stored.approvals.approve('t'), ['echo']);
+  assert.is(await echo(third), 'ok');
+});
+
+test('another node follows what was pinned, approved and released here', async () => {
+  const other = await start();
+  const here = await startPinned();
+  await approveAnother();
+  const healthy = firstValueFrom(other.on('instance.healthy'));
+  // Each change begins with those of other nodes.
+  const catchUp = (gateway: Gateway, timeout: number) => gateway.changeTemplate('t', { timeout });
+  await catchUp(other, 50);
+  await healthy;
+  assert.is(await echo(other), 'TOOL_NOT_FOUND');
+  await other.stored.approvals.approve('t');
+  await catchUp(here, 51);
+  assert.is(await echo(here), 'ok');
+  await here.changeTemplate('t', { approve: 'none' });
+  assert.equal(await store.approvals.list(), []);
+  await catchUp(other, 52);
+  assert.is(await echo(other), 'ok');
+});
+
+test.run();

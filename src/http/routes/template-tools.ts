@@ -1,0 +1,100 @@
+// The tools of a template with their approval, and the approval itself. Source: ADR 238.
+
+import Type from 'typebox';
+import type { Gateway } from '../../gateway/gateway.ts';
+import { json } from '../reply.ts';
+import { defineRoute, type Route, TemplateParams } from '../route.ts';
+import { AnyObject, closed, text } from '../schemas.ts';
+
+const ListedTool = Type.Object({
+  name: text('search'),
+  state: Type.Enum(['approved', 'new', 'changed', 'withheld'], {
+    description: '`withheld`: clients could not use it; only lists of all templates leave it out',
+  }),
+  reason: Type.Optional(text('its definition has changed since it was approved')),
+  /** The newest approved definition. */
+  approved: Type.Optional(AnyObject),
+  /** The definition that waits for approval. */
+  listed: Type.Optional(AnyObject),
+});
+type ListedTool = Type.Static<typeof ListedTool>;
+
+const Approving = closed({
+  /** Absent: all. */
+  tools: Type.Optional(
+    Type.Union([Type.Literal('all'), Type.Array(Type.String({ minLength: 1 }), { maxItems: 10_000 })]),
+  ),
+});
+
+/** All tools of a template: approved ones with the newest approved definition, others with the listed one. */
+async function toolsOf(gateway: Gateway, template: string): Promise<ListedTool[]> {
+  const { policy, withheld } = gateway.template(template);
+  const reasons = new Map(
+    withheld.flatMap(({ list, name, reason }) => (list === 'tools' ? [[name, reason]] : [])),
+  );
+  if (policy.approve === 'pinned') {
+    const states = await gateway.stored.approvals.states(template);
+    const known = new Set(states.map(({ tool }) => tool));
+    return [
+      ...states.map(({ tool, state, ...definitions }) => ({
+        ...described(tool, state, reasons),
+        ...definitions,
+      })),
+      ...[...reasons.keys()]
+        .filter((tool) => !known.has(tool))
+        .map((tool) => described(tool, 'withheld', reasons)),
+    ];
+  }
+  const { items } = await gateway.list(template, 'tools');
+  const names = new Set([...items.map(({ name }) => String(name)), ...reasons.keys()]);
+  return [...names].map((name) => described(name, reasons.has(name) ? 'withheld' : 'approved', reasons));
+}
+
+function described(
+  name: string,
+  state: ListedTool['state'],
+  reasons: ReadonlyMap<string, string>,
+): ListedTool {
+  const reason = reasons.get(name);
+  return { name, state, ...(reason !== undefined && { reason }) };
+}
+
+export const templateToolRoutes: readonly Route[] = [
+  defineRoute('GET', '/gateway/templates/:template/tools', {
+    summary: 'The tools of a template, and whether their definitions are approved',
+    scope: 'gateway:write',
+    request: { params: TemplateParams },
+    answers: {
+      200: {
+        description: 'Of a template that is not pinned, every usable tool is approved',
+        body: Type.Object({
+          template_name: text('everything'),
+          approve: Type.Enum(['none', 'pinned']),
+          tools: Type.Array(ListedTool),
+        }),
+      },
+    },
+    errors: ['NO_HEALTHY_INSTANCE', 'BACKEND_UNAVAILABLE', 'BACKEND_TIMEOUT', 'QUEUE_FULL', 'SHUTTING_DOWN'],
+    handler: async ({ params: { template } }, { gateway }) => {
+      const { approve } = gateway.template(template).policy;
+      return json(200, { template_name: template, approve, tools: await toolsOf(gateway, template) });
+    },
+  }),
+  defineRoute('POST', '/gateway/templates/:template/tools/approve', {
+    summary: 'Approve tools of a pinned template as they are listed now',
+    scope: 'admin',
+    request: { params: TemplateParams, body: Approving },
+    answers: {
+      200: {
+        description: 'The tools that waited for it',
+        body: Type.Object({ template_name: text('everything'), approved: Type.Array(text('search')) }),
+      },
+    },
+    errors: ['TOOL_NOT_FOUND', 'SHUTTING_DOWN'],
+    handler: async ({ params: { template }, body: { tools = 'all' } }, { gateway }) => {
+      gateway.requireTemplate(template);
+      const approved = await gateway.stored.approvals.approve(template, tools === 'all' ? undefined : tools);
+      return json(200, { template_name: template, approved });
+    },
+  }),
+];
