@@ -1,0 +1,81 @@
+// Lists of globs: what they match, their order, their bounds.
+
+import fc from 'fast-check';
+import * as assert from 'uvu/assert';
+import { compileGlobs, GLOB_LIMITS, globIssue, globMeets } from '../../src/domain/globs.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('globs');
+const NAMES = ['issues_list', 'issues_delete', 'Issues_list', 'repos/list', 'a.b', '?', 'x*y', 'grüße', '🎭'];
+
+function chosen(...globs: readonly string[]): readonly string[] {
+  return NAMES.filter(compileGlobs(globs));
+}
+
+test('match any text with *, / included, one character with ?, and case counts', () => {
+  assert.equal(chosen('issues_*'), ['issues_list', 'issues_delete']);
+  assert.equal(chosen('*list'), ['issues_list', 'Issues_list', 'repos/list']);
+  assert.equal(chosen('a?b', 'gr???'), ['a.b', 'grüße']);
+  assert.equal(chosen('?'), ['?', '🎭']);
+  assert.equal(chosen('*'), NAMES);
+});
+
+test('have no other special characters', () => {
+  assert.equal(chosen('a.b', 'a?c', '[a-z]*', '{a,b}*', '(issues)', '^issues', '\\*'), ['a.b']);
+  assert.is(compileGlobs(['[ab]'])('[ab]'), true);
+});
+
+test('start from none, or from all when the first has a !; the last match decides', () => {
+  assert.equal(chosen(), []);
+  assert.equal(chosen('!*list'), ['issues_delete', 'a.b', '?', 'x*y', 'grüße', '🎭']);
+  assert.equal(chosen('issues_*', '!issues_delete'), ['issues_list']);
+  assert.equal(chosen('!issues_delete', 'issues_*'), NAMES);
+  assert.equal(chosen('issues_delete', '!issues_*'), []);
+  assert.equal(chosen('!*', 'a.b', '!a*', 'a?b'), ['a.b']);
+});
+
+test('agree with a regular expression for each glob', () => {
+  const text = fc.string({ unit: fc.constantFrom('a', 'b', '/', '🎭') });
+  const glob = fc
+    .tuple(fc.constantFrom('', '!'), fc.string({ unit: fc.constantFrom('a', 'b', '/', '🎭', '*', '?') }))
+    .map((parts) => parts.join(''));
+  fc.assert(
+    fc.property(fc.array(glob, { maxLength: 6 }), text, (globs, name) => {
+      const last = globs.findLast((each) => expressionOf(each).test(name));
+      const isIn = last === undefined ? globs[0]?.startsWith('!') === true : !last.startsWith('!');
+      assert.is(compileGlobs(globs)(name), isIn);
+      for (const each of globs) assert.is(globMeets(each, name), expressionOf(each).test(name));
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test('match hard texts in few steps, and no text over the bound', () => {
+  const matches = compileGlobs([`${'*a'.repeat(100)}*b`]);
+  assert.is(matches('a'.repeat(GLOB_LIMITS.textUnits)), false);
+  assert.is(matches(`${'a'.repeat(GLOB_LIMITS.textUnits - 1)}b`), true);
+  for (const globs of [['*'], ['!x']])
+    assert.is(compileGlobs(globs)('a'.repeat(GLOB_LIMITS.textUnits + 1)), false);
+});
+
+test('have rules', () => {
+  assert.equal(['a', '!a', '*', `!${'a'.repeat(255)}`].map(globIssue), [
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+  ]);
+  assert.equal(
+    ['', '!', 'a'.repeat(257), 'a\0', '\ud800'].map((glob) => globIssue(glob)?.type),
+    ['string_too_short', 'string_too_short', 'string_too_long', 'string_unicode', 'string_unicode'],
+  );
+});
+
+function expressionOf(glob: string): RegExp {
+  const parts = glob.replace(/^!/, '').split(/([*?])/);
+  const wildcard = (part: string) => (part === '*' ? '.*' : '.');
+  const body = parts.map((part) => (/^[*?]$/.test(part) ? wildcard(part) : part.replace(/[/]/g, '\\/')));
+  return new RegExp(`^${body.join('')}$`, 'su');
+}
+
+test.run();

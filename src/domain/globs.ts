@@ -1,0 +1,90 @@
+// Lists of globs, which choose tools by their names. In a glob `*` is any text, `/` included, `?` is one character, and nothing else is
+// special; case counts. A list that begins with `!` starts from all, every other one from none; the last glob that matches decides. The
+// rules for the globs of rights, which name a template first, are in domain/rights.ts.
+
+import { isCleanText, NOT_UNICODE } from './text.ts';
+
+/** Bounds of what is compiled. A match costs at most the product of the three, in steps; names without wildcards cost one look-up. */
+export const GLOB_LIMITS = {
+  /** Globs of one list. */
+  count: 128,
+  /** UTF-16 units of one glob. */
+  units: 256,
+  /** UTF-16 units of a text that a list with wildcards may match; a longer text is not in any list. */
+  textUnits: 4_096,
+} as const;
+
+/** True for a text that the list contains. */
+export type GlobMatcher = (text: string) => boolean;
+
+/** Compiles a list once, for any number of texts. */
+export function compileGlobs(globs: readonly string[]): GlobMatcher {
+  const startsFromAll = globs[0]?.startsWith('!') ?? false;
+  /** Of names without wildcards, the last place in the list. */
+  const names = new Map<string, number>();
+  const patterns: { readonly place: number; readonly matches: GlobMatcher }[] = [];
+  globs.forEach((glob, place) => {
+    const positive = withoutNegation(glob);
+    if (WILDCARD.test(positive)) patterns.unshift({ place, matches: (text) => isMatch(positive, text) });
+    else names.set(positive, place);
+  });
+  return (text) => {
+    if (text.length > GLOB_LIMITS.textUnits) return false;
+    const named = names.get(text) ?? -1;
+    // From the last pattern on: the first that matches decides, unless the name itself stands behind it.
+    const pattern = patterns.find(({ place, matches }) => place < named || matches(text));
+    const last = Math.max(named, pattern?.place ?? -1);
+    return last < 0 ? startsFromAll : !globs[last]?.startsWith('!');
+  };
+}
+
+/** True when the glob, with or without `!`, matches the text: to find the globs that meet nothing. */
+export function globMeets(glob: string, text: string): boolean {
+  return text.length <= GLOB_LIMITS.textUnits && isMatch(withoutNegation(glob), text);
+}
+
+/** The rule that a glob breaks, if any. */
+export function globIssue(glob: string): { readonly msg: string; readonly type: string } | undefined {
+  if (!isCleanText(glob)) return NOT_UNICODE;
+  if (withoutNegation(glob) === '')
+    return { msg: 'Glob should have at least 1 character', type: 'string_too_short' };
+  if (glob.length <= GLOB_LIMITS.units) return undefined;
+  return { msg: `Glob should have at most ${GLOB_LIMITS.units} characters`, type: 'string_too_long' };
+}
+
+const WILDCARD = /[*?]/;
+
+function withoutNegation(glob: string): string {
+  return glob.startsWith('!') ? glob.slice(1) : glob;
+}
+
+/** Goes back to the last `*` only, which is enough, because an earlier one never needs more text than it has taken. */
+function isMatch(pattern: string, text: string): boolean {
+  let at = 0;
+  let inPattern = 0;
+  let afterStar = -1;
+  let starEnd = 0;
+  while (at < text.length) {
+    const wanted = pattern[inPattern];
+    if (wanted === '*') {
+      inPattern += 1;
+      if (inPattern === pattern.length) return true;
+      afterStar = inPattern;
+      starEnd = at;
+    } else if (wanted === '?' || (wanted !== undefined && wanted === text[at])) {
+      inPattern += 1;
+      at += wanted === '?' ? unitsAt(text, at) : 1;
+    } else if (afterStar >= 0) {
+      starEnd += unitsAt(text, starEnd);
+      at = starEnd;
+      inPattern = afterStar;
+    } else return false;
+  }
+  while (pattern[inPattern] === '*') inPattern += 1;
+  return inPattern === pattern.length;
+}
+
+/** UTF-16 units of the character at this place. */
+function unitsAt(text: string, at: number): number {
+  return (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
+}
