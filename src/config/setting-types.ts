@@ -3,6 +3,7 @@
 
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
+import { globIssue } from '../domain/globs.ts';
 import { jsonIn } from '../domain/json.ts';
 
 interface SettingRow<T> {
@@ -146,6 +147,16 @@ export function url(type: string, schemes?: readonly string[]): SettingType<stri
 export function matching(type: string, pattern: RegExp): SettingType<string> {
   return text(type, (raw) => (pattern.test(raw) ? raw : undefined));
 }
+
+/** Text of at most this many UTF-16 units. */
+export function shortText(most: number): SettingType<string> {
+  return text(`a text of at most ${most} characters`, (raw) => (raw.length <= most ? raw : undefined));
+}
+
+/** See domain/globs.ts. */
+export const glob = text('globs such as github__*', (raw) =>
+  globIssue(raw) === undefined ? raw : undefined,
+);
 
 /** Text that is shown as `read` returns it. `read` returns undefined for text of another type. */
 function text(type: string, read: (raw: string) => string | undefined): SettingType<string> {

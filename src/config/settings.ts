@@ -18,6 +18,9 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 const MAX_REQUESTS = 1_000_000_000;
 
+/** UTF-16 units. */
+const MAX_INSTRUCTIONS = 16_384;
+
 /** Of the calls in the audit log. Source: ADR 99. */
 const AUDITED_ARGUMENTS = ['none', 'digest', 'full'] as const;
 
@@ -278,6 +281,31 @@ export const SETTINGS = {
     default: 5_000,
     doc: 'Requests per hour of an API key; keys with the scope `admin` have no limit.',
   }),
+  /** All templates as one server, `/mcp`. */
+  aggregate: {
+    mode: setting<'list' | 'search'>({
+      key: 'aggregate.mode',
+      mustAgree: true,
+      kind: types.choice(['list', 'search']),
+      default: 'list',
+      doc: 'What `/mcp` lists: `list`, all tools; or `search`, three tools with which a model finds, reads and calls the others. See docs/guides/tool-search.md.',
+    }),
+    always: setting<readonly string[]>({
+      key: 'aggregate.always',
+      mustAgree: true,
+      kind: types.list(types.glob),
+      default: [],
+      doc: 'Globs on the names of tools: what `/mcp` lists in search mode, too.',
+    }),
+    instructions: setting<string | undefined>({
+      key: 'aggregate.instructions',
+      mustAgree: true,
+      kind: types.shortText(MAX_INSTRUCTIONS),
+      default: undefined,
+      defaultText: 'those of all templates',
+      doc: 'Instructions of `/mcp` for models, in the place of those of the templates.',
+    }),
+  },
   /** The audit log: ADR 77, 78. */
   audit: {
     recordsCalls: setting({

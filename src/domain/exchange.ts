@@ -61,6 +61,8 @@ export interface Tracker {
   attempts?: number;
   /** Name of the called tool at its instance. */
   tool?: string | undefined;
+  /** Arguments of that tool, where the request named another one. */
+  arguments?: JsonFields[string];
 }
 
 export interface SentTo {

@@ -15,6 +15,7 @@ import type { InstanceDefinition, InstanceSnapshot, TemplateAuth } from '../doma
 import type { DedicatedBounds } from '../domain/limits.ts';
 import type { Era, WithheldItem } from '../domain/mcp.ts';
 import type { SharedPrograms } from '../domain/nodes.ts';
+import type { AggregatePresentation } from '../domain/presentation.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import type { TemplateDefinitions } from '../registry/template-definitions.ts';
@@ -53,6 +54,8 @@ export interface GatewayOptions {
   /** Template definitions: default environment of the programs, what they require of the machine, and default settings. These
    *  templates exist without an instance, too. Default: none. */
   readonly definitions?: readonly TemplateRules[];
+  /** How all templates are presented as one server. Default: all tools are listed, with the instructions of their templates. */
+  readonly aggregate?: AggregatePresentation | undefined;
   /** CIDR ranges that no backend connection may reach. Default: link-local and cloud metadata. */
   readonly deniedNetworks?: readonly string[];
   /** Names of variables of this process that programs get besides PATH, HOME and LANG. Default: those that name proxies and

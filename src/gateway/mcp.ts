@@ -38,7 +38,7 @@ export interface McpDeps
   extends Clock,
     Pick<
       GatewayOptions,
-      'changedCallers$' | 'life' | 'maxCallMs' | 'stateKeys' | 'sessions' | 'onFault' | 'random'
+      'aggregate' | 'changedCallers$' | 'life' | 'maxCallMs' | 'stateKeys' | 'sessions' | 'onFault' | 'random'
     > {
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
@@ -125,6 +125,7 @@ export class Mcp {
       movesUnsafe: (template) =>
         !fleet.has(template) || fleet.group(template).policy.sessionFailover === 'always',
       listChanges$: fleet.listChanged$,
+      presentation: deps.aggregate,
       onListed: this.withheld.listed,
       hasInstances: (template) => fleet.has(template) && fleet.members(template).length > 0,
       recovered$: deps.recovered$,

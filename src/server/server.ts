@@ -243,7 +243,7 @@ async function start(
       totalBytes: Math.max(totalBytes, largestBody),
       ownerBytes: Math.max(ownerBytes, largestBody),
     },
-    deniedNetworks: config.deniedNetworks,
+    ...{ aggregate: config.aggregate, deniedNetworks: config.deniedNetworks },
     passEnv: config.passEnv,
     programUser: user,
     reaperPipe:

@@ -4,18 +4,16 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { JsonObject } from '../../../src/domain/json.ts';
 
 const DIRECTORY = join(import.meta.dirname, '../../fixtures/tool-search');
 
-export interface LabelledTool {
-  readonly name: string;
-  readonly title?: string;
-  readonly description: string;
-  readonly inputSchema: {
-    readonly type: 'object';
-    readonly properties: Readonly<Record<string, { readonly description: string }>>;
-  };
-}
+export type LabelledTool = JsonObject & {
+  name: string;
+  title?: string;
+  description: string;
+  inputSchema: { type: 'object'; properties: Record<string, { description: string }> };
+};
 
 export interface LabelledServer {
   readonly server: string;

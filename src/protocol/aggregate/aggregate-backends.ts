@@ -30,6 +30,7 @@ import {
   type Tool,
   type WantedChanges,
 } from '../../domain/mcp.ts';
+import type { AggregatePresentation } from '../../domain/presentation.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
 import type { AggregateSessionValue } from '../../domain/session-value.ts';
 import { withListNotices } from '../cached-lists.ts';
@@ -42,19 +43,23 @@ import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange } from './aggregate-requests.ts';
 import { AggregateSession, type AggregateSessionDeps } from './aggregate-session.ts';
 import { checkRecoverable, newAggregateSession, RIGHTS_CHANGED } from './aggregate-value.ts';
+import { SearchMode } from './search-mode.ts';
 
 /** Greetings that sessions share; callers with equal permissions have the same. */
 const PEERS_REMEMBERED = 100;
 /** Shortest time between two lookups of the templates that own the subscribed resources. */
 const LOOKUP_MS = 1_000;
 
-export type AggregateOptions = Omit<AggregateSessionDeps, 'directory'> &
-  Pick<AggregateListsOptions, 'onListed' | 'hasInstances' | 'recovered$' | 'kept'>;
+export type AggregateOptions = Omit<AggregateSessionDeps, 'directory' | 'search'> &
+  Pick<AggregateListsOptions, 'onListed' | 'hasInstances' | 'recovered$' | 'kept'> & {
+    readonly presentation?: AggregatePresentation | undefined;
+  };
 
 export class AggregateBackends implements Backends {
   readonly #options: AggregateOptions;
   readonly #lists: AggregateLists;
   readonly #directory: AggregateDirectory;
+  readonly #search: SearchMode | undefined;
   readonly #changes$: Observable<ListChange>;
   readonly #sessionDeps: AggregateSessionDeps;
   readonly #peers = new LruMap<Peer>(PEERS_REMEMBERED);
@@ -65,7 +70,14 @@ export class AggregateBackends implements Backends {
     this.#directory = new AggregateDirectory(this.#lists, (owner) => this.#templates(owner));
     const closed$ = options.listChanges$.pipe(ignoreElements(), endWith(true));
     this.#changes$ = merge(options.listChanges$, this.#lists.late$).pipe(takeUntil(closed$));
-    this.#sessionDeps = { ...options, directory: this.#directory, listChanges$: this.#changes$ };
+    const { mode, always = [] } = options.presentation ?? {};
+    if (mode === 'search') {
+      const { scheduler, clock } = options;
+      const changes$ = this.#changes$;
+      this.#search = new SearchMode({ directory: this.#directory, scheduler, clock, changes$, always });
+    }
+    const shared = { directory: this.#directory, search: this.#search, listChanges$: this.#changes$ };
+    this.#sessionDeps = { ...options, ...shared };
   }
 
   peers(owner: Owner): readonly Peer[] {
@@ -132,6 +144,7 @@ export class AggregateBackends implements Backends {
     };
     return aggregateExchange({
       ...{ request, directory: this.#directory, client: { owner, profile }, toTemplate },
+      search: this.#search,
       bound: isPermitted ? bound.template : undefined,
     });
   }
@@ -215,7 +228,10 @@ export class AggregateBackends implements Backends {
   #peer(owner: Owner): Peer {
     const templates = this.#templates(owner);
     const peersOf = (template: string) => this.#options.backendsOf(template).peers(owner);
-    const greeting = aggregateGreeting(templates.map((template) => ({ template, peers: peersOf(template) })));
+    const greeting = aggregateGreeting(
+      templates.map((template) => ({ template, peers: peersOf(template) })),
+      this.#options.presentation,
+    );
     const key = shortKey(JSON.stringify(greeting));
     const { capabilities, serverInfo } = greeting;
     const protocolVersion = LEGACY_VERSIONS[0];

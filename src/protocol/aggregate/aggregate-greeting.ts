@@ -3,7 +3,9 @@
 
 import { isJsonObject, type JsonObject, type JsonValue, valuesIn } from '../../domain/json.ts';
 import type { Peer } from '../../domain/mcp.ts';
+import type { AggregatePresentation } from '../../domain/presentation.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
+import { SEARCH_INSTRUCTIONS } from './search-mode.ts';
 
 /** A template, and the handshake results of its instances. */
 export interface TemplatePeers {
@@ -17,8 +19,13 @@ const MAX_VALUES = 2_000;
 const INTRODUCTION = 'The names of tools and prompts begin with the name of their server and `__`.';
 
 /** Always announces lists and their changes, since templates come and go; everything else if an instance has it. */
-export function aggregateGreeting(templates: readonly TemplatePeers[]) {
-  const instructions = instructionsOf(templates);
+export function aggregateGreeting(
+  templates: readonly TemplatePeers[],
+  { mode, instructions: own }: AggregatePresentation = {},
+) {
+  const partial = mode === 'search' ? [SEARCH_INSTRUCTIONS] : [];
+  const all = [...partial, own ?? instructionsOf(templates)].filter(isText);
+  const instructions = all.length === 0 ? undefined : all.join('\n\n');
   return {
     capabilities: capabilitiesOf(templates.flatMap(({ peers }) => peers)),
     serverInfo: GATEWAY_INFO,

@@ -1,7 +1,7 @@
 // Routes one request to the aggregate: answers lists here, and sends everything else to its template with the names that the
 // template uses.
 
-import { defer, from, map, type Observable, of, switchMap } from 'rxjs';
+import { defer, from, isObservable, map, type Observable, of, switchMap } from 'rxjs';
 import { withHint } from '../../domain/error-catalogue.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
@@ -11,6 +11,7 @@ import { GATEWAY_INFO } from '../../domain/version.ts';
 import type { Client } from '../ports.ts';
 import { isTaskMethod } from '../task-log.ts';
 import type { AggregateDirectory, AggregateListing } from './aggregate-directory.ts';
+import type { SearchMode } from './search-mode.ts';
 
 interface AggregateCall {
   readonly request: ExchangeRequest;
@@ -19,6 +20,8 @@ interface AggregateCall {
   readonly toTemplate: (template: string, request: ExchangeRequest) => Observable<Answer>;
   /** The template of the instance that the request continues with. */
   readonly bound?: string | undefined;
+  /** Undefined where all tools are listed. */
+  readonly search?: SearchMode | undefined;
 }
 
 /** Answers a request from the lists of all templates, refuses it, or passes it to `toTemplate`. Cold. */
@@ -33,17 +36,21 @@ export function localAnswer(event: Answer['event']): Answer {
 
 /** Waits only when a name or a resource has to be looked up. A request about a task goes to the template that it is bound to. */
 async function answersTo(call: AggregateCall): Promise<Observable<Answer>> {
-  const { request, directory, client, toTemplate, bound } = call;
+  const { request, directory, client, toTemplate, bound, search } = call;
   const { method, params } = request;
   const list = listOf(method);
   if (list !== undefined) {
     return from(directory.listing(list, client)).pipe(
+      map((listing) => (list === 'tools' && search !== undefined ? search.listed(listing, client) : listing)),
       map((listing) => localAnswer({ kind: 'result', result: listResult(list, listing, client) })),
     );
   }
   switch (method) {
-    case 'tools/call':
-      return byName(call, 'tools', params?.name);
+    case 'tools/call': {
+      const resolved = search === undefined ? request : await search.resolved(request, client);
+      if (isObservable(resolved)) return resolved;
+      return byName({ ...call, request: resolved }, 'tools', resolved.params?.name);
+    }
     case 'prompts/get':
       return byName(call, 'prompts', params?.name);
     case 'resources/read':

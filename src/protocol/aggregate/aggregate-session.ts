@@ -44,6 +44,7 @@ import { AggregateMarks } from './aggregate-marks.ts';
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange, localAnswer, rpcErrorAnswer } from './aggregate-requests.ts';
 import { isAllowedFor, type MovesUnsafe, mayRecover } from './aggregate-value.ts';
+import type { SearchMode } from './search-mode.ts';
 
 /** Most subscriptions that are repeated at the same time in a new session with a template. */
 const CONCURRENT_REPEATS = 16;
@@ -55,6 +56,8 @@ export interface AggregateSessionDeps {
   readonly scheduler: TaskScheduler;
   readonly sessions: SessionTable;
   readonly directory: AggregateDirectory;
+  /** Undefined where all tools are listed. */
+  readonly search?: SearchMode | undefined;
   readonly backendsOf: (template: string) => Backends;
   readonly templates: () => readonly string[];
   readonly timeoutFor: (template: string, tool?: string) => number;
@@ -264,7 +267,7 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   /** `bound`: the template of a task. */
   #route(request: ExchangeRequest, bound: string | undefined): Observable<Answer> {
-    const { directory, clock } = this.#deps;
+    const { directory, clock, search } = this.#deps;
     const arrivedAtMs = clock.now();
     const toTemplate = (template: string, own: ExchangeRequest) =>
       this.#carry(template, own, arrivedAtMs).pipe(
@@ -272,7 +275,7 @@ export class AggregateSession implements McpSession, SessionRecord {
         map(withAggregateInstance(template)),
       );
     const client = { owner: this.#owner, profile: this.profile };
-    return aggregateExchange({ request, directory, client, toTemplate, bound });
+    return aggregateExchange({ request, directory, client, toTemplate, bound, search });
   }
 
   /** A call waits for a session that is being opened until its own deadline. The session is opened in any case. */

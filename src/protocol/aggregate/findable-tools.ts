@@ -1,0 +1,126 @@
+// The tools that a caller may find, with their index. It is made with the first search, in several turns of the event loop, and serves
+// all callers with the same tools until a list changes. Source: ADR 237.
+
+import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { Observable, Subscription } from 'rxjs';
+import type { Clock } from '../../domain/clock.ts';
+import { canonicalText } from '../../domain/json.ts';
+import { LruMap } from '../../domain/lru-map.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { shortKey } from '../client-bounds.ts';
+import type { Client } from '../ports.ts';
+import type { FindableTool, ToolIndex } from '../tool-search/tool-index.ts';
+import type { AggregateDirectory, AggregateListing } from './aggregate-directory.ts';
+
+/** Callers whose tools are remembered. */
+const MAX_CALLERS = 1_000;
+/** Memory of all indexes. */
+const MAX_BYTES = 128 * 1024 * 1024;
+/** Memory of one tool besides the text of its definition, about. */
+const BYTES_PER_TOOL = 2_048;
+/** After this time the tools are listed again, in the background: not every server announces a change. */
+const FRESH_MS = 60_000;
+
+export interface FindableToolsDeps {
+  readonly directory: Pick<AggregateDirectory, 'listing' | 'knownOwner'>;
+  readonly scheduler: TaskScheduler;
+  readonly clock: Clock;
+  /** Hot: any list may be another one now. */
+  readonly changes$: Observable<unknown>;
+}
+
+export interface IndexedTools {
+  readonly index: ToolIndex;
+  /** By listed name, the JSON of the definition as it is listed. */
+  readonly texts: ReadonlyMap<string, string>;
+  readonly missing: AggregateListing['missing'];
+}
+
+interface Listed extends Pick<IndexedTools, 'missing'> {
+  readonly digest: string;
+  readonly version: number;
+  readonly readAtMs: number;
+}
+
+type Kept = Omit<IndexedTools, 'missing'> & { readonly bytes: number };
+
+export class FindableTools {
+  readonly #deps: FindableToolsDeps;
+  readonly #ofCaller = new LruMap<Listed>(MAX_CALLERS);
+  /** By digest of the tools. */
+  readonly #indexes = new LRUCache<string, Kept>({
+    maxSize: MAX_BYTES,
+    sizeCalculation: ({ bytes }) => bytes,
+  });
+  readonly #reading = new Map<string, Promise<IndexedTools>>();
+  /** Counts changes of lists. */
+  #version = 0;
+  #watch: Subscription | undefined;
+
+  constructor(deps: FindableToolsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Never rejects because of a template: those that do not answer are `missing`. */
+  async of(client: Client): Promise<IndexedTools> {
+    this.#watch ??= this.#deps.changes$.subscribe(() => {
+      this.#version += 1;
+    });
+    const key = callerKey(client);
+    const listed = this.#ofCaller.get(key);
+    const kept = listed && this.#indexes.get(listed.digest);
+    if (listed === undefined || kept === undefined || listed.version !== this.#version)
+      return this.#read(key, client);
+    if (this.#deps.clock.now() - listed.readAtMs > FRESH_MS) this.#read(key, client).catch(() => undefined); // the next search tries again
+    return { ...kept, missing: listed.missing };
+  }
+
+  /** Equal requests share one reading, unless a list has changed since it began. */
+  #read(key: string, client: Client): Promise<IndexedTools> {
+    const readingKey = `${this.#version} ${key}`;
+    const known = this.#reading.get(readingKey);
+    if (known !== undefined) return known;
+    const reading = this.#readNow(key, client).finally(() => this.#reading.delete(readingKey));
+    this.#reading.set(readingKey, reading);
+    return reading;
+  }
+
+  async #readNow(key: string, client: Client): Promise<IndexedTools> {
+    const { directory, scheduler, clock } = this.#deps;
+    const version = this.#version;
+    const { items, missing } = await directory.listing('tools', client);
+    const hash = createHash('sha256');
+    const tools: FindableTool[] = [];
+    const texts = new Map<string, string>();
+    let bytes = 0;
+    await scheduler.each(items, (definition) => {
+      const name = String(definition.name);
+      const own = directory.knownOwner(name, client.owner) ?? { template: '', name };
+      const text = JSON.stringify(definition);
+      hash.update(`${own.template}\0${own.name}\0${text}\0`);
+      texts.set(name, text);
+      tools.push({ name, own: own.name, server: own.template, definition });
+      bytes += text.length + BYTES_PER_TOOL;
+    });
+    const digest = hash.digest('base64');
+    let kept = this.#indexes.get(digest);
+    if (kept === undefined) {
+      const { ToolIndex } = await import('../tool-search/tool-index.ts');
+      kept = { index: await ToolIndex.of(tools, scheduler), texts, bytes: Math.max(1, bytes) };
+      this.#indexes.set(digest, kept);
+    }
+    this.#ofCaller.set(key, { digest, missing, version, readAtMs: clock.now() });
+    return { ...kept, missing };
+  }
+}
+
+/** Callers with equal keys get equal lists. */
+function callerKey({ owner, profile }: Client): string {
+  return shortKey(
+    owner.id,
+    owner.templates === undefined ? 'all' : JSON.stringify([...owner.templates].sort()),
+    profile.protocolVersion,
+    canonicalText(profile.capabilities),
+  );
+}

@@ -1,0 +1,220 @@
+// Search mode: the list has three tools of the gateway, with which a model finds, reads and calls all others, and the tools that are
+// always listed. A found tool is also called by its own name; either way the call is one of the real tool. Source: ADR 237.
+
+import { type Observable, of } from 'rxjs';
+import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import { compileGlobs, type GlobMatcher } from '../../domain/globs.ts';
+import { isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
+import { memberBytes } from '../../domain/json-scanner.ts';
+import { valueAt } from '../../domain/param-headers.ts';
+import type { Client, Owner } from '../ports.ts';
+import type { AggregateListing } from './aggregate-directory.ts';
+import { FindableTools, type FindableToolsDeps } from './findable-tools.ts';
+
+/** Tools that one search returns. */
+const DEFAULT_FOUND = 5;
+const MAX_FOUND = 20;
+/** Characters of the definitions in one answer: tools after that are named only. */
+const MAX_FOUND_UNITS = 128 * 1024;
+/** Characters of the description of `find_tools`: 300 tokens. */
+const MAX_DESCRIPTION_UNITS = 1_000;
+/** Characters of a name that an error repeats. */
+const MAX_NAME_UNITS = 128;
+const MAX_HINTS = 3;
+
+const FIND = 'find_tools';
+const DESCRIBE = 'describe_tool';
+const CALL = 'call_tool';
+
+/** For the instructions of the server. */
+export const SEARCH_INSTRUCTIONS =
+  `The list of tools is partial: this server has more than it lists. Find them with \`${FIND}\`, by what they do, before you ` +
+  `conclude that there is none. Call a found tool by its name, or with \`${CALL}\`.`;
+
+export interface SearchModeOptions extends FindableToolsDeps {
+  /** Globs on listed names: tools that are listed, too. */
+  readonly always: readonly string[];
+}
+
+export class SearchMode {
+  readonly #tools: FindableTools;
+  readonly #directory: SearchModeOptions['directory'];
+  readonly #isAlways: GlobMatcher;
+
+  constructor(options: SearchModeOptions) {
+    this.#tools = new FindableTools(options);
+    this.#directory = options.directory;
+    this.#isAlways = options.always.length === 0 ? () => false : compileGlobs(options.always);
+  }
+
+  /** What is listed in the place of all tools. */
+  listed(listing: AggregateListing, { owner }: Client): AggregateListing {
+    const always = listing.items.filter(({ name }) => this.#isAlways(String(name)));
+    const own = [findTools(this.#countsOf(listing.items, owner)), DESCRIBE_TOOL, CALL_TOOL];
+    const names = new Set(own.map(({ name }) => name));
+    return { ...listing, items: [...own, ...always.filter(({ name }) => !names.has(String(name)))] };
+  }
+
+  /** The answer to a call of a tool of the gateway; or the call to carry out, with its arguments byte by byte. */
+  async resolved(request: ExchangeRequest, client: Client): Promise<Observable<Answer> | ExchangeRequest> {
+    const { name, arguments: args } = request.params ?? {};
+    switch (name) {
+      case FIND:
+        return this.#find(args, client);
+      case DESCRIBE:
+        return this.#describe(args, client);
+      case CALL:
+        return calledTool(request);
+      default:
+        return request;
+    }
+  }
+
+  async #find(args: JsonFields[string], client: Client): Promise<Observable<Answer>> {
+    const query = valueAt(args, ['query']);
+    const limit = valueAt(args, ['limit']) ?? DEFAULT_FOUND;
+    if (typeof query !== 'string' || query.trim() === '')
+      return toolError(`${FIND} needs \`query\`: a few words that say what the tool should do.`);
+    if (typeof limit !== 'number' || !Number.isInteger(limit) || limit < 1 || limit > MAX_FOUND)
+      return toolError(`\`limit\` must be a whole number from 1 to ${MAX_FOUND}.`);
+    const { index, texts, missing } = await this.#tools.of(client);
+    const definitions: string[] = [];
+    let units = 0;
+    for (const name of index.find(query, limit)) {
+      if (this.#directory.knownOwner(name, client.owner) === undefined) continue; // removed since
+      const text = texts.get(name) ?? '{}';
+      units += text.length;
+      definitions.push(
+        units <= MAX_FOUND_UNITS ? text : JSON.stringify({ name, definition: `see ${DESCRIBE}` }),
+      );
+    }
+    const hint = definitions.length === 0 && { hint: 'No tool matches. Use other words, or fewer.' };
+    const rest = JSON.stringify({ searched: texts.size, ...hint, ...(missing.length > 0 && { missing }) });
+    return toolResult(`{"tools":[${definitions.join()}],${rest.slice(1)}`);
+  }
+
+  async #describe(args: JsonFields[string], client: Client): Promise<Observable<Answer>> {
+    const name = valueAt(args, ['name']);
+    if (typeof name !== 'string') return toolError(`${DESCRIBE} needs \`name\`: the name of a tool.`);
+    const { index, texts } = await this.#tools.of(client);
+    const text = this.#directory.knownOwner(name, client.owner) && texts.get(name);
+    if (text !== undefined) return toolResult(text);
+    const near = index.find(name, MAX_HINTS).join(', ');
+    const shown = JSON.stringify(name.slice(0, MAX_NAME_UNITS).toWellFormed());
+    return toolError(`There is no tool ${shown}.${near === '' ? '' : ` Similar ones: ${near}.`}`);
+  }
+
+  /** Numbers of tools by template, in the order of the list. */
+  #countsOf(items: readonly JsonObject[], owner: Owner): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const { name } of items) {
+      const template = this.#directory.knownOwner(String(name), owner)?.template ?? 'other servers';
+      counts.set(template, (counts.get(template) ?? 0) + 1);
+    }
+    return counts;
+  }
+}
+
+/** The call that a call of `call_tool` stands for. */
+function calledTool(request: ExchangeRequest): Observable<Answer> | ExchangeRequest {
+  const { arguments: args } = request.params ?? {};
+  const name = valueAt(args, ['name']);
+  if (typeof name !== 'string') return toolError(`${CALL} needs \`name\`: the name of a tool.`);
+  const own = argumentsIn(args);
+  if (own === 'invalid') return toolError('`arguments` must be an object: the arguments of the tool.');
+  const { tracker, headers: _, ...rest } = request; // its headers mirror other arguments
+  if (tracker !== undefined) {
+    tracker.tool = name;
+    tracker.arguments = own;
+  }
+  const { arguments: __, ...params } = request.params ?? {};
+  return {
+    ...rest,
+    ...(tracker && { tracker }),
+    params: { ...params, name, ...(own && { arguments: own }) },
+  };
+}
+
+function argumentsIn(args: JsonFields[string]): JsonText | JsonObject | undefined | 'invalid' {
+  if (args instanceof JsonText) {
+    const bytes = memberBytes(args.bytes, 'arguments');
+    if (bytes === undefined || bytes.equals(NULL)) return undefined;
+    return bytes[0] === OPEN_BRACE ? JsonText.ofBytes(bytes) : 'invalid';
+  }
+  const own = isJsonObject(args) ? args.arguments : undefined;
+  if (own === undefined || own === null) return undefined;
+  return isJsonObject(own) ? own : 'invalid';
+}
+
+const NULL = Buffer.from('null');
+const OPEN_BRACE = 0x7b;
+
+/** A result of a tool of the gateway. `text`: JSON of an object. */
+function toolResult(text: string): Observable<Answer> {
+  const content = `[{"type":"text","text":${JSON.stringify(text)}}]`;
+  return answer(JsonText.ofText(`{"content":${content},"structuredContent":${text}}`));
+}
+
+/** One that the model reads, so that it can correct its call. */
+function toolError(text: string): Observable<Answer> {
+  return answer(JsonText.ofValue({ content: [{ type: 'text', text }], isError: true }));
+}
+
+function answer(result: JsonText): Observable<Answer> {
+  return of({ event: { kind: 'result', result }, instanceId: '', serverId: '' });
+}
+
+function findTools(counts: ReadonlyMap<string, number>): JsonObject {
+  const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
+  let description =
+    `Searches the ${total} tools of this server, most of which are not listed, and returns the best matches with their complete ` +
+    `schemas. Call a found tool by its name, or with ${CALL}. Tools by server: `;
+  let left = counts.size;
+  for (const [template, count] of counts) {
+    const next = `${left === counts.size ? '' : ', '}${template} (${count})`;
+    if (description.length + next.length > MAX_DESCRIPTION_UNITS) break;
+    description += next;
+    left -= 1;
+  }
+  description += left > 0 ? `, and ${left} more servers.` : '.';
+  return {
+    name: FIND,
+    title: 'Find tools',
+    description,
+    inputSchema: {
+      type: 'object',
+      properties: {
+        query: { type: 'string', description: 'What the tool should do, in a few words' },
+        limit: { type: 'integer', minimum: 1, maximum: MAX_FOUND, description: `Default ${DEFAULT_FOUND}` },
+      },
+      required: ['query'],
+    },
+    annotations: { readOnlyHint: true, openWorldHint: false },
+  };
+}
+
+const DESCRIBE_TOOL: JsonObject = {
+  name: DESCRIBE,
+  title: 'Describe a tool',
+  description: `The complete definition of one tool that ${FIND} found.`,
+  inputSchema: {
+    type: 'object',
+    properties: { name: { type: 'string', description: 'Name of the tool' } },
+    required: ['name'],
+  },
+  annotations: { readOnlyHint: true, openWorldHint: false },
+};
+
+const CALL_TOOL: JsonObject = {
+  name: CALL,
+  title: 'Call a tool',
+  description: `Calls a tool that ${FIND} found, for clients that call only listed tools.`,
+  inputSchema: {
+    type: 'object',
+    properties: {
+      name: { type: 'string', description: 'Name of the tool' },
+      arguments: { type: 'object', description: 'Its arguments, as its schema says' },
+    },
+    required: ['name'],
+  },
+};
