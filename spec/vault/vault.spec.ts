@@ -120,6 +120,21 @@ vaults(
 );
 
 vaults(
+  'a node with another address renews the token with the client that got it',
+  withBackend(async ({ backend, target, node }) => {
+    await connect(node(), target, 'user-1');
+    const other = node({ address: { issuer: 'http://127.0.0.1:8081', isPublic: false } });
+    const tokens = other.tokens(target, 'user-1');
+    const before = await tokens.current();
+    backend.expireTokens();
+    assert.ok(await tokens.renewed(before));
+    assert.equal([backend.refreshes, backend.registrations], [1, 1]);
+    await connect(other, target, 'user-2');
+    assert.is(backend.registrations, 2);
+  }),
+);
+
+vaults(
   'takes a state once, from the browser that began',
   withBackend(async ({ target, node }) => {
     const vault = node();

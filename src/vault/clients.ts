@@ -7,6 +7,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { WayToBeKnown } from '../domain/connection.ts';
 import type { OAuthStore } from '../persistence/store.ts';
 import type { Backend, ServerMetadata, Target } from './backends.ts';
+import type { StoredConnection } from './connections.ts';
 import type { Provider } from './provider.ts';
 import { ProviderFailure } from './provider-fetch.ts';
 
@@ -89,6 +90,18 @@ export class OwnClients {
   /** When its row may go if it is not used again, in ms since 1970. */
   #endOf({ expiresAtMs = Number.POSITIVE_INFINITY }: OwnClient): number {
     return Math.min(this.#options.wall() + KEPT_MS, expiresAtMs);
+  }
+
+  /**
+   * The client that got a connection: another node may have registered it, under its own address. Undefined when an admin has given another
+   * id since.
+   */
+  holding(
+    { auth: { clientId, clientSecret } }: Pick<Target, 'auth'>,
+    { clientId: id, clientSecret: own }: Pick<StoredConnection, 'clientId' | 'clientSecret'>,
+  ): OwnClient | undefined {
+    if (clientId === undefined) return { id, secret: own };
+    return clientId === id ? { id, secret: clientSecret } : undefined;
   }
 
   /** As the library wants it, with the way in which the gateway authenticates there. */

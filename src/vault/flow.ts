@@ -4,6 +4,7 @@
 import { hash } from 'node:crypto';
 import { oauthKey } from '../auth/oauth-rows.ts';
 import type { Clock } from '../domain/clock.ts';
+import { definedFields } from '../domain/json.ts';
 import type { OAuthStore } from '../persistence/store.ts';
 import type { Backend, Backends, BeginRequest, Finished, Target } from './backends.ts';
 import type { OwnClients } from './clients.ts';
@@ -119,6 +120,8 @@ export class Flow {
     const { scopes = begun.scopes, ...tokens } = tokensIn(answer, wall());
     const value: StoredConnection = {
       ...{ owner, issuer, resource, endpoint: target.endpoint, clientId: own.id, scopes, ...tokens },
+      // One that an admin gave may be changed there.
+      ...(target.auth.clientId === undefined ? definedFields({ clientSecret: own.secret }) : {}),
     };
     await connections.save(connectionKey(owner, backend), value);
     return { target, owner, returnTo };

@@ -243,9 +243,9 @@ export class Refreshes {
     const { clients, provider, wall } = this.#options;
     const { server, resource } = backend;
     const oauth = await import('oauth4webapi');
-    const own = await clients.at(target, backend);
     // A refresh token belongs to the client that got it.
-    if (own.id !== value.clientId) throw new ProviderRefusal('invalid_client');
+    const own = clients.holding(target, value);
+    if (own === undefined) throw new ProviderRefusal('invalid_client');
     const [client, auth] = await clients.authOf(own, server);
     const answer = await provider.ask(target.endpoint, async (options) =>
       oauth.processRefreshTokenResponse(

@@ -182,13 +182,12 @@ export class Vault {
   }
 
   async #revoke({ value }: ReadConnection): Promise<void> {
-    const { endpoint, refreshToken, accessToken, clientId } = value;
+    const { endpoint, refreshToken, accessToken } = value;
     const backend = await this.#backends.stored({ endpoint });
     const { server } = backend ?? {};
     if (backend === undefined || server?.revocation_endpoint === undefined) return;
     const target: Target = { template: '', id: '', endpoint, auth: { who: 'shared' } };
-    const known = await this.#clients.at(target, backend).catch(() => ({ id: clientId }));
-    const own = known.id === clientId ? known : { id: clientId };
+    const own = this.#clients.holding(target, value) ?? { id: value.clientId };
     const [client, auth] = await this.#clients.authOf(own, server);
     const oauth = await import('oauth4webapi');
     await this.#provider.ask(endpoint, async (options) =>
