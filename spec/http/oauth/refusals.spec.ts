@@ -159,6 +159,51 @@ test('no answer goes to an address that was not registered', async () => {
   assert.is(new URL(refused.url).searchParams.get('error'), 'invalid_request', 'without PKCE');
 });
 
+test('an error before the consent leads to no address that a client chose for itself, without a click', async () => {
+  const WEB = 'https://app.example.com/callback?x=1';
+  const fields = { token_endpoint_auth_method: 'none', client_name: '<Spec>' };
+  const client = await register(app.url, {
+    ...fields,
+    redirect_uris: [WEB, 'spec-app://callback', REDIRECT],
+  });
+  const address = await authorizationUrl(client.client_id);
+  address.searchParams.set('state', 'mine');
+  const bad: readonly (readonly [string, string | undefined, string])[] = [
+    ['code_challenge', undefined, 'invalid_request'],
+    ['response_type', 'none', 'unsupported_response_type'],
+    ['prompt', 'none', 'consent_required'],
+    ['scope', 'admin', 'invalid_scope'],
+    ['resource', 'https://other.example/', 'invalid_target'],
+  ];
+  const ask = (browser: Browser, uri: string, [name, value]: (typeof bad)[number]) => {
+    const wrong = new URL(address);
+    wrong.searchParams.set('redirect_uri', uri);
+    if (value === undefined) wrong.searchParams.delete(name);
+    else wrong.searchParams.set(name, value);
+    return browser.open(wrong.href);
+  };
+  for (const each of bad) {
+    for (const uri of [WEB, 'spec-app://callback']) {
+      const page = await ask(new Browser(app.url), uri, each);
+      assert.equal([page.status, page.headers.get('location')], [400, null], `${each} at ${uri}`);
+      const [, link = ''] = /<a href="([^"]+)">Go to/.exec(page.text) ?? [];
+      const answer = new URL(link.replaceAll('&#38;', '&'));
+      assert.is(answer.protocol, new URL(uri).protocol);
+      const { searchParams: said } = answer;
+      assert.equal([said.get('error'), said.get('state'), said.get('iss')], [each[2], 'mine', app.url]);
+      assert.match(page.text, '&#60;Spec&#62; cannot be connected');
+    }
+    const native = await ask(new Browser(app.url), REDIRECT, each);
+    assert.is(new URL(native.url).searchParams.get('error'), each[2], 'a program on this computer');
+  }
+  const begun = await begin(app.url, client);
+  await begun.browser.submit(await begun.browser.signIn(begun.page), 'Allow');
+  for (const each of bad) {
+    const back = await ask(begun.browser, WEB, each);
+    assert.is(new URL(back.url).searchParams.get('error'), each[2], 'the user has allowed this client');
+  }
+});
+
 test('forms of another origin, of another sign-in and of a page that was answered change nothing', async () => {
   const client = await register(app.url);
   const { browser, page } = await begin(app.url, client);

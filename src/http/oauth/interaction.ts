@@ -10,6 +10,7 @@ import type { Grant } from '../../domain/grant.ts';
 import type { OAuthStore } from '../../persistence/store.ts';
 import { type ClientRecord, COMMAND_LINE, isLoopback } from './client-record.ts';
 import type { Clients } from './clients.ts';
+import { errorPage, mayRedirect } from './error-answers.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from './exchange.ts';
 import type { LoginForm, LoginPlace } from './login-form.ts';
 import { consentPage, foreignFormPage, powerlessPage } from './pages.ts';
@@ -27,6 +28,11 @@ export const WORDS: Readonly<Record<Scope, string>> = {
   admin: 'do everything, accounts included',
 };
 
+const NO_SCOPE = {
+  error: 'invalid_scope',
+  error_description: 'none of the scopes is available to this client',
+};
+const NO_RESOURCE = { error: 'invalid_target', error_description: 'it is for no resource of this gateway' };
 export const DENIED = 'the user denied the request';
 /** Until its code is redeemed. */
 const UNREDEEMED_MS = 5 * 60_000;
@@ -39,6 +45,7 @@ export interface InteractionOptions extends Pick<Clock, 'wall'> {
   readonly trail: Trail;
   /** The path of a resource; undefined when it is none of this gateway. */
   readonly pathOf: (resource: string) => string | undefined;
+  readonly issuer: () => string;
 }
 
 type Details = Awaited<ReturnType<Provider['interactionDetails']>>;
@@ -62,14 +69,9 @@ export class Interactions {
     if (client === undefined) throw new errors.InvalidClient('the client was removed');
     if (isPost && exchange.isForeign) return sendPage(response, foreignFormPage());
     const asked = askedFor(details, client);
-    if (asked.scopes.length === 0)
-      return finish({
-        error: 'invalid_scope',
-        error_description: 'none of the scopes is available to this client',
-      });
     const path_ = this.#options.pathOf(asked.resource);
-    if (path_ === undefined)
-      return finish({ error: 'invalid_target', error_description: 'one resource of this gateway' });
+    if (asked.scopes.length === 0 || path_ === undefined)
+      return this.#refuse(exchange, details, client, path_ === undefined ? NO_RESOURCE : NO_SCOPE, finish);
     const signedIn = await this.#options.signIns.find(request.headers.cookie);
     const { login } = this.#options;
     const place = placeOf(actionOf(uid), client, { kind: 'interaction', uid });
@@ -105,6 +107,24 @@ export class Interactions {
       response,
       this.#consent(uid, client, signedIn, asked, path_, String(details.params.redirect_uri)),
     );
+  }
+
+  /** Before a decision of the user. */
+  async #refuse(
+    { request, response }: OAuthExchange,
+    { params }: Details,
+    client: ClientRecord,
+    fault: typeof NO_SCOPE,
+    finish: Finish,
+  ): Promise<void> {
+    const redirectUri = String(params.redirect_uri);
+    if (await mayRedirect({ client, redirectUri, cookies: request.headers.cookie }, this.#options))
+      return finish(fault);
+    const answer = new URL(redirectUri);
+    const fields = { ...fault, state: params.state, iss: this.#options.issuer() };
+    for (const [name, value] of Object.entries(fields))
+      if (value !== undefined) answer.searchParams.set(name, String(value));
+    sendPage(response, errorPage(client.name, fault.error_description, answer));
   }
 
   #consent(

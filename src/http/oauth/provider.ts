@@ -7,10 +7,12 @@ import { SCOPES } from '../../domain/account.ts';
 import { type AdapterOptions, adapterFor } from './adapter.ts';
 import { type AssertionOptions, assertionHandler } from './assertion.ts';
 import { COMMAND_LINE, JWT_BEARER } from './client-record.ts';
+import { errorPage, mayRedirect } from './error-answers.ts';
 import type { GuardedFetch } from './guarded-fetch.ts';
 import { ASYMMETRIC, DEVICE_PATH } from './metadata.ts';
-import { faultPage } from './pages.ts';
+import { faultPage, type Page } from './pages.ts';
 import { type RefreshOptions, refreshHandler } from './refresh.ts';
+import type { SignIns } from './sign-ins.ts';
 
 const CODE_SECONDS = 60;
 const INTERACTION_SECONDS = 600;
@@ -31,6 +33,7 @@ export interface ProviderOptions
   readonly cookieKeys: readonly string[];
   readonly tokenSeconds: number;
   readonly fetch: Pick<GuardedFetch, 'get'>;
+  readonly signIns: Pick<SignIns, 'find'>;
   /** What our own command line gets besides tokens. */
   readonly ownAnswer: (userId: string, grantId: string) => Promise<object>;
 }
@@ -150,6 +153,20 @@ export function makeProvider(options: ProviderOptions): Provider {
     const { sub, grant_id: grantId } = claimsOf(Object(body).access_token);
     ctx.body = { ...Object(body), ...(await options.ownAnswer(String(sub), String(grantId))) };
   });
+  const refused = new WeakMap<object, errors.OIDCProviderError>();
+  provider.on('authorization.error', (ctx, error) => refused.set(ctx, error));
+  provider.use(async (ctx: KoaContextWithOIDC, next: () => Promise<void>) => {
+    await next();
+    const error = refused.get(ctx);
+    // `resume`: the answer to a page, which has decided.
+    if (error === undefined || ctx.status !== 303 || ctx.oidc.route === 'resume') return;
+    const client = await options.clients.find(ctx.oidc.client?.clientId ?? '', options.causedBy());
+    const asked = { redirectUri: String(ctx.oidc.params?.redirect_uri), cookies: ctx.get('cookie') };
+    if (client !== undefined && (await mayRedirect({ client, ...asked }, options))) return;
+    const answer = new URL(String(ctx.response.get('location')));
+    ctx.remove('location');
+    send(ctx, errorPage(client?.name ?? '', error.error_description ?? error.error, answer));
+  });
   // The address that the library sees is written by request.ts.
   provider.proxy = true;
   provider.registerGrantType(
@@ -191,7 +208,10 @@ const AGAIN = 'Go back to the program that sent you here, and connect again.';
 
 /** `SessionNotFound`, unknown clients, redirect addresses that do not fit: the browser cannot be sent back. */
 function renderFault(ctx: KoaContextWithOIDC, out: { readonly error: string }, thrown: Error): void {
-  const fault = faultOf(ctx, out.error, thrown);
+  send(ctx, faultOf(ctx, out.error, thrown));
+}
+
+function send(ctx: KoaContextWithOIDC, fault: Page): void {
   ctx.status = fault.status;
   for (let index = 0; index < fault.headers.length; index += 2)
     ctx.set(fault.headers[index] ?? '', fault.headers[index + 1] ?? '');

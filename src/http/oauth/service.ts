@@ -118,6 +118,7 @@ export class OAuthService {
     this.login = new LoginForm({ auth, signIns, trail, providers: this.#providerSignIns });
     this.#interactions = new Interactions({
       ...{ store: store.oauth, clients: this.clients, signIns, login: this.login, wall, trail, pathOf },
+      issuer: () => address.issuer,
     });
     this.#device = new DevicePages({
       ...{
@@ -204,7 +205,7 @@ export class OAuthService {
     if (this.#provider?.version !== present.version || this.#provider.issuer !== issuer) {
       const provider = makeProvider({
         ...{ issuer, keys: present, tokenSeconds: this.#options.tokenSeconds },
-        ...{ store: store.oauth, clients: this.clients, fetch: this.#fetch },
+        ...{ store: store.oauth, clients: this.clients, fetch: this.#fetch, signIns: this.#signIns },
         ...{ wall: clock.wall, now: clock.now, alarm: clock.alarm },
         cookieKeys: this.#options.secrets.map((secret) =>
           Buffer.from(hkdfSync('sha256', secret, '', LABEL, 32)).toString('base64url'),
