@@ -343,4 +343,33 @@ test('every client of the official SDKs reads every list', async () => {
   await fc.assert(property, { numRuns: 300 });
 });
 
+test('withholds a tool that is too large, refers to nothing or repeats a name, and no other one', async () => {
+  const properties = { text: { $ref: '#/$defs/text' }, any: { $ref: '#' }, near: { $ref: '#near' } };
+  const $defs = { text: { type: 'string' }, near: { $anchor: 'near' } };
+  const fine = {
+    name: 'fine',
+    inputSchema: { type: 'object', properties, $defs, default: { $ref: '#/no' } },
+  };
+  const lost = (reference: string) => ({ type: 'object', properties: { text: { $ref: reference } } });
+  const { shown, withheld } = await listed('tools', [
+    fine,
+    { name: 'large', inputSchema, description: 'x'.repeat(128 * 1024) },
+    { name: 'lost', inputSchema: lost('#/$defs/text') },
+    { name: 'stray', inputSchema: lost('#text') },
+    { name: 'outside', inputSchema: lost('https://example.com/schema') },
+    { name: 'fine', inputSchema, title: 'Another' },
+  ]);
+  const outside = { name: 't__outside', inputSchema: lost('https://example.com/schema') };
+  assert.equal(shown, [{ ...fine, name: 't__fine' }, outside]);
+  assert.equal(
+    withheld.map(({ name, reason }) => [name, reason]),
+    [
+      ['large', 'its definition is larger than 128 KiB'],
+      ['lost', 'its input schema refers to a part that it does not have'],
+      ['stray', 'its input schema refers to a part that it does not have'],
+      ['fine', 'an earlier item of the list has its name'],
+    ],
+  );
+});
+
 test.run();

@@ -173,18 +173,20 @@ test('asks again when the list changed meanwhile, and drops the old answer', asy
 
 test('all lists together are limited to 128 MiB of memory: later templates are left out', async () => {
   const { fast, slow, lists } = setUp();
-  fast.lists = { tools: [{ name: 'f', text: 'x'.repeat(4_000_000) }] };
+  fast.lists = { prompts: [{ name: 'f', text: 'x'.repeat(4_000_000) }] };
+  slow.lists = { prompts: [{ name: 's' }] };
   const templates = [...Array.from({ length: 16 }, () => 'fast'), 'slow', 'fast'];
-  const gathered = await lists.gather('tools', templates, CLIENT);
+  const gathered = await lists.gather('prompts', templates, CLIENT);
   const found = gathered.map(({ template, items }) => `${template} ${items.length}`);
   assert.equal(found, [...Array.from({ length: 16 }, () => 'fast 1'), 'slow 1', 'fast 0']);
   assert.is(slow.asked.length, 1);
 });
 
 test('values count in that limit, not only the bytes of their JSON', async () => {
-  const { fast, lists } = setUp();
-  fast.lists = { tools: [{ name: 'f', values: Array(900_000).fill({}) }] };
-  const gathered = await lists.gather('tools', ['fast', 'fast', 'slow'], CLIENT);
+  const { fast, slow, lists } = setUp();
+  fast.lists = { prompts: [{ name: 'f', values: Array(900_000).fill({}) }] };
+  slow.lists = { prompts: [{ name: 's' }] };
+  const gathered = await lists.gather('prompts', ['fast', 'fast', 'slow'], CLIENT);
   assert.equal(
     gathered.map(({ missing }) => missing),
     [undefined, ...Array(2).fill('All lists together are too large.')],
@@ -253,14 +255,17 @@ test('omits items that are nested deeper than 128 levels, and items that are not
 });
 
 test('accepts 4 MiB of one list: the page that exceeds them ends it', async () => {
-  const large = (name: string) => ({ name, text: 'x'.repeat(2 ** 21 - 1_000) });
-  const pages = [page(large('1')), page(large('2')), page(large('3')), last({ name: '4' })];
-  assert.equal(await crawled(...pages).then(({ names, asked }) => [names, asked.length]), [['1', '2'], 3]);
-  assert.equal((await crawled(last({ name: 'x', text: 'x'.repeat(2 ** 22) }))).names, []);
+  // Of nearly 2 MiB.
+  const large = (page: number) =>
+    Array.from({ length: 20 }, (_, index) => ({ name: `${page} ${index}`, text: 'x'.repeat(104_000) }));
+  const pages = [page(...large(1)), page(...large(2)), page(...large(3)), last({ name: '4' })];
+  const { names = [], asked } = await crawled(...pages);
+  assert.equal([names.at(0), names.at(-1), names.length, asked.length], ['1 0', '2 19', 40, 3]);
+  assert.equal((await crawled(last(...large(1), ...large(2), ...large(3)))).names, []);
 });
 
 test('accepts a page of 200,000 items', async () => {
-  const tools = Array.from({ length: 200_000 }, () => ({ name: 'x' }));
+  const tools = Array.from({ length: 200_000 }, (_, index) => ({ name: `x${index}` }));
   assert.is((await crawled(answered({ tools }))).names?.length, 200_000);
 });
 

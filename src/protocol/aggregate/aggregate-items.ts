@@ -5,6 +5,7 @@ import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import type { ListField } from '../../domain/mcp.ts';
 import { isTooLong, MAX_REFERENCE_BYTES } from '../client-bounds.ts';
 import { inputSchemaOf, outputSchemaOf } from './aggregate-schemas.ts';
+import { refersNowhere } from './compilable-schema.ts';
 
 /** The field that names an item. */
 export const KEY_FIELDS: Readonly<Record<ListField, 'name' | 'uri' | 'uriTemplate'>> = {
@@ -13,6 +14,9 @@ export const KEY_FIELDS: Readonly<Record<ListField, 'name' | 'uri' | 'uriTemplat
   resources: 'uri',
   resourceTemplates: 'uriTemplate',
 };
+
+/** Clients put the definitions of all tools into each request to a model. */
+const MAX_TOOL_BYTES = 128 * 1024;
 
 /** An item that clients accept and can name, or why it is withheld: a clause without values of the item. */
 export type CheckedItem = { readonly item: JsonObject } | { readonly reason: string };
@@ -31,7 +35,11 @@ export function checkedItem(list: ListField, listed: unknown): CheckedItem {
   if (!name.isWellFormed()) return { reason: `its ${field} is not valid Unicode` };
   const item = repairFields(listed, FIELDS[list]);
   if (list === 'tools') {
+    const text = JSON.stringify(item);
+    if (Buffer.byteLength(text) > MAX_TOOL_BYTES) return { reason: 'its definition is larger than 128 KiB' };
     const inputSchema = inputSchemaOf(item.inputSchema);
+    if (text.includes('"$ref"') && refersNowhere(inputSchema))
+      return { reason: 'its input schema refers to a part that it does not have' };
     return { item: inputSchema === item.inputSchema ? item : { ...item, inputSchema } };
   }
   return { item: typeof item.name === 'string' ? item : { ...item, name } };

@@ -19,7 +19,7 @@ import { ListCache } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends, Client, Owner } from '../ports.ts';
 import { clientMessageOf } from '../rpc.ts';
-import { checkedItem, KEY_FIELDS } from './aggregate-items.ts';
+import { type CheckedItem, checkedItem, KEY_FIELDS } from './aggregate-items.ts';
 
 /** Longest wait for one template, from when its list is requested: for its first list, and for another one. */
 const FIRST_WAIT_MS = 10_000;
@@ -263,6 +263,7 @@ async function crawlList(
   now: () => number,
 ): Promise<Crawled | string> {
   const withheld: WithheldItem[] = [];
+  const names = new Set<unknown>();
   let instanceId: string | undefined;
   let staleMs: number | undefined;
   let [isEmpty, isRefused] = [true, false];
@@ -281,7 +282,7 @@ async function crawlList(
     params: declarationsOf(client),
     formOf: ({ text }) => (BEYOND_DOUBLE.test(text) ? 'value' : 'exactValue'),
     keep: (found) => {
-      const items = usable(list, found, withheld);
+      const items = usable(list, found, names, withheld);
       if (items.length > 0) isEmpty = false;
       return items;
     },
@@ -303,11 +304,25 @@ const BEYOND_DOUBLE = /\d[eE]\+?\d{3}/;
 const MAX_WITHHELD = 100;
 const WITHHELD_NAME_UNITS = 256;
 
-/** The items that clients accept, as they get them. The others are added to `withheld`. */
-function usable(list: ListField, found: readonly unknown[], withheld: WithheldItem[]): JsonObject[] {
+/**
+ * The items that clients accept, as they get them. The others are added to `withheld`. `names`: of the items of the pages before, to
+ * which those of this page are added.
+ */
+function usable(
+  list: ListField,
+  found: readonly unknown[],
+  names: Set<unknown>,
+  withheld: WithheldItem[],
+): JsonObject[] {
   const items: JsonObject[] = [];
+  const check = (listed: unknown): CheckedItem => {
+    if (isDeeper(listed, LIMITS.nestingDepth)) return TOO_DEEP;
+    const checked = checkedItem(list, listed);
+    if (!('item' in checked)) return checked;
+    return names.size < names.add(checked.item[KEY_FIELDS[list]]).size ? checked : REPEATED;
+  };
   for (const [index, listed] of found.entries()) {
-    const checked = isDeeper(listed, LIMITS.nestingDepth) ? TOO_DEEP : checkedItem(list, listed);
+    const checked = check(listed);
     if ('item' in checked) items.push(checked.item);
     else if (withheld.length < MAX_WITHHELD) {
       const name = isJsonObject(listed) ? listed[KEY_FIELDS[list]] : undefined;
@@ -319,5 +334,6 @@ function usable(list: ListField, found: readonly unknown[], withheld: WithheldIt
   return items;
 }
 
+const REPEATED = { reason: 'an earlier item of the list has its name' };
 /** Such an item cannot be serialized again. */
 const TOO_DEEP = { reason: `it is nested deeper than ${LIMITS.nestingDepth} levels` };

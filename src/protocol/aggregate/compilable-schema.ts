@@ -8,6 +8,27 @@ export function compiles(root: JsonObject): boolean {
   return new SchemaCheck(root).isValid();
 }
 
+/** True when a reference of the schema names a part that the schema does not have. References to other documents are not followed. */
+export function refersNowhere(root: JsonObject): boolean {
+  const anchors = new Set<unknown>();
+  const references: string[] = [];
+  const visit = (value: unknown): void => {
+    if (Array.isArray(value)) for (const each of value) visit(each);
+    if (!isJsonObject(value)) return;
+    anchors.add(value.$anchor);
+    if (typeof value.$ref === 'string' && value.$ref.startsWith('#')) references.push(value.$ref);
+    for (const [keyword, operand] of Object.entries(value)) if (!DATA.has(keyword)) visit(operand);
+  };
+  visit(root);
+  const isThere = (reference: string) =>
+    reference === '#' ||
+    (reference.startsWith('#/') ? partAt(root, reference) !== undefined : anchors.has(reference.slice(1)));
+  return !references.every(isThere);
+}
+
+/** Keywords whose operands are no schemas. */
+const DATA: ReadonlySet<string> = new Set(['const', 'default', 'enum', 'example', 'examples']);
+
 type Check = (value: unknown) => boolean;
 
 class SchemaCheck {
@@ -73,15 +94,20 @@ class SchemaCheck {
       typeof $id === 'string' && reference.startsWith($id) ? reference.slice($id.length) : reference;
     if (own === '' || own === '#' || DRAFT_7.test(own)) return true;
     if (!own.startsWith('#/')) return own.startsWith('#') && this.#anchors.has(own.slice(1));
-    let found: unknown = this.#root;
-    for (const part of own.slice(2).split('/')) {
-      const key = keyOf(part);
-      if (key === undefined || typeof found !== 'object' || found === null || !Object.hasOwn(found, key))
-        return false;
-      found = (found as Readonly<Record<string, unknown>>)[key];
-    }
-    return this.#isSchema(found);
+    return this.#isSchema(partAt(this.#root, own));
   }
+}
+
+/** What a reference that begins with `#/` names; undefined for nothing. */
+function partAt(root: JsonObject, reference: string): unknown {
+  let found: unknown = root;
+  for (const part of reference.slice(2).split('/')) {
+    const key = keyOf(part);
+    if (key === undefined || typeof found !== 'object' || found === null || !Object.hasOwn(found, key))
+      return undefined;
+    found = (found as Readonly<Record<string, unknown>>)[key];
+  }
+  return found;
 }
 
 /** One part of a JSON pointer in a URI. Source: RFC 6901 sections 4 and 6. */
