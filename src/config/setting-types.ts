@@ -352,6 +352,12 @@ export const publicUrl: SettingType<string | undefined> = {
   show: (value) => value ?? 'none',
 };
 
+/** An http or https URL with or without a path, without a slash at its end. */
+export const webAddress = text('an http or https URL', (raw) => {
+  if (!/^https?:\/\/[^\s?#@\\]+$/i.test(raw) || !URL.canParse(raw)) return undefined;
+  return new URL(raw).href.replace(/\/+$/, '');
+});
+
 /** `any`, `known`, or host names in lower case. */
 export type ClientRule = 'any' | 'known' | readonly string[];
 

@@ -8,6 +8,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { CLUSTER } from './cluster-settings.ts';
 import { OAUTH, PUBLIC_URL } from './oauth-settings.ts';
 import { policySettings } from './policy-settings.ts';
+import { REGISTRY } from './registry-settings.ts';
 import * as types from './setting-types.ts';
 import { rowsOf, type Setting, setting } from './setting-types.ts';
 import { PUBLIC_TLS } from './tls-settings.ts';
@@ -386,6 +387,8 @@ export const SETTINGS = {
   }),
   /** The other gateways on the same database. */
   cluster: CLUSTER,
+  /** Registries of MCP servers. */
+  registry: REGISTRY,
   /** Absolute; undefined: the templates of the package. */
   templatesFolder: setting({
     key: 'templates_dir',

@@ -88,6 +88,7 @@ test.needs(process.platform === 'linux', 'the examples are typed into a POSIX sh
     const engine = await startFakeEngine();
     const meant: Replacements = [
       ['--port 9000', '--port 0'],
+      ['--registry http://127.0.0.1:9000', `--registry http://127.0.0.1:${gatewayPort}`],
       ['127.0.0.1:9000', `127.0.0.1:${serverPort}`],
       ['https://mcp.example.com', `http://127.0.0.1:${serverPort}/mcp`],
       ['https://gateway.example.com', `http://127.0.0.1:${gatewayPort}`],

@@ -30,6 +30,7 @@ import { endSession, sessions } from './sessions.ts';
 import { start, stop } from './start.ts';
 import { health, list, stats, status } from './status.ts';
 import { templateImport } from './template-import.ts';
+import { templateSearch } from './template-search.ts';
 import {
   templateAdd,
   templateInit,
@@ -50,6 +51,7 @@ export const COMMANDS: readonly Command[] = [
   ...[clients, grants, revokeGrant, connections, addConnection, confirmServer, removeConnection],
   ...[connect, bridge, dbStatus, dbMigrate, dbExport, dbImport, dbRekey],
   ...[templateList, templateShow, templateSet, templateTools, templateApprove],
-  ...[templateInit, templateValidate, templateAdd, templateImport, templateDelete],
+  ...[templateInit, templateValidate, templateAdd],
+  ...[templateSearch, templateImport, templateDelete],
   ...[config, doctor, completionOf(() => COMMANDS)],
 ];

@@ -13,6 +13,7 @@ import type { PlannedImport } from '../import/plan.ts';
 import { type Columns, json, printable, table } from '../output.ts';
 import { CLIENT_OPTIONS, findGateway, gatewayOf, type Remote } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
+import { REGISTRY_OPTION, registryOf } from './template-search.ts';
 
 export const templateImport: Command = {
   name: 'template import',
@@ -22,6 +23,8 @@ export const templateImport: Command = {
   options: {
     '--dry-run': 'Show what would be imported, and change nothing',
     '-y, --yes': 'Import without asking',
+    '--from-registry': 'The argument is the name of a server in the registry, as "template search" prints it',
+    ...REGISTRY_OPTION,
     ...CLIENT_OPTIONS,
     '--json': 'Print the result as JSON; needs --yes or --dry-run without a terminal',
   },
@@ -34,7 +37,7 @@ export const templateImport: Command = {
       throw new UsageError(
         'there is no terminal to ask at: --yes imports, --dry-run shows what would be imported',
       );
-    const read = await readServers(file, terminal);
+    const read = await readServers(file, input, terminal);
     const gateway = isDry
       ? await findGateway(input.text('url'), terminal, input.has('trust'))
       : await gatewayOf(input, terminal);
@@ -73,12 +76,18 @@ interface Row extends Fields {
 const MOST_BYTES = 5 * 1024 * 1024;
 
 /** Throws CommandFailure for a file that cannot be read, or is none of the kinds. */
-async function readServers(file: string, terminal: Terminal): Promise<ImportedFile> {
+async function readServers(file: string, input: CommandInput, terminal: Terminal): Promise<ImportedFile> {
+  if (!input.has('from-registry') && input.has('registry'))
+    throw new UsageError('--registry requires --from-registry');
   const [{ readImported }, { TemplateError }] = await Promise.all([
     import('../../templates/imported.ts'),
     import('../../templates/definition.ts'),
   ]);
-  const text = file === '-' ? await standardInput() : await textOf(resolve(terminal.folder, file));
+  const text = input.has('from-registry')
+    ? await (await import('../import/registry-client.ts')).documentOf(registryOf(input, terminal), file)
+    : file === '-'
+      ? await standardInput()
+      : await textOf(resolve(terminal.folder, file));
   try {
     return readImported(text, file === '-' ? 'standard input' : basename(file));
   } catch (thrown) {
