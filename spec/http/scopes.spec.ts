@@ -140,6 +140,11 @@ const ROWS: Readonly<Record<string, Row>> = {
   },
   'PATCH /gateway/templates/:template': { needs: write, body: () => ({ max_retries: 3 }), ...toDemo },
   'DELETE /gateway/templates/:template': { needs: write, admitted: '422 VALIDATION_ERROR', ...hidden },
+  'GET /v0.1/servers': { needs: lists, admitted: '200' },
+  'GET /v0.1/servers/:registry_name/versions/:version': {
+    ...{ needs: lists, admitted: '404 NOT_FOUND' },
+    params: { registry_name: 'none%2Fnone', version: 'latest' },
+  },
   'PUT /gateway/templates/:template/definition': {
     ...{ needs: admin, admitted: '422 VALIDATION_ERROR', params: { template: 'stored' } },
     body: () => ({ name: 'Stored' }),

@@ -65,9 +65,13 @@ const { Router }: typeof import('@koa/router') = createRequire(import.meta.url)(
 
 export interface AppOptions
   extends EventStreamOptions,
-    Omit<HostOriginCheckOptions, 'proxies'>,
+    Omit<HostOriginCheckOptions, 'proxies' | 'isRegistryPublic'>,
     Pick<Services, 'auth' | 'mcp' | 'allowedCommands' | 'settings' | 'owners' | 'nodes'> {
   readonly log: Logger;
+  /** Origin of the gateway for its clients. Default: that of each request. */
+  readonly publicUrl?: string | undefined;
+  /** Default: only callers with rights see what it offers. */
+  readonly registry?: { readonly isPublic?: boolean };
   /** Signs users of MCP clients in. Undefined: there is none. */
   readonly authorizationServer?: AuthorizationServer | undefined;
   /** Where MCP clients sign in. Undefined: they cannot. */
@@ -149,12 +153,16 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const { worker } = options;
   const own = new Prometheus(gateway, worker?.number, options.clusterCounts);
   const metrics = worker === undefined ? own : metricsOfAll(own, worker);
-  const publicRoutes = worker === undefined ? ROUTES : ROUTES.map((route) => tellingOthers(route, worker));
+  const routes = options.registry?.isPublic
+    ? ROUTES.map((route): Route => (route.isRegistry ? { ...route, scope: 'open' } : route))
+    : ROUTES;
+  const publicRoutes = worker === undefined ? routes : routes.map((route) => tellingOthers(route, worker));
   const deployment = new Deployment(options);
   const events = new RecentEvents(gateway.events$);
   const loads = new PeerLoads({ others: () => deployment.others() });
   const services: Services = {
     ...{ gateway, auth, mcp, allowedCommands, definitions, settings, log, documents, metrics },
+    registry: { ...options.registry, publicUrl: options.publicUrl },
     owners: options.owners,
     nodes: options.nodes,
     signIn: options.signIn,
@@ -189,7 +197,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const common: readonly HttpMiddleware[] = [
     errors(log),
     observe(log, own, new Tracing()),
-    hostOriginCheck({ ...options, proxies }),
+    hostOriginCheck({ ...options, proxies, isRegistryPublic: options.registry?.isPublic }),
   ];
   const plainRoutes = publicRoutes.flatMap((route) => {
     const reader = route.unlessTemplate === undefined ? directReader(route) : undefined;

@@ -58,6 +58,8 @@ export interface Services {
   readonly allowedCommands: readonly AllowedCommand[];
   /** By id. */
   readonly definitions: Pick<ReadonlyMap<string, TemplateDefinition>, 'get'>;
+  /** The gateway as a registry: whether it is open to all, and its public address. Undefined: by rights, at the address of the request. */
+  readonly registry?: { readonly isPublic?: boolean; readonly publicUrl?: string | undefined } | undefined;
   readonly events: RecentEvents;
   /** Undefined without other nodes, and for a request of another node: it gets the events of this node alone. */
   readonly peerEvents?: PeerEvents | undefined;
@@ -109,6 +111,8 @@ export interface Route {
   readonly isForwarded?: true;
   /** True for a route that the rate limit does not count: a caller over its limit may still log out. */
   readonly isFree?: boolean;
+  /** True for a route of the gateway as a registry, which may be open to all. */
+  readonly isRegistry?: true;
   /** False for a route that changes nothing here, though its method is not GET. Every other one is recorded in the audit log. */
   readonly isAudited?: false;
   /** The route does not match while a template of this name exists, whose route has the same path. */

@@ -46,6 +46,10 @@ const USER: Exception = {
   because: 'the gateway chooses the ids of users',
   values: async () => ({ user_id: await idOf('/auth/users', 'ada') }),
 };
+const OFFERED: Exception = {
+  because: 'names in the registry begin with the host of the gateway',
+  values: async () => ({ registry_name: '1.0.0.127/everything' }),
+};
 const STORED: Exception = {
   because: 'the folder of the demo defines the template of the example',
   values: async () => ({ template: 'weather' }),
@@ -115,6 +119,7 @@ const EXCEPTIONS: Readonly<Record<string, Exception>> = {
     because: 'the instance of the example is gone: it was the server of DELETE /servers/{server_id}',
     values: async () => ({ instance_id: 'remote-1' }),
   },
+  'GET /v0.1/servers/{registry_name}/versions/{version}': OFFERED,
   'PUT /gateway/templates/{template}/definition': STORED,
   'GET /gateway/templates/{template}/definition': STORED,
   'DELETE /gateway/templates/{template}/definition': STORED,

@@ -28,11 +28,13 @@ export interface HostOriginCheckOptions {
   readonly proxies: Proxies;
   /** Where MCP clients sign in: any origin may read how, and use what needs no credentials of the gateway. */
   readonly signIn?: object | undefined;
+  /** The gateway is a registry for everyone: pages of any origin may read it. Default false. */
+  readonly isRegistryPublic?: boolean | undefined;
 }
 
 /** Refuses with ORIGIN_NOT_ALLOWED; answers preflights of allowed origins. */
 export function hostOriginCheck(options: HostOriginCheckOptions): HttpMiddleware {
-  const { allowedOrigins, isPublic, corsOrigins, proxies, signIn } = options;
+  const { allowedOrigins, isPublic, corsOrigins, proxies, signIn, isRegistryPublic } = options;
   const isHostAllowed = hostCheck(options);
   const isForAll = isPublic && corsOrigins.includes('*');
   const written = [...corsOrigins, ...allowedOrigins];
@@ -49,6 +51,8 @@ export function hostOriginCheck(options: HostOriginCheckOptions): HttpMiddleware
     if (origins.has(origin.toLowerCase())) return shareWith(origin, context, next);
     if (isSame) return next();
     if (signIn !== undefined && OPEN_PATH.test(context.path)) return shareWith('*', context, next);
+    if (isRegistryPublic && REGISTRY_PATH.test(context.path))
+      return shareWith('*', context, next, WITHOUT_CREDENTIALS);
     if (signIn !== undefined && MCP_PATH.test(context.path) && !hasCredentials(context.req))
       return shareWith('*', context, next, WITHOUT_CREDENTIALS);
     throw originNotAllowed('The Origin of the request is not allowed. See cors_origins.');
@@ -85,6 +89,8 @@ function isSameOrigin(origin: string, { req: request, state }: HttpContext, prox
 
 /** Documents about signing in, and what clients do there without a page. */
 const OPEN_PATH = /^\/\.well-known\/|^\/oauth\/(?:register|token|revoke|jwks)$/;
+/** The gateway as a registry; its routes are only read. */
+const REGISTRY_PATH = /^\/v0\.1\/servers(?:\/|$)/;
 /** The endpoint for MCP clients: there the 401 says where to begin. */
 const MCP_PATH = /^\/mcp(?:\/[^/]+)?(?:\/(?:mcp|sse))?$/;
 

@@ -17,6 +17,7 @@ import { mcpEndpointRoutes } from './mcp-endpoint.ts';
 import { mcpRequestRoutes } from './mcp-requests.ts';
 import { nodeRoutes } from './nodes.ts';
 import { registrationRoutes, syncRoutes } from './registration.ts';
+import { registryServerRoutes } from './registry-servers.ts';
 import { serverRoutes, serverToolRoutes } from './servers.ts';
 import { sessionRoutes } from './sessions.ts';
 import { settingRoutes } from './settings.ts';
@@ -52,6 +53,7 @@ export const ROUTES: readonly Route[] = [
   ...clientRoutes,
   ...auditRoutes,
   ...documentRoutes,
+  ...registryServerRoutes,
   ...wellKnownRoutes,
   ...homeRoutes,
 ];

@@ -1,0 +1,160 @@
+// This gateway as a registry of MCP servers, in the form of the official one (its API v0.1, server.json of 2025-12-11): what it
+// offers at /mcp/{template}, as remotes. With `registry.public` anyone reads it, and it has names and addresses only.
+
+import Type, { type Static } from 'typebox';
+import type { Principal } from '../../domain/account.ts';
+import { routeNotFound } from '../../domain/error-catalogue.ts';
+import { timestampOf } from '../../domain/text.ts';
+import { json, type Reply } from '../reply.ts';
+import type { HttpRequest } from '../request.ts';
+import { defineRoute, type Route, type Services } from '../route.ts';
+import { closed, named, text } from '../schemas.ts';
+import { visibleTemplates } from '../visible.ts';
+
+const SCHEMA = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json';
+
+/** The metadata that clients of the official registry read. */
+const OFFICIAL = 'io.modelcontextprotocol.registry/official';
+
+const ServerDetail = named('RegistryServer', {
+  $schema: Type.String(),
+  name: text('com.example.gateway/everything'),
+  title: Type.Optional(text('Everything')),
+  description: text('Tools, resources and prompts of all kinds.'),
+  version: text('1.0.0'),
+  remotes: Type.Array(
+    Type.Object({ type: text('streamable-http'), url: text('https://gateway.example.com/mcp/everything') }),
+  ),
+});
+
+const ServerResponse = Type.Object({
+  server: ServerDetail,
+  _meta: Type.Object({
+    [OFFICIAL]: Type.Object({
+      status: text('active'),
+      publishedAt: text('2026-11-20T12:00:00.000Z'),
+      updatedAt: text('2026-11-20T12:00:00.000Z'),
+      isLatest: Type.Boolean(),
+    }),
+  }),
+});
+
+const ServerList = Type.Object({
+  servers: Type.Array(ServerResponse),
+  metadata: Type.Object({
+    count: Type.Integer(),
+    /** Absent on the last page. */
+    nextCursor: Type.Optional(text('com.example.gateway/everything')),
+  }),
+});
+
+/** Servers of one page, as at the official registry. */
+const USUAL_PAGE = 30;
+const LARGEST_PAGE = 100;
+
+export const registryServerRoutes: readonly Route[] = [
+  defineRoute('GET', '/v0.1/servers', {
+    summary: 'What this gateway offers, as a registry of MCP servers',
+    scope: ['gateway:read', 'tools:call'],
+    isRegistry: true,
+    request: {
+      query: closed({
+        /** A part of the name, in any case. */
+        search: Type.Optional(Type.String({ maxLength: 200 })),
+        cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 300 })),
+        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: LARGEST_PAGE })),
+        /** `latest`, or an exact one. */
+        version: Type.Optional(Type.String({ maxLength: 255 })),
+        updated_since: Type.Optional(Type.String({ maxLength: 40 })),
+        /** Has no effect: a deleted template is not listed. */
+        include_deleted: Type.Optional(Type.Boolean()),
+      }),
+    },
+    answers: { 200: { description: 'In the order of their names', body: ServerList } },
+    handler: ({ query, principal, request }, services) => {
+      const {
+        search = '',
+        cursor = '',
+        limit = USUAL_PAGE,
+        version = 'latest',
+        updated_since: since,
+      } = query;
+      const sinceMs = since === undefined ? Number.NEGATIVE_INFINITY : timestampOf(since);
+      const wanted = offered(services, principal, request).filter(
+        ({ server, _meta: { [OFFICIAL]: meta } }) =>
+          server.name.toLowerCase().includes(search.toLowerCase()) &&
+          server.name > cursor &&
+          (version === 'latest' || version === server.version) &&
+          !(Date.parse(meta.updatedAt) < sinceMs),
+      );
+      const servers = wanted.slice(0, limit);
+      const nextCursor = wanted.length > limit ? servers.at(-1)?.server.name : undefined;
+      const metadata = { count: servers.length, ...(nextCursor === undefined ? {} : { nextCursor }) };
+      return shared({ servers, metadata }, request, services);
+    },
+  }),
+  defineRoute('GET', '/v0.1/servers/:registry_name/versions/:version', {
+    summary: 'One of the servers that this gateway offers, by its encoded name; `latest` is its version',
+    scope: ['gateway:read', 'tools:call'],
+    isRegistry: true,
+    request: {
+      params: Type.Object({
+        registry_name: Type.String({
+          pattern: '^[A-Za-z0-9.-]{1,255}/[A-Za-z0-9._-]{1,128}$',
+          examples: ['com.example.gateway/everything'],
+        }),
+        version: Type.String({ pattern: '^[^\\s]{1,255}$', examples: ['latest'] }),
+      }),
+    },
+    answers: { 200: { description: 'The server', body: ServerResponse } },
+    handler: ({ params: { registry_name: name, version }, principal, request }, services) => {
+      const found = offered(services, principal, request).find(
+        ({ server }) => server.name === name && (version === 'latest' || version === server.version),
+      );
+      if (found === undefined) throw routeNotFound('GET', request.path);
+      return shared(found, request, services);
+    },
+  }),
+];
+
+/** What the caller may use, in the order of the names. A template without an instance has nothing to offer. */
+function offered(
+  { gateway, definitions, registry }: Services,
+  principal: Principal,
+  { gatewayUrl }: HttpRequest,
+): readonly Static<typeof ServerResponse>[] {
+  const { isPublic = false, publicUrl = gatewayUrl } = registry ?? {};
+  const namespace = new URL(publicUrl).hostname
+    .split('.')
+    .reverse()
+    .join('.')
+    .replaceAll(/[^a-z0-9.-]/g, '-');
+  const templates = isPublic ? gateway.templates() : visibleTemplates(gateway, principal);
+  return templates.flatMap((id) => {
+    const { instances } = gateway.template(id);
+    const times = instances.flatMap(({ createdAt, updatedAt }) => [createdAt, updatedAt]).sort();
+    const [publishedAt, updatedAt] = [times[0], times.at(-1)];
+    if (publishedAt === undefined || updatedAt === undefined) return [];
+    const { name: title, description, version } = isPublic ? {} : (definitions.get(id) ?? {});
+    return {
+      server: {
+        $schema: SCHEMA,
+        name: `${namespace}/${id}`,
+        ...(title === undefined ? {} : { title: title.slice(0, LONGEST_TEXT) }),
+        description: (description || `The MCP server ${id} of this gateway.`).slice(0, LONGEST_TEXT),
+        version: version ?? '1.0.0',
+        remotes: [{ type: 'streamable-http', url: `${publicUrl}/mcp/${id}` }],
+      },
+      _meta: { [OFFICIAL]: { status: 'active', publishedAt, updatedAt, isLatest: true } },
+    };
+  });
+}
+
+/** Of titles and descriptions: the schema of server.json. */
+const LONGEST_TEXT = 100;
+
+/** With the header for pages of all origins where everyone may read it; with an origin, the check of origins has set it. */
+function shared(body: object, request: HttpRequest, { registry }: Pick<Services, 'registry'>): Reply {
+  const isSent = registry?.isPublic === true && request.headers.origin === undefined;
+  return json(200, body, isSent ? { headers: ['Access-Control-Allow-Origin', '*'] } : {});
+}
