@@ -54,6 +54,11 @@ export const PAGES: Readonly<Record<PageName, Page>> = {
     load: async () => (await import('./pages/grants.tsx')).GrantsPage,
     icon: 'grants',
   },
+  connections: {
+    title: 'Connected accounts',
+    load: async () => (await import('./pages/connections.tsx')).ConnectionsPage,
+    icon: 'connections',
+  },
   users: {
     title: 'Users and keys',
     load: async () => (await import('./pages/users.tsx')).UsersPage,

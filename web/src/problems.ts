@@ -3,6 +3,7 @@
 import { computed } from '@preact/signals';
 import { connection } from './events.ts';
 import { percent, plural } from './format.ts';
+import { waitsForAccount } from './parts/state.tsx';
 import {
   failedRestarts,
   gatewayNow,
@@ -87,6 +88,8 @@ function* problemsOf(template: string, members: readonly Instance[]): Generator<
     yield { level: 'warn', template, text: `${id} is ejected: its calls fail.`, detail: ejection.reason };
   }
   const sinceMs = gatewayNow() - RECENT_MS;
+  for (const { id } of wanted.filter(waitsForAccount))
+    yield { level: 'warn', template, text: `${id} waits for an account at its server.` };
   const isRestarting = ({ server_id }: Instance): boolean =>
     (failedRestarts.get(server_id)?.at(-MANY_RESTARTS) ?? 0) > sinceMs;
   for (const { id } of wanted.filter(isAvailable).filter(isRestarting).slice(0, 3))

@@ -13,6 +13,7 @@ export type PageName =
   | 'nodes'
   | 'connect'
   | 'grants'
+  | 'connections'
   | 'users'
   | 'audit'
   | 'settings';

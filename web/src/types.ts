@@ -33,6 +33,14 @@ export interface Instance {
   /** Names of variables that are secret whatever they are called. */
   readonly secret_env_vars?: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
+  /** Its server wants an account: of each user, or one for all. */
+  readonly auth?: {
+    readonly who: 'user' | 'shared';
+    readonly client_id?: string;
+    /** Masked. */
+    readonly client_secret?: string;
+    readonly scopes?: readonly string[];
+  };
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly weight: number;
   readonly source: string;

@@ -29,6 +29,7 @@ const PAGES = {
   connect: 'connect?template=everything',
   users: 'users',
   grants: 'grants',
+  connections: 'connections',
   audit: 'audit',
   settings: 'settings',
 } as const;

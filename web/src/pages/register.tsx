@@ -10,6 +10,7 @@ import { Icon } from '../parts/icon.tsx';
 import { useLoaded } from '../parts/load.ts';
 import { notify } from '../parts/notices.tsx';
 import { SchemaFields } from '../parts/schema-form.tsx';
+import { ServerAccountFields, serverAuthOf } from '../parts/server-account.tsx';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { href, navigate, route } from '../router.ts';
 import { initialValue, type Schema } from '../schema.ts';
@@ -249,6 +250,7 @@ function EndpointFields({ edited }: EditedProps) {
           defaultValue={namesFor(edited?.headers, ':')}
         />
       </Field>
+      <ServerAccountFields auth={edited?.auth} />
     </>
   );
 }
@@ -354,6 +356,7 @@ function bodyOf(
           endpoint: text('endpoint'),
           transport: text('transport'),
           headers: pairs(text('headers'), ':', edited !== undefined),
+          auth: serverAuthOf(text),
         }
       : {
           command: text('command'),

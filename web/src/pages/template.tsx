@@ -13,7 +13,7 @@ import { InstanceDrawer } from '../parts/instance-drawer.tsx';
 import { useLoaded } from '../parts/load.ts';
 import { isNarrow } from '../parts/screen.ts';
 import { Search } from '../parts/search.tsx';
-import { StateBadge } from '../parts/state.tsx';
+import { AccountsLink, StateBadge } from '../parts/state.tsx';
 import { Empty, Failure, Loading, Partial } from '../parts/status.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
 import { href, navigate, route, setParams } from '../router.ts';
@@ -218,7 +218,7 @@ function InstanceRow({ instance, total }: InstanceRowProps) {
         <StateBadge instance={instance} />
         {why && (
           <div class="cut small muted" title={why}>
-            {why}
+            <AccountsLink instance={instance} /> {why}
           </div>
         )}
       </div>

@@ -11,7 +11,7 @@ import type { Instance } from '../types.ts';
 import { DetailRow } from './detail-row.tsx';
 import { Confirm, Dialog } from './dialog.tsx';
 import { Icon } from './icon.tsx';
-import { StateBadge } from './state.tsx';
+import { AccountsLink, StateBadge, waitsForAccount } from './state.tsx';
 
 interface InstanceDrawerProps {
   readonly instance: Instance;
@@ -20,6 +20,7 @@ interface InstanceDrawerProps {
 
 export function InstanceDrawer({ instance, onClose }: InstanceDrawerProps) {
   const { id, server_id, reason, ejection, warnings, stderr } = instance;
+  const tone = waitsForAccount(instance) ? 'warn' : 'bad';
   useEffect(() => readInstance(instance), [server_id]);
   return (
     <Dialog title={id} onClose={onClose} isDrawer>
@@ -28,9 +29,11 @@ export function InstanceDrawer({ instance, onClose }: InstanceDrawerProps) {
         <span class="muted">{instance.transport}</span>
       </div>
       {reason && (
-        <p class="callout bad">
-          <Icon name="bad" />
-          <span>{reason}</span>
+        <p class={`callout ${tone}`}>
+          <Icon name={tone} />
+          <span>
+            {reason} <AccountsLink instance={instance} />
+          </span>
         </p>
       )}
       {ejection && (

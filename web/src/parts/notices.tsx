@@ -22,10 +22,10 @@ export function notify(text: string, tone: Notice['tone'] = 'ok'): void {
 }
 
 /** Runs an action, and reports its success or the reason of its failure. True for a success. */
-export async function attempt(action: () => Promise<unknown>, done: string): Promise<boolean> {
+export async function attempt(action: () => Promise<unknown>, done?: string): Promise<boolean> {
   try {
     await action();
-    notify(done);
+    if (done !== undefined) notify(done);
     return true;
   } catch (thrown) {
     notify(messageOf(thrown), 'bad');

@@ -1,5 +1,6 @@
 // The state of an instance: a word, a shape and a colour.
 
+import { href } from '../router.ts';
 import type { Instance } from '../types.ts';
 import { Icon, type IconName } from './icon.tsx';
 
@@ -18,11 +19,24 @@ const LOOKS: Readonly<Record<Instance['state'], Look>> = {
   draining: { tone: 'idle', icon: 'draining', word: 'Draining' },
   stopped: { tone: 'idle', icon: 'stopped', word: 'Stopped' },
 };
+/** Healthy with a reason: the server answers, and the account for it is missing. */
+const WAITING: Look = { tone: 'warn', icon: 'warn', word: 'No account' };
 const EJECTED: Look = { tone: 'warn', icon: 'warn', word: 'Ejected' };
 
-export function StateBadge({ instance }: { readonly instance: Pick<Instance, 'state' | 'ejection'> }) {
+export function StateBadge({ instance }: { readonly instance: Instance }) {
   const isEjected = instance.state === 'healthy' && instance.ejection !== null;
-  return <Badge {...(isEjected ? EJECTED : LOOKS[instance.state])} />;
+  return <Badge {...(isEjected ? EJECTED : waitsForAccount(instance) ? WAITING : LOOKS[instance.state])} />;
+}
+
+/** It carries no calls until its account is connected. */
+export function waitsForAccount({ auth, state, reason }: Instance): boolean {
+  return auth !== undefined && state === 'healthy' && reason !== null;
+}
+
+/** Beside the reason of an instance that is used with an account: where the account is connected. */
+export function AccountsLink({ instance }: { readonly instance: Instance }) {
+  if (instance.auth === undefined) return null;
+  return <a href={href('connections')}>Connected accounts</a>;
 }
 
 export function Badge({ tone, icon, word }: Look) {
