@@ -28,9 +28,10 @@ export interface CompanyProvider {
   readonly close: () => Promise<void>;
 }
 
-/** `port`: that of an earlier one. `auth`: how its client has to show the secret. */
+/** `port`: that of an earlier one. `auth`: how its client has to show the secret; `refusal`: the error for the other way, as some have it. */
 export async function startCompanyProvider({
   auth = 'client_secret_basic' as 'client_secret_basic' | 'client_secret_post',
+  refusal = 'invalid_client',
   port = 0,
 } = {}): Promise<CompanyProvider> {
   const server = createServer();
@@ -71,7 +72,14 @@ export async function startCompanyProvider({
   provider.Client.prototype.redirectUriAllowed = (uri: string) => uri.includes('/oauth/callback/');
   server.on('request', async (request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', issuer);
-    if (pathname === '/token') tokenRequests += 1;
+    if (pathname === '/token') {
+      tokenRequests += 1;
+      if (auth === 'client_secret_post' && request.headers.authorization !== undefined) {
+        request.resume();
+        response.writeHead(refusal === 'invalid_client' ? 401 : 403, { 'Content-Type': 'application/json' });
+        return response.end(JSON.stringify({ error: refusal }));
+      }
+    }
     if (!pathname.startsWith('/page/')) return provider.callback()(request, response);
     const accountId = searchParams.get('user');
     if (accountId === null) return response.setHeader('Content-Type', 'text/html; charset=utf-8').end(PAGE);
