@@ -43,7 +43,7 @@ export class ScriptedBrowser {
     for (let n = 0; n < MOST_REDIRECTS; n += 1) {
       if (url.origin !== this.#home) return url;
       const headers = new Headers(request.headers);
-      const cookie = this.#cookiesFor(url);
+      const cookie = this.cookiesFor(url);
       if (cookie !== '') headers.set('Cookie', cookie);
       headers.set('Accept', 'text/html');
       const response = await this.#get(url, {
@@ -52,7 +52,7 @@ export class ScriptedBrowser {
         redirect: 'manual',
         signal: AbortSignal.timeout(30_000),
       });
-      for (const written of response.headers.getSetCookie()) this.#take(written, url);
+      this.take(response.headers, url);
       const location = response.headers.get('location');
       if (response.status < 300 || response.status > 399 || location === null) {
         this.page = { url, status: response.status, headers: response.headers, html: await response.text() };
@@ -89,11 +89,17 @@ export class ScriptedBrowser {
     });
   }
 
-  #cookiesFor({ hostname, pathname }: URL): string {
+  /** The header `Cookie` for this address; empty without one. */
+  cookiesFor({ hostname, pathname }: URL): string {
     return this.cookies
       .filter(({ host, path }) => host === hostname && `${pathname}/`.startsWith(path.replace(/\/?$/, '/')))
       .map(({ name, value }) => `${name}=${value}`)
       .join('; ');
+  }
+
+  /** Keeps and removes the cookies of an answer. */
+  take(headers: Headers, url: URL): void {
+    for (const written of headers.getSetCookie()) this.#take(written, url);
   }
 
   #take(written: string, { hostname: host, pathname }: URL): void {

@@ -1,5 +1,4 @@
-// An app with the authorization server, and a browser without script for its pages: it keeps cookies by name and path, follows
-// redirects, and submits forms.
+// An app with the authorization server, and the steps of its clients and users.
 
 import { randomBytes } from 'node:crypto';
 import {
@@ -25,6 +24,7 @@ import {
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import { type AccountsFixture, type AccountsOptions, PASSWORD, startWithAccounts } from './http-accounts.ts';
+import { isPage, ScriptedBrowser, type Visited } from './scripted-browser.ts';
 
 export interface SignInFixture extends AccountsFixture {
   readonly oauthStore: Store;
@@ -111,58 +111,30 @@ export interface BrowserPage {
   readonly text: string;
 }
 
-/** Opens the pages of one origin. */
+/** A browser whose pages are values: what it sends belongs to a page, which need not be the last one. */
 export class Browser {
-  readonly #cookies = new Map<string, { readonly value: string; readonly path: string }>();
+  readonly #browser: ScriptedBrowser;
   readonly origin: string;
 
   constructor(origin: string) {
     this.origin = origin;
+    this.#browser = new ScriptedBrowser(origin);
   }
 
   /** Follows redirects until a page, or an address of another origin: that is the URL of a page without a status. */
   async open(url: string, body?: URLSearchParams): Promise<BrowserPage> {
-    const target = new URL(url, this.origin);
-    if (target.origin !== this.origin) return { url, status: 0, headers: new Headers(), text: '' };
-    const { pathname } = target;
-    const cookie = this.cookiesFor(pathname);
-    const response = await fetch(target, {
-      redirect: 'manual',
-      method: body === undefined ? 'GET' : 'POST',
-      headers: {
-        accept: 'text/html,*/*;q=0.8',
-        ...(cookie === '' ? {} : { cookie }),
-        ...(body === undefined ? {} : { origin: this.origin }),
-      },
-      body: body ?? null,
-    });
-    this.take(response.headers, pathname);
-    const text = await response.text();
-    const location = response.headers.get('location');
-    if (response.status === 303 && location !== null) return this.open(new URL(location, target).href);
-    return { url: target.href, status: response.status, headers: response.headers, text };
+    const form = body && { method: 'POST', headers: { origin: this.origin }, body };
+    return shownAs(await this.#browser.open(new URL(url, this.origin), form));
   }
 
   /** Submits the form whose button has this text. */
-  submit(
-    page: BrowserPage,
+  async submit(
+    { url, status, headers, text }: BrowserPage,
     button: string,
     fields: Readonly<Record<string, string>> = {},
   ): Promise<BrowserPage> {
-    const forms = [...page.text.matchAll(/<form method="post" action="([^"]+)">([\s\S]*?)<\/form>/g)];
-    const form = forms.find(([, , content = '']) => content.includes(`>${button}</button>`));
-    if (form === undefined) throw new Error(`no button "${button}" on: ${page.text.slice(-600)}`);
-    const [, action = '', content = ''] = form;
-    const body = new URLSearchParams();
-    for (const [, name = '', value = ''] of content.matchAll(
-      /<input type="hidden" name="([^"]+)" value="([^"]*)"/g,
-    ))
-      body.set(name, value);
-    const [, name, value = ''] =
-      new RegExp(`<button name="([^"]+)" value="([^"]*)">${button}<`).exec(content) ?? [];
-    if (name !== undefined) body.set(name, value);
-    for (const [field, text] of Object.entries(fields)) body.set(field, text);
-    return this.open(action, body);
+    this.#browser.page = { url: new URL(url), status, headers, html: text };
+    return shownAs(await this.#browser.press(button, fields));
   }
 
   /** Signs in on the present page, if it asks for that. */
@@ -173,16 +145,13 @@ export class Browser {
   }
 
   /** The header `Cookie` for this path; empty without one. */
-  cookiesFor(pathname: string): string {
-    return [...this.#cookies]
-      .filter(([, { path }]) => pathname === path || pathname.startsWith(path === '/' ? path : `${path}/`))
-      .map(([key, { value }]) => `${key.split(' ')[0]}=${value}`)
-      .join('; ');
+  cookiesFor(path: string): string {
+    return this.#browser.cookiesFor(new URL(path, this.origin));
   }
 
   /** Keeps and removes the cookies of an answer. */
-  take(headers: Headers, pathname: string): void {
-    for (const set of headers.getSetCookie()) this.#keep(set, pathname);
+  take(headers: Headers, path: string): void {
+    this.#browser.take(headers, new URL(path, this.origin));
   }
 
   /** Another browser with the same cookies. */
@@ -194,20 +163,13 @@ export class Browser {
 
   /** Adds the cookies of another browser. */
   join(other: Browser): void {
-    for (const [key, cookie] of other.#cookies) this.#cookies.set(key, cookie);
+    this.#browser.cookies.push(...other.#browser.cookies);
   }
+}
 
-  cookieNames(): string[] {
-    return [...this.#cookies.keys()];
-  }
-
-  #keep(set: string, pathname: string): void {
-    const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(set) ?? [];
-    const path = /;\s*path=([^;]+)/i.exec(set)?.[1] ?? pathname.replace(/\/[^/]*$/, '');
-    const isOver = /max-age=0\b/i.test(set) || /expires=Thu, 01 Jan 1970/i.test(set);
-    if (isOver) this.#cookies.delete(`${name} ${path}`);
-    else this.#cookies.set(`${name} ${path}`, { value, path });
-  }
+function shownAs(at: Visited | URL): BrowserPage {
+  if (!isPage(at)) return { url: at.href, status: 0, headers: new Headers(), text: '' };
+  return { url: at.url.href, status: at.status, headers: at.headers, text: at.html };
 }
 
 export const REDIRECT = 'http://127.0.0.1:53111/callback';
