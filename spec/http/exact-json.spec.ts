@@ -14,7 +14,7 @@ const test = suite('exact JSON');
 const program = fileURLToPath(new URL('../fixtures/raw-echo-server.ts', import.meta.url));
 const ERAS = ['legacy', 'modern'] as const;
 const servers = ERAS.map((era) => ({ era, started: startRawServer(rawEchoListener(era)) }));
-const app = appFor(test, () => startApp());
+const app = appFor(test, () => startApp({ gateway: { aggregate: { mode: 'search' } } }));
 const TEMPLATES = ERAS.flatMap((era) => [`stdio-${era}`, `http-${era}`]);
 
 test.before(async () => {
@@ -45,21 +45,29 @@ const byServer: Way = (template, name, args) => {
   return post('/tools/call', `{"server_id":"${id}","tool_name":"${name}","arguments":${args}}`);
 };
 
-/** Where clients call the tools of a template, and by which names. */
-type Place = (template: string, tool: string) => readonly [path: string, name: string];
+/** Where clients call the tools of a template, by which names, and with which arguments. */
+type Place = (
+  template: string,
+  tool: string,
+) => readonly [path: string, name: string, argsFor?: (args: string) => string];
 const own: Place = (template, tool) => [`/mcp/${template}`, tool];
 const ofAll: Place = (template, tool) => ['/mcp', `${template}__${tool}`];
+const found: Place = (template, tool) => [
+  '/mcp',
+  'call_tool',
+  (args) => `{ "arguments" : ${args} ,"name":"${template}__${tool}"}`,
+];
 
 const sessions = new Map<string, Promise<Readonly<Record<string, string>>>>();
 const mcpAt =
   (place: Place, era: 'legacy' | 'modern'): Way =>
   async (template, tool, args) => {
-    const [path, name] = place(template, tool);
+    const [path, name, argsFor = (same: string) => same] = place(template, tool);
     const session = sessions.get(path) ?? openSession(app, path);
     sessions.set(path, session);
     const { body, headers } = modern('tools/call', { name });
     const own = era === 'modern' ? JSON.stringify(body.params._meta).slice(1, -1) : '"y":1';
-    const text = `{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/call","params":{"_meta":{"x":12345678901234567890,${own}},"name":"${name}","arguments":${args}}}`;
+    const text = `{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/call","params":{"_meta":{"x":12345678901234567890,${own}},"name":"${name}","arguments":${argsFor(args)}}}`;
     return post(path, text, era === 'modern' ? headers : await session);
   };
 
@@ -70,6 +78,8 @@ const WAYS: readonly { readonly what: string; readonly way: Way; readonly isMcp:
   { what: 'a modern client', way: mcpAt(own, 'modern'), isMcp: true },
   { what: 'a legacy client of all templates', way: mcpAt(ofAll, 'legacy'), isMcp: true },
   { what: 'a modern client of all templates', way: mcpAt(ofAll, 'modern'), isMcp: true },
+  { what: 'a legacy client that calls a found tool', way: mcpAt(found, 'legacy'), isMcp: true },
+  { what: 'a modern client that calls a found tool', way: mcpAt(found, 'modern'), isMcp: true },
 ];
 
 /** JSON texts that differ after they are parsed and serialized. */

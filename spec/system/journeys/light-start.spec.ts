@@ -74,6 +74,7 @@ for (const kind of ['without instances', 'with an instance that is reached by HT
       assert.ok(loaded.includes('NativeModule http'));
       assert.not.ok(loaded.includes(FETCH));
       assert.not.ok(loaded.some((address) => address.includes('/typebox/build/value/')));
+      assert.not.ok(loaded.some((address) => address.includes('/protocol/tool-search/')));
     } finally {
       await program.remove();
       await server.close();

@@ -115,11 +115,10 @@ export class FindableTools {
   }
 }
 
-/** Callers with equal keys get equal lists. */
+/** Callers with equal keys get equal lists: it contains all rights of the owner. */
 function callerKey({ owner, profile }: Client): string {
   return shortKey(
-    owner.id,
-    owner.templates === undefined ? 'all' : JSON.stringify([...owner.templates].sort()),
+    JSON.stringify(owner, (_, value) => (value instanceof Set ? [...value].sort() : value)),
     profile.protocolVersion,
     canonicalText(profile.capabilities),
   );
