@@ -39,6 +39,13 @@ test('refuses exactly the definitions that the gateway refuses', async () => {
       ...smallest,
       load_balancer,
     })),
+    ...[
+      { mode: 'oauth', who: 'user' },
+      { mode: 'none' },
+      { who: 'user' },
+      { mode: 'oauth', client_id: 'x' },
+      'x',
+    ].map((auth) => ({ ...smallest, auth })),
     { ...smallest, anything: { else: true } },
   ];
   const verdicts = samples.map((sample) => {
