@@ -19,7 +19,7 @@ import { ListCache } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends, Client, Owner } from '../ports.ts';
 import { clientMessageOf } from '../rpc.ts';
-import { type CheckedItem, checkedItem, KEY_FIELDS } from './aggregate-items.ts';
+import { checkedItem, KEY_FIELDS } from './aggregate-items.ts';
 
 /** Longest wait for one template, from when its list is requested: for its first list, and for another one. */
 const FIRST_WAIT_MS = 10_000;
@@ -263,7 +263,6 @@ async function crawlList(
   now: () => number,
 ): Promise<Crawled | string> {
   const withheld: WithheldItem[] = [];
-  const names = new Set<unknown>();
   let instanceId: string | undefined;
   let staleMs: number | undefined;
   let [isEmpty, isRefused] = [true, false];
@@ -282,14 +281,15 @@ async function crawlList(
     params: declarationsOf(client),
     formOf: ({ text }) => (BEYOND_DOUBLE.test(text) ? 'value' : 'exactValue'),
     keep: (found) => {
-      const items = usable(list, found, names, withheld);
+      const items = usable(list, found, withheld);
       if (items.length > 0) isEmpty = false;
       return items;
     },
     maxBytes: MAX_LIST_BYTES,
   });
   if (isRefused) return REFUSED;
-  return { items, withheld, bytes: memoryOf(values, bytes), readAtMs: now(), staleMs, cut };
+  const unique = firstOfNames(list, items, withheld);
+  return { items: unique, withheld, bytes: memoryOf(values, bytes), readAtMs: now(), staleMs, cut };
 }
 
 /** A modern server lists what it has for a client with these capabilities. A legacy one does not get them with the request. */
@@ -304,36 +304,33 @@ const BEYOND_DOUBLE = /\d[eE]\+?\d{3}/;
 const MAX_WITHHELD = 100;
 const WITHHELD_NAME_UNITS = 256;
 
-/**
- * The items that clients accept, as they get them. The others are added to `withheld`. `names`: of the items of the pages before, to
- * which those of this page are added.
- */
-function usable(
-  list: ListField,
-  found: readonly unknown[],
-  names: Set<unknown>,
-  withheld: WithheldItem[],
-): JsonObject[] {
-  const items: JsonObject[] = [];
-  const check = (listed: unknown): CheckedItem => {
-    if (isDeeper(listed, LIMITS.nestingDepth)) return TOO_DEEP;
-    const checked = checkedItem(list, listed);
-    if (!('item' in checked)) return checked;
-    return names.size < names.add(checked.item[KEY_FIELDS[list]]).size ? checked : REPEATED;
-  };
-  for (const [index, listed] of found.entries()) {
-    const checked = check(listed);
-    if ('item' in checked) items.push(checked.item);
-    else if (withheld.length < MAX_WITHHELD) {
-      const name = isJsonObject(listed) ? listed[KEY_FIELDS[list]] : undefined;
-      const isNamed = typeof name === 'string' && name !== '';
-      const shown = isNamed ? cutText(name.toWellFormed(), WITHHELD_NAME_UNITS) : `${list}[${index}]`;
-      withheld.push({ list, name: shown, reason: checked.reason });
-    }
-  }
-  return items;
+/** The items that clients accept, as they get them. The others are added to `withheld`. */
+function usable(list: ListField, found: readonly unknown[], withheld: WithheldItem[]): JsonObject[] {
+  return found.flatMap((listed, index): JsonObject[] => {
+    const checked = isDeeper(listed, LIMITS.nestingDepth) ? TOO_DEEP : checkedItem(list, listed);
+    if ('item' in checked) return [checked.item];
+    const name = isJsonObject(listed) ? listed[KEY_FIELDS[list]] : undefined;
+    const isNamed = typeof name === 'string' && name !== '';
+    withhold(list, isNamed ? name : `${list}[${index}]`, checked.reason, withheld);
+    return [];
+  });
 }
 
-const REPEATED = { reason: 'an earlier item of the list has its name' };
+/** The first item of each name. The others are added to `withheld`. */
+function firstOfNames(list: ListField, items: readonly JsonObject[], withheld: WithheldItem[]): JsonObject[] {
+  const names = new Set<unknown>();
+  return items.filter((item) => {
+    const name = item[KEY_FIELDS[list]];
+    const isFirst = names.size < names.add(name).size;
+    if (!isFirst) withhold(list, String(name), 'an earlier item of the list has its name', withheld);
+    return isFirst;
+  });
+}
+
+function withhold(list: ListField, name: string, reason: string, withheld: WithheldItem[]): void {
+  if (withheld.length >= MAX_WITHHELD) return;
+  withheld.push({ list, name: cutText(name.toWellFormed(), WITHHELD_NAME_UNITS), reason });
+}
+
 /** Such an item cannot be serialized again. */
 const TOO_DEEP = { reason: `it is nested deeper than ${LIMITS.nestingDepth} levels` };
