@@ -12,6 +12,7 @@ import type { ListChange } from '../../../src/domain/mcp.ts';
 import { sessionLost } from '../../../src/domain/session-errors.ts';
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
+import { AggregateExtensions } from '../../../src/protocol/aggregate/aggregate-extensions.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { AggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
 import { newAggregateSession } from '../../../src/protocol/aggregate/aggregate-value.ts';
@@ -41,6 +42,7 @@ function setUp(owner: Owner = ADA, scheduler = new TaskScheduler()) {
   const value = newAggregateSession(owner, PROFILE, PEER);
   const session: AggregateSession = new AggregateSession(value, owner, PEER, {
     directory,
+    extensions: new AggregateExtensions({ templates: () => templates, backendsOf: of }),
     backendsOf: of,
     templates: () => templates,
     listChanges$,

@@ -37,6 +37,7 @@ import { withListNotices } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends, Client, McpSession, Owner, SessionlessOptions, SessionOpening } from '../ports.ts';
 import { AggregateDirectory } from './aggregate-directory.ts';
+import { AggregateExtensions } from './aggregate-extensions.ts';
 import { aggregateGreeting } from './aggregate-greeting.ts';
 import { AggregateLists, type AggregateListsOptions } from './aggregate-lists.ts';
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
@@ -50,7 +51,7 @@ const PEERS_REMEMBERED = 100;
 /** Shortest time between two lookups of the templates that own the subscribed resources. */
 const LOOKUP_MS = 1_000;
 
-export type AggregateOptions = Omit<AggregateSessionDeps, 'directory' | 'search'> &
+export type AggregateOptions = Omit<AggregateSessionDeps, 'directory' | 'extensions' | 'search'> &
   Pick<AggregateListsOptions, 'onListed' | 'hasInstances' | 'recovered$' | 'kept'> & {
     readonly presentation?: AggregatePresentation | undefined;
   };
@@ -59,6 +60,7 @@ export class AggregateBackends implements Backends {
   readonly #options: AggregateOptions;
   readonly #lists: AggregateLists;
   readonly #directory: AggregateDirectory;
+  readonly #extensions: AggregateExtensions;
   readonly #search: SearchMode | undefined;
   readonly #changes$: Observable<ListChange>;
   readonly #sessionDeps: AggregateSessionDeps;
@@ -67,7 +69,9 @@ export class AggregateBackends implements Backends {
   constructor(options: AggregateOptions) {
     this.#options = options;
     this.#lists = new AggregateLists(options);
-    this.#directory = new AggregateDirectory(this.#lists, (owner) => this.#templates(owner));
+    const templates = (owner: Owner) => this.#templates(owner);
+    this.#directory = new AggregateDirectory(this.#lists, templates);
+    this.#extensions = new AggregateExtensions({ templates, backendsOf: options.backendsOf });
     const closed$ = options.listChanges$.pipe(ignoreElements(), endWith(true));
     this.#changes$ = merge(options.listChanges$, this.#lists.late$).pipe(takeUntil(closed$));
     const { mode, always = [] } = options.presentation ?? {};
@@ -76,7 +80,12 @@ export class AggregateBackends implements Backends {
       const changes$ = this.#changes$;
       this.#search = new SearchMode({ directory: this.#directory, scheduler, clock, changes$, always });
     }
-    const shared = { directory: this.#directory, search: this.#search, listChanges$: this.#changes$ };
+    const shared = {
+      directory: this.#directory,
+      extensions: this.#extensions,
+      search: this.#search,
+      listChanges$: this.#changes$,
+    };
     this.#sessionDeps = { ...options, ...shared };
   }
 
@@ -144,6 +153,7 @@ export class AggregateBackends implements Backends {
     };
     return aggregateExchange({
       ...{ request, directory: this.#directory, client: { owner, profile }, toTemplate },
+      extensions: this.#extensions,
       search: this.#search,
       bound: isPermitted ? bound.template : undefined,
     });

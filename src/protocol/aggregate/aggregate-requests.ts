@@ -3,7 +3,7 @@
 
 import { defer, from, isObservable, map, type Observable, of, switchMap } from 'rxjs';
 import { withHint } from '../../domain/error-catalogue.ts';
-import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import { type Answer, type ExchangeRequest, parsedResult } from '../../domain/exchange.ts';
 import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { type ListField, listOf, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
@@ -11,6 +11,7 @@ import { GATEWAY_INFO } from '../../domain/version.ts';
 import type { Client } from '../ports.ts';
 import { isTaskMethod } from '../task-log.ts';
 import type { AggregateDirectory, AggregateListing } from './aggregate-directory.ts';
+import type { AggregateExtensions } from './aggregate-extensions.ts';
 import type { SearchMode } from './search-mode.ts';
 
 interface AggregateCall {
@@ -22,6 +23,7 @@ interface AggregateCall {
   readonly bound?: string | undefined;
   /** Undefined where all tools are listed. */
   readonly search?: SearchMode | undefined;
+  readonly extensions: AggregateExtensions;
 }
 
 /** Answers a request from the lists of all templates, refuses it, or passes it to `toTemplate`. Cold. */
@@ -36,7 +38,7 @@ export function localAnswer(event: Answer['event']): Answer {
 
 /** Waits only when a name or a resource has to be looked up. A request about a task goes to the template that it is bound to. */
 async function answersTo(call: AggregateCall): Promise<Observable<Answer>> {
-  const { request, directory, client, toTemplate, bound, search } = call;
+  const { request, directory, client, toTemplate, bound, search, extensions } = call;
   const { method, params } = request;
   const list = listOf(method);
   if (list !== undefined) {
@@ -63,11 +65,21 @@ async function answersTo(call: AggregateCall): Promise<Observable<Answer>> {
       if (typeof reference.uri === 'string') return byUri(call, reference.uri);
       return byName(call, 'prompts', reference.name, reference);
     }
-    default:
+    case 'skills/list':
+      return from(extensions.listSkills(client, toTemplate)).pipe(
+        map((result) => localAnswer({ kind: 'result', result })),
+      );
+    case 'skills/get':
+    case 'resources/directory/read':
+      return (await bySkill(call, params?.uri)) ?? resourceNotFound();
+    default: {
       if (bound !== undefined) return toTemplate(bound, request);
       if (isTaskMethod(method) && method !== 'tasks/list')
         return rpcErrorAnswer(RPC.invalidParams, 'Unknown task');
+      const owner = extensions.ownerOfMethod(method, client.owner);
+      if (owner !== undefined) return toTemplate(owner, request);
       return rpcErrorAnswer(RPC.methodNotFound, `${method} is not offered for all templates together.`);
+    }
   }
 }
 
@@ -107,13 +119,40 @@ async function byName(
   return toTemplate(own.template, { ...request, params: { ...request.params, ...named } });
 }
 
-async function byUri(
-  { request, directory, client, toTemplate }: AggregateCall,
-  uri: unknown,
-): Promise<Observable<Answer>> {
+async function byUri(call: AggregateCall, uri: unknown): Promise<Observable<Answer>> {
+  const { request, directory, client, toTemplate } = call;
+  const ofSkill = await bySkill(call, uri);
+  if (ofSkill !== undefined) return ofSkill;
   const template = typeof uri === 'string' ? await directory.ownerOfResource(uri, client) : undefined;
-  if (template === undefined) return rpcErrorAnswer(RPC.resourceNotFound, 'Resource not found.');
-  return toTemplate(template, request);
+  return template === undefined ? resourceNotFound() : toTemplate(template, request);
+}
+
+/** Undefined when the URI is not that of a skill. */
+async function bySkill(
+  { request, client, toTemplate, extensions }: AggregateCall,
+  uri: unknown,
+): Promise<Observable<Answer> | undefined> {
+  const target = typeof uri === 'string' ? await extensions.targetOf(uri, client, toTemplate) : undefined;
+  if (target === undefined) return undefined;
+  const { show } = target;
+  const answers$ = toTemplate(target.template, {
+    ...request,
+    params: { ...request.params, uri: target.uri },
+  });
+  return show === undefined ? answers$ : answers$.pipe(map((answer) => withResult(answer, show)));
+}
+
+function withResult(answer: Answer, show: (result: JsonObject) => JsonObject): Answer {
+  const { event } = answer;
+  if (event.kind !== 'result') return answer;
+  const result = parsedResult(event.result, 'exactValue');
+  return isJsonObject(result)
+    ? { ...answer, event: { ...event, result: JsonText.ofValue(show(result)) } }
+    : answer;
+}
+
+function resourceNotFound(): Observable<Answer> {
+  return rpcErrorAnswer(RPC.resourceNotFound, 'Resource not found.');
 }
 
 /** An error that no instance answered. */

@@ -40,6 +40,7 @@ import { withListNotices } from '../cached-lists.ts';
 import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
 import type { Backends, McpSession, Owner, SessionRow, SessionTable } from '../ports.ts';
 import type { AggregateDirectory } from './aggregate-directory.ts';
+import type { AggregateExtensions } from './aggregate-extensions.ts';
 import { AggregateMarks } from './aggregate-marks.ts';
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange, localAnswer, rpcErrorAnswer } from './aggregate-requests.ts';
@@ -56,6 +57,7 @@ export interface AggregateSessionDeps {
   readonly scheduler: TaskScheduler;
   readonly sessions: SessionTable;
   readonly directory: AggregateDirectory;
+  readonly extensions: AggregateExtensions;
   /** Undefined where all tools are listed. */
   readonly search?: SearchMode | undefined;
   readonly backendsOf: (template: string) => Backends;
@@ -267,7 +269,7 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   /** `bound`: the template of a task. */
   #route(request: ExchangeRequest, bound: string | undefined): Observable<Answer> {
-    const { directory, clock, search } = this.#deps;
+    const { directory, clock, search, extensions } = this.#deps;
     const arrivedAtMs = clock.now();
     const toTemplate = (template: string, own: ExchangeRequest) =>
       this.#carry(template, own, arrivedAtMs).pipe(
@@ -275,7 +277,7 @@ export class AggregateSession implements McpSession, SessionRecord {
         map(withAggregateInstance(template)),
       );
     const client = { owner: this.#owner, profile: this.profile };
-    return aggregateExchange({ request, directory, client, toTemplate, bound, search });
+    return aggregateExchange({ request, directory, client, toTemplate, bound, search, extensions });
   }
 
   /** A call waits for a session that is being opened until its own deadline. The session is opened in any case. */

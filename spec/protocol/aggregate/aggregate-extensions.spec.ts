@@ -1,0 +1,125 @@
+// Extensions of several templates as one server: custom methods go to their one owner, skills are one list.
+
+import { firstValueFrom, type Observable, of, Subject } from 'rxjs';
+import * as assert from 'uvu/assert';
+import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
+import type { ListChange } from '../../../src/domain/mcp.ts';
+import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
+import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
+import type { Owner } from '../../../src/protocol/ports.ts';
+import { suite } from '../../helpers/suite.ts';
+import { ADA, answered, CLOCK, ListingBackends, PROFILE, TABLE } from '../listing-backends.ts';
+
+const test = suite('aggregated extensions');
+
+/** A server that answers the methods of its extensions with what it was asked. */
+class ExtendedBackends extends ListingBackends {
+  readonly #name: string;
+  readonly #skills: readonly string[];
+
+  constructor(name: string, extensions: readonly string[], skills: readonly string[] = []) {
+    super({ resources: [{ uri: `${name}:1`, name: 'one' }] });
+    this.#name = name;
+    this.#skills = skills;
+    const announced = Object.fromEntries(extensions.map((id) => [id, {}]));
+    this.peer = { ...this.peer, capabilities: { ...this.peer.capabilities, extensions: announced } };
+  }
+
+  override exchange(request: ExchangeRequest): Observable<Answer> {
+    const { method, params = {} } = request;
+    if (method === 'resources/list') return super.exchange(request);
+    this.asked.push({ ...request, instanceId: undefined });
+    if (method === 'skills/list') return of(answered(this.#page(params.cursor)));
+    const { uri } = params;
+    if (method !== 'skills/get')
+      return of(answered({ from: this.#name, method, ...(uri ? { uri: String(uri) } : {}) }));
+    return of(answered({ ...skill(String(uri).split('/')[2] ?? ''), from: this.#name }));
+  }
+
+  /** One skill a page. */
+  #page(cursor: unknown): JsonObject {
+    const at = Number(cursor ?? 0);
+    const next = at + 1 < this.#skills.length ? { nextCursor: String(at + 1) } : {};
+    return { skills: this.#skills.slice(at, at + 1).map(skill), ...next };
+  }
+}
+
+function skill(name: string): JsonObject {
+  const file = { uri: `skill://${name}/notes.md`, digest: 'd', size: 1 };
+  return { uri: `skill://${name}/SKILL.md`, frontmatter: { name, uri: 'own' }, resources: [file] };
+}
+
+const SKILLS = 'io.modelcontextprotocol/skills';
+
+function setUp(all: Readonly<Record<string, ExtendedBackends>>) {
+  const aggregated = new AggregateBackends({
+    ...CLOCK,
+    templates: () => Object.keys(all),
+    backendsOf: (template) => {
+      const backends = all[template];
+      assert.ok(backends, template);
+      return backends;
+    },
+    timeoutFor: () => 30_000,
+    movesUnsafe: () => false,
+    listChanges$: new Subject<ListChange>(),
+    sessions: TABLE,
+    scheduler: new TaskScheduler(),
+  });
+  const ask = async (method: string, params: JsonObject = {}, owner: Owner = ADA) => {
+    const { event } = await firstValueFrom(
+      aggregated.exchange({ method, params }, { owner, profile: PROFILE }),
+    );
+    return event.kind === 'result' ? Object(event.result.value) : Object(event).error;
+  };
+  return { aggregated, ask };
+}
+
+test('a custom method goes to the one template that announces its extension', async () => {
+  const a = new ExtendedBackends('a', ['com.acme/widgets', 'com.acme/gears']);
+  const b = new ExtendedBackends('b', ['org.other/gears']);
+  const { ask } = setUp({ a, b });
+  assert.equal(await ask('widgets/list'), { from: 'a', method: 'widgets/list' });
+  for (const method of ['gears/list', 'nothing/list', 'widgets', 'com.acme/widgets/list'])
+    assert.is((await ask(method)).code, -32601, method);
+  assert.equal(b.asked, [], 'servers are never tried to find out');
+  const limited: Owner = { ...ADA, templates: new Set(['b']) };
+  assert.is((await ask('widgets/list', {}, limited)).code, -32601, 'as if it were not there');
+  assert.is((await ask('gears/list', {}, limited)).from, 'b');
+});
+
+test('skills of all templates are one list, and a skill that two have is named with its template', async () => {
+  const a = new ExtendedBackends('a', [SKILLS], ['write', 'review']);
+  const b = new ExtendedBackends('b', [SKILLS], ['review']);
+  const { ask } = setUp({ a, b, c: new ExtendedBackends('c', []) });
+  const { skills } = await ask('skills/list');
+  const ofTemplate = (template: string) => ({
+    uri: `skill://${template}/review/SKILL.md`,
+    frontmatter: { name: 'review', uri: 'own' },
+    resources: [{ uri: `skill://${template}/review/notes.md`, digest: 'd', size: 1 }],
+  });
+  assert.equal(skills, [skill('write'), ofTemplate('a'), ofTemplate('b')]);
+  assert.equal(await ask('skills/get', { uri: 'skill://b/review/SKILL.md' }), {
+    ...ofTemplate('b'),
+    from: 'b',
+  });
+  assert.equal(await ask('skills/get', { uri: 'skill://write/SKILL.md' }), { ...skill('write'), from: 'a' });
+  const notes = await ask('resources/read', { uri: 'skill://b/review/notes.md' });
+  assert.equal([notes.from, notes.uri], ['b', 'skill://b/review/notes.md']);
+  assert.is(b.asked.at(-1)?.params?.uri, 'skill://review/notes.md');
+  const folder = await ask('resources/directory/read', { uri: 'skill://a/review/' });
+  assert.equal([folder.from, a.asked.at(-1)?.params?.uri], ['a', 'skill://review/']);
+});
+
+test('a URI is found without a list before, and one that is nowhere is not', async () => {
+  const a = new ExtendedBackends('a', [SKILLS], ['write']);
+  const { ask } = setUp({ a, b: new ExtendedBackends('b', [SKILLS], ['write']) });
+  assert.is((await ask('skills/get', { uri: 'skill://a/write/SKILL.md' })).from, 'a');
+  for (const uri of ['skill://write/SKILL.md', 'skill://c/write/SKILL.md', 'skill://none/SKILL.md', 5])
+    assert.is((await ask('skills/get', { uri })).code, -32002, String(uri));
+  const limited: Owner = { ...ADA, id: 'user:b', templates: new Set(['b']) };
+  assert.is((await ask('skills/get', { uri: 'skill://write/SKILL.md' }, limited)).from, 'b');
+});
+
+test.run();
