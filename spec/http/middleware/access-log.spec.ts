@@ -164,6 +164,14 @@ test('has the first 512 characters of a path, and the principal', async () => {
   await other.close();
 });
 
+test('has no ids of sign-ins and of addresses for connecting', async () => {
+  const id = 'abcdef'.padEnd(43, 'x');
+  for (const path of ['/oauth/interaction/', '/oauth/authorize/', '/connections/']) {
+    const { whole } = await logged('GET', `${path}${id}/login`);
+    assert.is(whole.path, `${path}abcdef.../login`);
+  }
+});
+
 test('records the end of a call once, and releases its arguments', () => {
   const ends: unknown[] = [];
   const request = { method: 'tools/call', params: { name: 'echo', arguments: { message: 'a secret' } } };

@@ -95,12 +95,20 @@ function sessionOf({ headers }: HttpContext['req'], { sessionId }: RequestState)
   return typeof id === 'string' && id !== '' ? sessionFingerprint(id) : undefined;
 }
 
+/** The id of a sign-in in the middle is also the value of its cookie; that of a connection is an address for one user. */
+const SIGN_IN_ID = /(?<=^\/(?:oauth\/(?:interaction|authorize)|connections)\/)[\w-]{32,}/;
+const SHOWN_CHARACTERS = 6;
+
+function shortened(id: string): string {
+  return `${id.slice(0, SHOWN_CHARACTERS)}...`;
+}
+
 function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<string, unknown> {
   // The requests of a batch have lines of their own.
   const report = state.rpcMessages === undefined ? state.report : undefined;
   return {
     method: req.method,
-    path: path.slice(0, HTTP_LIMITS.loggedPathCharacters),
+    path: path.replace(SIGN_IN_ID, shortened).slice(0, HTTP_LIMITS.loggedPathCharacters),
     status: statusOf(res),
     ms: Math.round(ms * 10) / 10,
     request_id: state.requestId,
