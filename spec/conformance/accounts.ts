@@ -81,12 +81,14 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     assert.equal(await accounts.changeUser(zoe.id, { updatedAt }), { ...zoe, updatedAt });
     const change = {
       email: 'zoe@example.com',
-      role: 'user',
+      role: 'a-role-of-31-characters-1234567',
       isActive: false,
       passwordHash: 'another',
       credentialsChangedAt: updatedAt,
       scopes: ['tools:call'],
       templates: ['a'],
+      views: ['a', 'b'],
+      tools: ['a/*', '!a/b?'],
       updatedAt,
     } as const;
     assert.equal(await accounts.changeUser(zoe.id, change), { ...zoe, ...change });
@@ -103,8 +105,14 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
       ...later,
       templates: [],
     });
-    const { scopes: _, templates: __, ...unrestricted } = { ...zoe, ...change, ...later };
-    const all = { scopes: null, templates: null, updatedAt };
+    const {
+      scopes: _,
+      templates: __,
+      views: ___,
+      tools: ____,
+      ...unrestricted
+    } = { ...zoe, ...change, ...later };
+    const all = { scopes: null, templates: null, views: null, tools: null, updatedAt };
     assert.equal(await accounts.changeUser(zoe.id, all), unrestricted);
     assert.equal(await accounts.findUsers(), [unrestricted, ada]);
   });
@@ -181,6 +189,8 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
       { isActive: false },
       { templates: ['demo'] },
       { templates: [] },
+      { views: [] },
+      { tools: ['*/*'] },
     ] as const)
       assert.is(await endOf(accounts.changeUser(ada.id, { ...change, updatedAt })), 'LAST_ADMIN');
     assert.is(await endOf(accounts.deleteUser(ada.id)), 'LAST_ADMIN');
@@ -321,6 +331,8 @@ const zoe: User = {
   email: `${'z'.repeat(64)}@${'h'.repeat(189)}`,
   role: 'admin',
   templates: ['demo', 'other'],
+  views: [],
+  tools: ['*/*'],
   updatedAt: '2026-02-03T04:05:06.789Z',
 };
 
@@ -338,6 +350,8 @@ const fullKey: ApiKey = {
   name: 'full key',
   permissions: ['gateway:read', 'gateway:write', 'tools:call', 'admin'],
   templates: [],
+  views: ['desk'],
+  tools: ['demo/*', '!demo/<\'"\\>?'],
   expiresAt: '2999-12-31T23:59:59.999Z',
   ownerId: ada.id,
   lastUsedAt: '2026-03-04T05:06:07.891Z',

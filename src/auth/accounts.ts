@@ -8,7 +8,6 @@ import {
   grantPrincipalId,
   nameWithClient,
   passwordIssue,
-  type Scope,
   type User,
   type UserChange,
   usernameKey,
@@ -16,6 +15,7 @@ import {
 import type { Clock } from '../domain/clock.ts';
 import { apiKeyNotFound, keptAdmin, userNotFound, validationFailed } from '../domain/error-catalogue.ts';
 import { definedFields } from '../domain/json.ts';
+import { isRestricted, type RightsLists } from '../domain/rights.ts';
 import { timestampOf } from '../domain/text.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { newKey } from './api-keys.ts';
@@ -30,25 +30,25 @@ export function isFirstAdmin({ username }: Pick<User, 'username'>): boolean {
   return usernameKey(username) === FIRST_ADMIN;
 }
 
-/** `scopes`: null for all of the role; `templates`: null for all. */
-export type NewUser = Pick<User, 'username' | 'email' | 'role'> & {
-  readonly password: string;
-  readonly scopes?: readonly Scope[] | null | undefined;
-  readonly templates?: readonly string[] | null | undefined;
-};
+/** Lists of rights as they are written: null for all. */
+type WrittenLists = Pick<UserChange, 'templates' | 'views' | 'tools'>;
+
+/** `scopes`: null for all of the role. */
+export type NewUser = Pick<User, 'username' | 'email' | 'role'> &
+  Pick<UserChange, 'scopes'> &
+  WrittenLists & { readonly password: string };
 
 /** A change of a user as an admin writes it, with a new password in plain text; else as in UserChange. */
-export type UserUpdate = Pick<UserChange, 'email' | 'role' | 'scopes' | 'templates' | 'isActive'> & {
-  readonly password?: string | undefined;
-};
+export type UserUpdate = Pick<UserChange, 'email' | 'role' | 'scopes' | 'isActive'> &
+  WrittenLists & { readonly password?: string | undefined };
 
-export type NewApiKey = Pick<ApiKey, 'name' | 'permissions'> & {
-  readonly templates?: readonly string[] | null | undefined;
-  /** ISO 8601 with an offset or `Z`, in the future; null for never. */
-  readonly expiresAt?: string | null | undefined;
-  /** The user that creates it; absent for the operator without an account. */
-  readonly ownerId?: string | undefined;
-};
+export type NewApiKey = Pick<ApiKey, 'name' | 'permissions'> &
+  WrittenLists & {
+    /** ISO 8601 with an offset or `Z`, in the future; null for never. */
+    readonly expiresAt?: string | null | undefined;
+    /** The user that creates it; absent for the operator without an account. */
+    readonly ownerId?: string | undefined;
+  };
 
 export interface ApiKeyView {
   readonly apiKey: ApiKey;
@@ -111,15 +111,17 @@ export class Accounts {
     const { password, ...fields } = change;
     if (password !== undefined) checkPassword(password);
     const before = await this.user(id);
-    const { role = 'admin', isActive = true, scopes = null, templates = null } = fields;
-    if (role !== 'admin' || !isActive || scopes !== null || templates !== null) this.#keepFirstAdmin(before);
+    const { role = 'admin', isActive = true, scopes = null } = fields;
+    const isLimited = scopes !== null || isRestricted(listsOf(fields));
+    if (role !== 'admin' || !isActive || isLimited) this.#keepFirstAdmin(before);
     const passwordHash =
       password === undefined ? undefined : await this.#options.passwords.hash(password, caller);
     const updatedAt = new Date(this.#options.wall()).toISOString();
     const user = await this.#store.changeUser(id, { ...fields, passwordHash, updatedAt });
     const isVoid = user.credentialsChangedAt !== before.credentialsChangedAt;
-    if (isVoid || fields.scopes !== undefined || fields.templates !== undefined)
-      this.#options.onChange?.(`user:${id}`);
+    const { templates, views, tools } = fields;
+    const isNarrowed = [fields.scopes, templates, views, tools].some((list) => list !== undefined);
+    if (isVoid || isNarrowed) this.#options.onChange?.(`user:${id}`);
     if (passwordHash !== undefined) this.#adminChanged(before);
     return user;
   }
@@ -173,7 +175,8 @@ export class Accounts {
       id,
       name: input.name,
       permissions: [...new Set(input.permissions)],
-      ...definedFields({ templates: input.templates ?? undefined, expiresAt, ownerId: owner?.id }),
+      ...listsOf(input),
+      ...definedFields({ expiresAt, ownerId: owner?.id }),
       secretHash,
       createdAt: new Date(nowMs).toISOString(),
     };
@@ -206,19 +209,28 @@ export function idsBehind(kind: string, principalIds: readonly string[]): readon
 /** A new user, from checked input. */
 export function newUser(input: Omit<NewUser, 'password'>, passwordHash: string, nowMs: number): User {
   const at = new Date(nowMs).toISOString();
-  const { username, email, role, scopes, templates } = input;
+  const { username, email, role, scopes } = input;
   return {
     id: randomUUID(),
     username,
     email,
     role,
-    ...definedFields({ scopes: scopes ?? undefined, templates: templates ?? undefined }),
+    ...definedFields({ scopes: scopes ?? undefined }),
+    ...listsOf(input),
     isActive: true,
     passwordHash,
     credentialsChangedAt: at,
     createdAt: at,
     updatedAt: at,
   };
+}
+
+function listsOf({ templates, views, tools }: WrittenLists): RightsLists {
+  return definedFields({
+    templates: templates ?? undefined,
+    views: views ?? undefined,
+    tools: tools ?? undefined,
+  });
 }
 
 function viewOf(apiKey: ApiKey, owner: User | undefined, nowMs: number): ApiKeyView {

@@ -20,6 +20,7 @@ import { Grants } from './grants.ts';
 import { checkPassword, type IssuedToken, type LoginAttempt, LoginThrottle, tokenFor } from './login.ts';
 import type { OAuthKeys } from './oauth-keys.ts';
 import { Passwords } from './passwords.ts';
+import type { KnownRoles } from './permissions.ts';
 import type { Endpoint } from './proof.ts';
 import { RateLimiter, type SharedCounter } from './rate-limiter.ts';
 import type { Secrets } from './secrets.ts';
@@ -28,7 +29,7 @@ import { Tokens } from './tokens.ts';
 
 type AuthSettings = 'authEnabled' | 'tokenLifetimeMs' | 'userHourlyLimit' | 'apiKeyHourlyLimit' | 'audit';
 
-export interface AuthOptions extends Pick<Config, AuthSettings> {
+export interface AuthOptions extends Pick<Config, AuthSettings>, KnownRoles {
   readonly store: Pick<Store, 'accounts' | 'audit' | 'serverTimeMs'>;
   /** Signs tokens; at least 32 bytes. */
   readonly secrets: Secrets;
@@ -77,7 +78,9 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
   const { now, wall, background } = clock;
   const { authEnabled: isEnabled, hasPasswordLogins = true } = options;
   const { accounts } = store;
-  const tokens = new Tokens({ secrets: options.secrets, lifetimeMs: options.tokenLifetimeMs, wall });
+  const tokens = new Tokens({
+    ...{ secrets: options.secrets, lifetimeMs: options.tokenLifetimeMs, wall, roles: options.roles },
+  });
   const keyUse = new KeyUse(accounts);
   /** Sessions and cached credentials of this principal are not what they were. */
   const changed = (principalId: string): void => {
@@ -125,6 +128,8 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
   return {
     /** False: every caller is the anonymous admin; accounts can still be managed. */
     isEnabled,
+    /** Those that the settings define. */
+    roles: options.roles,
     accounts: new Accounts({
       store: accounts,
       passwords,

@@ -37,6 +37,8 @@ export function roleForGroups(groups: readonly string[], roles: GroupRoles): Gro
   if (first === undefined) throw noRoleForGroups('No group of the token has a role at this gateway.');
   const wanted = scopesOfRole(first);
   const wider = own.filter((role) => wanted.every((scope) => scopesOfRole(role).includes(scope)));
+  // Lists of tools and views are those of one group: what two of them allow together is not one list.
+  if (own.some(({ views, tools }) => views !== undefined || tools !== undefined)) return first;
   if (wider.some(({ templates }) => templates === undefined)) return { role: first.role, scopes: wanted };
   return {
     role: first.role,

@@ -1,10 +1,11 @@
 // Accounts of users who sign in at an identity provider. They are found by issuer and subject, never by a name or an address, which a
 // provider may give to another user later. Source: ADR 214.
 
+import { isDeepStrictEqual } from 'node:util';
 import { Check } from 'typebox/schema';
 import type { GroupRole } from '../config/issuer-settings.ts';
 import type { ProviderSetting } from '../config/provider-settings.ts';
-import { NO_PASSWORD, ROLE_SCOPES, scopesOfUser, type User } from '../domain/account.ts';
+import { isBuiltIn, NO_PASSWORD, ROLE_SCOPES, scopesOfUser, type User } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import {
   accountDisabled,
@@ -306,12 +307,14 @@ export class CompanyAccounts {
     const { accounts, wall, onChange } = this.#options;
     const email = emailIn(setting, claims) ?? user.email;
     const rights = rightsOf(role);
-    const { scopes, templates } = rights;
+    const { scopes, templates, views, tools } = rights;
     const isSame =
       rights.role === user.role &&
       email === user.email &&
-      scopes?.join() === user.scopes?.join() &&
-      templates?.join() === user.templates?.join();
+      isDeepStrictEqual(
+        [scopes, templates, views, tools],
+        [user.scopes ?? null, user.templates ?? null, user.views ?? null, user.tools ?? null],
+      );
     if (isSame) return user;
     const updatedAt = new Date(wall()).toISOString();
     const changed = await accounts.changeUser(user.id, { ...rights, email, updatedAt });
@@ -321,9 +324,15 @@ export class CompanyAccounts {
 }
 
 /** As they are stored: null where the account has all. */
-function rightsOf({ role, scopes, templates }: GroupRole) {
-  const isLimited = scopes !== undefined && scopes.length < ROLE_SCOPES[role].length;
-  return { role, scopes: isLimited ? scopes : null, templates: templates ?? null };
+function rightsOf({ role, scopes, templates, views, tools }: GroupRole) {
+  const isLimited = scopes !== undefined && (!isBuiltIn(role) || scopes.length < ROLE_SCOPES[role].length);
+  return {
+    role,
+    scopes: isLimited ? scopes : null,
+    templates: templates ?? null,
+    views: views ?? null,
+    tools: tools ?? null,
+  };
 }
 
 function keyOf({ issuer, subject }: Identity): string {

@@ -6,39 +6,47 @@ import type { GroupRole } from '../config/issuer-settings.ts';
 import {
   type ApiKey,
   CLIENT_SCOPES,
+  type DefinedRoles,
   grantPrincipalId,
   holderOf,
   type Principal,
   type ResourcePath,
-  ROLE_SCOPES,
+  roleRights,
   SCOPES,
   type Scope,
   scopesOfUser,
   type User,
 } from '../domain/account.ts';
 import type { Grant } from '../domain/grant.ts';
+import { commonRights, type Rights, type RightsLists } from '../domain/rights.ts';
 import type { AccessClaims } from './access-tokens.ts';
 
-export type HourlyLimits = Pick<Config, 'userHourlyLimit' | 'apiKeyHourlyLimit'>;
+export type HourlyLimits = Pick<Config, 'userHourlyLimit' | 'apiKeyHourlyLimit'> & KnownRoles;
+
+/** The roles of the settings. Default: there are none. */
+export interface KnownRoles {
+  readonly roles?: DefinedRoles | undefined;
+}
 
 /** The principal of a user. Admins have no hourly limit. */
-export function userPrincipal(user: User, { userHourlyLimit }: HourlyLimits): Principal {
+export function userPrincipal(user: User, { userHourlyLimit, roles }: HourlyLimits): Principal {
+  const role = roleRights(user.role, roles);
   return principal(
     { id: `user:${user.id}`, kind: 'user', name: user.username, userId: user.id },
-    new Set(scopesOfUser(user)),
-    user.templates,
+    new Set(scopesOfUser(user, roles)),
+    commonRights(user, role),
     userHourlyLimit,
   );
 }
 
 /**
- * The permissions and templates of the key that its owner also has now; all of them for a key of the
+ * The permissions, templates, views and tools of the key that its owner also has now; all of them for a key of the
  * operator, which has no owner. No hourly limit with the scope `admin`.
  */
 export function keyPrincipal(
   key: ApiKey,
   owner: User | undefined,
-  { apiKeyHourlyLimit }: HourlyLimits,
+  { apiKeyHourlyLimit, roles }: HourlyLimits,
 ): Principal {
   return principal(
     {
@@ -47,37 +55,36 @@ export function keyPrincipal(
       name: key.name,
       ...(owner === undefined ? {} : { userId: owner.id }),
     },
-    effectiveScopes(key.permissions, owner),
-    commonTemplates(key.templates, owner?.templates),
+    effectiveScopes(key.permissions, owner, roles),
+    owner === undefined ? commonRights(key) : commonRights(key, owner, roleRights(owner.role, roles)),
     apiKeyHourlyLimit,
   );
 }
 
 /**
- * The rights of an access token: those in it that its grant and its user have now, for the templates of its audience. `CLIENT_SCOPES`
+ * The rights of an access token: those in it that its grant and its user have now, for the template or view of its audience. `CLIENT_SCOPES`
  * and those of the grant are all that another sign-in of this client could get.
  */
 export function accessPrincipal(
   { grantId, audience, scopes }: Pick<AccessClaims, 'grantId' | 'audience' | 'scopes'>,
   grant: Pick<Grant, 'scopes' | 'clientName'>,
   user: User,
-  { userHourlyLimit }: HourlyLimits,
+  { userHourlyLimit, roles }: HourlyLimits,
 ): Principal {
-  const own = audience.startsWith('/mcp/') ? [audience.slice('/mcp/'.length)] : undefined;
   const client = {
     name: grant.clientName,
     holderId: `user:${user.id}`,
     audience,
-    obtainable: effectiveScopes([...CLIENT_SCOPES, ...grant.scopes], user),
+    obtainable: effectiveScopes([...CLIENT_SCOPES, ...grant.scopes], user, roles),
   };
-  const granted = effectiveScopes(grant.scopes, user);
-  const both = [...effectiveScopes(scopes, user)].filter((scope) => granted.has(scope));
+  const granted = effectiveScopes(grant.scopes, user, roles);
+  const both = [...effectiveScopes(scopes, user, roles)].filter((scope) => granted.has(scope));
   const name = user.username;
   return {
     ...principal(
       { id: grantPrincipalId(grantId, user.id), kind: 'user', name, userId: user.id },
       new Set(both),
-      commonTemplates(own, user.templates),
+      commonRights(openedBy(audience), user, roleRights(user.role, roles)),
       userHourlyLimit,
     ),
     client,
@@ -98,52 +105,55 @@ interface IssuedRights {
 export function issuedPrincipal(
   { id, name, clientName }: Pick<Principal, 'id' | 'name'> & { readonly clientName: string },
   { audience, scopes = SCOPES, role, obtainable = SCOPES }: IssuedRights,
-  { userHourlyLimit }: HourlyLimits,
+  { userHourlyLimit, roles }: HourlyLimits,
 ): Principal {
-  const own = audience.startsWith('/mcp/') ? [audience.slice('/mcp/'.length)] : undefined;
   const within = (wanted: readonly Scope[]) =>
-    scopesOfRole(role).filter((scope) => wanted.includes('admin') || wanted.includes(scope));
+    scopesOfRole(role, roles).filter((scope) => wanted.includes('admin') || wanted.includes(scope));
   return {
     ...principal(
       { id, kind: 'user', name },
       new Set(within(scopes)),
-      commonTemplates(own, role.templates),
+      commonRights(openedBy(audience), role, roleRights(role.role, roles)),
       userHourlyLimit,
     ),
     client: { name: clientName, holderId: holderOf(id), audience, obtainable: new Set(within(obtainable)) },
   };
 }
 
-export function scopesOfRole({ role, scopes }: GroupRole): readonly Scope[] {
-  return scopes ?? ROLE_SCOPES[role];
+/** Those of the entry that its role has. */
+export function scopesOfRole({ role, scopes }: GroupRole, roles?: DefinedRoles): readonly Scope[] {
+  const own = roleRights(role, roles).scopes;
+  return scopes?.filter((scope) => own.includes(scope)) ?? own;
 }
 
 /** `admin` is expanded before the intersection, so that the admin key of a demoted owner has the rights of its owner. */
-function effectiveScopes(permissions: readonly Scope[], owner: User | undefined): ReadonlySet<Scope> {
+function effectiveScopes(
+  permissions: readonly Scope[],
+  owner: User | undefined,
+  roles: DefinedRoles | undefined,
+): ReadonlySet<Scope> {
   const wanted = permissions.includes('admin') ? SCOPES : permissions;
-  const allowed = owner === undefined ? SCOPES : scopesOfUser(owner);
+  const allowed = owner === undefined ? SCOPES : scopesOfUser(owner, roles);
   return new Set(wanted.filter((scope) => allowed.includes(scope)));
 }
 
-/** The intersection; an absent list contains all templates. */
-function commonTemplates(
-  left: readonly string[] | undefined,
-  right: readonly string[] | undefined,
-): readonly string[] | undefined {
-  if (left === undefined || right === undefined) return left ?? right;
-  return left.filter((template) => right.includes(template));
+/** What the path of an audience opens: the name after `/mcp/` is that of a template or of a view. */
+function openedBy(audience: ResourcePath): RightsLists {
+  if (!audience.startsWith('/mcp/')) return {};
+  const names = [audience.slice('/mcp/'.length)];
+  return { templates: names, views: names };
 }
 
 function principal(
   identity: Pick<Principal, 'id' | 'kind' | 'name' | 'userId'>,
   scopes: ReadonlySet<Scope>,
-  templates: readonly string[] | undefined,
+  rights: Rights,
   hourlyLimit: number,
 ): Principal {
   return {
     ...identity,
     scopes,
-    ...(templates === undefined ? {} : { templates: new Set(templates) }),
+    ...rights,
     ...(scopes.has('admin') ? {} : { hourlyLimit }),
   };
 }
@@ -170,9 +180,8 @@ export function statusOf(
   const expiresAt = grant?.expiresAt ?? key?.expiresAt;
   const endsAtMs = expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt);
   if (owner === undefined) return { stamp: '', endsAtMs };
-  const { id: userId, credentialsChangedAt, scopes, templates } = owner;
-  const stamp = `${credentialsChangedAt} ${scopes?.join() ?? '*'} ${templates?.join() ?? '*'}`;
-  return { userId, stamp, endsAtMs };
+  const { id: userId, credentialsChangedAt, scopes, templates, views, tools } = owner;
+  return { userId, stamp: JSON.stringify([credentialsChangedAt, scopes, templates, views, tools]), endsAtMs };
 }
 
 export function isActive(user: User | undefined): user is User {

@@ -5,7 +5,7 @@ import { createSecretKey, type KeyObject, randomUUID } from 'node:crypto';
 import { JWSSignatureVerificationFailed, JWTExpired } from 'jose/errors';
 import { SignJWT } from 'jose/jwt/sign';
 import { type JWTVerifyOptions, jwtVerify } from 'jose/jwt/verify';
-import { scopesOfUser, type User } from '../domain/account.ts';
+import { type DefinedRoles, scopesOfUser, type User } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import { invalidCredentials, tokenExpired } from '../domain/error-catalogue.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -43,6 +43,8 @@ export interface TokenOptions {
   readonly secrets: Secrets;
   readonly lifetimeMs: number;
   readonly wall: Clock['wall'];
+  /** The roles of the settings. Default: there are none. */
+  readonly roles?: DefinedRoles | undefined;
 }
 
 export class Tokens {
@@ -51,8 +53,10 @@ export class Tokens {
   readonly #keyId: string;
   readonly #lifetimeSeconds: number;
   readonly #wall: Clock['wall'];
+  readonly #roles: DefinedRoles | undefined;
 
-  constructor({ secrets, lifetimeMs, wall }: TokenOptions) {
+  constructor({ secrets, lifetimeMs, wall, roles }: TokenOptions) {
+    this.#roles = roles;
     if (secrets.some(({ byteLength }) => byteLength < LIMITS.secretBytes))
       throw new RangeError(`The signing secret has fewer than ${LIMITS.secretBytes} bytes.`);
     const [first, ...others] = secrets;
@@ -68,7 +72,7 @@ export class Tokens {
     const expiresAt = issuedAt + this.#lifetimeSeconds;
     const accessToken = await new SignJWT({
       role: user.role,
-      scope: scopesOfUser(user).join(' '),
+      scope: scopesOfUser(user, this.#roles).join(' '),
       credentials_at: Date.parse(user.credentialsChangedAt),
       ...(isOfProvider && { of_provider: true }),
     })

@@ -2,16 +2,15 @@
 
 import { ROLE_SCOPES, ROLES, type Role, SCOPES, type Scope } from '../domain/account.ts';
 import { isJsonObject, jsonIn } from '../domain/json.ts';
+import { type RightsLists, TOOL_ENTRY } from '../domain/rights.ts';
 import { ConfigError } from './config-error.ts';
 import { isLoopback, type SettingType, setting } from './setting-types.ts';
 
 /** What the members of a group may do. */
-export interface GroupRole {
+export interface GroupRole extends RightsLists {
   readonly role: Role;
   /** Absent: all of the role. */
   readonly scopes?: readonly Scope[];
-  /** Absent: all. */
-  readonly templates?: readonly string[];
 }
 
 /** Roles by group, in the order as written. */
@@ -128,11 +127,12 @@ export function rolesIn(value: unknown, fail: Fail): GroupRoles {
 
 export function roleIn(value: unknown, fail: Fail): GroupRole {
   if (!isJsonObject(value)) return fail('expected `role`');
-  const { role: named, scopes, templates, ...others } = value;
+  const { role: named, scopes, templates, views, tools, ...others } = value;
   const role = ROLES.find((each) => each === named);
   if (role === undefined) return fail(`\`role\` must be one of ${ROLES.join(', ')}`);
   const [unknown] = Object.keys(others);
-  if (unknown !== undefined) fail(`unknown key ${JSON.stringify(unknown)}; known: role, scopes, templates`);
+  if (unknown !== undefined)
+    fail(`unknown key ${JSON.stringify(unknown)}; known: role, scopes, templates, views, tools`);
   const own = ROLE_SCOPES[role];
   const wanted = scopes === undefined ? undefined : textsIn(scopes);
   const granted = wanted && SCOPES.filter((scope) => own.includes(scope) && wanted.includes(scope));
@@ -141,13 +141,24 @@ export function roleIn(value: unknown, fail: Fail): GroupRole {
     (granted === undefined || granted.length === 0 || granted.length !== wanted?.length)
   )
     fail(`\`scopes\` must be a list of scopes of the role ${role}: ${own.join(', ')}`);
-  const ids = templates === undefined ? undefined : textsIn(templates);
-  if (templates !== undefined && ids?.every((id) => TEMPLATE.test(id)) !== true)
-    fail('`templates` must be a list of ids of templates');
   return {
     role,
     ...(granted === undefined ? {} : { scopes: granted }),
-    ...(ids === undefined ? {} : { templates: ids }),
+    ...listsIn({ templates, views, tools }, fail),
+  };
+}
+
+function listsIn(value: { readonly [L in keyof RightsLists]: unknown }, fail: Fail): RightsLists {
+  const read = (name: keyof RightsLists, form: RegExp, what: string) => {
+    if (value[name] === undefined) return {};
+    const list = textsIn(value[name]);
+    if (list?.every((each) => form.test(each)) !== true) return fail(`\`${name}\` must be a list of ${what}`);
+    return { [name]: list };
+  };
+  return {
+    ...read('templates', TEMPLATE, 'ids of templates'),
+    ...read('views', TEMPLATE, 'ids of views'),
+    ...read('tools', new RegExp(TOOL_ENTRY), '`<template>/<glob>`, perhaps after `!`'),
   };
 }
 

@@ -3,22 +3,48 @@
 
 import { definedFields } from './json.ts';
 import { LIMITS } from './limits.ts';
+import { isRestricted, type Rights, type RightsLists } from './rights.ts';
 import { isCleanText, NOT_UNICODE } from './text.ts';
 
 /** Permission scopes. Source: ADR 20. */
 export const SCOPES = ['gateway:read', 'gateway:write', 'tools:call', 'admin'] as const;
 export type Scope = (typeof SCOPES)[number];
 
+/** The roles that no setting defines. */
 export const ROLES = ['admin', 'user'] as const;
-export type Role = (typeof ROLES)[number];
+type BuiltInRole = (typeof ROLES)[number];
+/** One of `ROLES`, or a role that the setting `roles` defines or did define. */
+export type Role = string;
+
+export function isBuiltIn(role: Role): role is BuiltInRole {
+  return ROLES.some((each) => each === role);
+}
+
+/** Names of defined roles, with the built-in ones. */
+export const ROLE_PATTERN = '^[a-z][a-z0-9-]{0,30}$';
+
+/** What a role may do at most. */
+export interface RoleRights extends RightsLists {
+  readonly scopes: readonly Scope[];
+}
+
+/** The roles of the settings, by name. */
+export type DefinedRoles = ReadonlyMap<string, RoleRights>;
+
+/** The rights of a role; none for one that is not defined any more. */
+export function roleRights(role: Role, defined?: DefinedRoles): RoleRights {
+  return isBuiltIn(role) ? { scopes: ROLE_SCOPES[role] } : (defined?.get(role) ?? NO_RIGHTS);
+}
+
+const NO_RIGHTS: RoleRights = { scopes: [], templates: [], views: [], tools: [] };
 
 /** What each role may do. Source: ADR 20. */
-export const ROLE_SCOPES: Readonly<Record<Role, readonly Scope[]>> = {
+export const ROLE_SCOPES: Readonly<Record<BuiltInRole, readonly Scope[]>> = {
   admin: SCOPES,
   user: ['gateway:read', 'tools:call'],
 };
 
-export interface User {
+export interface User extends RightsLists {
   /** UUID. */
   readonly id: string;
   readonly username: string;
@@ -26,8 +52,6 @@ export interface User {
   readonly role: Role;
   /** Absent: all of the role. */
   readonly scopes?: readonly Scope[];
-  /** Absent: all. */
-  readonly templates?: readonly string[];
   readonly isActive: boolean;
   /** Bcrypt, or NO_PASSWORD; never leaves the process. */
   readonly passwordHash: string;
@@ -71,23 +95,24 @@ export function usernameKey(username: string): string {
 }
 
 /** What a user may do: the scopes of the role, within those of the account. */
-export function scopesOfUser({ role, scopes }: Pick<User, 'role' | 'scopes'>): readonly Scope[] {
-  return scopes === undefined
-    ? ROLE_SCOPES[role]
-    : ROLE_SCOPES[role].filter((scope) => scopes.includes(scope));
+export function scopesOfUser(
+  { role, scopes }: Pick<User, 'role' | 'scopes'>,
+  defined?: DefinedRoles,
+): readonly Scope[] {
+  const own = roleRights(role, defined).scopes;
+  return scopes === undefined ? own : own.filter((scope) => scopes.includes(scope));
 }
 
-/** True for an active admin who may manage accounts, which needs all scopes and templates; the last one cannot be removed. */
-export function isActiveAdmin({ role, isActive, scopes, templates }: User): boolean {
-  return role === 'admin' && isActive && scopes === undefined && templates === undefined;
+/** True for an active admin who may manage accounts, which needs all scopes and rights; the last one cannot be removed. */
+export function isActiveAdmin(user: User): boolean {
+  return user.role === 'admin' && user.isActive && user.scopes === undefined && !isRestricted(user);
 }
 
-/** A change of a user: a defined field replaces the old one. `scopes: null` and `templates: null` remove the restriction. */
-export interface UserChange {
+/** A change of a user: a defined field replaces the old one. Null in place of a list removes the restriction. */
+export interface UserChange extends ChangedLists {
   readonly email?: string | undefined;
   readonly role?: Role | undefined;
   readonly scopes?: readonly Scope[] | null | undefined;
-  readonly templates?: readonly string[] | null | undefined;
   readonly isActive?: boolean | undefined;
   readonly passwordHash?: string | undefined;
   /** Default: `updatedAt` if the password, the role or the activity changes. */
@@ -95,14 +120,15 @@ export interface UserChange {
   readonly updatedAt: string;
 }
 
+type ChangedLists = { readonly [L in keyof RightsLists]: RightsLists[L] | null | undefined };
+
 /** An API key as stored, without its secret. */
-export interface ApiKey {
+export interface ApiKey extends RightsLists {
   /** The public part of the key: 16 lower-case hexadecimal digits. */
   readonly id: string;
   readonly name: string;
   /** At least one; restricted by the present role of the owner. */
   readonly permissions: readonly Scope[];
-  readonly templates?: readonly string[];
   /** ISO 8601; absent = never. */
   readonly expiresAt?: string;
   /** Id of the user who created it; absent for the operator without an account. The key is deleted with its owner. */
@@ -120,7 +146,7 @@ export const CLIENT_SCOPES: readonly Scope[] = ['tools:call', 'gateway:read'];
 export type ResourcePath = '' | '/mcp' | `/mcp/${string}`;
 
 /** The verified caller of a request; shared by all requests with the same credentials. */
-export interface Principal {
+export interface Principal extends Rights {
   /** `anonymous`, `user:<id>`, `key:<id>`, of an access token `grant:<id>@<user>`, of a token of another issuer `issuer:<hash>`, which is also the `<user>` of its subject's grants. Limits are counted by `holderOf` it. */
   readonly id: string;
   readonly kind: 'anonymous' | 'user' | 'api-key';
@@ -129,8 +155,6 @@ export interface Principal {
   /** The user, or the owner of the key. */
   readonly userId?: string;
   readonly scopes: ReadonlySet<Scope>;
-  /** Absent = all. */
-  readonly templates?: ReadonlySet<string>;
   /** Requests per hour; absent = no limit. */
   readonly hourlyLimit?: number;
   /** Of an access token: the MCP client that acts for the user. */
@@ -220,28 +244,29 @@ export function mayDo({ scopes }: Principal, anyOf: readonly Scope[]): boolean {
   return scopes.has('admin') || anyOf.some((scope) => scopes.has(scope));
 }
 
-/** True when the principal may use the template; for others the template does not exist. */
-export function mayUse({ templates }: Pick<Principal, 'templates'>, template: string): boolean {
-  return templates === undefined || templates.has(template);
-}
-
 /**
- * The user after a change; each store calls it inside its transaction. `templates: null` removes the restriction. Two changes
+ * The user after a change; each store calls it inside its transaction. Two changes
  * of credentials never have the same time, not even on two nodes, because a token is valid for one `credentialsChangedAt`.
  */
-export function withChange(
-  user: User,
-  { scopes, templates, credentialsChangedAt, ...change }: UserChange,
-): User {
-  const { scopes: scopesBefore, templates: before, ...rest } = user;
-  const { passwordHash, role = user.role, isActive = user.isActive, updatedAt } = change;
+export function withChange(user: User, change: UserChange): User {
+  const { scopes, templates, views, tools, ...rest } = user;
+  const {
+    credentialsChangedAt,
+    passwordHash,
+    role = user.role,
+    isActive = user.isActive,
+    updatedAt,
+  } = change;
   const isVoid = passwordHash !== undefined || role !== user.role || isActive !== user.isActive;
   const changedAt = credentialsChangedAt ?? (isVoid ? updatedAt : undefined);
+  const lists = { scopes, templates, views, tools, ...definedFields(change) };
   const fields = definedFields({
     ...change,
     credentialsChangedAt: changedAt && laterThan(user.credentialsChangedAt, changedAt),
-    scopes: scopes === undefined ? scopesBefore : (scopes ?? undefined),
-    templates: templates === undefined ? before : (templates ?? undefined),
+    scopes: lists.scopes ?? undefined,
+    templates: lists.templates ?? undefined,
+    views: lists.views ?? undefined,
+    tools: lists.tools ?? undefined,
   });
   return { ...rest, ...fields };
 }

@@ -136,7 +136,7 @@ export function issuerUnavailable(issuer: string): GatewayError {
 // --- authorization -------------------------------------------------------------------------------------------------
 
 export function accountsNeedAllTemplates(): GatewayError {
-  const message = 'Callers that are limited to templates cannot access accounts or the audit log.';
+  const message = 'Callers with a list of templates, views or tools cannot access accounts or the audit log.';
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message, { requiredPermissions: ['admin'] });
 }
 

@@ -2,7 +2,9 @@
 // but not typebox, which is half of the time of their start.
 
 import Type from 'typebox';
-import { SCOPES } from './account.ts';
+import { ROLE_PATTERN, SCOPES } from './account.ts';
+import { GLOB_LIMITS } from './globs.ts';
+import { TOOL_ENTRY } from './rights.ts';
 import { LONGEST_TEMPLATE, TEMPLATE_PATTERN } from './template.ts';
 
 export const TemplateId = Type.String({
@@ -33,3 +35,11 @@ export const KeyPermissions = Type.Array(Type.Enum([...SCOPES]), {
 });
 /** Templates that a principal may use; absent: all. */
 export const TemplateList = Type.Array(TemplateId, { maxItems: 1_000, uniqueItems: true });
+/** Views that a principal may use; absent: see mayUseView. */
+export const ViewList = Type.Array(TemplateId, { maxItems: 1_000, uniqueItems: true });
+/** Tools that a principal may call; absent: all. The order has a meaning. */
+export const ToolList = Type.Array(Type.String({ pattern: TOOL_ENTRY }), {
+  maxItems: GLOB_LIMITS.count,
+  examples: [['github/issues_*', '!github/issues_delete']],
+});
+export const RoleName = Type.String({ pattern: ROLE_PATTERN, examples: ['user'] });

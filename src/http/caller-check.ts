@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Auth } from '../auth/auth.ts';
 import type { Credentials } from '../auth/authenticator.ts';
 import type { RateLimit, RateLimiter } from '../auth/rate-limiter.ts';
-import { mayDo, mayUse, type Principal, type Scope } from '../domain/account.ts';
+import { mayDo, type Principal, type Scope } from '../domain/account.ts';
 import {
   accountsNeedAllTemplates,
   insufficientPermissions,
@@ -15,6 +15,7 @@ import {
   templateNotFound,
 } from '../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, hasCode } from '../domain/errors.ts';
+import { isRestricted, mayUse } from '../domain/rights.ts';
 import { HTTP_LIMITS } from './limits.ts';
 
 /** The error for a caller that is not authorized; undefined for one that is. */
@@ -38,9 +39,8 @@ export function readsRegistry(anyOf: readonly Scope[]): boolean {
 /** INSUFFICIENT_PERMISSIONS, or TEMPLATE_NOT_FOUND for a template that the principal may not use. */
 export function callerRefusalOf(principal: Principal, anyOf: readonly Scope[], template?: string): Refusal {
   if (!mayDo(principal, anyOf)) return insufficientPermissions(anyOf);
-  // An admin of some templates could create an account for all of them.
-  if (principal.templates !== undefined && anyOf.every((scope) => scope === 'admin'))
-    return accountsNeedAllTemplates();
+  // An admin with some rights could create an account with all of them.
+  if (isRestricted(principal) && anyOf.every((scope) => scope === 'admin')) return accountsNeedAllTemplates();
   if (template !== undefined && !mayUse(principal, template)) return templateNotFound(template);
   return undefined;
 }

@@ -65,7 +65,8 @@ export function nullableText(example: string | null = null) {
 export const Time = text('2026-11-20T12:00:00.000Z');
 export const NullableTime = nullableText('2026-11-20T12:00:00.000Z');
 
-export function nullableTemplates(example: readonly string[] | null) {
+/** A list of names, or null for all. */
+export function nullableNames(example: readonly string[] | null) {
   return nullable(Type.Array(Type.String()), example);
 }
 

@@ -1,8 +1,9 @@
 // The part of the registry and of the statistics that a principal may see. A template that a principal may not use does not exist
 // for that principal, and neither do its instances.
 
-import { mayDo, mayUse, type Principal } from '../domain/account.ts';
+import { mayDo, type Principal } from '../domain/account.ts';
 import { serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
+import { mayUse } from '../domain/rights.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { GatewayStats, Server } from '../gateway/gateway-types.ts';
 

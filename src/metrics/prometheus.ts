@@ -8,8 +8,9 @@ import type { Registry } from 'prom-client';
 import type { ClusterCounts } from '../actors/cluster-counts.ts';
 import { BUCKET_SECONDS } from '../actors/durations.ts';
 import { increment } from '../actors/metrics.ts';
-import { mayUse, type Principal } from '../domain/account.ts';
+import type { Principal } from '../domain/account.ts';
 import type { ErrorCode } from '../domain/errors.ts';
+import { mayUse } from '../domain/rights.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { METRICS, type Metric, type MetricsReading } from './metric-table.ts';
 

@@ -17,10 +17,11 @@ import {
 } from 'rxjs';
 import { DurationHistogram } from '../actors/durations.ts';
 import { getOrInsert, type InstanceCounts, type TemplateCounts, tallyOf } from '../actors/metrics.ts';
-import { mayDo, mayUse, type Principal } from '../domain/account.ts';
+import { mayDo, type Principal } from '../domain/account.ts';
 import { systemClock } from '../domain/clock.ts';
 import { ticks$, timer$ } from '../domain/clock-streams.ts';
 import type { InstanceSnapshot } from '../domain/instance.ts';
+import { mayUse } from '../domain/rights.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { TemplateSnapshot } from '../gateway/gateway-types.ts';
 import {

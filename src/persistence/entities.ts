@@ -84,9 +84,13 @@ export function tablesFor(kind: DatabaseKind) {
         usernameKey: id(64).unique(),
         position: counter(),
         email: text(),
+        /** 'defined' for a role of the settings, which `definedRole` names: the column is too short for it. */
         role: id(16),
+        definedRole: id(32).nullable(),
         scopes: document().nullable(),
         templates: document().nullable(),
+        views: document().nullable(),
+        tools: document().nullable(),
         isActive: flag(),
         passwordHash: id(128),
         credentialsChangedAt: time(),
@@ -104,6 +108,8 @@ export function tablesFor(kind: DatabaseKind) {
         position: counter(),
         permissions: document(),
         templates: document().nullable(),
+        views: document().nullable(),
+        tools: document().nullable(),
         expiresAt: time().nullable(),
         ownerId: id(64).nullable().index(),
         secretHash: id(128),
@@ -347,7 +353,10 @@ export function fromDocument(text: string): unknown {
 
 /** Columns with a time, and columns with a document for one field of a record. */
 const TIMES = ['at', 'createdAt', 'updatedAt', 'credentialsChangedAt', 'expiresAt', 'lastUsedAt'] as const;
-const VALUES = ['permissions', 'scopes', 'templates', 'metadata', 'loadBalancer', 'auth'] as const;
+const VALUES = [
+  ...(['permissions', 'scopes', 'templates', 'views', 'tools'] as const),
+  ...(['metadata', 'loadBalancer', 'auth'] as const),
+] as const;
 
 /** The columns of a record with these fields. */
 type ColumnsOf<Fields> = {

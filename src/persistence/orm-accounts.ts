@@ -7,6 +7,7 @@ import {
   type ApiKey,
   type EndedToken,
   isActiveAdmin,
+  isBuiltIn,
   type User,
   usernameKey,
   withChange,
@@ -171,7 +172,14 @@ async function endedTokensOf(
 }
 
 /** As `isActiveAdmin`. */
-const ACTIVE_ADMIN = { role: 'admin', isActive: 1, scopes: null, templates: null } as const;
+const ACTIVE_ADMIN = {
+  role: 'admin',
+  isActive: 1,
+  scopes: null,
+  templates: null,
+  views: null,
+  tools: null,
+} as const;
 
 /** LAST_ADMIN when the change would leave no active admin of all templates. */
 async function keepAnAdmin(
@@ -186,19 +194,26 @@ async function keepAnAdmin(
 }
 
 function rowOfUser(user: User): Columns<UserRow> {
-  return columnsOf({
-    scopes: undefined,
-    templates: undefined,
-    ...user,
-    usernameKey: usernameKey(user.username),
-  });
+  const role = isBuiltIn(user.role)
+    ? { role: user.role, definedRole: undefined }
+    : { role: DEFINED, definedRole: user.role };
+  const lists = { scopes: undefined, ...NO_LISTS };
+  return columnsOf({ ...lists, ...user, ...role, usernameKey: usernameKey(user.username) });
 }
 
-function userOf({ usernameKey: _, ...row }: UserRow): User {
-  return readRow('users', row.id, () => ({ ...recordOf<User>(row), isActive: row.isActive === 1 }));
+/** An earlier version finds no rights for it. */
+const DEFINED = 'defined';
+
+function userOf({ usernameKey: _, definedRole, ...row }: UserRow): User {
+  return readRow('users', row.id, () => ({
+    ...recordOf<User>({ ...row, role: definedRole || row.role }),
+    isActive: row.isActive === 1,
+  }));
 }
 
 export function rowOfApiKey(key: ApiKey): Columns<ApiKeyRow> {
-  const optional = { templates: undefined, expiresAt: undefined, ownerId: undefined, lastUsedAt: undefined };
-  return columnsOf({ ...optional, ...key });
+  const optional = { expiresAt: undefined, ownerId: undefined, lastUsedAt: undefined };
+  return columnsOf({ ...NO_LISTS, ...optional, ...key });
 }
+
+const NO_LISTS = { templates: undefined, views: undefined, tools: undefined };

@@ -29,6 +29,8 @@ test('creates, changes, lists and deletes users in the form of the API, and refu
     role: 'admin',
     is_superuser: true,
     templates: ['files'],
+    views: null,
+    tools: null,
     is_active: true,
   });
   await use(async (client) => {

@@ -30,7 +30,7 @@ test('create a user that can log in', async () => {
   assert.is(updated_at, created_at);
   assert.equal(rest, {
     ...{ username: 'Grace.H', email: 'grace@navy.mil', role: 'user', is_superuser: false },
-    ...{ templates: null, is_active: true },
+    ...{ templates: null, views: null, tools: null, is_active: true },
   });
   assert.not.match(text, /password|hash|\$2b/i);
   assert.equal((await ask('GET', `/auth/users/${id}`)).body, body);
@@ -75,6 +75,35 @@ test('change a user, with effect on its next request', async () => {
   const promoted = await ask('PATCH', `/auth/users/${id}`, { is_superuser: true });
   assert.equal([promoted.body.role, promoted.body.is_superuser], ['admin', true]);
   assert.is((await mine()).status, 401, 'a new role needs a new token');
+});
+
+test('give users and API keys views and tools, and show callers what their lists have in common', async () => {
+  const lists = { views: ['desk', 'support'], tools: ['demo/*', '!demo/rm?'] };
+  const { body: user } = await create({ username: 'lists', ...lists });
+  assert.equal({ views: user.views, tools: user.tools }, lists);
+  const login = await app.login('lists');
+  const mine = async () => {
+    const { templates, views, tools } = (await app.as(login, 'GET', '/auth/me')).body;
+    return { templates, views, tools };
+  };
+  assert.equal(await mine(), { templates: null, ...lists });
+  await ask('PATCH', `/auth/users/${user.id}`, { views: null, tools: [] });
+  assert.equal(await mine(), { templates: null, views: null, tools: [] });
+  const { body: key } = await createKey(lists);
+  assert.equal({ views: key.views, tools: key.tools }, lists);
+  for (const wrong of [{ tools: ['demo'] }, { tools: ['de*/x'] }, { tools: 'demo/*' }, { views: ['A'] }]) {
+    assert.is((await createKey(wrong)).outcome, '422 VALIDATION_ERROR', JSON.stringify(wrong));
+    assert.is((await ask('PATCH', `/auth/users/${user.id}`, wrong)).outcome, '422 VALIDATION_ERROR');
+  }
+});
+
+test('let no admin manage accounts who has a list of tools or views', async () => {
+  for (const lists of [{ tools: ['*/*'] }, { views: ['desk'] }]) {
+    const { key } = (await createKey({ permissions: ['admin'], ...lists })).body;
+    const caller = { 'x-api-key': String(key) };
+    assert.is((await app.as(caller, 'GET', '/auth/users')).outcome, '403 INSUFFICIENT_PERMISSIONS');
+    assert.is((await app.as(caller, 'GET', '/auth/me')).status, 200);
+  }
 });
 
 test('refuse to delete, demote or disable the last admin', async () => {
@@ -147,7 +176,7 @@ test('show an API key once', async () => {
   assert.match(String(key), /^sd_[0-9a-f]{16}_[A-Za-z0-9_-]{43}$/);
   assert.is(new Date(String(created_at)).toISOString(), created_at);
   assert.equal(rest, {
-    ...{ name: 'ci', permissions: ['tools:call'], templates: ['demo'] },
+    ...{ name: 'ci', permissions: ['tools:call'], templates: ['demo'], views: null, tools: null },
     ...{ expires_at: '2999-01-01T00:00:00.000Z', last_used_at: null, is_active: true, created_by: 'admin' },
   });
   const record = (await listed()).find((one) => one.id === id);
@@ -321,7 +350,7 @@ test('show a user and an admin their accounts', async () => {
   const ada = (await app.as(app.user, 'GET', '/auth/me')).body;
   assert.equal(ada, {
     ...{ id: `user:${ada.user_id}`, kind: 'user', name: 'ada', user_id: ada.user_id },
-    ...{ scopes: ['gateway:read', 'tools:call'], templates: null },
+    ...{ scopes: ['gateway:read', 'tools:call'], templates: null, views: null, tools: null },
   });
   const root = (await app.as(app.admin, 'GET', '/auth/me')).body;
   assert.is(root.name, 'admin');
@@ -334,7 +363,7 @@ test('show an API key its account', async () => {
   assert.match(String(id), /^key:[0-9a-f]{16}$/);
   assert.equal(rest, {
     ...{ kind: 'api-key', name: 'gateway:read', user_id: null, scopes: ['gateway:read'] },
-    templates: ['alpha', 'zeta'],
+    ...{ templates: ['alpha', 'zeta'], views: [], tools: null },
   });
 });
 

@@ -1,13 +1,16 @@
 // The accounts for the account commands: the /auth routes of a running gateway, or the same routes on its database (local-client.ts).
 
 import { didYouMean } from '../../config/nearest.ts';
+import { templatesIn } from '../../domain/rights.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
 import { daemonHere } from '../background/daemon-files.ts';
 import type { CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
+import type { Columns } from '../output.ts';
 import { findGateway, Remote } from '../remote.ts';
 import { DATABASE_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
+import type { WrittenRights } from './account-options.ts';
 import type { AccountClient } from './local-client.ts';
 
 export async function findUser(client: AccountClient, username: string): Promise<Fields> {
@@ -29,25 +32,33 @@ export async function findApiKey(client: AccountClient, idOrName: string): Promi
   throw new CommandFailure(`${named.length} API keys are called "${idOrName}"; name one by its id: ${ids}`);
 }
 
-export function shownTemplatesOf({ templates }: Fields): unknown {
-  if (!Array.isArray(templates)) return 'all';
-  return templates.length === 0 ? 'none' : templates;
+/** The columns of the lists of rights. */
+export const RIGHTS_COLUMNS: Columns<Fields> = {
+  TEMPLATES: ({ templates }) => shownList(templates),
+  VIEWS: ({ templates, views }) => (Array.isArray(templates) ? shownList(views ?? []) : shownList(views)),
+  TOOLS: ({ tools }) => shownList(tools),
+};
+
+function shownList(list: unknown): unknown {
+  if (!Array.isArray(list)) return 'all';
+  return list.length === 0 ? 'none' : list;
 }
 
 /**
- * Warns about templates of an account that the gateway does not have: the account could use none of them. Without a gateway, and for
+ * Warns about templates of an account, and of its tools, that the gateway does not have: the account could use none of them. Without a gateway, and for
  * a caller that may not read the registry, nothing is known.
  */
 export async function warnOfTemplates(
   client: AccountClient,
-  names: readonly string[] | undefined,
+  { templates, tools }: WrittenRights,
   { note }: Pick<Terminal, 'note'>,
 ): Promise<void> {
-  if (!(client instanceof Remote) || names === undefined) return;
+  const names = new Set([...(templates ?? []), ...templatesIn(tools ?? [])]);
+  if (!(client instanceof Remote) || names.size === 0) return;
   const registry = await client.request('/gateway/registry').catch(() => undefined);
   if (registry === undefined) return;
   const known = Object.keys(fields(fields(registry).templates));
-  for (const name of names.filter((each) => !known.includes(each))) {
+  for (const name of [...names].filter((each) => !known.includes(each))) {
     const guess = didYouMean(name, known);
     note(`warning: the gateway has no template "${name}"${guess === undefined ? '' : `; ${guess}`}`);
   }

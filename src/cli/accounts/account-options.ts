@@ -1,7 +1,8 @@
 // Reads options about accounts, and passwords from the hidden prompt, standard input or the command line.
 
-import { ROLE_SCOPES, ROLES, type Role, SCOPES, type Scope } from '../../domain/account.ts';
-import type { CommandInput } from '../command.ts';
+import { ROLES, type Role, roleRights, SCOPES, type Scope } from '../../domain/account.ts';
+import { TOOL_ENTRY } from '../../domain/rights.ts';
+import type { CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -13,7 +14,7 @@ export function roleOf(input: CommandInput): Role | undefined {
 /** The permissions of `--permissions`, within `--role` if both are given, else all of the role; default `user`. */
 export function permissionsOf(input: CommandInput): readonly Scope[] {
   const role = roleOf(input);
-  const ofRole = ROLE_SCOPES[role ?? 'user'];
+  const ofRole = roleRights(role ?? 'user').scopes;
   const words = wordsOf(input, 'permissions');
   return words?.map((word) => oneOf('permissions', role === undefined ? SCOPES : ofRole, word)) ?? ofRole;
 }
@@ -30,6 +31,36 @@ export function wordsOf(input: CommandInput, option: string): readonly string[] 
     .text(option)
     ?.split(',')
     .map((word) => word.trim());
+}
+
+/** The options of `listsOf`. `holder`: the user, the key. */
+export function rightsOptions(holder: string, otherwise = 'default all'): OptionTable {
+  return {
+    '--templates <list>': `Templates ${holder}; ${otherwise}`,
+    '--views <list>': `Views ${holder}; ${otherwise}, but none with --templates`,
+    '--tools <list>': `Tools ${holder}, as <template>/<glob>, such as "github/issues_*,!github/issues_delete"; ${otherwise}`,
+  };
+}
+
+export interface WrittenRights {
+  /** Null for all; undefined without the option. */
+  readonly templates?: readonly string[] | null | undefined;
+  readonly views?: readonly string[] | null | undefined;
+  readonly tools?: readonly string[] | null | undefined;
+}
+
+/** What `rightsOptions` gave: "all" removes a list, and "none" is an empty one. */
+export function rightsOf(input: CommandInput): WrittenRights {
+  const of = (option: string) => {
+    const words = wordsOf(input, option);
+    if (words?.join() === 'all') return null;
+    return words?.join() === 'none' ? [] : words;
+  };
+  const tools = of('tools');
+  for (const entry of tools ?? [])
+    if (!new RegExp(TOOL_ENTRY).test(entry))
+      throw new UsageError(`--tools must name <template>/<glob>, such as github/issues_*, not "${entry}"`);
+  return { templates: of('templates'), views: of('views'), tools };
 }
 
 /** The spans of `--expires`. */

@@ -4,11 +4,11 @@
 import {
   ACCOUNT_CLIENT_OPTIONS,
   findApiKey,
-  shownTemplatesOf,
+  RIGHTS_COLUMNS,
   warnOfTemplates,
   withAccountClient,
 } from '../accounts/account-client.ts';
-import { LIFETIME_MS, permissionsOf, wordsOf } from '../accounts/account-options.ts';
+import { LIFETIME_MS, permissionsOf, rightsOf, rightsOptions } from '../accounts/account-options.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
 import { type Command, timeOf } from '../command.ts';
 import { type Columns, minute, printResult, table } from '../output.ts';
@@ -31,7 +31,7 @@ const COLUMNS: Columns<Fields> = {
   ID: 'id',
   NAME: 'name',
   PERMISSIONS: 'permissions',
-  TEMPLATES: shownTemplatesOf,
+  ...RIGHTS_COLUMNS,
   STATE: keyState,
   EXPIRES: ({ expires_at: at }) => minute(at ?? 'never'),
   'LAST USED': ({ last_used_at: at }) => minute(at ?? 'never'),
@@ -54,24 +54,25 @@ export const createApiKey: Command = {
     '--permissions <list>': 'Of gateway:read, gateway:write, tools:call, admin; default those of the role',
     '--expires <time>':
       '2027-01-31T00:00:00Z; 2027-01-31, when that day begins in UTC; or 12h, 30d, 8w from now; default never',
-    '--templates <list>': 'Templates the key may be used for; default all',
+    ...rightsOptions('the key may be used for'),
     ...ACCOUNT_CLIENT_OPTIONS,
   },
   examples: [
     'gateway create-api-key ci --expires 30d',
     'gateway create-api-key search-only --permissions tools:call --templates search',
+    'gateway create-api-key readers --permissions tools:call --tools "files/read_*"',
   ],
   run: async (input, terminal) => {
     const expires = input.text('expires');
     const body = {
       name: input.positional(0),
       permissions: permissionsOf(input),
-      templates: wordsOf(input, 'templates'),
+      ...rightsOf(input),
       expires_at: expires === undefined ? undefined : timeOf('expires', expires, LIFETIME_MS),
     };
     const record = await withAccountClient(input, terminal, async (client) => {
       const created = fields(await client.request('/auth/api-keys', { method: 'POST', body }));
-      await warnOfTemplates(client, body.templates, terminal);
+      await warnOfTemplates(client, body, terminal);
       return created;
     });
     return printResult(input, terminal, record, () =>
@@ -80,10 +81,20 @@ export const createApiKey: Command = {
   },
 };
 
-function forPeople({ name, key, permissions, templates, expires_at: expiresAt }: Fields): string {
+function forPeople({
+  name,
+  key,
+  permissions,
+  templates,
+  views,
+  tools,
+  expires_at: expiresAt,
+}: Fields): string {
   const details = [
     [permissions].flat().join(', '),
     Array.isArray(templates) ? `templates ${templates.join(', ')}` : 'all templates',
+    ...(Array.isArray(views) ? [`views ${views.join(', ') || 'none'}`] : []),
+    ...(Array.isArray(tools) ? [`tools ${tools.join(', ') || 'none'}`] : []),
     typeof expiresAt === 'string' ? `until ${minute(expiresAt)}` : 'until it is revoked',
   ];
   return [

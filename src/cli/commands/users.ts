@@ -6,11 +6,11 @@ import {
   ACCOUNT_CLIENT_OPTIONS,
   findUser,
   PASSWORD_OPTION,
-  shownTemplatesOf,
+  RIGHTS_COLUMNS,
   warnOfTemplates,
   withAccountClient,
 } from '../accounts/account-client.ts';
-import { readPassword, roleOf, wordsOf } from '../accounts/account-options.ts';
+import { readPassword, rightsOf, rightsOptions, roleOf } from '../accounts/account-options.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
 import type { Command } from '../command.ts';
 import { UsageError } from '../failures.ts';
@@ -38,7 +38,7 @@ const USER_COLUMNS: Columns<Fields> = {
   USER: 'username',
   ROLE: 'role',
   'E-MAIL': 'email',
-  TEMPLATES: shownTemplatesOf,
+  ...RIGHTS_COLUMNS,
   STATE: ({ is_active: isActive }) => (isActive === false ? 'disabled' : 'active'),
   CREATED: ({ created_at: at }) => minute(at),
   ID: 'id',
@@ -52,7 +52,7 @@ export const createUser: Command = {
     ...PASSWORD_OPTION,
     '--role <word>': 'admin or user; default user',
     '--email <address>': 'Default <username>@localhost',
-    '--templates <list>': 'Templates the user may use; default all',
+    ...rightsOptions('the user may use'),
     ...ACCOUNT_CLIENT_OPTIONS,
   },
   examples: [
@@ -66,14 +66,14 @@ export const createUser: Command = {
       // A user name may be an address already.
       email: input.text('email') ?? (username.includes('@') ? username : `${username}@localhost`),
       role: roleOf(input) ?? 'user',
-      templates: wordsOf(input, 'templates'),
+      ...rightsOf(input),
     };
     return withAccountClient(input, terminal, async (client) => {
       const question = `Password of ${username}`;
       const password = await readPassword(input, terminal, { question, isNew: true });
       const body = { ...details, password };
       const user = fields(await client.request('/auth/users', { method: 'POST', body }));
-      await warnOfTemplates(client, details.templates, terminal);
+      await warnOfTemplates(client, details, terminal);
       return printResult(input, terminal, user, `created the ${details.role} ${user.username}`);
     });
   },
@@ -106,30 +106,35 @@ export const setPassword: Command = {
 export const usersSet: Command = {
   name: 'users set',
   positionals: '<username>',
-  summary: 'Change the role, the templates, the e-mail address or the state of a user',
+  summary: 'Change the role, the rights, the e-mail address or the state of a user',
   options: {
     '--role <word>': 'admin or user',
-    '--templates <list>': 'Templates the user may use; "all" for all of them',
+    ...rightsOptions('the user may use', '"all" for all'),
     '--email <address>': 'E-mail address',
     '--disable': 'The user can no longer log in; tokens and keys of the user become void',
     '--enable': 'The user can log in again',
     ...ACCOUNT_CLIENT_OPTIONS,
   },
-  examples: ['users set ada --role admin', 'users set ci --templates search,files', 'users set ci --disable'],
+  examples: [
+    'users set ada --role admin',
+    'users set ci --templates search,files',
+    'users set ci --tools "search/*,files/read_*"',
+    'users set ci --disable',
+  ],
   run: async (input, terminal) => {
     input.refuseBoth('enable', 'disable');
-    const templates = wordsOf(input, 'templates');
+    const rights = rightsOf(input);
     const body = definedFields({
       role: roleOf(input),
       email: input.text('email'),
-      templates: templates?.join() === 'all' ? null : templates,
+      ...rights,
       is_active: input.has('enable') ? true : input.has('disable') ? false : undefined,
     });
     if (Object.keys(body).length === 0) throw new UsageError('nothing to change: give at least one option');
     const user = await withAccountClient(input, terminal, async (client) => {
       const { id } = await findUser(client, input.positional(0));
       const changed = fields(await client.request(`/auth/users/${id}`, { method: 'PATCH', body }));
-      await warnOfTemplates(client, templates?.join() === 'all' ? undefined : templates, terminal);
+      await warnOfTemplates(client, rights, terminal);
       return changed;
     });
     return printResult(input, terminal, user, () => table(terminal, USER_COLUMNS, [user]));

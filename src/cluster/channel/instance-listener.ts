@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Subscription } from 'rxjs';
-import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
+import { mayDo, type Principal } from '../../domain/account.ts';
 import type { ServerRequest } from '../../domain/client.ts';
 import { backendUnavailable, templateNotFound, tooManyMessages } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
@@ -13,6 +13,7 @@ import type { ForwardedCaller } from '../../domain/forwarding.ts';
 import { type ByteBudget, NO_CALLER } from '../../domain/held-bytes.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { mayUse } from '../../domain/rights.ts';
 import { REFUSED } from '../../transports/handshake.ts';
 import type { HostedConversation, InstanceHost, InstanceWay } from '../../transports/instance-host.ts';
 import { exchangeIn, failureOf, frameOf, objectIn, type PeerFrame } from './peer-frames.ts';

@@ -4,9 +4,10 @@
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { holderOf, type Principal, SCOPES, type Scope } from '../../domain/account.ts';
-import { isJsonObject, jsonIn } from '../../domain/json.ts';
+import { isJsonObject, type JsonObject, jsonIn } from '../../domain/json.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import { isResourcePath } from '../../domain/resource.ts';
+import { type Rights, ToolRights } from '../../domain/rights.ts';
 
 const TOKEN_MS = 30_000;
 /** A token with less time left is not sent. */
@@ -168,7 +169,7 @@ export class TokenIssuer {
   }
 
   #sign({ principal, ...claims }: Claims): string {
-    const { scopes, templates, hourlyLimit: _, client, ...identity } = principal;
+    const { scopes, templates, views, tools, hourlyLimit: _, client, ...identity } = principal;
     const written = {
       ...claims,
       principal: {
@@ -176,6 +177,8 @@ export class TokenIssuer {
         scopes: [...scopes],
         ...(client === undefined ? {} : { client: { name: client.name, audience: client.audience } }),
         ...(templates === undefined ? {} : { templates: [...templates] }),
+        ...(views === undefined ? {} : { views: [...views] }),
+        ...(tools === undefined ? {} : { tools: tools.lists }),
       },
     };
     const payload = Buffer.from(JSON.stringify(written)).toString('base64url');
@@ -204,11 +207,11 @@ function claimsIn(text: string): Claims | undefined {
   const { from, to, endsAtMs, principal } = Object(jsonIn(text));
   if (typeof from !== 'string' || typeof to !== 'string' || typeof endsAtMs !== 'number') return undefined;
   if (!isJsonObject(principal)) return undefined;
-  const { id, kind, name, userId, scopes, templates, client } = principal;
+  const { id, kind, name, userId, scopes, client } = principal;
   if (typeof id !== 'string' || typeof name !== 'string') return undefined;
   if (kind !== 'anonymous' && kind !== 'user' && kind !== 'api-key') return undefined;
-  const names = textsIn(templates);
-  if (templates !== undefined && names === undefined) return undefined;
+  const rights = rightsIn(principal);
+  if (rights === undefined) return undefined;
   return {
     from,
     to,
@@ -219,7 +222,7 @@ function claimsIn(text: string): Claims | undefined {
       ...clientIn(client, holderOf(id)),
       scopes: new Set((textsIn(scopes) ?? []).filter(isScope)),
       // Without an hourly limit: the node that received the request has counted it.
-      ...(names === undefined ? {} : { templates: new Set(names) }),
+      ...rights,
     },
   };
 }
@@ -230,6 +233,20 @@ function clientIn(value: unknown, holderId: string): Pick<Principal, 'client'> {
   if (typeof name !== 'string' || typeof audience !== 'string') return {};
   if (!isResourcePath(audience)) return {};
   return { client: { name, holderId, audience, obtainable: new Set() } };
+}
+
+/** Undefined when a list is not one: the caller would have more rights without it. */
+function rightsIn({ templates, views, tools }: JsonObject): Rights | undefined {
+  const [ofTemplates, ofViews] = [textsIn(templates), textsIn(views)];
+  const ofTools = Array.isArray(tools) ? tools.map(textsIn).filter((list) => list !== undefined) : undefined;
+  if (templates !== undefined && ofTemplates === undefined) return undefined;
+  if (views !== undefined && ofViews === undefined) return undefined;
+  if (tools !== undefined && ofTools?.length !== Object(tools).length) return undefined;
+  return {
+    ...(ofTemplates === undefined ? {} : { templates: new Set(ofTemplates) }),
+    ...(ofViews === undefined ? {} : { views: new Set(ofViews) }),
+    ...(ofTools === undefined ? {} : { tools: new ToolRights(ofTools) }),
+  };
 }
 
 function isScope(text: string): text is Scope {

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { errors, type Provider } from 'oidc-provider';
 import { networkOf } from '../../auth/network-of.ts';
 import { oauthKey, rowOfGrant } from '../../auth/oauth-rows.ts';
-import { SCOPES, type Scope, scopesOfUser, type User } from '../../domain/account.ts';
+import { type DefinedRoles, SCOPES, type Scope, scopesOfUser, type User } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Grant } from '../../domain/grant.ts';
 import type { OAuthStore } from '../../persistence/store.ts';
@@ -235,8 +235,8 @@ export function askedFor({ params }: Pick<Details, 'params'>, client: ClientReco
   };
 }
 
-export function allowedTo(user: User, scopes: readonly Scope[]): readonly Scope[] {
-  const own = scopesOfUser(user);
+export function allowedTo(user: User, scopes: readonly Scope[], roles?: DefinedRoles): readonly Scope[] {
+  const own = scopesOfUser(user, roles);
   return scopes.filter((scope) => own.includes(scope));
 }
 

@@ -3,19 +3,22 @@
 import Type, { type Static } from 'typebox';
 import type { ApiKeyView } from '../../auth/accounts.ts';
 import type { HashCaller } from '../../auth/passwords.ts';
-import { isOfIssuer, type Principal, ROLES, type Role, SCOPES, type User } from '../../domain/account.ts';
-import {
-  keysNeedAnAccount,
-  notLinked,
-  unknownProvider,
-  validationFailed,
-} from '../../domain/error-catalogue.ts';
-import { Email, KeyName, KeyPermissions, TemplateList, Username } from '../../domain/input-schemas.ts';
+import { isOfIssuer, type Principal, SCOPES, type User } from '../../domain/account.ts';
+import { keysNeedAnAccount, notLinked, unknownProvider } from '../../domain/error-catalogue.ts';
+import { Email, KeyName, KeyPermissions, RoleName, Username } from '../../domain/input-schemas.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sessionCookie } from '../caller-check.ts';
 import { PAGE_HEADERS, PAGE_QUERY, pagedList } from '../paged-list.ts';
 import { json, located, noContent } from '../reply.ts';
 import type { HttpRequest } from '../request.ts';
+import {
+  CALLER_LIST_FIELDS,
+  shownListFields,
+  shownLists,
+  shownRights,
+  WRITTEN_LISTS,
+  writtenRole,
+} from '../rights-fields.ts';
 import { ApiKeyParams, defineRoute, type Route, UserParams } from '../route.ts';
 import {
   closed,
@@ -25,7 +28,6 @@ import {
   NOT_STORED,
   NullableTime,
   named,
-  nullableTemplates,
   nullableText,
   Time,
   text,
@@ -74,7 +76,7 @@ const Account = Type.Object({
   /** The user, or the owner of the key. */
   user_id: nullableText('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
   scopes: Type.Array(Type.Enum([...SCOPES]), { examples: [['gateway:read', 'tools:call']] }),
-  templates: nullableTemplates(['everything']),
+  ...CALLER_LIST_FIELDS,
 });
 
 export const accountRoutes: readonly Route[] = [
@@ -183,21 +185,21 @@ export const accountRoutes: readonly Route[] = [
         name: principal.name,
         user_id: principal.userId ?? null,
         scopes: SCOPES.filter((scope) => principal.scopes.has(scope)),
-        templates: principal.templates === undefined ? null : [...principal.templates].sort(),
+        ...shownRights(principal),
       }),
   }),
 ];
 
-/** A user without its password hash. `templates`: null for all. */
+/** A user without its password hash. A list of rights is null for all. */
 const UserRecord = named('UserRecord', {
   id: text('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
   username: text('ada'),
   email: text('ada@localhost'),
-  role: Type.Enum([...ROLES], { examples: ['user'] }),
+  role: RoleName,
   is_superuser: flag(false),
   /** Absent = all of the role. */
   scopes: Type.Optional(Type.Array(Type.Enum([...SCOPES]), { examples: [['gateway:read']] })),
-  templates: nullableTemplates(null),
+  ...shownListFields(null),
   is_active: flag(true),
   created_at: Time,
   updated_at: Time,
@@ -211,7 +213,7 @@ function userRecord(user: User): Static<typeof UserRecord> {
     role: user.role,
     is_superuser: user.role === 'admin',
     ...(user.scopes === undefined ? {} : { scopes: [...user.scopes] }),
-    templates: user.templates === undefined ? null : [...user.templates],
+    ...shownLists(user),
     is_active: user.isActive,
     created_at: user.createdAt,
     updated_at: user.updatedAt,
@@ -226,13 +228,12 @@ const Password = Type.String({
 });
 
 const rights = {
-  role: Type.Optional(Type.Enum([...ROLES], { examples: ['user'] })),
+  role: Type.Optional(RoleName),
   /** The same as the role `admin`. */
   is_superuser: Type.Optional(flag(false)),
   /** Limits those of the role; null = all of them. */
   scopes: Type.Optional(Type.Union([KeyPermissions, Type.Null()], { examples: [null] })),
-  /** null = all. */
-  templates: Type.Optional(Type.Union([TemplateList, Type.Null()], { examples: [null] })),
+  ...WRITTEN_LISTS,
 };
 
 const NewUserBody = closed({ username: Username, email: Email, password: Password, ...rights });
@@ -267,7 +268,7 @@ export const userRoutes: readonly Route[] = [
     answers: { 201: { description: 'The user', body: UserRecord, headers: LOCATION } },
     errors: ['DUPLICATE_USERNAME', 'TOO_MANY_ATTEMPTS'],
     handler: async ({ body, ...from }, { auth }) => {
-      const input = { ...body, role: roleOf(body) ?? 'user' };
+      const input = { ...body, role: writtenRole(body, auth.roles) ?? 'user' };
       const user = await auth.accounts.createUser(input, hashCaller(from));
       return located(201, `/auth/users/${user.id}`, userRecord(user));
     },
@@ -286,8 +287,8 @@ export const userRoutes: readonly Route[] = [
     answers: { 200: { description: 'The user as it is now', body: UserRecord } },
     errors: ['LAST_ADMIN', 'TOO_MANY_ATTEMPTS'],
     handler: async ({ params, body, ...from }, { auth }) => {
-      const { email, password, scopes, templates, is_active: isActive } = body;
-      const change = { email, password, scopes, templates, isActive, role: roleOf(body) };
+      const { role: _, is_superuser: __, is_active: isActive, ...fields } = body;
+      const change = { ...fields, isActive, role: writtenRole(body, auth.roles) };
       return json(200, userRecord(await auth.accounts.changeUser(params.user_id, change, hashCaller(from))));
     },
   }),
@@ -349,24 +350,12 @@ function hashCaller({
   return { user: principal.id, address: request.address ?? 'unknown', isKnown: true };
 }
 
-/** The role that a body gives by either of two fields; undefined when it has neither. */
-function roleOf({
-  role,
-  is_superuser: isSuperuser,
-}: Pick<Static<typeof UserChangeBody>, 'role' | 'is_superuser'>): Role | undefined {
-  if (isSuperuser === undefined) return role;
-  const roleOfFlag: Role = isSuperuser ? 'admin' : 'user';
-  if (role === undefined || role === roleOfFlag) return roleOfFlag;
-  const msg = `Value error, it contradicts the role '${role}'`;
-  throw validationFailed([{ loc: ['body', 'is_superuser'], msg, type: 'value_error' }]);
-}
-
-/** A key without its secret. `templates`: null for all; `created_by`: null for the operator. */
+/** A key without its secret. A list of rights is null for all; `created_by`: null for the operator. */
 const ApiKeyRecord = named('ApiKeyRecord', {
   id: text('00112233445566ff'),
   name: text('nightly build'),
   permissions: Type.Array(Type.Enum([...SCOPES]), { examples: [['tools:call']] }),
-  templates: nullableTemplates(['everything']),
+  ...shownListFields(['everything']),
   expires_at: nullableText('2099-12-31T23:59:59Z'),
   created_at: Time,
   last_used_at: NullableTime,
@@ -379,7 +368,7 @@ function apiKeyRecord({ apiKey, isActive, createdBy }: ApiKeyView): Static<typeo
     id: apiKey.id,
     name: apiKey.name,
     permissions: [...apiKey.permissions],
-    templates: apiKey.templates === undefined ? null : [...apiKey.templates],
+    ...shownLists(apiKey),
     expires_at: apiKey.expiresAt ?? null,
     created_at: apiKey.createdAt,
     last_used_at: apiKey.lastUsedAt ?? null,
@@ -391,8 +380,7 @@ function apiKeyRecord({ apiKey, isActive, createdBy }: ApiKeyView): Static<typeo
 const NewApiKeyBody = closed({
   name: KeyName,
   permissions: KeyPermissions,
-  /** null = all. */
-  templates: Type.Optional(Type.Union([TemplateList, Type.Null()], { examples: [['everything']] })),
+  ...WRITTEN_LISTS,
   /** ISO 8601 with an offset or `Z`; null = never. */
   expires_at: Type.Optional(
     Type.Union([Type.String({ maxLength: 64 }), Type.Null()], { examples: ['2099-12-31T23:59:59Z'] }),

@@ -2,7 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import type { AuditLog } from '../../auth/audit.ts';
-import { mayDo, mayUse, type Principal, SCOPES, userIdIn } from '../../domain/account.ts';
+import { mayDo, type Principal, SCOPES, userIdIn } from '../../domain/account.ts';
 import { type Connection, SHARED } from '../../domain/connection.ts';
 import {
   connectionNotFound,
@@ -14,6 +14,7 @@ import {
 import type { GatewayError } from '../../domain/errors.ts';
 import { TemplateId } from '../../domain/input-schemas.ts';
 import { InstanceId } from '../../domain/instance.ts';
+import { mayUse } from '../../domain/rights.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { json, noContent } from '../reply.ts';
 import { ConnectionParams, defineRoute, type Route } from '../route.ts';

@@ -2,10 +2,11 @@
 
 import { map, merge } from 'rxjs';
 import Type from 'typebox';
-import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
+import { mayDo, type Principal } from '../../domain/account.ts';
 import { validationFailed } from '../../domain/error-catalogue.ts';
 import { EVENT_ALIASES, EVENTS } from '../../domain/events.ts';
 import { TemplateId } from '../../domain/input-schemas.ts';
+import { mayUse } from '../../domain/rights.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
 import type { EventSource } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';

@@ -4,7 +4,7 @@
 
 import Type, { type Static } from 'typebox';
 import { LoadBalancerSettings } from '../../balancing/load-balancer.ts';
-import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
+import { mayDo, type Principal } from '../../domain/account.ts';
 import { commandRefusal, commandWords } from '../../domain/command.ts';
 import type { SyncedInstance } from '../../domain/deployment.ts';
 import {
@@ -17,6 +17,7 @@ import { type ErrorCode, GatewayError, type ValidationItem } from '../../domain/
 import { TemplateId } from '../../domain/input-schemas.ts';
 import { InstanceInput } from '../../domain/instance.ts';
 import { pathWarnings } from '../../domain/nodes.ts';
+import { mayUse } from '../../domain/rights.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import type { Registration } from '../../registry/registry-types.ts';

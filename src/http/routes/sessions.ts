@@ -2,9 +2,10 @@
 // its fingerprint, because its id is a credential.
 
 import Type, { type Static } from 'typebox';
-import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
+import { mayDo, type Principal } from '../../domain/account.ts';
 import { hasCode } from '../../domain/errors.ts';
 import { TemplateId } from '../../domain/input-schemas.ts';
+import { mayUse } from '../../domain/rights.ts';
 import { sessionUnknown } from '../../domain/session-errors.ts';
 import { cutText } from '../../domain/text.ts';
 import { compileShape } from '../../domain/validation.ts';

@@ -50,4 +50,11 @@ export const migrations: Migrations = {
     'create table [approvals] ([key] nvarchar(64) collate Latin1_General_BIN2 not null, [scope] nvarchar(128) collate Latin1_General_BIN2 not null, [tool] varchar(max) not null, [digests] varchar(max) not null, [definition] varchar(max) not null, constraint [approvals_pkey] primary key ([key]));',
     'create index [approvals_scope_index] on [approvals] ([scope]);',
   ],
+  Migration20261127001716_rights: [
+    'alter table [api_keys] add [views] varchar(max) null;',
+    'alter table [api_keys] add [tools] varchar(max) null;',
+    'alter table [users] add [defined_role] nvarchar(32) collate Latin1_General_BIN2 null;',
+    'alter table [users] add [views] varchar(max) null;',
+    'alter table [users] add [tools] varchar(max) null;',
+  ],
 };

@@ -50,4 +50,11 @@ export const migrations: Migrations = {
     'create table `approvals` (`key` varchar(64) not null, `scope` varchar(128) not null, `tool` longtext not null, `digests` longtext not null, `definition` longtext not null, primary key (`key`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
     'alter table `approvals` add index `approvals_scope_index` (`scope`);',
   ],
+  Migration20261127001716_rights: [
+    'alter table `api_keys` add `views` longtext null;',
+    'alter table `api_keys` add `tools` longtext null;',
+    'alter table `users` add `defined_role` varchar(32) null;',
+    'alter table `users` add `views` longtext null;',
+    'alter table `users` add `tools` longtext null;',
+  ],
 };

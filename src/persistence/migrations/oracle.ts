@@ -50,4 +50,11 @@ export const migrations: Migrations = {
     'create table "approvals" ("key" varchar2(64) not null, "scope" varchar2(128) not null, "tool" clob not null, "digests" clob not null, "definition" clob not null, primary key ("key"));',
     'create index "approvals_scope_index" on "approvals" ("scope");',
   ],
+  Migration20261127001716_rights: [
+    'alter table "api_keys" add "views" clob null;',
+    'alter table "api_keys" add "tools" clob null;',
+    'alter table "users" add "defined_role" varchar2(32) null;',
+    'alter table "users" add "views" clob null;',
+    'alter table "users" add "tools" clob null;',
+  ],
 };

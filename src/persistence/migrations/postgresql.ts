@@ -50,4 +50,11 @@ export const migrations: Migrations = {
     'create table "approvals" ("key" varchar(64) collate "C" not null, "scope" varchar(128) collate "C" not null, "tool" text not null, "digests" text not null, "definition" text not null, primary key ("key"));',
     'create index "approvals_scope_index" on "approvals" ("scope");',
   ],
+  Migration20261127001716_rights: [
+    'alter table "api_keys" add "views" text null;',
+    'alter table "api_keys" add "tools" text null;',
+    'alter table "users" add "defined_role" varchar(32) collate "C" null;',
+    'alter table "users" add "views" text null;',
+    'alter table "users" add "tools" text null;',
+  ],
 };

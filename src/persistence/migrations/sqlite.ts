@@ -50,4 +50,11 @@ export const migrations: Migrations = {
     'create table `approvals` (`key` text not null primary key, `scope` text not null, `tool` text not null, `digests` text not null, `definition` text not null);',
     'create index `approvals_scope_index` on `approvals` (`scope`);',
   ],
+  Migration20261127001716_rights: [
+    'alter table `api_keys` add column `views` text null;',
+    'alter table `api_keys` add column `tools` text null;',
+    'alter table `users` add column `defined_role` text null;',
+    'alter table `users` add column `views` text null;',
+    'alter table `users` add column `tools` text null;',
+  ],
 };

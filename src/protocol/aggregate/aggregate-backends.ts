@@ -17,7 +17,6 @@ import {
   takeUntil,
   throttle,
 } from 'rxjs';
-import { mayUse } from '../../domain/account.ts';
 import type { ClientProfile, ServerNotification } from '../../domain/client.ts';
 import { timer$ } from '../../domain/clock-streams.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
@@ -31,6 +30,7 @@ import {
   type WantedChanges,
 } from '../../domain/mcp.ts';
 import type { AggregatePresentation } from '../../domain/presentation.ts';
+import { mayUse } from '../../domain/rights.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
 import type { AggregateSessionValue } from '../../domain/session-value.ts';
 import { withListNotices } from '../cached-lists.ts';

@@ -22,7 +22,6 @@ import {
   takeUntil,
   tap,
 } from 'rxjs';
-import { mayUse } from '../../domain/account.ts';
 import type { ClientProfile, ServerMessage, SessionRecord } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { ticks$ } from '../../domain/clock-streams.ts';
@@ -33,6 +32,7 @@ import { type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isLogLevel, type ListChange, type Peer } from '../../domain/mcp.ts';
+import { mayUse } from '../../domain/rights.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
 import { type AggregateSessionValue, type RecoveredSession, TAKEN_OVER } from '../../domain/session-value.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
