@@ -19,6 +19,7 @@ import { type ExchangeRequest, toolOf } from '../domain/exchange.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { isShared } from '../domain/nodes.ts';
+import type { ToolRights } from '../domain/rights.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { type QueuedCall, WaitQueue } from './calls/wait-queue.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
@@ -205,8 +206,9 @@ export class Group {
     tool: string,
     tried: ReadonlySet<string> | undefined,
     isBound: boolean,
+    allowed?: ToolRights,
   ): GatewayError | undefined {
-    const near = this.#nearestTool(tool);
+    const near = this.#nearestTool(tool, allowed);
     const mayHave = (member: Member): boolean => {
       if (!MAY_RETURN.has(member.state) || tried?.has(member.id)) return false;
       const tools = toolsOf(member);
@@ -221,17 +223,21 @@ export class Group {
     lacking: string | undefined,
     tried: ReadonlySet<string> | undefined,
     bound: InstanceRef | undefined,
+    allowed?: ToolRights,
   ): GatewayError {
     const isBound = bound !== undefined;
-    const unknown = lacking === undefined ? undefined : this.unknownTool(lacking, tried, isBound);
+    const unknown = lacking === undefined ? undefined : this.unknownTool(lacking, tried, isBound, allowed);
     if (unknown !== undefined) return unknown;
     return isBound
       ? backendUnavailable(`"${bound.id}" is ${bound.state}`, { delivered: 'no' })
       : this.noneHealthy();
   }
 
-  #nearestTool(tool: string): string | undefined {
-    return nearName(tool, new Set([...this.members.values()].flatMap((member) => toolsOf(member) ?? [])));
+  #nearestTool(tool: string, allowed: ToolRights | undefined): string | undefined {
+    const names = new Set([...this.members.values()].flatMap((member) => toolsOf(member) ?? []));
+    const shown =
+      allowed === undefined ? names : [...names].filter((name) => allowed.allow(this.template, name));
+    return nearName(tool, shown);
   }
 
   /** NO_HEALTHY_INSTANCE: `a is starting; b: connection refused; c is starting; and 2 more`. Reasons hold no secrets. */

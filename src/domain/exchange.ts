@@ -9,6 +9,7 @@ import { hasMoreValues } from './json-scanner.ts';
 import { type JsonRpcError, RPC } from './jsonrpc.ts';
 import { LIMITS } from './limits.ts';
 import { listOf } from './mcp.ts';
+import type { ToolRights } from './rights.ts';
 import type { TransportKind } from './transport-kinds.ts';
 
 /** A request for a backend. The transport gives it an id; `_meta` of the caller stays in `params`. */
@@ -23,6 +24,8 @@ export interface ExchangeRequest {
   /** Id of the calling principal, if any. Not sent: it selects the receivers of messages that a shared backend does not address
    *  to one client. */
   readonly caller?: string | undefined;
+  /** The tools that the caller may call. Not sent. Absent: all. */
+  readonly tools?: ToolRights | undefined;
   /**
    * Arrival time in ms of the gateway's monotonic clock, from which the deadline of a request that had to
    * wait counts. Not sent. Default: now.

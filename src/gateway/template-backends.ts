@@ -27,7 +27,9 @@ import { templateNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
+import { listedAnswers } from '../domain/listed-tools.ts';
 import { changedList, type ListField, type Peer, type Tool, type WantedChanges } from '../domain/mcp.ts';
+import { mayCall } from '../domain/rights.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { CachedLists, type ListCache } from '../protocol/cached-lists.ts';
 import type { Backends, McpSession, Owner, SessionlessOptions, SessionOpening } from '../protocol/ports.ts';
@@ -123,7 +125,7 @@ export class TemplateBackends implements Backends {
   exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {
     const ownRequest = { ...request, caller: options.owner.id };
     const load = () => this.#deps.stateless.exchange(this.#template, ownRequest, options);
-    return this.#lists.exchange(ownRequest, options, load);
+    return listedAnswers(this.#template, request, this.#lists.exchange(ownRequest, options, load));
   }
 
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {
@@ -152,7 +154,8 @@ export class TemplateBackends implements Backends {
   }
 
   /** As an instance that gets calls lists it, if there is one: the lists of other instances may be older. */
-  tool(name: string): Tool | undefined {
+  tool(name: string, owner?: Owner): Tool | undefined {
+    if (owner !== undefined && !mayCall(owner, this.#template, name)) return undefined;
     return find(name, this.#healthy) ?? find(name, this.#deps.fleet.refs(this.#template));
   }
 

@@ -106,8 +106,8 @@ function withLogLevel(request: ExchangeRequest): ExchangeRequest {
 }
 
 function exchangeOf(request: ExchangeRequest, client: HttpRequest, tracker: Tracker): ExchangeRequest {
-  const { callerId: caller, id: requestId } = client;
-  return { ...request, tracker, requestId, caller };
+  const { callerId: caller, callerTools: tools, id: requestId } = client;
+  return { ...request, tracker, requestId, caller, tools };
 }
 
 function endOf(thrown: unknown): CallEnd {
@@ -142,12 +142,12 @@ export async function gatherList(
   gateway: Pick<Gateway, 'list'>,
   template: string,
   field: ListField,
-  request: Pick<HttpRequest, 'signal' | 'callerId' | 'id' | 'report'>,
+  request: Pick<HttpRequest, 'signal' | 'callerId' | 'callerTools' | 'id' | 'report'>,
 ): Promise<ListResult> {
-  const { signal, callerId: caller, id: requestId } = request;
+  const { signal, callerId: caller, callerTools: tools, id: requestId } = request;
   const tracker = request.report({ method: LIST_METHODS[field] });
   try {
-    const list = await gateway.list(template, field, { signal, caller, requestId, tracker });
+    const list = await gateway.list(template, field, { signal, caller, tools, requestId, tracker });
     tracker.ended({ kind: 'result', result: NO_RESULT });
     return list;
   } catch (thrown) {

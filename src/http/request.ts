@@ -20,6 +20,7 @@ import {
 } from '../domain/exchange.ts';
 import type { ForwardedCaller } from '../domain/forwarding.ts';
 import type { JsonFields } from '../domain/json.ts';
+import type { ToolRights } from '../domain/rights.ts';
 import type { McpLog } from '../protocol/endpoint-types.ts';
 import type { RequestSpan } from '../tracing/spans.ts';
 import type { HeldBody } from './body/held-bodies.ts';
@@ -124,6 +125,11 @@ export class HttpRequest {
   /** Id of the principal; undefined before authentication. */
   get callerId(): string | undefined {
     return this.#context.state.principal?.id;
+  }
+
+  /** The tools that it may call; undefined for all. */
+  get callerTools(): ToolRights | undefined {
+    return this.#context.state.principal?.tools;
   }
 
   get isHead(): boolean {

@@ -19,7 +19,7 @@ import type { Peer, Tool, WantedChanges } from '../domain/mcp.ts';
 import type { AnySessionValue, RecoveredSession, UnsafeMark } from '../domain/session-value.ts';
 
 /** The principal of a client: sessions, conversations and cached answers are never shared between two owners. */
-export type Owner = Pick<Principal, 'id' | 'templates'>;
+export type Owner = Pick<Principal, 'id' | 'templates' | 'views' | 'tools'>;
 
 /** Everything behind one path: the instances of one template, or those of all templates a caller may use. */
 export interface Backends {

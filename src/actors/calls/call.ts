@@ -433,9 +433,9 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   }
 
   #noInstance(): GatewayError {
-    const { group, route } = this.#input;
+    const { group, route, request } = this.#input;
     return this.#deps.isAccepting()
-      ? group.noneFor(this.#tool.lacking, this.tried, route.bound)
+      ? group.noneFor(this.#tool.lacking, this.tried, route.bound, request.tools)
       : shuttingDown();
   }
 

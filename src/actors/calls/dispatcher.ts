@@ -3,6 +3,7 @@
 import { map, Observable } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
 import type { Clock } from '../../domain/clock.ts';
+import { toolNotFound } from '../../domain/error-catalogue.ts';
 import { asGatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import { type Answer, type ExchangeOptions, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
@@ -20,6 +21,13 @@ export interface DispatcherDeps extends CallDeps, Pick<Clock, 'wall'> {
   readonly emit: (event: GatewayEvent) => void;
   /** Default: every definition of a tool is used. */
   readonly trustOf?: TrustOf | undefined;
+}
+
+/** TOOL_NOT_FOUND for a tool that the caller may not call, whether it exists or not. */
+function checkTool(template: string, request: ExchangeRequest): void {
+  if (request.tools === undefined) return;
+  const tool = toolOf(request);
+  if (tool !== undefined && !request.tools.allow(template, tool)) throw toolNotFound(tool, template);
 }
 
 export class Dispatcher {
@@ -86,6 +94,7 @@ export class Dispatcher {
       let input: CallInput;
       try {
         if (!isAccepting()) throw shuttingDown();
+        checkTool(template, request);
         input = inputOf();
       } catch (thrown) {
         const error = asGatewayError(thrown);

@@ -21,12 +21,16 @@ import {
 import { definedFields, type JsonObject } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { gatherPages } from '../../domain/list-pages.ts';
+import { allowedTools } from '../../domain/listed-tools.ts';
 import type { ListField } from '../../domain/mcp.ts';
+import type { ToolRights } from '../../domain/rights.ts';
 
 /** Aborting `signal` cancels the request on the backend and rejects with the reason of the signal. */
 export interface RequestOptions extends ExchangeOptions {
   /** See ExchangeRequest.caller; overrides that of the request. */
   readonly caller?: string | undefined;
+  /** See ExchangeRequest.tools; a list of tools contains no others. */
+  readonly tools?: ToolRights | undefined;
   /** See ExchangeRequest.requestId; overrides that of the request. */
   readonly requestId?: string | undefined;
   /** See ExchangeRequest.tracker; of a list it tracks the requests for all pages. */
@@ -88,7 +92,8 @@ export class Requests {
       },
       { formOf: () => 'exactValue' },
     );
-    return { items, ...definedFields({ cut }), instanceId: bound.instanceId ?? '' };
+    const allowed = field === 'tools' ? allowedTools(template, options.tools, items) : items;
+    return { items: allowed, ...definedFields({ cut }), instanceId: bound.instanceId ?? '' };
   }
 
   /** See errorOfAnswer; the prompts of the instance are listed if the answer alone is not enough. Never rejects. */
@@ -106,9 +111,9 @@ export class Requests {
   #answer(
     template: string,
     request: ExchangeRequest,
-    { signal, caller, requestId, tracker, ...options }: RequestOptions,
+    { signal, caller, tools, requestId, tracker, ...options }: RequestOptions,
   ): Promise<FinalAnswer> {
-    const asked = { ...request, ...definedFields({ caller, requestId, tracker }) };
+    const asked = { ...request, ...definedFields({ caller, tools, requestId, tracker }) };
     return finalAnswer(this.#exchange(template, asked, options), signal);
   }
 

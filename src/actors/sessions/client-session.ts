@@ -11,6 +11,7 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
+import { listedAnswers } from '../../domain/listed-tools.ts';
 import { isCustomNotice, isOfOtherEra, listOf, type Peer, setsClientState } from '../../domain/mcp.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
 import type { RecoveredSession, SessionValue } from '../../domain/session-value.ts';
@@ -168,11 +169,11 @@ export class ClientSession implements BoundSession, SessionSubscriber {
       const { id: instanceId, serverId } = this.instance;
       return of({ event: { kind: 'error', error: METHOD_NOT_FOUND }, instanceId, serverId });
     }
-    const lists = this.#lists;
     const { binding } = this.#sessionBinding;
     const isListed = listOf(method) !== undefined && binding !== undefined && binding.upstream === undefined;
-    if (lists === undefined || !isListed) return this.#nextRound(request);
-    return lists.exchangeIn(this, request, () => this.#nextRound(request));
+    const next = () => this.#nextRound(request);
+    const answers$ = (isListed && this.#lists?.exchangeIn(this, request, next)) || next();
+    return listedAnswers(this.template, request, answers$);
   }
 
   /** See McpSession of protocol/ports.ts. The conversation of the call is kept open meanwhile. */

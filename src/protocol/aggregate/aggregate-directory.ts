@@ -6,6 +6,7 @@ import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import { type ListField, MODERN_VERSIONS } from '../../domain/mcp.ts';
+import { mayCall } from '../../domain/rights.ts';
 import type { Client, Owner } from '../ports.ts';
 import { KEY_FIELDS } from './aggregate-items.ts';
 import type { AggregateLists, GatheredList } from './aggregate-lists.ts';
@@ -104,13 +105,19 @@ export class AggregateDirectory {
       return template === undefined || others.length > 0 ? undefined : { template, name: aggregated };
     }
     const own = mayBeMapped(aggregated) ? this.#mapped.get(aggregated) : splitName(aggregated);
-    return own !== undefined && this.#templates(owner).includes(own.template) ? own : undefined;
+    if (own === undefined || !this.#templates(owner).includes(own.template)) return undefined;
+    // The name of a tool that the caller may not call says nothing; the error of its template contains the own one.
+    const isHidden = list === 'tools' && mayBeMapped(aggregated) && !mayCall(owner, own.template, own.name);
+    return isHidden ? undefined : own;
   }
 
-  /** The templates of the owner that list a tool of this own name. */
+  /** The templates of the owner that list a tool of this own name which it may call. */
   #listing(name: string, owner: Owner): readonly string[] {
     const listing = this.#ownNames.get(name);
-    return listing === undefined ? [] : this.#templates(owner).filter((template) => listing.has(template));
+    if (listing === undefined) return [];
+    return this.#templates(owner).filter(
+      (template) => listing.has(template) && mayCall(owner, template, name),
+    );
   }
 
   /**

@@ -12,6 +12,7 @@ import { canonicalText, isDeeper, isJsonObject, type JsonObject } from '../../do
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { gatherPages } from '../../domain/list-pages.ts';
+import { allowedTools } from '../../domain/listed-tools.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import { type ListChange, type ListField, META, type WithheldItem } from '../../domain/mcp.ts';
 import { cutText } from '../../domain/text.ts';
@@ -107,7 +108,8 @@ export class AggregateLists {
       if (found === NOTHING) return [];
       total += found.bytes;
       if (total > MAX_BYTES) return { template, items: [], missing: 'All lists together are too large.' };
-      return { template, ...found };
+      const items = list === 'tools' ? allowedTools(template, client.owner.tools, found.items) : found.items;
+      return { template, ...found, items };
     });
   }
 

@@ -112,8 +112,9 @@ async function byName(
   const own = typeof name === 'string' ? await directory.ownerOfName(name, list, client) : undefined;
   if (own === undefined) {
     const near = typeof name === 'string' ? await directory.nearestNames(name, list, client) : [];
-    const unknown = `Unknown ${list === 'tools' ? 'tool' : 'prompt'}`;
-    return rpcErrorAnswer(RPC.invalidParams, withHint(unknown, near));
+    const [unknown, error_code] =
+      list === 'tools' ? ['Unknown tool', 'TOOL_NOT_FOUND'] : ['Unknown prompt', 'PROMPT_NOT_FOUND'];
+    return rpcErrorAnswer(RPC.invalidParams, withHint(unknown, near), { error_code });
   }
   const named = reference === undefined ? { name: own.name } : { ref: { ...reference, name: own.name } };
   return toTemplate(own.template, { ...request, params: { ...request.params, ...named } });
@@ -156,6 +157,7 @@ function resourceNotFound(): Observable<Answer> {
 }
 
 /** An error that no instance answered. */
-export function rpcErrorAnswer(code: number, message: string): Observable<Answer> {
-  return of(localAnswer({ kind: 'error', error: { code, message } }));
+export function rpcErrorAnswer(code: number, message: string, data?: JsonObject): Observable<Answer> {
+  const error = { code, message, ...(data === undefined ? {} : { data }) };
+  return of(localAnswer({ kind: 'error', error }));
 }

@@ -2,6 +2,7 @@
 // and another one after that session has ended; the client's own session continues. What it is, is one plain value
 // (domain/session-value.ts); the sessions with templates are not part of that.
 
+import { isDeepStrictEqual } from 'node:util';
 import {
   catchError,
   defer,
@@ -144,9 +145,11 @@ export class AggregateSession implements McpSession, SessionRecord {
     return this.#value.logLevel;
   }
 
-  /** False when its owner may use other templates than at its start. */
+  /** False when its owner may use other templates than at its start, or call other tools than before. */
   isAllowedFor(owner: Owner): boolean {
-    if (owner.templates !== this.#owner.templates && !isAllowedFor(this.#value, owner)) return false;
+    const { templates, tools } = this.#owner;
+    if (owner.templates !== templates && !isAllowedFor(this.#value, owner)) return false;
+    if (owner.tools !== tools && !isDeepStrictEqual(owner.tools, tools)) return false;
     this.#owner = owner; // the next comparison is one of references
     return true;
   }

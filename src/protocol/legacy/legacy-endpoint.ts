@@ -357,8 +357,10 @@ export class LegacyEndpoint {
     }
     const caller = from.session.ownerId;
     const report = from.request.report(message);
-    const { requestId } = from.request;
-    const common = { method, caller, canceller: conversation, tracker: report, requestId };
+    const { requestId, principal } = from.request;
+    const { tools } = principal;
+    const limit = tools === undefined ? undefined : { tools };
+    const common = { ...limit, method, caller, canceller: conversation, tracker: report, requestId };
     const asked = params === undefined ? common : { ...common, params };
     const answers$ = exchangeWithTasks(asked, from, this.#tasks, this.#deps.clock);
     conversation.begin(id, post, holdingBody(answers$, from.request), report);

@@ -157,6 +157,7 @@ export class ModernEndpoint {
       params: route?.params ?? call.params,
       ...(headers === undefined ? {} : { headers }),
       tracker,
+      ...(owner.tools === undefined ? undefined : { tools: owner.tools }),
       requestId: from.requestId,
     };
     const answers$ = backends.exchange(request, { owner, profile, instanceId: route?.instanceId });

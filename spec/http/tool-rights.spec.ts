@@ -1,0 +1,196 @@
+// Rights to tools at every door: callers list and call only the tools of their lists, whatever others have made the gateway remember.
+
+import * as assert from 'uvu/assert';
+import type { RightsLists } from '../../src/domain/rights.ts';
+import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
+import { type Answer, appFor } from '../helpers/http-app.ts';
+import { modern, openSession, rpc, toolCall } from '../helpers/http-mcp.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('rights to tools');
+const app = appFor(test, () => startWithAccounts());
+const NAMES = ['issues_list', 'issues_delete', 'push'];
+const LIMITED: RightsLists = { tools: ['git/issues_*', '!git/issues_delete'] };
+
+test.before(async () => {
+  for (const [template, id] of [
+    ['git', 'git-1'],
+    ['files', 'files-1'],
+  ] as const)
+    await app.serve(template, id, ({ method, params }) => {
+      if (method === 'resources/list') return { resources: [{ uri: `file:///${template}`, name: 'r' }] };
+      if (method !== 'tools/call')
+        return { tools: NAMES.map(toolNamed), cacheScope: 'public', ttlMs: 60_000, n: 1.5 };
+      return { content: [{ type: 'text', text: `${template} ${params?.name}` }] };
+    });
+});
+
+const toolNamed = (name: string) => ({ name, inputSchema: { type: 'object' } });
+
+async function keyWith(lists: RightsLists): Promise<Credentials> {
+  const permissions = ['tools:call', 'gateway:read'] as const;
+  const { key } = await app.auth.accounts.createApiKey({ name: 'limited', permissions, ...lists });
+  return { 'x-api-key': key };
+}
+
+interface Door {
+  /** Of the template `git`. */
+  list(as: Credentials): Promise<readonly string[]>;
+  /** Resolves with the text of the result, or the code of the error. */
+  call(as: Credentials, tool: string): Promise<string>;
+}
+
+const DOORS: Readonly<Record<string, Door>> = {
+  'REST for a template': {
+    list: async (as) => namesIn((await app.as(as, 'GET', '/mcp/git/tools/list')).body),
+    call: async (as, name) => endOf(await app.as(as, 'POST', '/mcp/git/tools/call', { body: { name } })),
+  },
+  'REST as an event stream': {
+    list: async (as) => namesIn((await app.as(as, 'GET', '/mcp/git/tools/list')).body),
+    call: async (as, name) => {
+      const headers = { accept: 'text/event-stream' };
+      const answer = await app.as(as, 'POST', '/mcp/git/tools/call', { body: { name }, headers });
+      return /"error_code":"(\w+)"/.exec(answer.text)?.[1] ?? /"text":"([^"]*)"/.exec(answer.text)?.[1] ?? '';
+    },
+  },
+  'REST for a server': {
+    list: async (as) => namesIn((await app.as(as, 'GET', '/mcp/git/tools/list')).body),
+    call: async (as, tool_name) => {
+      const body = { server_id: 'git-1', tool_name };
+      const answer = await app.as(as, 'POST', '/tools/call', { body });
+      return endOf({ ...answer, body: { ...Object(answer.body.result), ...answer.body } });
+    },
+  },
+  'MCP with a session': sessionDoor('/mcp/git', ''),
+  'MCP without a session': modernDoor('/mcp/git', ''),
+  'all templates, with a session': sessionDoor('/mcp', 'git__'),
+  'all templates, without a session': modernDoor('/mcp', 'git__'),
+};
+
+function sessionDoor(path: string, prefix: string): Door {
+  const ask = async (as: Credentials, body: object) =>
+    app.ask('POST', path, { body, headers: await openSession(app, path, { credentials: as }) });
+  return {
+    list: async (as) => ownNames(prefix, rpcOf(await ask(as, rpc('tools/list'))).result),
+    call: async (as, tool) => rpcEnd(await ask(as, toolCall(`${prefix}${tool}`))),
+  };
+}
+
+function modernDoor(path: string, prefix: string): Door {
+  const ask = (as: Credentials, ...of: Parameters<typeof modern>) => {
+    const { body, headers } = modern(...of);
+    return app.as(as, 'POST', path, { body, headers });
+  };
+  return {
+    list: async (as) => ownNames(prefix, rpcOf(await ask(as, 'tools/list')).result),
+    call: async (as, tool) => rpcEnd(await ask(as, 'tools/call', { name: `${prefix}${tool}` })),
+  };
+}
+
+for (const [door, { list, call }] of Object.entries(DOORS)) {
+  test(`${door}: only the tools of the list are listed and called`, async () => {
+    const all = await keyWith({});
+    const limited = await keyWith(LIMITED);
+    // In both orders: neither list is served to the other caller.
+    assert.equal(
+      [await list(limited), await list(all), await list(limited)],
+      [['issues_list'], NAMES, ['issues_list']],
+    );
+    assert.is(await call(limited, 'issues_list'), 'git issues_list');
+    for (const tool of ['issues_delete', 'push', 'unheard-of'])
+      assert.is(await call(limited, tool), 'TOOL_NOT_FOUND', tool);
+    assert.is(await call(all, 'push'), 'git push');
+  });
+
+  test(`${door}: an entry for all templates works, and an empty list leaves nothing`, async () => {
+    const reader = await keyWith({ tools: ['*/*list'] });
+    assert.equal([await list(reader), await call(reader, 'push')], [['issues_list'], 'TOOL_NOT_FOUND']);
+    assert.is(await call(reader, 'issues_list'), 'git issues_list');
+  });
+}
+
+test('a template that the list does not mention does not exist', async () => {
+  const limited = await keyWith(LIMITED);
+  const none = await keyWith({ tools: [] });
+  for (const [as, path] of [
+    [limited, '/mcp/files/tools/list'],
+    [limited, '/mcp/files/resources/list'],
+    [none, '/mcp/git/tools/list'],
+  ] as const)
+    assert.is((await app.as(as, 'GET', path)).outcome, '404 TEMPLATE_NOT_FOUND');
+  const body = { server_id: 'files-1', tool_name: 'push' };
+  assert.is((await app.as(limited, 'POST', '/tools/call', { body })).outcome, '404 SERVER_NOT_FOUND');
+  const { body: registry } = await app.as(limited, 'GET', '/gateway/registry');
+  assert.equal(Object.keys(Object(registry.templates)), ['git']);
+  assert.is((await app.as(limited, 'GET', '/mcp/git/resources/list')).status, 200);
+});
+
+test('an own name at /mcp means the only template whose tool the caller may call', async () => {
+  const limited = await keyWith(LIMITED);
+  const headers = await openSession(app, '/mcp', { credentials: limited });
+  const ask = (body: object) => app.ask('POST', '/mcp', { body, headers });
+  await ask(rpc('tools/list'));
+  assert.is(rpcEnd(await ask(toolCall('issues_list'))), 'git issues_list');
+  for (const name of ['push', 'files__push', 'git__push'])
+    assert.is(rpcEnd(await ask(toolCall(name))), 'TOOL_NOT_FOUND', name);
+});
+
+test('suggestions for unknown names contain only tools of the list', async () => {
+  const limited = await keyWith({ tools: ['git/issues_*', '!git/issues_delete'] });
+  const answer = await app.as(limited, 'POST', '/mcp/git/tools/call', { body: { name: 'issues_delet' } });
+  assert.not.match(answer.text, /did you mean "issues_delete"/);
+  const near = await app.as(limited, 'POST', '/mcp/git/tools/call', { body: { name: 'issues_lis' } });
+  assert.match(near.text, /did you mean \\"issues_list\\"/);
+});
+
+test('the lists of a key and of its owner both limit', async () => {
+  const { id } = await app.createUser('both');
+  await app.auth.accounts.changeUser(id, { tools: ['*/issues_*'] });
+  const made = await app.auth.accounts.createApiKey({
+    ...{ name: 'own', permissions: ['tools:call'], ownerId: id, tools: ['git/*', '!*/*_delete'] },
+  });
+  const both = { 'x-api-key': made.key };
+  const { list, call } = sessionDoor('/mcp/git', '');
+  assert.equal(await list(both), ['issues_list']);
+  assert.is(await call(both, 'push'), 'TOOL_NOT_FOUND');
+});
+
+test('narrower rights end the session that was opened with wider ones', async () => {
+  const { id } = await app.createUser('narrowed');
+  const credentials = await app.login('narrowed');
+  const headers = await openSession(app, '/mcp', { credentials });
+  const list = () => app.ask('POST', '/mcp', { body: rpc('tools/list'), headers });
+  assert.is((await list()).status, 200);
+  await app.auth.accounts.changeUser(id, { tools: ['git/push'] });
+  assert.is((await list()).status, 404);
+});
+
+function namesIn(result: unknown): readonly string[] {
+  return [Object(result).tools ?? []].flat().map(({ name }) => String(name));
+}
+
+function ownNames(prefix: string, result: unknown): readonly string[] {
+  return namesIn(result).flatMap((name) => (name.startsWith(prefix) ? name.slice(prefix.length) : []));
+}
+
+function endOf({ body }: Pick<Answer, 'body'>): string {
+  return typeof body.error_code === 'string' ? body.error_code : textIn(body);
+}
+
+function rpcOf({ text }: Answer) {
+  const data = /^data: (\{.*)$/m.exec(text)?.[1] ?? text;
+  return JSON.parse(data) as { readonly result?: unknown; readonly error?: { readonly data?: unknown } };
+}
+
+function rpcEnd(answer: Answer): string {
+  const { result, error } = rpcOf(answer);
+  if (error === undefined) return textIn(result);
+  assert.is(Object(error).code, -32602, answer.text);
+  return String(Object(error.data).error_code);
+}
+
+function textIn(result: unknown): string {
+  return String(Object([Object(result).content ?? []].flat()[0]).text);
+}
+
+test.run();
