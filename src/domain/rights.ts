@@ -37,6 +37,16 @@ export function isRestricted({ templates, views, tools }: Rights | RightsLists):
   return templates !== undefined || views !== undefined || tools !== undefined;
 }
 
+/** True for a caller with all templates: numbers and texts that cannot be split by template are for such a caller only. */
+export function hasAllTemplates({ templates, tools }: Rights): boolean {
+  return templates === undefined && tools === undefined;
+}
+
+/** What two callers must have in common to get the same answer. */
+export function rightsKey({ templates, views, tools }: Rights): string {
+  return JSON.stringify([templates && [...templates], views && [...views], tools?.lists]);
+}
+
 /** True when the caller may use the template; for others it does not exist. */
 export function mayUse({ templates, tools }: Rights, template: string): boolean {
   return (templates === undefined || templates.has(template)) && (tools?.mention(template) ?? true);

@@ -18,8 +18,12 @@ export type WorkerQuestion =
   | { readonly kind: 'changes' }
   /** Read which lives have ended. The answer is empty. */
   | { readonly kind: 'members' }
-  /** The text of the metrics; with `templates`, only of these. */
-  | { readonly kind: 'metrics'; readonly templates?: readonly string[] };
+  /** The text of the metrics; with `templates` and `tools`, only of the templates that a caller with these lists may use. */
+  | {
+      readonly kind: 'metrics';
+      readonly templates?: readonly string[];
+      readonly tools?: readonly (readonly string[])[];
+    };
 
 /** The socket file of a worker. */
 export function workerSocket({ sockets }: Pick<WorkerPlace, 'sockets'>, number: number): string | undefined {

@@ -12,7 +12,8 @@ import { methodNotAllowed, routeNotFound } from '../domain/error-catalogue.ts';
 import { GatewayError, gatewayStarting } from '../domain/errors.ts';
 import type { ForwardedCaller } from '../domain/forwarding.ts';
 import type { SignIn } from '../domain/resource.ts';
-import type { WorkerPlace } from '../domain/workers.ts';
+import { ToolRights } from '../domain/rights.ts';
+import type { WorkerPlace, WorkerQuestion } from '../domain/workers.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { METRICS_TYPE, Prometheus } from '../metrics/prometheus.ts';
 import { LoadHistory, Samples } from '../metrics/samples.ts';
@@ -93,7 +94,7 @@ export interface AppOptions
 export interface HttpApp {
   callback(): RequestListener;
   /** The metrics of this worker, for another one. */
-  readonly ownMetrics: (templates?: readonly string[]) => Promise<string>;
+  readonly ownMetrics: (question: Extract<WorkerQuestion, { kind: 'metrics' }>) => Promise<string>;
   /** For the listener that serves metrics alone. */
   readonly metrics: Pick<Prometheus, 'text'>;
   /** Serves a request that another node forwarded to this one. */
@@ -250,7 +251,11 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   let serveForwarded: HttpApp['serveForwarded'] | undefined;
   return {
     metrics,
-    ownMetrics: (templates) => own.text(templates === undefined ? {} : { templates: new Set(templates) }),
+    ownMetrics: ({ templates, tools }) =>
+      own.text({
+        ...(templates && { templates: new Set(templates) }),
+        ...(tools && { tools: new ToolRights(tools) }),
+      }),
     callback: () => listener,
     serveForwarded: (request, response, caller) => {
       serveForwarded ??= forwardedListener();

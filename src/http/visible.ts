@@ -3,7 +3,7 @@
 
 import { mayDo, type Principal } from '../domain/account.ts';
 import { serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
-import { mayUse } from '../domain/rights.ts';
+import { hasAllTemplates, mayUse } from '../domain/rights.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { GatewayStats, Server } from '../gateway/gateway-types.ts';
 
@@ -44,7 +44,7 @@ export function visibleStats(
   servers: readonly Server[],
   viewer: Principal,
 ): VisibleStats {
-  if (viewer.templates === undefined) return stats;
+  if (hasAllTemplates(viewer)) return stats;
   const { clients } = stats;
   const templates = [...clients.templates].filter(([template]) => mayUse(viewer, template));
   const ids = new Set(servers.map(({ definition }) => definition.serverId));

@@ -22,8 +22,12 @@ export function tellingOthers(route: Route, worker: WorkerPlace): Route {
 export function metricsOfAll(own: Pick<Prometheus, 'text'>, worker: WorkerPlace): Pick<Prometheus, 'text'> {
   return {
     text: async (viewer = {}) => {
-      const { templates } = viewer;
-      const question = { kind: 'metrics', ...(templates && { templates: [...templates] }) } as const;
+      const { templates, tools } = viewer;
+      const question = {
+        kind: 'metrics',
+        ...(templates && { templates: [...templates] }),
+        ...(tools && { tools: tools.lists }),
+      } as const;
       const [text, others] = await Promise.all([own.text(viewer), worker.ask(question)]);
       return joinedMetrics([text, ...others]);
     },

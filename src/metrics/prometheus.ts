@@ -10,12 +10,12 @@ import { BUCKET_SECONDS } from '../actors/durations.ts';
 import { increment } from '../actors/metrics.ts';
 import type { Principal } from '../domain/account.ts';
 import type { ErrorCode } from '../domain/errors.ts';
-import { mayUse } from '../domain/rights.ts';
+import { hasAllTemplates, mayUse } from '../domain/rights.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { METRICS, type Metric, type MetricsReading } from './metric-table.ts';
 
 type PromClient = typeof import('prom-client');
-type Viewer = Pick<Principal, 'templates'>;
+type Viewer = Pick<Principal, 'templates' | 'tools'>;
 
 /** The format that every Prometheus reads. */
 export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -70,7 +70,7 @@ export class Prometheus {
 
   /** All metrics; for a viewer of some templates, only those of these templates. Default: a viewer of all. */
   text(viewer: Viewer = {}): Promise<string> {
-    if (viewer.templates !== undefined) return this.#textFor(viewer);
+    if (!hasAllTemplates(viewer)) return this.#textFor(viewer);
     this.#all ??= this.#textFor(viewer).finally(() => {
       this.#all = undefined;
     });
@@ -85,7 +85,7 @@ export class Prometheus {
     const { keptSessions: kept } = this.#gateway;
     const cluster = this.#cluster;
     const reading = { templates, traffic, http: this.#http, isDatabaseConnected, kept, cluster };
-    const seesAll = viewer.templates === undefined;
+    const seesAll = hasAllTemplates(viewer);
     const texts: string[] = [];
     for (const metric of METRICS) {
       const { name, help, kind: type, labels } = metric;

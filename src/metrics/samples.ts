@@ -21,7 +21,7 @@ import { mayDo, type Principal } from '../domain/account.ts';
 import { systemClock } from '../domain/clock.ts';
 import { ticks$, timer$ } from '../domain/clock-streams.ts';
 import type { InstanceSnapshot } from '../domain/instance.ts';
-import { mayUse } from '../domain/rights.ts';
+import { hasAllTemplates, mayUse, rightsKey } from '../domain/rights.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { TemplateSnapshot } from '../gateway/gateway-types.ts';
 import {
@@ -150,7 +150,7 @@ export class LoadHistory {
   }
 
   #visible<P extends HistoryPoint>(viewer: Principal, pointOf: (kept: KeptPoint) => P): readonly P[] {
-    if (viewer.templates !== undefined) return [];
+    if (!hasAllTemplates(viewer)) return [];
     const points = this.#points.map(pointOf);
     if (mayDo(viewer, ['admin'])) return points;
     return points.map(({ totals: { sessions: _, ...totals }, ...point }) => ({ ...point, totals }) as P);
@@ -227,8 +227,7 @@ class Sample {
   /** The text for a reader whose last sample had the number `seen`. */
   textFor({ viewer, template }: SampleSelection, seen: number): string {
     const isAdmin = mayDo(viewer, ['admin']);
-    const { templates } = viewer;
-    const key = JSON.stringify([isAdmin, seen, template, templates && [...templates]]);
+    const key = JSON.stringify([isAdmin, seen, template, rightsKey(viewer)]);
     return getOrInsert(this.#texts, key, () => {
       const visible = [...this.parts].filter(([name]) => mayUse(viewer, name) && name === (template ?? name));
       const parts = visible.map(([, part]) => part);

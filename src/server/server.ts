@@ -423,7 +423,7 @@ async function start(
     members: table,
     seeProcesses: (running, gone) => void table?.processes(running, gone),
     answer: async (question) => {
-      if (question.kind === 'metrics') return app.ownMetrics(question.templates);
+      if (question.kind === 'metrics') return app.ownMetrics(question);
       if (question.kind === 'members') return (await table?.refresh(true)) ?? '';
       known$.next({ kind: 'changed' });
       await gateway.catchUp();

@@ -8,6 +8,7 @@ import type { SessionOwner, SessionOwners } from '../../domain/forwarding.ts';
 import { jsonIn } from '../../domain/json.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import { type NodeView, runsProgramsOf } from '../../domain/nodes.ts';
+import { hasAllTemplates, rightsKey } from '../../domain/rights.ts';
 import type { Shape } from '../../domain/validation.ts';
 import { NO_BYTES } from '../body/read.ts';
 import { type BytesReply, bytes, noContent } from '../reply.ts';
@@ -224,7 +225,7 @@ export class Deployment {
 }
 
 function rightsOf(principal: Principal): string {
-  const { id, scopes, templates } = principal;
-  if (mayDo(principal, ['admin']) && templates === undefined) return 'all';
-  return JSON.stringify([id, [...scopes], templates && [...templates]]);
+  const { id, scopes } = principal;
+  if (mayDo(principal, ['admin']) && hasAllTemplates(principal)) return 'all';
+  return JSON.stringify([id, [...scopes], rightsKey(principal)]);
 }

@@ -6,6 +6,7 @@ import type { Auth } from '../../auth/auth.ts';
 import { scopesOfUser } from '../../domain/account.ts';
 import { SHARED } from '../../domain/connection.ts';
 import { hasCode } from '../../domain/errors.ts';
+import { commonRights, mayUse } from '../../domain/rights.ts';
 import type { Target } from '../../vault/backends.ts';
 import { UnknownState } from '../../vault/flow.ts';
 import { ProviderRefusal } from '../../vault/provider.ts';
@@ -231,7 +232,7 @@ function placeOf(action: string, intro: string): LoginPlace {
 }
 
 function mayConnect({ user }: SignedIn, { template, owner }: VisitGoal): boolean {
-  if (user.templates !== undefined && !user.templates.includes(template)) return false;
+  if (!mayUse(commonRights(user), template)) return false;
   return owner === SHARED ? scopesOfUser(user).includes('admin') : owner === user.id;
 }
 

@@ -14,7 +14,7 @@ import {
 import type { GatewayError } from '../../domain/errors.ts';
 import { TemplateId } from '../../domain/input-schemas.ts';
 import { InstanceId } from '../../domain/instance.ts';
-import { mayUse } from '../../domain/rights.ts';
+import { isRestricted, mayUse } from '../../domain/rights.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { json, noContent } from '../reply.ts';
 import { ConnectionParams, defineRoute, type Route } from '../route.ts';
@@ -166,7 +166,7 @@ async function visibleTo(
   { accounts }: Pick<Gateway, 'accounts'>,
 ): Promise<readonly Connection[]> {
   if (accounts === undefined) return [];
-  if (mayDo(principal, ['admin']) && principal.templates === undefined) return (await accounts.open()).list();
+  if (mayDo(principal, ['admin']) && !isRestricted(principal)) return (await accounts.open()).list();
   const { kind, userId, client } = principal;
   if (kind !== 'user' || userId === undefined || client !== undefined) return [];
   return (await accounts.open()).list(userId);

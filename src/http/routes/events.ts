@@ -6,7 +6,7 @@ import { mayDo, type Principal } from '../../domain/account.ts';
 import { validationFailed } from '../../domain/error-catalogue.ts';
 import { EVENT_ALIASES, EVENTS } from '../../domain/events.ts';
 import { TemplateId } from '../../domain/input-schemas.ts';
-import { mayUse } from '../../domain/rights.ts';
+import { hasAllTemplates, mayCall, mayUse } from '../../domain/rights.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
 import type { EventSource } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
@@ -75,7 +75,7 @@ export const eventRoutes: readonly Route[] = [
         selection?.excludes(event) !== true &&
         mayRead(principal, event);
       const events$: EventSource = (reader) => {
-        const seesAll = mayDo(principal, ['admin']) && principal.templates === undefined;
+        const seesAll = mayDo(principal, ['admin']) && hasAllTemplates(principal);
         const options = {
           owner: principal,
           seesAll,
@@ -130,7 +130,9 @@ function selectionOf(list: string): Selection {
  * that serve them: these events say how instances are run.
  */
 function mayRead(principal: Principal, event: SelectableEvent): boolean {
-  if (event.template !== undefined && !mayUse(principal, event.template)) return false;
+  const { template, tool } = event;
+  if (template !== undefined && !mayUse(principal, template)) return false;
+  if (template !== undefined && tool !== undefined && !mayCall(principal, template, tool)) return false;
   if (mayDo(principal, ['admin'])) return true;
   return event.principal === principal.id && groupOf(event.type) !== 'upstream';
 }

@@ -4,6 +4,7 @@ import Type, { type Static } from 'typebox';
 import type { Grants, GrantView } from '../../auth/grants.ts';
 import { grantIdIn, holderOf, mayDo, type Principal, SCOPES } from '../../domain/account.ts';
 import { grantNotFound } from '../../domain/error-catalogue.ts';
+import { isRestricted } from '../../domain/rights.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, GrantParams, type Route } from '../route.ts';
 import { NullableTime, named, Time, text } from '../schemas.ts';
@@ -58,7 +59,7 @@ export const grantRoutes: readonly Route[] = [
 ];
 
 function seesAll(principal: Principal): boolean {
-  return mayDo(principal, ['admin']) && principal.templates === undefined;
+  return mayDo(principal, ['admin']) && !isRestricted(principal);
 }
 
 /** An API key has no grants, and a client sees no other one of its user. */

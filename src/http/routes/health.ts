@@ -13,6 +13,7 @@ import {
   shuttingDown,
 } from '../../domain/errors.ts';
 import { countHealth, type InstanceState } from '../../domain/instance.ts';
+import { mayCall } from '../../domain/rights.ts';
 import { API_VERSION, VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { TemplateView } from '../../gateway/gateway-types.ts';
@@ -111,9 +112,12 @@ export const Withheld = Type.Optional(
 
 export function withheldFor(
   viewer: Principal,
+  template: string,
   withheld: TemplateView['withheld'],
 ): { withheld?: { list: string; name: string; reason: string }[] } {
-  return withheld.length > 0 && mayDo(viewer, ['gateway:write']) ? { withheld: [...withheld] } : {};
+  if (withheld.length === 0 || !mayDo(viewer, ['gateway:write'])) return {};
+  const shown = withheld.filter(({ list, name }) => list !== 'tools' || mayCall(viewer, template, name));
+  return shown.length === 0 ? {} : { withheld: shown };
 }
 
 /** Body of GET /mcp/{template}/health; with `?format=array` the instances are a list and carry their `id`. */
@@ -162,7 +166,7 @@ export const healthRoutes: readonly Route[] = [
             query.format === 'array'
               ? views.map(([id, view]) => ({ id, ...view }))
               : Object.fromEntries(views),
-          ...withheldFor(principal, withheld),
+          ...withheldFor(principal, template, withheld),
           ...missing(known.partial),
         });
       });

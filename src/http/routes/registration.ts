@@ -17,7 +17,7 @@ import { type ErrorCode, GatewayError, type ValidationItem } from '../../domain/
 import { TemplateId } from '../../domain/input-schemas.ts';
 import { InstanceInput } from '../../domain/instance.ts';
 import { pathWarnings } from '../../domain/nodes.ts';
-import { mayUse } from '../../domain/rights.ts';
+import { hasAllTemplates, mayUse } from '../../domain/rights.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import type { Registration } from '../../registry/registry-types.ts';
@@ -172,7 +172,7 @@ export function register(
   principal: Principal,
   gateway: Gateway,
 ): Promise<Registration> {
-  const isLimited = principal.templates !== undefined;
+  const isLimited = !hasAllTemplates(principal);
   requireAdminToApprove(principal, loadBalancer);
   return gateway
     .register(template, instance, { loadBalancer, waitMs: wait * 1000, mayBeUnhealthy: true, isLimited })
@@ -288,7 +288,7 @@ export const syncRoutes: readonly Route[] = [
     },
     handler: async ({ body, principal }, { gateway }) => {
       const { dry_run: isDryRun = false, namespace } = body;
-      const isLimited = principal.templates !== undefined;
+      const isLimited = !hasAllTemplates(principal);
       const limit = isLimited ? { mayUse: (template: string) => mayUse(principal, template) } : {};
       const outcome = await gateway.sync({ isDryRun, namespace, ...limit });
       return json(200, {

@@ -112,7 +112,7 @@ function registryView(
       instances: byTemplate.get(template) ?? [],
       load_balancer: loadBalancerView(policy),
     };
-    return [template, { ...view, ...withheldFor(viewer, withheld) }] as const;
+    return [template, { ...view, ...withheldFor(viewer, template, withheld) }] as const;
   });
   const { total, healthy } = countHealth(records);
   return {

@@ -18,6 +18,8 @@ export interface SelectableEvent {
   readonly type: string;
   readonly template?: string;
   readonly principal?: string;
+  /** Its own name. */
+  readonly tool?: string | undefined;
   readonly alias?: string;
   /** Of an event of another node: its id. */
   readonly node?: string;
