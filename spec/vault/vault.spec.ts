@@ -332,6 +332,32 @@ vaults(
   }),
 );
 
+vaults(
+  'a backend that names the authorization server of another gets none of its accounts',
+  withBackend(async ({ backend, target, node }) => {
+    const vault = node();
+    await connect(vault, target, 'user-1');
+    const theirs = await vault.tokens(target, 'user-1').current();
+    const [named, claimed] = [
+      await startDocuments(() => backend.issuer),
+      await startDocuments(() => backend.issuer, backend.url),
+    ];
+    try {
+      const other: Target = { ...target, template: 'other', endpoint: `${named.url}/mcp` };
+      assert.is((await vault.discover(other)).backend.resource, other.endpoint);
+      assert.is(await codeOf(vault.tokens(other, 'user-1').current()), 'CONNECTION_REQUIRED none');
+      const asked = new URL(await vault.begin(other, { owner: 'user-1', binding: BINDING }));
+      assert.is(asked.searchParams.get('resource'), other.endpoint, 'the server can see for whom it is');
+      const liar: Target = { ...target, template: 'liar', endpoint: `${claimed.url}/mcp` };
+      const refused = await vault.discover(liar).catch((thrown: unknown) => thrown);
+      assert.match(String(refused), 'its document is for another resource');
+      assert.is(await vault.tokens(target, 'user-1').current(), theirs);
+    } finally {
+      await Promise.all([named.close(), claimed.close()]);
+    }
+  }),
+);
+
 vaults('another authorization server is not used before an admin confirms it', async () => {
   const [first, second] = [await startOAuthBackend(), await startOAuthBackend()];
   const store = new MemoryStore();
