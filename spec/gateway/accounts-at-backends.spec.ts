@@ -12,6 +12,7 @@ const address = { issuer: 'http://127.0.0.1:8080', isPublic: false };
 interface World {
   readonly backend: OAuthBackend;
   readonly gateway: Gateway;
+  readonly store: MemoryStore;
   /** As an admin with a browser. */
   readonly connect: () => Promise<void>;
   readonly whoami: () => Promise<string>;
@@ -24,7 +25,7 @@ function withBackend(run: (world: World) => Promise<void>) {
     const gateway = await createGateway({ store, connections: { address } });
     try {
       await run({
-        ...{ backend, gateway },
+        ...{ backend, gateway, store },
         connect: async () => {
           const vault = await gateway.accounts?.open();
           const { definition } = gateway.instance('mail', 'mail-1');
@@ -95,6 +96,23 @@ accounts(
     await connected(world);
     assert.match(await world.whoami(), /office/);
     assert.is(world.gateway.instance('mail', 'mail-1').snapshot.reason, null);
+  }),
+);
+
+accounts(
+  'notices with the first call that another node has connected the account',
+  withBackend(async (world) => {
+    await register(world);
+    await using other = await createGateway({ store: world.store, connections: { address } });
+    if (!other.instance('mail', 'mail-1').snapshot.healthy)
+      await firstValueFrom(other.on('instance.healthy'));
+    const healthy = firstValueFrom(world.gateway.on('instance.healthy'));
+    await world.connect();
+    await healthy;
+    const again = firstValueFrom(other.on('instance.healthy'));
+    assert.is((await errorOf(other.call('mail', 'whoami'))).code, 'CONNECTION_REQUIRED');
+    await again;
+    assert.match(JSON.stringify((await other.call('mail', 'whoami')).result), /someone/);
   }),
 );
 

@@ -101,6 +101,8 @@ class WaitingTransport implements EndpointTransport {
     if (method !== 'ping') {
       const { template, id: instanceId } = this.#definition;
       const { who } = this.#account;
+      // Another node may have connected the account: then the next call is served.
+      if (who === 'shared') void this.#endIfConnected();
       return throwError(() => connectionRequired({ template, instanceId, who, why: 'none' }));
     }
     return defer(() => from(this.#probe())).pipe(
@@ -130,7 +132,6 @@ class WaitingTransport implements EndpointTransport {
     this.closed$.complete();
   }
 
-  /** Another node may have connected the account. */
   async #probe(): Promise<void> {
     await this.#account.probe();
     if (this.#account.who === 'shared') await this.#endIfConnected();
