@@ -55,6 +55,12 @@ test('set changes settings of a template, and suggests the nearest one', async (
   assert.match(tools, /^tool_timeouts +\{"report":2\.5\}$/m);
   const hash = await printed(gateway.run('template set set strategy=consistent_hash hash_on=argument:user'));
   assert.match(hash, /^hash_on +argument:user$/m);
+  const auth = /^auth +\{"mode":"oauth","who":"shared"\}$/m;
+  assert.match(await printed(gateway.run('template set set auth={"mode":"oauth","who":"shared"}')), auth);
+  assert.match(await printed(gateway.run('template show set')), auth);
+  assert.not.match(await printed(gateway.run('template set set auth=default')), /^auth/m);
+  const secret = await complaint(gateway.run('template set set auth={"mode":"oauth","client_secret":"x"}'));
+  assert.match(secret, /client_secret: A template has no credentials/);
   const refused = await complaint(gateway.run('template set set hash_on=user'));
   assert.match(refused, /hash_on.*\^\(principal\|argument:\.\{1,256\}\)\$/);
   assert.not.match(await printed(gateway.run('template set set timeout=default')), /^timeout +7$/m);

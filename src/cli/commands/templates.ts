@@ -69,7 +69,7 @@ export const templateShow: Command = {
 
 const FIELDS = [
   ...['id', 'name', 'description', 'version', 'author', 'capabilities', 'tags', 'requires', 'ports'],
-  ...['transport', 'instances'],
+  ...['transport', 'auth', 'instances'],
 ];
 
 function settingsOf({ config_schema }: Fields): readonly Fields[] {
