@@ -63,6 +63,17 @@ test('null restores that of the definition file, else there is none', async () =
   assert.equal(authOf('defined', 'own'), { who: 'user' });
 });
 
+test('a definition that is stored through the API has it, too, and no credentials', async () => {
+  const put = (auth: object) =>
+    app.ask('PUT', '/gateway/templates/stored/definition', { body: { ...defined, id: 'stored', auth } });
+  assert.is((await put({ mode: 'oauth', who: 'shared' })).status, 201);
+  await register('stored', 'one');
+  assert.equal(authOf('stored', 'one'), { who: 'shared' });
+  const { status, body } = await put({ mode: 'oauth', who: 'shared', client_secret: 'x' });
+  assert.is(status, 422);
+  assert.match(JSON.stringify(body), /client_secret.*A template has no credentials/);
+});
+
 test('credentials, and modes without what they need, are refused', async () => {
   await register('mail', 'one');
   const oauth = { mode: 'oauth', who: 'user' };
