@@ -140,6 +140,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   },
   'PATCH /gateway/templates/:template': { needs: write, body: () => ({ max_retries: 3 }), ...toDemo },
   'DELETE /gateway/templates/:template': { needs: write, admitted: '422 VALIDATION_ERROR', ...hidden },
+  'POST /gateway/templates/:template/doctor': { needs: write, ...toDemo },
   'GET /v0.1/servers': { needs: lists, admitted: '200' },
   'GET /v0.1/servers/:registry_name/versions/:version': {
     ...{ needs: lists, admitted: '404 NOT_FOUND' },

@@ -50,7 +50,9 @@ export function readCommandLine(commands: readonly Command[], argv: readonly str
   return readOptions(inner, others);
 }
 
-function readOptions(command: Command, typed: readonly string[]): CommandLine {
+function readOptions(command: Command, all: readonly string[]): CommandLine {
+  const end = command.hasProgram ? all.indexOf('--') : -1;
+  const [typed, program] = end === -1 ? [all] : [all.slice(0, end), all.slice(end + 1)];
   const definitions = optionsOf(command);
   const words = typed.map((word) => plainWord(command, word));
   // The options as typed: cac would fold, convert or drop some of them.
@@ -79,7 +81,7 @@ function readOptions(command: Command, typed: readonly string[]): CommandLine {
     if (value !== undefined) options.set(name, unprotect(value));
   }
   const positionals = parsed.args.map((word) => String(unprotect(word)));
-  return { kind: 'run', command, input: new CommandInput(positionals, options) };
+  return { kind: 'run', command, input: new CommandInput(positionals, options, program) };
 }
 
 /** A short option by its long name; any other word as it is. Throws UsageError for a switch with a value. */

@@ -36,6 +36,8 @@ export interface Command {
   readonly alias?: string;
   /** Positional arguments as cac writes them: `<template> <id>`. Default: none. */
   readonly positionals?: string;
+  /** True: words after `--` are a command of another program, and no options. */
+  readonly hasProgram?: true;
   readonly summary: string;
   readonly options: OptionTable;
   /** Lines for help, without the program's name. */
@@ -59,10 +61,17 @@ export type OptionValue = string | boolean | readonly (string | boolean)[];
 /** Words and options of one command line. Names have no dashes at their start: `working-dir`. */
 export class CommandInput {
   readonly positionals: readonly string[];
+  /** The words after `--`; undefined without it. */
+  readonly program: readonly string[] | undefined;
   readonly #options: ReadonlyMap<string, OptionValue>;
 
-  constructor(positionals: readonly string[], options: ReadonlyMap<string, OptionValue>) {
+  constructor(
+    positionals: readonly string[],
+    options: ReadonlyMap<string, OptionValue>,
+    program?: readonly string[],
+  ) {
     this.positionals = positionals;
+    this.program = program;
     this.#options = options;
   }
 

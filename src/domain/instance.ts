@@ -216,6 +216,8 @@ export interface InstanceSnapshot {
   readonly stderr: readonly string[];
   /** While it is connected: the transport that its server speaks, if that is not the registered one. */
   readonly foundTransport?: TransportKind;
+  /** What its program wrote to standard output in another form than MCP has it; absent for none. */
+  readonly oddOutput?: { readonly lines: number; readonly idsAsText: number; readonly arrays: number };
 }
 
 /** Counts all instances except draining and stopped ones. */

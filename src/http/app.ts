@@ -67,7 +67,7 @@ const { Router }: typeof import('@koa/router') = createRequire(import.meta.url)(
 export interface AppOptions
   extends EventStreamOptions,
     Omit<HostOriginCheckOptions, 'proxies' | 'isRegistryPublic'>,
-    Pick<Services, 'auth' | 'mcp' | 'allowedCommands' | 'settings' | 'owners' | 'nodes'> {
+    Pick<Services, 'auth' | 'mcp' | 'allowedCommands' | 'settings' | 'deniedNetworks' | 'owners' | 'nodes'> {
   readonly log: Logger;
   /** Origin of the gateway for its clients. Default: that of each request. */
   readonly publicUrl?: string | undefined;
@@ -163,6 +163,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const loads = new PeerLoads({ others: () => deployment.others() });
   const services: Services = {
     ...{ gateway, auth, mcp, allowedCommands, definitions, settings, log, documents, metrics },
+    deniedNetworks: options.deniedNetworks,
     registry: { ...options.registry, publicUrl: options.publicUrl },
     owners: options.owners,
     nodes: options.nodes,

@@ -60,6 +60,8 @@ export interface Services {
   readonly definitions: Pick<ReadonlyMap<string, TemplateDefinition>, 'get'>;
   /** The gateway as a registry: whether it is open to all, and its public address. Undefined: by rights, at the address of the request. */
   readonly registry?: { readonly isPublic?: boolean; readonly publicUrl?: string | undefined } | undefined;
+  /** CIDR ranges that no backend may have. Default: DENIED_NETWORKS. */
+  readonly deniedNetworks?: readonly string[] | undefined;
   readonly events: RecentEvents;
   /** Undefined without other nodes, and for a request of another node: it gets the events of this node alone. */
   readonly peerEvents?: PeerEvents | undefined;

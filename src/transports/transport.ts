@@ -36,6 +36,9 @@ export interface TransportDiagnostics {
   readonly stderr: readonly string[];
   /** Lines on the standard output of a program that were no JSON-RPC; absent for other backends. */
   readonly unmatchedLines?: number;
+  /** Answers whose id came back as a text, and lines with an array of messages; absent for other backends, and for none. */
+  readonly idsAsText?: number;
+  readonly arrays?: number;
 }
 
 /** One conversation with a backend. A transport is the shared one; `openUpstream` opens others, each for one client. */

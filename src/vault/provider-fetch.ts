@@ -152,8 +152,12 @@ function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, '');
 }
 
+const KEPT_HEADERS = [
+  ...['content-type', 'www-authenticate', 'retry-after', 'cache-control', 'location', 'mcp-session-id'],
+];
+
 function responseOf({ statusCode = 500, headers }: IncomingMessage, body: Buffer): Response {
-  const kept = ['content-type', 'www-authenticate', 'retry-after', 'cache-control'].flatMap((name) => {
+  const kept = KEPT_HEADERS.flatMap((name) => {
     const value = headers[name];
     return value === undefined ? [] : [[name, String(value)] as [string, string]];
   });

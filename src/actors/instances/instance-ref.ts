@@ -312,6 +312,7 @@ export class InstanceRef implements Candidate {
       // While a program that is started again is silent, the lines of the last one say why it ended.
       stderr: opened !== undefined || output.length > 0 ? output : stderr,
       ...foundTransportOf(definition, opened),
+      ...oddOutputOf(diagnostics),
     };
   }
 
@@ -358,6 +359,14 @@ function foundTransportOf(
   const found = opened?.transport.kind ?? transport;
   const isOther = found !== transport && TRANSPORT_TRAITS[found].isNetworked;
   return isOther ? { foundTransport: found } : {};
+}
+
+function oddOutputOf({
+  unmatchedLines: lines = 0,
+  idsAsText = 0,
+  arrays = 0,
+}: Partial<TransportDiagnostics> = {}): Pick<InstanceSnapshot, 'oddOutput'> {
+  return lines + idsAsText + arrays === 0 ? {} : { oddOutput: { lines, idsAsText, arrays } };
 }
 
 /** What a starting program does instead of answering, as a clause; null while it is silent. Its lines are in `stderr`. */

@@ -18,6 +18,7 @@ import { mcpRequestRoutes } from './mcp-requests.ts';
 import { nodeRoutes } from './nodes.ts';
 import { registrationRoutes, syncRoutes } from './registration.ts';
 import { registryServerRoutes } from './registry-servers.ts';
+import { serverDoctorRoutes } from './server-doctor.ts';
 import { serverRoutes, serverToolRoutes } from './servers.ts';
 import { sessionRoutes } from './sessions.ts';
 import { settingRoutes } from './settings.ts';
@@ -33,6 +34,7 @@ export const ROUTES: readonly Route[] = [
   ...templateRoutes,
   ...templateToolRoutes,
   ...definitionRoutes,
+  ...serverDoctorRoutes,
   ...instanceRoutes,
   ...syncRoutes,
   ...connectRoutes,

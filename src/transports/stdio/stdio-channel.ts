@@ -13,6 +13,7 @@ import {
   UNCOUNTED_BYTES,
 } from '../../domain/held-bytes.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import { definedFields } from '../../domain/json.ts';
 import { type BackendMessage, readBatch, readMessage, unparsedSize } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CANCELLED, INITIALIZED } from '../../domain/mcp.ts';
@@ -71,6 +72,8 @@ export class StdioChannel extends Channel {
   /** The conversation has ended, and the program is expected to do so by itself. */
   #isEnding = false;
   #unmatchedLines = 0;
+  #idsAsText = 0;
+  #arrays = 0;
   /** Why nothing more can be sent although the child still runs. */
   #fault: string | undefined;
 
@@ -155,7 +158,9 @@ export class StdioChannel extends Channel {
   }
 
   override diagnostics(): TransportDiagnostics {
-    return { pid: this.#child.pid, stderr: this.#child.tail.lines, unmatchedLines: this.#unmatchedLines };
+    const { pid, tail } = this.#child;
+    const odd = { idsAsText: this.#idsAsText || undefined, arrays: this.#arrays || undefined };
+    return { pid, stderr: tail.lines, unmatchedLines: this.#unmatchedLines, ...definedFields(odd) };
   }
 
   override async close(): Promise<void> {
@@ -203,13 +208,19 @@ export class StdioChannel extends Channel {
     if (line.length === 0) return;
     const message = readMessage(line);
     if (message === undefined) this.#receiveUnusable(line);
-    else this.receive(message);
+    else {
+      if (message.kind === 'result' && typeof message.id === 'string') this.#idsAsText += 1;
+      this.receive(message);
+    }
   }
 
   #receiveUnusable(line: Buffer): void {
     const batch = readBatch(line);
     for (const message of batch) this.receive(message);
-    if (batch.length > 0) return;
+    if (batch.length > 0) {
+      this.#arrays += 1;
+      return;
+    }
     this.#unmatchedLines += 1;
     // Text is a message for operators; a line that looks like JSON may be an answer and is not shown.
     if (!/^[{[]/.test(line.toString('latin1', 0, 1))) this.#child.tail.add(line);

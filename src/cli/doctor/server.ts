@@ -1,0 +1,99 @@
+// Names the faults of one server: of a template at a gateway, which examines it, or of a URL or a command, with a gateway of this
+// process alone that keeps nothing.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { InstanceInput } from '../../domain/instance.ts';
+import { fields, itemsOf, listOf } from '../answers.ts';
+import { type CommandInput, pairsOf } from '../command.ts';
+import { UsageError } from '../failures.ts';
+import { gatewayOf, ofTemplate } from '../remote.ts';
+import type { Terminal } from '../terminal.ts';
+
+export interface ServerReport {
+  readonly ok: boolean;
+  readonly instances: readonly {
+    readonly id: string;
+    readonly era: string | null;
+    readonly lists: Readonly<Record<string, number>>;
+    readonly findings: readonly {
+      readonly code: string;
+      readonly message: string;
+      readonly remedy: string;
+    }[];
+  }[];
+}
+
+/** Openings that fail in a row: the second one is without what the server did not know. */
+const FAILURES = 2;
+const LOOK_MS = 100;
+
+/** A gateway examines its servers within the limits of its lists. */
+const EXAMINED_MS = 300_000;
+
+/** Throws UsageError and CommandFailure. */
+export async function examineNamed(input: CommandInput, terminal: Terminal): Promise<ServerReport> {
+  const [name, more] = input.positionals;
+  const { program } = input;
+  if (more !== undefined || (name !== undefined && program !== undefined))
+    throw new UsageError('name one server: a template, a URL, or a command after --');
+  if (program !== undefined) {
+    const [command, ...args] = program;
+    if (command === undefined) throw new UsageError('a command follows --');
+    return examineHere({ command, args, working_dir: terminal.folder, force: true }, input, terminal);
+  }
+  if (name === undefined) throw new UsageError('name a server');
+  if (/^https?:\/\//i.test(name)) {
+    const headers = Object.fromEntries(pairsOf('--header', input.texts('header')));
+    return examineHere({ endpoint: name, headers }, input, terminal);
+  }
+  const gateway = await gatewayOf(input, terminal);
+  const path = `/gateway/templates/${encodeURIComponent(name)}/doctor`;
+  const request = { method: 'POST', timeoutMs: EXAMINED_MS } as const;
+  const answer = fields(await ofTemplate(gateway, name, () => gateway.request(path, request)));
+  return {
+    ok: answer.ok === true,
+    instances: listOf(answer.instances).map(({ id, era, lists, findings }) => ({
+      ...{ id: String(id), era: typeof era === 'string' ? era : null },
+      lists: Object.fromEntries(Object.entries(fields(lists)).map(([list, count]) => [list, Number(count)])),
+      findings: itemsOf(findings).map((each) => {
+        const { code, message, remedy = '', ...rest } = fields(each);
+        return { ...rest, code: String(code), message: String(message), remedy: String(remedy) };
+      }),
+    })),
+  };
+}
+
+async function examineHere(
+  server: InstanceInput,
+  input: CommandInput,
+  { env }: Terminal,
+): Promise<ServerReport> {
+  const waitMs = 1_000 * (input.number('wait', { minimum: 1, maximum: 600 }) ?? 60);
+  const [{ createGateway }, { examineTemplate, remedyOf }, { systemClock }, { GatewayError }] =
+    await Promise.all([
+      import('../../gateway/gateway.ts'),
+      import('../../gateway/doctor/server-doctor.ts'),
+      import('../../domain/clock.ts'),
+      import('../../domain/errors.ts'),
+    ]);
+  // A program gets the variables that it has in this shell. The addresses are those of the person who asks.
+  const passEnv = Object.keys(env).filter((name) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name));
+  const gateway = await createGateway({ passEnv, deniedNetworks: [] });
+  try {
+    await gateway.register('server', { ...server, id: 'server' });
+    const untilMs = performance.now() + waitMs;
+    const snapshot = () => gateway.instance('server', 'server').snapshot;
+    while (performance.now() < untilMs && !snapshot().healthy && snapshot().consecutiveFailures < FAILURES)
+      await sleep(LOOK_MS);
+    const [examined] = await examineTemplate(gateway, 'server', { ...systemClock, deniedNetworks: [] });
+    const { era = null, lists = {}, findings = [] } = examined ?? {};
+    const explained = findings.map((finding) => ({ ...finding, remedy: remedyOf(finding) }));
+    const id = server.endpoint ?? [server.command, ...(server.args ?? [])].join(' ');
+    return { ok: findings.length === 0, instances: [{ id, era, lists, findings: explained }] };
+  } catch (thrown) {
+    if (thrown instanceof GatewayError) throw new UsageError(thrown.message, { cause: thrown });
+    throw thrown;
+  } finally {
+    await gateway.close({ graceMs: 0 });
+  }
+}

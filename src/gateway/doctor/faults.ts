@@ -1,0 +1,337 @@
+// TABLE of the faults of servers: what the gateway does about each, and what to change in the server. docs/reference/server-faults.md is
+// made from it; `stagedoor doctor` finds those that have a code.
+
+import type { ListField } from '../../domain/mcp.ts';
+
+export interface Fault {
+  /** Of those that the doctor finds. */
+  readonly code?: string;
+  /** Completes "The server ...". */
+  readonly fault: string;
+  /** Completes "The gateway ...". */
+  readonly gateway: string;
+  /** To the author of the server. */
+  readonly remedy: string;
+}
+
+/** One fault. `message`: a sentence about this server, without values that it sent but names of items. */
+export interface Finding {
+  readonly code: string;
+  readonly list?: ListField;
+  readonly name?: string;
+  readonly message: string;
+}
+
+export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
+  'Programs (stdio)': [
+    {
+      code: 'stdout-text',
+      fault: 'writes a banner or log lines to standard output',
+      gateway: 'skips text that is not JSON, also without a line end before a message',
+      remedy: 'write logs to standard error',
+    },
+    {
+      fault: 'starts its output with a byte order mark, or ends lines with CRLF',
+      gateway: 'ignores both',
+      remedy: 'write UTF-8 without a mark, and `\\n`',
+    },
+    {
+      fault: 'sends invalid UTF-8 in a result',
+      gateway: 'replaces the bytes by U+FFFD, as SDK clients do',
+      remedy: 'encode as UTF-8',
+    },
+    {
+      fault: 'needs long until it answers `initialize`',
+      gateway:
+        'requests wait within their timeout; a program has 300 s ([ADR 114](../adr/0114-start-limit-of-programs.md))',
+      remedy: 'answer `initialize` first, then load',
+    },
+    {
+      fault: 'ends after each call, with code 0',
+      gateway:
+        'starts it again at once; the next call waits for it ([ADR 115](../adr/0115-programs-that-end-after-a-call.md))',
+      remedy: 'serve further calls',
+    },
+    {
+      fault: 'ends when it is asked `server/discover`',
+      gateway: 'starts it again without that question, and remembers the command',
+      remedy: 'answer unknown methods with -32601',
+    },
+    {
+      fault: 'ends at a method of the other era in a session',
+      gateway: 'answers it with -32601 itself; the program never gets it',
+      remedy: 'answer unknown methods with -32601',
+    },
+    {
+      fault: 'ends at `notifications/cancelled`',
+      gateway:
+        'starts it again; programs of that command get no cancellation any more ([ADR 119](../adr/0119-fatal-messages.md))',
+      remedy: 'ignore cancellations',
+    },
+  ],
+  HTTP: [
+    {
+      code: 'refused',
+      fault: 'refuses the gateway with 401, 403, 404 or 410',
+      gateway:
+        'asks again after waits that double to 10 min, or as `Retry-After` says; `restart` asks at once',
+      remedy: 'nothing: correct credentials or address',
+    },
+    {
+      code: 'content-type',
+      fault: 'answers with JSON but another content type, or with 201 or 202 and a body',
+      gateway: 'reads the answer',
+      remedy: 'send `application/json`, 200',
+    },
+    {
+      code: 'redirect',
+      fault: 'redirects to another path of its origin with 307 or 308, such as `/mcp` to `/mcp/`',
+      gateway: 'follows once per request, with the body',
+      remedy: 'nothing: register the final address to save a request',
+    },
+    {
+      fault: 'compresses answers unasked: `gzip`, `deflate`, `br`, `zstd`, up to three of them',
+      gateway: 'decodes them; the error names others',
+      remedy: 'send plain bodies unless `Accept-Encoding` names the encoding',
+    },
+    {
+      fault: 'answers 200 with a text or other JSON, or cuts a compressed body short',
+      gateway:
+        'the error shows the beginning of the text without secrets, or names the encoding that ended early',
+      remedy: 'answer with JSON-RPC',
+    },
+    {
+      fault: 'finds the server of a session by a cookie',
+      gateway: 'returns the cookies in that session, to that origin',
+      remedy: 'nothing',
+    },
+    {
+      code: 'array-answer',
+      fault: 'puts its answer into an array, as a body, an event or a line',
+      gateway: 'reads the messages in it',
+      remedy: 'send one message',
+    },
+    {
+      fault: 'answers `notifications/initialized` with an error, a body or another status',
+      gateway: 'ignores the answer',
+      remedy: 'answer 202 without a body',
+    },
+    {
+      fault: 'answers `server/discover` with any status, HTML or foreign JSON',
+      gateway: 'goes on with `initialize`',
+      remedy: 'answer unknown methods with -32601',
+    },
+    {
+      fault: 'refuses a call with a status and text',
+      gateway: 'the caller gets both, without secrets ([ADR 107](../adr/0107-refusals-of-servers.md))',
+      remedy: 'answer with a JSON-RPC error',
+    },
+    {
+      fault: 'answers 401 or 403',
+      gateway: "names them as the gateway's credentials for the server, never as those of the caller",
+      remedy: 'say in the body what is missing',
+    },
+    {
+      code: 'redirect-elsewhere',
+      fault: 'redirects elsewhere, or answers 405',
+      gateway: 'the error says where the redirect leads, or which methods the address takes',
+      remedy: 'publish the final address',
+    },
+    {
+      fault: 'refuses with a body that is endless, or never ends',
+      gateway: 'reads 256 KiB, or waits 2 s, and uses the beginning',
+      remedy: 'end the answer',
+    },
+    {
+      fault: 'keeps the event stream of a POST open after its answer',
+      gateway: 'closes it 2 s after the answer',
+      remedy: 'end the stream after the answer',
+    },
+    {
+      fault: 'sends event streams with `[DONE]`, comments, CR or CRLF, one byte at a time',
+      gateway: 'reads them',
+      remedy: 'nothing: most of it is allowed',
+    },
+  ],
+  Messages: [
+    {
+      fault: 'repeats its own credentials in an error (programs)',
+      gateway: 'shows `***` for variables with names such as `API_KEY`, and for passwords in URLs',
+      remedy: 'leave them out',
+    },
+    {
+      fault: 'sends `"error": null` beside a result, or `"result": null` beside an error',
+      gateway: 'uses the member that is not null',
+      remedy: 'send one of the two',
+    },
+    {
+      code: 'id-as-text',
+      fault: 'sends an id or a progress token back as a text: `"7"` for 7',
+      gateway: 'takes the text for the number',
+      remedy: 'send it back as it came',
+    },
+    {
+      fault: 'answers an error with `"id": null`',
+      gateway: 'fails the one call in flight with it; with several, they end at their timeout',
+      remedy: 'repeat the id of the request',
+    },
+    {
+      fault: 'writes integers over 2^53',
+      gateway: 'passes them on exactly; JavaScript clients read others',
+      remedy: 'write such ids as text',
+    },
+    {
+      fault: 'answers twice, or sends progress after its answer',
+      gateway: 'drops what comes late; no other caller gets it',
+      remedy: 'answer once',
+    },
+    {
+      code: 'wrong-id',
+      fault: 'answers with an id that was not asked for, or without one',
+      gateway: 'drops the answer; the caller waits until its timeout',
+      remedy: 'repeat the id of the request',
+    },
+  ],
+  Lists: [
+    {
+      code: 'optional-field',
+      fault: 'sends null, or a wrong type, in an optional field of an item',
+      gateway: '`/mcp` leaves the field out; other paths pass it on, and clients may reject the list',
+      remedy: 'omit such fields',
+    },
+    {
+      code: 'input-schema',
+      fault: 'lists a tool without a usable input schema, or with odd `properties` or `required` in it',
+      gateway: '`/mcp` repairs the root of the schema',
+      remedy: 'send an object schema',
+    },
+    {
+      code: 'output-schema',
+      fault: 'lists an output schema that is for no object, or does not compile (`$ref`, `pattern`)',
+      gateway: '`/mcp` leaves the output schema out',
+      remedy: 'check the schema with a validator of draft 7',
+    },
+    {
+      code: 'no-name',
+      fault: 'lists an item without a name or URI, or with one that is not text',
+      gateway: '`/mcp` withholds that item alone; `stagedoor doctor` and the event `tool.withheld` name it',
+      remedy: 'name every item',
+    },
+    {
+      code: 'unsafe-name',
+      fault: 'names tools with dots, spaces, other letters, or over 64 characters',
+      gateway: '`/mcp` lists them under a safe name; `title` or `_meta` has their own',
+      remedy: 'use letters, digits, `_` and `-`',
+    },
+    {
+      fault: 'ends a list with `nextCursor: ""`, `null` or a number (before 2026-07-28)',
+      gateway: 'ends the list',
+      remedy: 'leave `nextCursor` out on the last page',
+    },
+    {
+      code: 'cursor-repeats',
+      fault: 'returns the same cursor again, or the same page under new cursors',
+      gateway: 'ends the list with what was read (`warning`, event `list.cut`)',
+      remedy: 'leave `nextCursor` out on the last page',
+    },
+    {
+      fault: 'needs seconds for its first list, or is down',
+      gateway: '`/mcp` waits up to 10 s, then shows its last list or names it in `_meta`',
+      remedy: 'answer `tools/list` from memory',
+    },
+    {
+      fault: 'announces no `prompts` or `resources`, or answers -32601 to their lists',
+      gateway: 'REST and `/mcp` show an empty list',
+      remedy: 'nothing',
+    },
+    {
+      code: 'root-union',
+      fault: 'lists a tool whose input schema has `anyOf`, `oneOf` or `allOf` at its root',
+      gateway: 'passes it on; some clients refuse the tool, or all tools',
+      remedy: 'put all fields into `properties`',
+    },
+    {
+      code: 'large-tool',
+      fault: 'lists a tool whose definition is larger than 128 KiB',
+      gateway: '`/mcp` withholds that tool alone',
+      remedy: 'shorten schema and description: they are a part of every request to a model',
+    },
+    {
+      code: 'dangling-ref',
+      fault: 'lists a tool whose input schema has a local `$ref` to a part that is not there',
+      gateway: '`/mcp` withholds that tool alone',
+      remedy: 'put the part into `$defs` of the same schema',
+    },
+    {
+      code: 'duplicate-name',
+      fault: 'lists two items with one name or URI',
+      gateway: '`/mcp` shows the first one',
+      remedy: 'give each item a name of its own',
+    },
+    {
+      code: 'list-fails',
+      fault: 'answers a list with an error other than -32601, or not in time',
+      gateway: '`/mcp` shows the last one, or none',
+      remedy: 'answer from memory; -32601 where there is none',
+    },
+  ],
+  'Sessions and eras': [
+    {
+      fault: 'does not answer `server/discover`',
+      gateway: 'uses `initialize` after a few seconds, once per start',
+      remedy: 'answer unknown methods with -32601',
+    },
+    {
+      fault: 'answers `server/discover`, and then no request of that era',
+      gateway: 'tries `initialize` after 5 s, once; set `era` to `legacy` to skip the wait',
+      remedy: 'announce only the era that works',
+    },
+    {
+      fault: 'refuses `initialize` for its revision',
+      gateway:
+        'offers the revisions that the refusal names, else the older ones; after a bare "Invalid params" the next older one',
+      remedy: 'answer with a revision of its own',
+    },
+    {
+      fault: 'answers wrongly in one of its two eras',
+      gateway: 'nothing by itself: set `era` (`--era`, `instance set --era`) to the other one',
+      remedy: 'announce only the era that works',
+    },
+    {
+      fault:
+        'speaks 2026-07-28 and leaves out `resultType`, `ttlMs` or `cacheScope`, or sends them in a wrong form',
+      gateway: 'adds each of them: `complete`, 0, `private`',
+      remedy: 'send all three',
+    },
+    {
+      fault: 'lists some tools only for clients with an extension, such as MCP Apps',
+      gateway:
+        'with `session: auto`, clients with equal extensions share a process that was opened with them',
+      remedy: 'nothing',
+    },
+    {
+      fault: 'answers 400, 401, 403, 410 or 429 for an unknown session',
+      gateway: 'pings, and opens a new session ([ADR 108](../adr/0108-sessions-that-servers-forget.md))',
+      remedy: 'answer 404',
+    },
+    {
+      fault: 'sends no `Mcp-Session-Id`',
+      gateway: 'uses it without a session',
+      remedy: 'nothing: sessions are optional',
+    },
+    {
+      code: 'no-era',
+      fault:
+        'opens in no era: does not start, does not answer, or refuses both `server/discover` and `initialize`',
+      gateway: 'opens it again later; calls get the reason',
+      remedy: 'answer `initialize`',
+    },
+  ],
+};
+
+/** The fault with this code. */
+export function faultOf(code: string): Fault | undefined {
+  return Object.values(FAULTS)
+    .flat()
+    .find((fault) => fault.code === code);
+}

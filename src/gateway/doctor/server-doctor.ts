@@ -1,0 +1,187 @@
+// Examines the servers of a template as a client uses them: reads every list of an instance, asks an endpoint as plain HTTP does, and
+// names what it finds by the table of faults. It changes nothing and calls no tool.
+
+import type { Clock } from '../../domain/clock.ts';
+import { messageOf } from '../../domain/errors.ts';
+import type { InstanceDefinition, InstanceSnapshot } from '../../domain/instance.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import type { ListField } from '../../domain/mcp.ts';
+import { counted } from '../../domain/text.ts';
+import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
+import { checkedItem, KEY_FIELDS } from '../../protocol/aggregate/aggregate-items.ts';
+import { addressesIn } from '../../transports/network-guard.ts';
+import { ProviderFetch } from '../../vault/provider-fetch.ts';
+import type { Gateway } from '../gateway.ts';
+import type { Server } from '../gateway-types.ts';
+import { type Finding, faultOf } from './faults.ts';
+import { probeEndpoint } from './http-probe.ts';
+
+export interface Examination {
+  readonly instance: string;
+  readonly era: string | null;
+  /** Numbers of items; without lists that the server does not offer. */
+  readonly lists: Readonly<Partial<Record<ListField, number>>>;
+  readonly findings: readonly Finding[];
+}
+
+export interface ExamineOptions extends Pick<Clock, 'alarm'> {
+  /** CIDR ranges that are not asked. */
+  readonly deniedNetworks: readonly string[];
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Findings of one code and list that are named one by one; the others are counted. */
+const NAMED = 20;
+const LIST_MS = 30_000;
+const LISTS: readonly ListField[] = ['tools', 'prompts', 'resources', 'resourceTemplates'];
+
+/** Examines each instance of this node: the lists of those that are healthy. TEMPLATE_NOT_FOUND. */
+export async function examineTemplate(
+  gateway: Pick<Gateway, 'servers' | 'list' | 'instance'>,
+  template: string,
+  options: ExamineOptions,
+): Promise<Examination[]> {
+  const fetch = new ProviderFetch({
+    ...{ alarm: options.alarm, isDenied: addressesIn(options.deniedNetworks), openNetworks: [] },
+  });
+  const examinations: Examination[] = [];
+  for (const server of gateway.servers(template)) {
+    options.signal?.throwIfAborted();
+    examinations.push(await examine(gateway, server, fetch, options));
+  }
+  return examinations;
+}
+
+/** What the table says about a finding, for the author of the server. */
+export function remedyOf({ code }: Pick<Finding, 'code'>): string {
+  return faultOf(code)?.remedy ?? '';
+}
+
+async function examine(
+  gateway: Pick<Gateway, 'list' | 'instance'>,
+  { definition, snapshot }: Server,
+  fetch: ProviderFetch,
+  { signal }: ExamineOptions,
+): Promise<Examination> {
+  const { template, id } = definition;
+  const lists: Partial<Record<ListField, number>> = {};
+  const findings: Finding[] = [];
+  if (!snapshot.healthy) {
+    const why = snapshot.reason ?? `it is ${snapshot.state}`;
+    findings.push({ code: 'no-era', message: `It is not open: ${why.replace(/\.$/, '')}.` });
+  }
+  findings.push(...(await asPlainHttp(definition, fetch)));
+  for (const field of snapshot.healthy ? LISTS : [])
+    try {
+      const { items, cut } = await gateway.list(template, field, {
+        ...{ instanceId: id, timeoutMs: LIST_MS, signal },
+      });
+      if (items.length > 0) lists[field] = items.length;
+      if (cut !== undefined)
+        findings.push({
+          code: 'cursor-repeats',
+          list: field,
+          message: `Its list ${field} ends early: ${cut}.`,
+        });
+      findings.push(...faultsOfItems(field, items));
+    } catch (thrown) {
+      signal?.throwIfAborted();
+      findings.push({
+        code: 'list-fails',
+        list: field,
+        message: `Its list ${field} fails: ${messageOf(thrown)}`,
+      });
+    }
+  findings.push(...faultsOfOutput(gateway.instance(template, id).snapshot));
+  return { instance: id, era: snapshot.era, lists, findings };
+}
+
+/** What a program has written since it started. */
+function faultsOfOutput({ oddOutput }: InstanceSnapshot): Finding[] {
+  if (oddOutput === undefined) return [];
+  const { lines, idsAsText, arrays } = oddOutput;
+  const found: (Finding & { readonly count: number })[] = [
+    {
+      ...{ code: 'stdout-text', count: lines },
+      message: `It wrote ${counted(lines, 'line')} to standard output that ${lines === 1 ? 'is' : 'are'} no JSON-RPC.`,
+    },
+    {
+      ...{ code: 'id-as-text', count: idsAsText },
+      message: `It sent the id of ${counted(idsAsText, 'request')} back as a text.`,
+    },
+    { code: 'array-answer', count: arrays, message: `It wrote ${counted(arrays, 'line')} with an array.` },
+  ];
+  return found.flatMap(({ count, ...finding }) => (count > 0 ? [finding] : []));
+}
+
+/** An account that signs its requests is not used for them. */
+async function asPlainHttp(definition: InstanceDefinition, fetch: ProviderFetch): Promise<Finding[]> {
+  const { endpoint, auth, transport, headers } = definition;
+  const { isNetworked, onlyEra }: { isNetworked: boolean; onlyEra?: string } = TRANSPORT_TRAITS[transport];
+  if (endpoint === undefined || auth !== undefined || !isNetworked || onlyEra !== undefined) return [];
+  return probeEndpoint(endpoint, headers, (request) => fetch.send(endpoint, endpoint, request));
+}
+
+function faultsOfItems(list: ListField, items: readonly JsonObject[]): Finding[] {
+  const findings: Finding[] = [];
+  const counts = new Map<string, number>();
+  const names = new Set<string>();
+  const key = KEY_FIELDS[list];
+  const add = (code: string, item: JsonObject, index: number, what: string) => {
+    const count = (counts.get(code) ?? 0) + 1;
+    counts.set(code, count);
+    if (count > NAMED) return;
+    const written = item[key];
+    const name =
+      typeof written === 'string' && written !== '' ? written.slice(0, 100) : `number ${index + 1}`;
+    findings.push({ code, list, name, message: `${name}: ${what}.` });
+  };
+  for (const [index, item] of items.entries()) {
+    const checked = checkedItem(list, item);
+    if ('reason' in checked) add(codeOf(checked.reason), item, index, checked.reason);
+    else
+      for (const field of changedFields(item, checked.item))
+        add(FIELD_FAULTS[field] ?? 'optional-field', item, index, `its ${field} is not what clients accept`);
+    const name = item[key];
+    if (typeof name !== 'string') continue;
+    if (names.has(name)) add('duplicate-name', item, index, `another item has this ${key}, too`);
+    names.add(name);
+    if (list !== 'tools') continue;
+    if (name !== '' && !SAFE_NAME.test(name))
+      add('unsafe-name', item, index, 'many clients refuse this name');
+    const union = unionAt(item.inputSchema);
+    if (union !== undefined) add('root-union', item, index, `its input schema has ${union} at its root`);
+  }
+  for (const [code, count] of counts)
+    if (count > NAMED)
+      findings.push({
+        code,
+        list,
+        message: `${count - NAMED} more of the list ${list} have the same fault.`,
+      });
+  return findings;
+}
+
+const SAFE_NAME = /^[A-Za-z0-9_-]{1,64}$/;
+
+const FIELD_FAULTS: Readonly<Record<string, string>> = {
+  inputSchema: 'input-schema',
+  outputSchema: 'output-schema',
+  name: 'no-name',
+};
+
+function codeOf(reason: string): string {
+  if (reason.includes('KiB')) return 'large-tool';
+  return reason.includes('refers') ? 'dangling-ref' : 'no-name';
+}
+
+/** The fields that a client could not use as they are. */
+function changedFields(before: JsonObject, after: JsonObject): string[] {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  return names.filter((name) => before[name] !== after[name]);
+}
+
+function unionAt(schema: unknown): string | undefined {
+  if (!isJsonObject(schema)) return undefined;
+  return ['anyOf', 'oneOf', 'allOf'].find((keyword) => Array.isArray(schema[keyword]));
+}

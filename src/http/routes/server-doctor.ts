@@ -1,0 +1,55 @@
+// Examines the servers of a template for faults. It runs here, since only the gateway has their addresses and secrets.
+
+import Type from 'typebox';
+import { systemClock } from '../../domain/clock.ts';
+import { DENIED_NETWORKS } from '../../domain/endpoint.ts';
+import { json } from '../reply.ts';
+import { defineRoute, type Route, TemplateParams } from '../route.ts';
+import { nullableText, text } from '../schemas.ts';
+
+const FindingBody = Type.Object({
+  /** See docs/reference/server-faults.md. */
+  code: text('unsafe-name'),
+  list: Type.Optional(text('tools')),
+  /** Of the item of the list. */
+  name: Type.Optional(text('get weather')),
+  message: text('get weather: many clients refuse this name.'),
+  remedy: text('use letters, digits, `_` and `-`'),
+});
+
+export const serverDoctorRoutes: readonly Route[] = [
+  defineRoute('POST', '/gateway/templates/:template/doctor', {
+    summary: 'Examine the servers of a template for faults; no tool is called',
+    scope: 'gateway:write',
+    isAudited: false,
+    request: { params: TemplateParams },
+    answers: {
+      200: {
+        description: 'What was found at each instance; `ok` when there is nothing',
+        body: Type.Object({
+          template_name: text('everything'),
+          ok: Type.Boolean(),
+          instances: Type.Array(
+            Type.Object({
+              id: text('everything-1'),
+              era: nullableText('legacy'),
+              lists: Type.Record(Type.String(), Type.Integer()),
+              findings: Type.Array(FindingBody),
+            }),
+          ),
+        }),
+      },
+    },
+    handler: async ({ params: { template } }, { gateway, deniedNetworks = DENIED_NETWORKS }) => {
+      gateway.requireTemplate(template);
+      const { examineTemplate, remedyOf } = await import('../../gateway/doctor/server-doctor.ts');
+      const examined = await examineTemplate(gateway, template, { ...systemClock, deniedNetworks });
+      const instances = examined.map(({ instance, era, lists, findings }) => ({
+        ...{ id: instance, era, lists },
+        findings: findings.map((finding) => ({ ...finding, remedy: remedyOf(finding) })),
+      }));
+      const ok = instances.every(({ findings }) => findings.length === 0);
+      return json(200, { template_name: template, ok, instances });
+    },
+  }),
+];
