@@ -13,6 +13,7 @@ import { programConformance } from '../conformance/programs.ts';
 import { sessionConformance } from '../conformance/sessions.ts';
 import { settingConformance } from '../conformance/settings.ts';
 import { storeConformance } from '../conformance/store.ts';
+import { viewConformance } from '../conformance/views.ts';
 import type { Suite } from '../helpers/suite.ts';
 
 /** `open` gives an empty store each time; the test closes it. */
@@ -24,6 +25,7 @@ export function everyConformance(test: Suite, open: () => Promise<Store>): void 
   sessionConformance(test, open);
   nodeConformance(test, open);
   programConformance(test, open);
+  viewConformance(test, open);
   oauthConformance(test, open);
   listConformance(test, open);
   definitionConformance(test, open);

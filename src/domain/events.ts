@@ -174,10 +174,14 @@ export const EVENTS = {
   /** `isLost`: the gateway did not end it. Its process died, or its HTTP backend forgot it. */
   'upstream.ended': fields<UpstreamFields & Ending>(),
   'template.changed': fields<EventFields & { readonly template: string }>(),
+  /** A view is new, changed or deleted. */
+  'view.changed': fields<EventFields & { readonly view: string; readonly change: ViewChange }>(),
   /** Changes of other nodes could not be read, which is tried again. Emitted once; `registry.current` follows. */
   'registry.behind': fields<EventFields & { readonly code: ErrorCode }>(),
   'registry.current': fields<EventFields>(),
 };
+
+export type ViewChange = 'created' | 'changed' | 'deleted';
 
 /** Changes of the registry, which every node of a deployment puts in force, and emits, itself. */
 export const REGISTRY_EVENTS: ReadonlySet<string> = new Set([
@@ -185,6 +189,7 @@ export const REGISTRY_EVENTS: ReadonlySet<string> = new Set([
   'instance.deregistered',
   'instance.changed',
   'template.changed',
+  'view.changed',
 ] satisfies EventName[]);
 
 /** Former names of events, which readers may still ask for, and the types that have them as their `alias`. */

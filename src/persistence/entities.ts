@@ -74,6 +74,20 @@ export function tablesFor(kind: DatabaseKind) {
         fingerprint: id(128),
       },
     }),
+    views: defineEntity({
+      name: 'View',
+      tableName: 'views',
+      properties: {
+        id: id(128).primary(),
+        position: counter(),
+        definition: document(),
+        /** The tools and prompts that own bare names. */
+        names: document(),
+        source: id(16),
+        fingerprint: id(128).nullable(),
+        updatedAt: time(),
+      },
+    }),
     users: defineEntity({
       name: 'User',
       tableName: 'users',
@@ -355,7 +369,7 @@ export function fromDocument(text: string): unknown {
 const TIMES = ['at', 'createdAt', 'updatedAt', 'credentialsChangedAt', 'expiresAt', 'lastUsedAt'] as const;
 const VALUES = [
   ...(['permissions', 'scopes', 'templates', 'views', 'tools'] as const),
-  ...(['metadata', 'loadBalancer', 'auth'] as const),
+  ...(['metadata', 'loadBalancer', 'auth', 'definition', 'names'] as const),
 ] as const;
 
 /** The columns of a record with these fields. */

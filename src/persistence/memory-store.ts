@@ -24,6 +24,7 @@ import {
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { memoryApprovals, memoryLists } from './memory-lists.ts';
 import { memoryOAuth } from './memory-oauth.ts';
+import { memoryViews } from './memory-views.ts';
 import type {
   AccountStore,
   ApprovalStore,
@@ -42,6 +43,7 @@ import type {
   StoredLife,
   StoredProgram,
   StoredSession,
+  ViewStore,
 } from './store.ts';
 
 export class MemoryStore implements Store {
@@ -61,6 +63,7 @@ export class MemoryStore implements Store {
   readonly lists: ListStore = memoryLists();
   readonly definitions: DefinitionStore = memoryDefinitions(() => this.#changed());
   readonly approvals: ApprovalStore = memoryApprovals(() => this.#changed());
+  readonly views: ViewStore = memoryViews(() => this.#changed());
 
   async listTemplates(): Promise<TemplateSettings[]> {
     return copiesOf(this.#templates);

@@ -20,6 +20,7 @@ import { ormOAuth } from './orm-oauth.ts';
 import { ormPrograms } from './orm-programs.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
 import { ormSessions } from './orm-sessions.ts';
+import { ormViews } from './orm-views.ts';
 import { purposeOfInstance, SECRET_FIELDS, type SecretField } from './sealed.ts';
 import type { InstanceSave, SettingStore, Store } from './store.ts';
 import { readRow } from './store-errors.ts';
@@ -47,6 +48,7 @@ export function ormStore(
     programs: ormPrograms(session),
     oauth: ormOAuth(session, cipher),
     definitions: ormDefinitions(session),
+    views: ormViews(session),
     listTemplates: () =>
       session.run(async (em, { templates }) => {
         const rows = await em.createQueryBuilder(templates).orderBy({ position: 'asc' }).execute('all');

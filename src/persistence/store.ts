@@ -8,6 +8,7 @@ import type { AuditEntry, AuditFilter, CallBlock } from '../domain/audit.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { LifeEnd } from '../domain/life.ts';
+import type { StoredView } from '../domain/view.ts';
 
 /**
  * Every method rejects with DATABASE_UNAVAILABLE within a bounded time when its database does not answer;
@@ -28,6 +29,7 @@ export interface Store {
   readonly lists: ListStore;
   readonly definitions: DefinitionStore;
   readonly approvals: ApprovalStore;
+  readonly views: ViewStore;
   listTemplates(): Promise<TemplateSettings[]>;
   /** Merges the settings into those of the template, which it creates if there is none. One transaction. */
   saveTemplate(change: TemplateChange): Promise<number>;
@@ -65,6 +67,15 @@ export interface Store {
   /** Resolves when the store answers and, if it was unavailable for the last change, accepts changes again. */
   ping(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Views, in the order of their creation. Each change is one of the revision. */
+export interface ViewStore {
+  list(): Promise<StoredView[]>;
+  /** Inserts or replaces by id. Changes nothing and resolves with undefined when the stored view is not `before`; null: there must be none. */
+  save(view: StoredView, before: StoredView | null): Promise<number | undefined>;
+  /** Undefined when there was none. */
+  delete(id: string): Promise<number | undefined>;
 }
 
 /** Numbers of stored texts: an instance has up to two. */

@@ -37,6 +37,7 @@ import { Follower } from './follower.ts';
 import { type Protection, refuseDenied, refuseExposing } from './refusals.ts';
 import type { RegisterOptions, Registration, RegistryInput } from './registry-types.ts';
 import { TemplateDefinitions } from './template-definitions.ts';
+import { ViewRegistry } from './view-registry.ts';
 
 /** Attempts to store an instance that other nodes change meanwhile. */
 const ATTEMPTS = 5;
@@ -65,6 +66,7 @@ export class Registry {
   readonly #active: ActiveRegistry;
   /** The template definitions of the store. */
   readonly definitions: TemplateDefinitions;
+  readonly views: ViewRegistry;
   readonly #queue: ChangeQueue;
   readonly #follower: Follower;
   /** Revision of the store that is in force here: from right before the last read, or of a later change of this node alone. */
@@ -77,13 +79,16 @@ export class Registry {
     this.#queue = new ChangeQueue(deps.scheduler, deps.clock.now);
     this.#active = new ActiveRegistry(deps);
     this.active = this.#active;
-    this.definitions = new TemplateDefinitions({
-      ...deps,
-      active: this.#active,
-      change: (work) => this.#change(work),
+    const steps = {
+      change: <T>(work: () => Promise<T>) => this.#change(work),
       reload: () => this.#reload(),
-      advance: (revision) => this.#advance(revision),
+      advance: (revision: number | undefined) => this.#advance(revision),
+    };
+    this.definitions = new TemplateDefinitions({
+      ...{ ...deps, ...steps, active: this.#active },
+      isView: (name) => this.views.find(name) !== undefined,
     });
+    this.views = new ViewRegistry(deps, steps);
     this.#follower = new Follower(() => this.catchUp(), deps.emit, deps.clock);
   }
 
@@ -323,6 +328,7 @@ export class Registry {
     // In this order: a template is stored before its instances.
     const instances = await this.#store.listInstances();
     const templates = await this.#store.listTemplates();
+    const views = await this.#store.views.list();
     const visit = () => {
       if (this.#isClosed) throw shuttingDown(); // what was not applied yet would only be ended again
     };
@@ -330,6 +336,7 @@ export class Registry {
     await this.#deps.approvals?.read(templates);
     const steps = this.#active.apply({ templates, instances, definitions }, isStart);
     await this.#deps.scheduler.each(steps, visit, (hasStarted) => (hasStarted ? LIMITS.startTasks : 1));
+    this.views.apply(views, isStart);
     this.#revision = revision;
   }
 
@@ -361,6 +368,7 @@ export class Registry {
       isServerIdTaken: (serverId) => fleet.isServerIdTaken(serverId) || taken?.has(serverId) === true,
       randomHex: () => randomBytes(4).toString('hex'),
     });
+    this.views.refuseTemplate(template);
     this.#active.refuseOverflow(definition);
     refuseDenied(definition.endpoint, this.#deps);
     const { source } = definition;
@@ -403,6 +411,7 @@ export class Registry {
 
   async #saveSettings(change: TemplateChange): Promise<boolean> {
     const { name, loadBalancer, auth } = change;
+    this.views.refuseTemplate(name);
     const isEmpty = Object.keys(loadBalancer).length === 0 && auth === undefined;
     if (isEmpty && this.#active.hasSettings(change)) return false;
     await this.#reload();

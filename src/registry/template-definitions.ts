@@ -8,6 +8,7 @@ import { GatewayError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { isSecretName } from '../domain/secret-names.ts';
+import { duplicateView } from '../domain/view-errors.ts';
 import type { Store } from '../persistence/store.ts';
 import { definitionOf, SCRATCH, type TemplateDefinition, TemplateError } from '../templates/definition.ts';
 import { Definitions } from '../templates/definitions.ts';
@@ -27,6 +28,8 @@ interface TemplateDefinitionsDeps extends Protection {
   readonly fleet: Pick<Fleet, 'isFullFor'>;
   readonly definitions?: Definitions | undefined;
   readonly active: Pick<ActiveRegistry, 'putDefinition' | 'deleteDefinition' | 'deleteTemplate' | 'isUnused'>;
+  /** True for the name of a view. */
+  readonly isView: (name: string) => boolean;
   /** Runs one change of the registry after the other. */
   readonly change: <T>(work: () => Promise<T>) => Promise<T>;
   /** Applies the changes of other nodes. */
@@ -92,6 +95,7 @@ export class TemplateDefinitions {
     return change(async () => {
       await reload();
       if (this.#definitions.isInFolder(template)) throw duplicateTemplate(template);
+      if (this.#deps.isView(template)) throw duplicateView(template, 'view');
       const before = this.#definitions.stored(template);
       if (isDeepStrictEqual(before, definition)) return false;
       if (before === undefined && this.#definitions.storedIds().length >= MOST_DEFINITIONS)

@@ -26,6 +26,10 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
       'A file in the folder of templates defines this template; a stored definition would have no effect.',
     remedy: 'Choose another id, or change the file.',
   },
+  DUPLICATE_VIEW: {
+    cause: 'A view and a template would have the same name, and so the same path.',
+    remedy: 'Choose another name for the view, or for the template.',
+  },
   LAST_ADMIN: {
     cause:
       'The change would remove, disable, demote or limit to templates the last active admin that has all templates, or, while ' +
@@ -96,6 +100,10 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     cause: 'The `Host` or the `Origin` of the request is not allowed.',
     remedy: 'Add it to `allowed_hosts`, `allowed_origins` or `cors_origins`, as `detail` says.',
   },
+  VIEW_NOT_FOUND: {
+    cause: 'There is no view with this id, or the caller may not use it.',
+    remedy: 'Check the id with `GET /gateway/views`, and the views of the caller.',
+  },
   TEMPLATE_NOT_FOUND: {
     cause: 'No template has this name, or the caller may not use it.',
     remedy: 'List the templates with `GET /gateway/templates`; check the templates of the key.',
@@ -137,6 +145,10 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   METHOD_NOT_ALLOWED: {
     cause: 'The path exists, but not with this method.',
     remedy: 'Use a method from the `Allow` header.',
+  },
+  PRECONDITION_FAILED: {
+    cause: '`If-Match` names another version: the view was changed since it was read.',
+    remedy: 'Read it again, and make the change in its present version.',
   },
   PAYLOAD_TOO_LARGE: {
     cause: 'The request body is larger than `http.max_body_bytes`.',

@@ -33,7 +33,13 @@ export const definitionRoutes: readonly Route[] = [
       },
     },
     errors: [
-      ...(['DUPLICATE_TEMPLATE', 'REGISTRY_FULL', 'ENDPOINT_NOT_ALLOWED', 'COMMAND_NOT_ALLOWED'] as const),
+      ...([
+        'DUPLICATE_TEMPLATE',
+        'DUPLICATE_VIEW',
+        'REGISTRY_FULL',
+        'ENDPOINT_NOT_ALLOWED',
+        'COMMAND_NOT_ALLOWED',
+      ] as const),
       'SHUTTING_DOWN',
     ],
     handler: async ({ params: { template }, body, principal, request }, services) => {

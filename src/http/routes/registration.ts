@@ -40,7 +40,13 @@ const RegisterBody = Type.Union([
 ]);
 
 export const REGISTRATION_ERRORS: readonly ErrorCode[] = [
-  ...(['TEMPLATE_NOT_FOUND', 'DUPLICATE_SERVER', 'CONFIG_INCOMPLETE', 'REGISTRY_FULL'] as const),
+  ...([
+    'TEMPLATE_NOT_FOUND',
+    'DUPLICATE_SERVER',
+    'DUPLICATE_VIEW',
+    'CONFIG_INCOMPLETE',
+    'REGISTRY_FULL',
+  ] as const),
   ...(['ENDPOINT_NOT_ALLOWED', 'COMMAND_NOT_ALLOWED'] as const),
 ];
 

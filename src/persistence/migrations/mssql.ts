@@ -57,4 +57,7 @@ export const migrations: Migrations = {
     'alter table [users] add [views] varchar(max) null;',
     'alter table [users] add [tools] varchar(max) null;',
   ],
+  Migration20261127003036_views: [
+    'create table [views] ([id] nvarchar(128) collate Latin1_General_BIN2 not null, [position] bigint not null, [definition] varchar(max) not null, [names] varchar(max) not null, [source] nvarchar(16) collate Latin1_General_BIN2 not null, [fingerprint] nvarchar(128) collate Latin1_General_BIN2 null, [updated_at] datetime2(3) not null, constraint [views_pkey] primary key ([id]));',
+  ],
 };

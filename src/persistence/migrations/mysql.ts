@@ -57,4 +57,7 @@ export const migrations: Migrations = {
     'alter table `users` add `views` longtext null;',
     'alter table `users` add `tools` longtext null;',
   ],
+  Migration20261127003035_views: [
+    'create table `views` (`id` varchar(128) not null, `position` bigint not null, `definition` longtext not null, `names` longtext not null, `source` varchar(16) not null, `fingerprint` varchar(128) null, `updated_at` datetime(3) not null, primary key (`id`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
+  ],
 };

@@ -57,4 +57,7 @@ export const migrations: Migrations = {
     'alter table "users" add "views" clob null;',
     'alter table "users" add "tools" clob null;',
   ],
+  Migration20261127003036_views: [
+    'create table "views" ("id" varchar2(128) not null, "position" number(10, 0) not null, "definition" clob not null, "names" clob not null, "source" varchar2(16) not null, "fingerprint" varchar2(128) null, "updated_at" timestamp(3) with time zone not null, primary key ("id"));',
+  ],
 };

@@ -57,4 +57,7 @@ export const migrations: Migrations = {
     'alter table "users" add "views" text null;',
     'alter table "users" add "tools" text null;',
   ],
+  Migration20261127003035_views: [
+    'create table "views" ("id" varchar(128) collate "C" not null, "position" bigint not null, "definition" text not null, "names" text not null, "source" varchar(16) collate "C" not null, "fingerprint" varchar(128) collate "C" null, "updated_at" timestamptz(3) not null, primary key ("id"));',
+  ],
 };

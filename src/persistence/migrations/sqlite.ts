@@ -57,4 +57,7 @@ export const migrations: Migrations = {
     'alter table `users` add column `views` text null;',
     'alter table `users` add column `tools` text null;',
   ],
+  Migration20261127003035_views: [
+    'create table `views` (`id` text not null primary key, `position` bigint not null, `definition` text not null, `names` text not null, `source` text not null, `fingerprint` text null, `updated_at` datetime not null);',
+  ],
 };

@@ -1,0 +1,47 @@
+// The conformance tests for the views in a Store.
+
+import * as assert from 'uvu/assert';
+import type { StoredView } from '../../src/domain/view.ts';
+import type { Store } from '../../src/persistence/store.ts';
+import type { Suite } from '../helpers/suite.ts';
+import { declaring, HOSTILE_TEXTS } from './store.ts';
+
+function viewOf(id: string, title = 't'): StoredView {
+  return {
+    definition: { id, title, from: [{ template: 'a', tools: ['*'], defaults: { x: { y: [1, null] } } }] },
+    names: { tools: { x: 'a/x', y: '' }, prompts: {} },
+    source: 'api',
+    updatedAt: '2026-06-01T00:00:00.123Z',
+  };
+}
+
+/** Declares the tests in `test`. `open` gives an empty store each time; the test closes it. */
+export function viewConformance(test: Suite, open: () => Promise<Store>): void {
+  const declare = declaring(test, open, 'views: ');
+
+  declare('a view is stored as it is, and each change is one of the revision', async (store) => {
+    const { views } = store;
+    const revision = await store.revision();
+    const first = viewOf('b', HOSTILE_TEXTS.join());
+    assert.is(await views.save(first, null), revision + 1);
+    const second: StoredView = { ...viewOf('a'), source: 'file', fingerprint: 'f' };
+    assert.is(await views.save(second, null), revision + 2);
+    assert.equal(await views.list(), [first, second]);
+    const changed = viewOf('b', 'x'.repeat(100_000));
+    assert.is(await views.save(changed, first), revision + 3);
+    assert.is(await views.delete('a'), revision + 4);
+    assert.is(await views.delete('a'), undefined);
+    assert.equal(await views.list(), [changed]);
+  });
+
+  declare('a view that is not as it was read is not changed', async (store) => {
+    const { views } = store;
+    const stored = viewOf('a');
+    await views.save(stored, null);
+    const revision = await store.revision();
+    for (const before of [null, viewOf('a', 'other')])
+      assert.is(await views.save(viewOf('a', 'new'), before), undefined);
+    assert.is(await views.save(viewOf('b'), viewOf('b')), undefined);
+    assert.equal([await views.list(), await store.revision()], [[stored], revision]);
+  });
+}

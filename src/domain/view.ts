@@ -1,0 +1,90 @@
+// A view: an MCP server that is made of choices from templates. Its definition is what an operator writes, in its JSON form.
+// view-schema.ts checks it; protocol/aggregate carries it out.
+
+import type { JsonObject } from './json.ts';
+
+export interface ViewDefinition {
+  /** Shares the names of templates: `/mcp/{id}`. */
+  readonly id: string;
+  readonly title?: string;
+  readonly description?: string;
+  /** For the model. Absent: those of its templates, under headings. */
+  readonly instructions?: string;
+  readonly from: readonly ViewSource[];
+  /** Default `bare`. */
+  readonly names?: ViewNames;
+  /** Longest listed name, in characters. Default 64. */
+  readonly name_length?: number;
+  /** Default `list`. */
+  readonly mode?: 'list' | 'search';
+  /** Globs on listed names: what is listed in search mode, too. */
+  readonly always?: readonly string[];
+  /** By the listed name of the tool. */
+  readonly limits?: Readonly<Record<string, ViewLimit>>;
+  /** Free text of the operator. */
+  readonly version?: string;
+}
+
+/** `prefixed`: `<template>__<tool>`. */
+type ViewNames = 'bare' | 'prefixed';
+
+/** What a view takes of one template. A renamed tool goes by its new name in `describe`, `annotate` and `defaults`. */
+interface ViewSource {
+  readonly template: string;
+  /** Globs on the names of the server. Absent: all. */
+  readonly tools?: readonly string[];
+  /** The hints that a tool must have. */
+  readonly only?: ViewHints;
+  /** Default `all`. Globs on URIs. */
+  readonly resources?: ViewChoice;
+  /** Default `all`. Globs on names. */
+  readonly prompts?: ViewChoice;
+  /** New names by those of the server. */
+  readonly rename?: Readonly<Record<string, string>>;
+  readonly describe?: Readonly<Record<string, string>>;
+  readonly annotate?: Readonly<Record<string, ToolHints>>;
+  /** Arguments that the gateway sets, by tool and name. */
+  readonly defaults?: Readonly<Record<string, JsonObject>>;
+}
+
+type ViewChoice = 'all' | 'none' | readonly string[];
+
+interface ViewHints {
+  readonly readOnly?: boolean;
+  readonly destructive?: boolean;
+  readonly idempotent?: boolean;
+  readonly openWorld?: boolean;
+}
+
+interface ToolHints {
+  readonly title?: string;
+  readonly readOnlyHint?: boolean;
+  readonly destructiveHint?: boolean;
+  readonly idempotentHint?: boolean;
+  readonly openWorldHint?: boolean;
+}
+
+interface ViewLimit {
+  /** Longest wait for the first answer, in seconds. */
+  readonly timeout?: number;
+  /** Most bytes of a result. */
+  readonly result_bytes?: number;
+  /** Of each principal. */
+  readonly calls_per_minute?: number;
+}
+
+/** The tools and prompts that own a bare name, as `<template>/<own name>`; empty for a name that none may have, because two wanted it. */
+export interface NameOwners {
+  readonly tools: Readonly<Record<string, string>>;
+  readonly prompts: Readonly<Record<string, string>>;
+}
+
+export interface StoredView {
+  readonly definition: ViewDefinition;
+  readonly names: NameOwners;
+  readonly source: 'api' | 'file';
+  /** Of an entry of the registry file. */
+  readonly fingerprint?: string;
+  /** ISO 8601. */
+  readonly updatedAt: string;
+}

@@ -1,0 +1,20 @@
+// The views of the store without a database.
+
+import { isDeepStrictEqual } from 'node:util';
+import type { StoredView } from '../domain/view.ts';
+import type { ViewStore } from './store.ts';
+
+/** `changed`: notes a change of the revision, and returns the new one. */
+export function memoryViews(changed: () => number): ViewStore {
+  const views = new Map<string, StoredView>();
+  return {
+    list: async () => [...views.values()].map((view) => structuredClone(view)),
+    save: async (view, before) => {
+      const { id } = view.definition;
+      if (!isDeepStrictEqual(views.get(id) ?? null, before)) return undefined;
+      views.set(id, structuredClone(view));
+      return changed();
+    },
+    delete: async (id) => (views.delete(id) ? changed() : undefined),
+  };
+}

@@ -1,0 +1,38 @@
+// The views in a database.
+
+import { isDeepStrictEqual } from 'node:util';
+import type { StoredView } from '../domain/view.ts';
+import { columnsOf, recordOf } from './entities.ts';
+import type { OrmSession } from './orm-session.ts';
+import type { ViewStore } from './store.ts';
+import { readRow } from './store-errors.ts';
+
+export function ormViews(session: OrmSession): ViewStore {
+  return {
+    list: () =>
+      session.run(async (em, { views }) => {
+        const rows = await em.createQueryBuilder(views).orderBy({ position: 'asc' }).execute('all');
+        return rows.map(viewOf);
+      }),
+    save: (view, before) =>
+      session.changeIf(async (em, { views }, position) => {
+        const { id } = view.definition;
+        const [row] = await em.createQueryBuilder(views).where({ id }).execute('all');
+        if (!isDeepStrictEqual(row === undefined ? null : viewOf(row), before)) return false;
+        const columns = columnsOf({ fingerprint: undefined, ...view });
+        if (row === undefined) await em.insert(views, { ...columns, id, position });
+        else await em.nativeUpdate(views, { id }, columns);
+        return true;
+      }),
+    delete: (id) => session.changeIf(async (em, { views }) => (await em.nativeDelete(views, { id })) > 0),
+  };
+}
+
+type Row = Parameters<typeof recordOf<StoredView & { readonly id: string }>>[0];
+
+function viewOf(row: Row): StoredView {
+  return readRow('views', String(row.id), () => {
+    const { id: _, ...view } = recordOf<StoredView & { readonly id: string }>(row);
+    return view;
+  });
+}

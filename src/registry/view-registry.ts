@@ -1,0 +1,173 @@
+// The views of the registry: stored first, then in force on this node, then on the others, like templates and instances. It does not
+// know what a view lists (gateway/views.ts).
+
+import { hash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { Subject } from 'rxjs';
+import type { Clock } from '../domain/clock.ts';
+import { registryFull } from '../domain/error-catalogue.ts';
+import { databaseUnavailable } from '../domain/errors.ts';
+import type { GatewayEvent, ViewChange } from '../domain/events.ts';
+import type { NameOwners, StoredView, ViewDefinition } from '../domain/view.ts';
+import { duplicateView, viewChanged, viewNotFound } from '../domain/view-errors.ts';
+import type { ViewStore } from '../persistence/store.ts';
+
+/** Each may be 256 kB. */
+const MOST_VIEWS = 1_000;
+/** Attempts to store a view that other nodes change meanwhile. */
+const ATTEMPTS = 5;
+
+interface ViewRegistryDeps {
+  readonly store: { readonly views: ViewStore };
+  readonly clock: Pick<Clock, 'wall'>;
+  readonly emit: (event: GatewayEvent) => void;
+  readonly fleet: { has(template: string): boolean };
+}
+
+/** What the registry does for its views. */
+interface RegistrySteps {
+  /** Runs one change after the other. */
+  readonly change: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Applies the changes of other nodes. */
+  readonly reload: () => Promise<void>;
+  /** Notes the revision of an own change. False without a change. */
+  readonly advance: (revision: number | undefined) => boolean;
+}
+
+interface ViewPut {
+  readonly names: NameOwners;
+  /** See etagOf: PRECONDITION_FAILED for another one. `*`: any that exists. Default: no condition. */
+  readonly ifMatch?: string | undefined;
+  /** Of an entry of the registry file. Default: it comes from the API. */
+  readonly fingerprint?: string | undefined;
+}
+
+export class ViewRegistry {
+  /** Hot: the id of each view that is new, changed or deleted here; completes never. */
+  readonly changed$ = new Subject<string>();
+  readonly #deps: ViewRegistryDeps;
+  readonly #registry: RegistrySteps;
+  readonly #views = new Map<string, StoredView>();
+
+  constructor(deps: ViewRegistryDeps, registry: RegistrySteps) {
+    this.#deps = deps;
+    this.#registry = registry;
+  }
+
+  /** DUPLICATE_VIEW: no template may have the name of a view. */
+  refuseTemplate(template: string): void {
+    if (this.#views.has(template)) throw duplicateView(template, 'view');
+  }
+
+  find(id: string): StoredView | undefined {
+    return this.#views.get(id);
+  }
+
+  /** In the order of their ids. */
+  list(): StoredView[] {
+    return [...this.#views.values()].toSorted((a, b) => (a.definition.id < b.definition.id ? -1 : 1));
+  }
+
+  /** Stores a view, and puts it in force. DUPLICATE_VIEW for the name of a template, PRECONDITION_FAILED, REGISTRY_FULL. */
+  put(
+    definition: ViewDefinition,
+    { names, ifMatch, fingerprint }: ViewPut,
+  ): Promise<{ readonly view: StoredView; readonly isNew: boolean }> {
+    const { id } = definition;
+    return this.#changing(id, ifMatch, async (before) => {
+      if (this.#deps.fleet.has(id)) throw duplicateView(id, 'template');
+      if (before === undefined && this.#views.size >= MOST_VIEWS) throw registryFull('views', MOST_VIEWS);
+      const updatedAt = new Date(this.#deps.clock.wall()).toISOString();
+      const origin =
+        fingerprint === undefined ? { source: 'api' as const } : { source: 'file' as const, fingerprint };
+      const view: StoredView = { definition, names, ...origin, updatedAt };
+      const revision = await this.#deps.store.views.save(view, before ?? null);
+      if (!this.#registry.advance(revision)) return undefined;
+      this.#set(view);
+      return { view, isNew: before === undefined };
+    });
+  }
+
+  /** Stores who owns bare names, as far as nothing else was stored for them meanwhile. Nothing for a view that is gone. */
+  async saveNames(id: string, merge: (names: NameOwners) => NameOwners): Promise<void> {
+    await this.#registry.change(async () => {
+      const before = this.#views.get(id);
+      if (before === undefined) return;
+      const view = { ...before, names: merge(before.names) };
+      if (isDeepStrictEqual(view, before)) return;
+      const revision = await this.#deps.store.views.save(view, before);
+      if (this.#registry.advance(revision)) this.#views.set(id, view);
+      else await this.#registry.reload();
+    });
+  }
+
+  /** VIEW_NOT_FOUND, PRECONDITION_FAILED. */
+  async delete(id: string, ifMatch?: string): Promise<void> {
+    await this.#changing(id, ifMatch, async (before) => {
+      if (before === undefined) throw viewNotFound(id);
+      this.#registry.advance(await this.#deps.store.views.delete(id));
+      this.#remove(id);
+      return true;
+    });
+  }
+
+  /** Puts stored views in force; `isStart`: without events. */
+  apply(stored: readonly StoredView[], isStart: boolean): void {
+    const ids = new Set(stored.map(({ definition }) => definition.id));
+    for (const id of [...this.#views.keys()]) if (!ids.has(id)) this.#remove(id);
+    for (const view of stored) {
+      const before = this.#views.get(view.definition.id);
+      if (!isDeepStrictEqual(before, view)) this.#set(view, isStart);
+    }
+  }
+
+  /** Tries again when another node changed the view meanwhile; `work` resolves with undefined then. */
+  #changing<T>(
+    id: string,
+    ifMatch: string | undefined,
+    work: (before: StoredView | undefined) => Promise<T | undefined>,
+  ): Promise<T> {
+    return this.#registry.change(async () => {
+      for (let left = ATTEMPTS; left > 0; left -= 1) {
+        await this.#registry.reload();
+        const before = this.#views.get(id);
+        if (ifMatch !== undefined && (before === undefined || !isMatch(ifMatch, etagOf(before))))
+          throw viewChanged(id);
+        const done = await work(before);
+        if (done !== undefined) return done;
+      }
+      throw databaseUnavailable(new Error('other nodes changed it again and again'), 'no');
+    });
+  }
+
+  #set(view: StoredView, isStart = false): void {
+    const { id } = view.definition;
+    const before = this.#views.get(id);
+    this.#views.set(id, view);
+    const isSame = before !== undefined && isDeepStrictEqual(before.definition, view.definition);
+    if (isSame) return; // other names, which this node finds out itself
+    if (!isStart) this.#emit(id, before === undefined ? 'created' : 'changed');
+    this.changed$.next(id);
+  }
+
+  #remove(id: string): void {
+    this.#views.delete(id);
+    this.#emit(id, 'deleted');
+    this.changed$.next(id);
+  }
+
+  #emit(view: string, change: ViewChange): void {
+    this.#deps.emit({ type: 'view.changed', atMs: this.#deps.clock.wall(), view, change });
+  }
+}
+
+/** `If-Match` as clients write it: `*`, or tags in quotes. Source: RFC 9110 section 13.1.1. */
+function isMatch(ifMatch: string, etag: string): boolean {
+  const tags = ifMatch.split(',').map((tag) => tag.trim().replace(/^W\//, '').replaceAll('"', ''));
+  return tags.some((tag) => tag === '*' || tag === etag);
+}
+
+/** Changes with each change of the definition, also back to an earlier one. */
+function etagOf({ definition, updatedAt }: Pick<StoredView, 'definition' | 'updatedAt'>): string {
+  return hash('sha256', `${updatedAt} ${JSON.stringify(definition)}`).slice(0, 16);
+}
