@@ -156,6 +156,33 @@ test('mask the password and the options of a URL, and know whether it contains a
   }
 });
 
+test('read roles, which providers and issuers may name, and name what is wrong with one', () => {
+  const support = { scopes: ['tools:call'], views: ['support'], tools: ['github/issues_*', '!*/delete'] };
+  const issuer = { issuer: 'https://login.example.com', roles: { staff: { role: 'support' } } };
+  const written = load({
+    yaml: JSON.stringify({ roles: { support, ops: { scopes: ['admin'] } }, auth: { issuers: [issuer] } }),
+  });
+  const ops = { scopes: ['gateway:read', 'gateway:write', 'tools:call', 'admin'] };
+  assert.equal(written.roles, { support, ops });
+  assert.equal(written.oauth.issuers[0]?.roles, [['staff', { role: 'support' }]]);
+  const [row] = written.rows.filter(({ name }) => name === 'roles');
+  assert.equal(load({ env: { GATEWAY_ROLES: row?.value ?? '' } }).roles, written.roles);
+  assert.equal(load({ env: { GATEWAY_ROLES: 'none' } }).roles, {});
+  const bad: [object, string][] = [
+    [{ admin: support }, 'it is built in'],
+    [{ Support: support }, 'a name has lower-case letters'],
+    [{ [`a${'b'.repeat(31)}`]: support }, 'at most 31 characters'],
+    [{ support: {} }, '`scopes` must be a list of scopes'],
+    [{ support: { scopes: ['root'] } }, '`scopes` must be a list of scopes'],
+    [{ support: { ...support, tools: ['issues_*'] } }, '`tools` must be a list of `<template>/<glob>`'],
+    [{ support: { ...support, views: ['A'] } }, '`views` must be a list of ids'],
+    [{ support: { ...support, rights: [] } }, 'unknown key "rights"'],
+  ];
+  for (const [roles, fault] of bad) assert.match(refusal({ yaml: JSON.stringify({ roles }) }), fault);
+  const lost = JSON.stringify({ auth: { issuers: [issuer] } });
+  assert.match(refusal({ yaml: lost }), '`role` must be one of admin, user, not support');
+});
+
 test('read other issuers, and name what is wrong with an entry', () => {
   const yaml = (entry: object) => JSON.stringify({ auth: { issuers: [entry] } });
   const good = {
@@ -243,7 +270,8 @@ test('read identity providers without showing their secrets, and name what is wr
     [{ ...good, label: 'a\u202eb' }, '`label` must be'],
     [{ ...good, claims: { scope: 'scp' } }, 'unknown key "scope"'],
     [{ ...good, require: { hd: [] } }, '`require`: hd must be'],
-    [{ ...good, everyone: { role: 'root' } }, '`everyone`: `role` must be one of admin, user'],
+    [{ ...good, everyone: { role: 'Root' } }, '`everyone`: `role` must be the name of a role'],
+    [{ ...good, everyone: { role: 'root' } }, '`role` must be one of admin, user, not root'],
     [{ ...good, session_hours: 0 }, '`session_hours` must be'],
     [{ ...good, domain: 'x' }, 'unknown key "domain"'],
   ];

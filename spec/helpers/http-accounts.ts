@@ -7,7 +7,7 @@ import type { AuditSettings } from '../../src/auth/audit.ts';
 import { type Auth, type AuthOptions, authOf } from '../../src/auth/auth.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
-import type { Role, Scope, User } from '../../src/domain/account.ts';
+import type { DefinedRoles, Role, Scope, User } from '../../src/domain/account.ts';
 import { type Clock, systemClock } from '../../src/domain/clock.ts';
 import type { Gateway } from '../../src/gateway/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway/gateway-types.ts';
@@ -59,6 +59,8 @@ export interface AccountsOptions extends Partial<AppOptions> {
   readonly accessTokens?: AuthOptions['oauth'];
   /** Tokens of other issuers. Default: none is valid. */
   readonly issuers?: AuthOptions['issuers'];
+  /** Roles of the settings. Default: there are none. */
+  readonly roles?: DefinedRoles;
   /** Settings of the audit log. Default: calls are not recorded. */
   readonly auditSettings?: AuditSettings;
 }
@@ -72,6 +74,7 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
     passwordCost = 4,
     accessTokens,
     issuers,
+    roles,
     clock = systemClock,
     passwords = new Passwords(passwordCost),
     oauthFor,
@@ -83,6 +86,7 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
     clock,
     oauth: accessTokens,
     issuers,
+    roles,
     audit: auditSettings,
     storeChanges$: NEVER,
     log: { info: () => {}, warn: () => {} },

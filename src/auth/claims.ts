@@ -1,6 +1,7 @@
 // What the claims of another authorization server say: single claims, groups, and the role that groups have here.
 
 import type { GroupRole, GroupRoles } from '../config/issuer-settings.ts';
+import { type DefinedRoles, isBuiltIn } from '../domain/account.ts';
 import { noRoleForGroups } from '../domain/error-catalogue.ts';
 import { isJsonObject } from '../domain/json.ts';
 import { scopesOfRole } from './permissions.ts';
@@ -31,14 +32,19 @@ export function groupsIn(payload: Readonly<Record<string, unknown>>, name = 'gro
  * The first role of the settings that one of the groups has; other groups with at least its scopes add their templates. Every pair of a scope
  * and a template is so one that a single group gives. INSUFFICIENT_PERMISSIONS when no group has a role.
  */
-export function roleForGroups(groups: readonly string[], roles: GroupRoles): GroupRole {
+export function roleForGroups(
+  groups: readonly string[],
+  roles: GroupRoles,
+  defined: DefinedRoles | undefined,
+): GroupRole {
   const own = roles.filter(([group]) => groups.includes(group)).map(([, role]) => role);
   const [first] = own;
   if (first === undefined) throw noRoleForGroups('No group of the token has a role at this gateway.');
-  const wanted = scopesOfRole(first);
-  const wider = own.filter((role) => wanted.every((scope) => scopesOfRole(role).includes(scope)));
-  // Lists of tools and views are those of one group: what two of them allow together is not one list.
-  if (own.some(({ views, tools }) => views !== undefined || tools !== undefined)) return first;
+  const wanted = scopesOfRole(first, defined);
+  const wider = own.filter((role) => wanted.every((scope) => scopesOfRole(role, defined).includes(scope)));
+  // Lists of tools and views, and those of a role, are of one group: what two groups allow together is not one list.
+  if (own.some(({ role, views, tools }) => !isBuiltIn(role) || views !== undefined || tools !== undefined))
+    return first;
   if (wider.some(({ templates }) => templates === undefined)) return { role: first.role, scopes: wanted };
   return {
     role: first.role,

@@ -5,7 +5,14 @@ import { isDeepStrictEqual } from 'node:util';
 import { Check } from 'typebox/schema';
 import type { GroupRole } from '../config/issuer-settings.ts';
 import type { ProviderSetting } from '../config/provider-settings.ts';
-import { isBuiltIn, NO_PASSWORD, ROLE_SCOPES, scopesOfUser, type User } from '../domain/account.ts';
+import {
+  type DefinedRoles,
+  isBuiltIn,
+  NO_PASSWORD,
+  ROLE_SCOPES,
+  scopesOfUser,
+  type User,
+} from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import {
   accountDisabled,
@@ -39,6 +46,8 @@ export interface CompanyAccountsOptions extends Pick<Clock, 'wall'> {
   readonly warn: (line: string) => void;
   /** Called with the id of the principal of an account whose rights changed. */
   readonly onChange: (principalId: string) => void;
+  /** The roles of the settings. Default: there are none. */
+  readonly roles?: DefinedRoles | undefined;
 }
 
 /** Which user of which provider an account belongs to. */
@@ -88,7 +97,7 @@ export class CompanyAccounts {
    * sign-in. INSUFFICIENT_PERMISSIONS, DUPLICATE_USERNAME, LAST_ADMIN.
    */
   async signIn(setting: ProviderSetting, { subject, claims, refreshToken }: ProviderAnswer): Promise<User> {
-    const role = roleOf(setting, claims);
+    const role = roleOf(setting, claims, this.#options.roles);
     const identity = { issuer: setting.issuer, subject };
     const known = await this.#find(identity);
     const user =
@@ -111,7 +120,7 @@ export class CompanyAccounts {
    */
   async vouched(setting: ProviderSetting, { subject, claims, issuedAtMs }: Vouched) {
     const identity = { issuer: setting.issuer, subject };
-    const role = hasRights(setting, claims) ? roleOf(setting, claims) : undefined;
+    const role = hasRights(setting, claims) ? roleOf(setting, claims, this.#options.roles) : undefined;
     const row = await this.#rowOf(identity);
     const known = await this.#userOf(row);
     const stored: Partial<Stored> = row === undefined ? {} : JSON.parse(row.value);
@@ -123,12 +132,18 @@ export class CompanyAccounts {
         throw noRoleForGroups(
           `The user of ${setting.label} has no account here, and the assertion does not say its role: sign in once in a browser.`,
         );
-      return { scopes: scopesOfRole(role), account: () => this.signIn(setting, { subject, claims }) };
+      return {
+        scopes: scopesOfRole(role, this.#options.roles),
+        account: () => this.signIn(setting, { subject, claims }),
+      };
     }
     if (role === undefined || isLate) {
       if (!known.isActive) throw accountDisabled(known.username);
-      const own = scopesOfUser(known);
-      const scopes = role === undefined ? own : own.filter((scope) => scopesOfRole(role).includes(scope));
+      const own = scopesOfUser(known, this.#options.roles);
+      const scopes =
+        role === undefined
+          ? own
+          : own.filter((scope) => scopesOfRole(role, this.#options.roles).includes(scope));
       const account = async () => {
         await this.confirm(known.id, CONFIRM_MS);
         const user = await this.#find(identity);
@@ -146,7 +161,7 @@ export class CompanyAccounts {
       await this.#options.store.replace(rowOf(now, user), row.version);
       return user;
     };
-    return { scopes: scopesOfRole(role), account };
+    return { scopes: scopesOfRole(role, this.#options.roles), account };
   }
 
   /**
@@ -226,7 +241,12 @@ export class CompanyAccounts {
       if (said.subject !== stored.subject) throw new ProviderFailure('it names another user', true);
       // First: the earlier one may be used up.
       await store.save(rowOf({ ...stored, refreshToken: said.refreshToken, confirmedAtMs: nowMs }, user));
-      await this.#update(user, provider.setting, said.claims, roleOf(provider.setting, said.claims));
+      await this.#update(
+        user,
+        provider.setting,
+        said.claims,
+        roleOf(provider.setting, said.claims, this.#options.roles),
+      );
     } catch (thrown) {
       const isOut =
         thrown instanceof ProviderFailure
@@ -359,7 +379,11 @@ function hasRights({ require, roles, claims: names }: ProviderSetting, claims: C
 }
 
 /** INSUFFICIENT_PERMISSIONS when the user may not sign in. */
-function roleOf({ label, require, roles, everyone, claims: names }: ProviderSetting, claims: Claims) {
+function roleOf(
+  { label, require, roles, everyone, claims: names }: ProviderSetting,
+  claims: Claims,
+  defined: DefinedRoles | undefined,
+) {
   for (const [name, values] of require) {
     const own = [claimOf(claims, name)].flat();
     if (!own.some((each) => values.includes(String(each))))
@@ -370,7 +394,7 @@ function roleOf({ label, require, roles, everyone, claims: names }: ProviderSett
   const groups = roles.length === 0 ? [] : groupsIn(claims, names.groups);
   const hasRole = roles.some(([group]) => groups.includes(group));
   if (!hasRole && everyone !== undefined) return everyone;
-  return roleForGroups(groups, roles);
+  return roleForGroups(groups, roles, defined);
 }
 
 function nameIn({ label, claims: names }: ProviderSetting, claims: Claims): string {

@@ -5,9 +5,17 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ConfigError } from '../config/config-error.ts';
-import { isActiveAdmin, passwordIssue, usernameKey } from '../domain/account.ts';
+import {
+  type DefinedRoles,
+  isActiveAdmin,
+  isBuiltIn,
+  passwordIssue,
+  type User,
+  usernameKey,
+} from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import { codeOf, hasCode } from '../domain/errors.ts';
+import { counted } from '../domain/text.ts';
 import { ownCommand } from '../domain/version.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { FIRST_ADMIN, newUser } from './accounts.ts';
@@ -28,6 +36,8 @@ export interface FirstAdminOptions {
   /** Absolute path of that file, which belongs to this database alone; a missing folder is created. */
   readonly passwordFile: string;
   readonly wall: Clock['wall'];
+  /** Those of the settings: a user with another role has no rights, which is a warning. */
+  readonly roles?: DefinedRoles;
 }
 
 export interface Announcements {
@@ -48,12 +58,22 @@ export async function ensureFirstAdmin(options: FirstAdminOptions): Promise<Anno
   const issue = configuredPassword === undefined ? undefined : passwordIssue(configuredPassword);
   if (issue !== undefined) throw new ConfigError(`GATEWAY_ADMIN_PASSWORD: ${issue.msg}`);
   const users = await options.accounts.findUsers();
+  const lost = lostRoles(users, options.roles);
   const exists = users.some((user) => isActiveAdmin(user) || usernameKey(user.username) === FIRST_ADMIN);
   const created = exists ? undefined : await create(options);
-  if (created !== undefined) return created;
+  if (created !== undefined) return { ...created, warnings: [...lost, ...created.warnings] };
   await deleteVoidPassword(options);
   const ignored = 'the configured admin password is not used: an admin already exists';
-  return { warnings: configuredPassword === undefined ? [] : [ignored], notices: [] };
+  return { warnings: configuredPassword === undefined ? lost : [...lost, ignored], notices: [] };
+}
+
+/** One line for each role of users that is not defined. */
+function lostRoles(users: readonly User[], roles: DefinedRoles = {}): readonly string[] {
+  const lost = users.filter(({ role }) => !isBuiltIn(role) && !Object.hasOwn(roles, role));
+  return [...Map.groupBy(lost, ({ role }) => role)].map(
+    ([role, { length }]) =>
+      `the role ${role} of ${counted(length, 'user')} is not defined in the settings (roles): such users have no rights`,
+  );
 }
 
 /** Deletes the file with the first password, which is no longer valid. */

@@ -10,6 +10,7 @@ import type { IssuerSetting } from '../config/issuer-settings.ts';
 import type { ProviderSetting } from '../config/provider-settings.ts';
 import {
   CLIENT_SCOPES,
+  type DefinedRoles,
   grantPrincipalId,
   issuerPrincipalId,
   type Principal,
@@ -134,7 +135,7 @@ export class Issuers implements ForeignTokens {
       {
         audience,
         scopes: scopes.length === 0 ? undefined : scopes,
-        role: roleForGroups(groupsIn(payload, claims.groups), setting.roles),
+        role: roleForGroups(groupsIn(payload, claims.groups), setting.roles, this.#options.limits.roles),
       },
       this.#options.limits,
     );
@@ -167,7 +168,7 @@ export class Issuers implements ForeignTokens {
       throw invalidCredentials('The assertion has no usable id');
     const { scopes: allowed, holder } =
       provider === undefined
-        ? rightsOfSubject(payload, (found as KnownIssuer).setting)
+        ? rightsOfSubject(payload, (found as KnownIssuer).setting, this.#options.limits.roles)
         : await this.#rightsOfAccount(payload, provider.setting);
     const own = scope === undefined ? undefined : scopesIn(payload, 'scope');
     const resources = resource === undefined ? undefined : [resource].flat().map(String);
@@ -203,7 +204,7 @@ export class Issuers implements ForeignTokens {
     if (subject === undefined || setting?.idJag !== true) return undefined;
     const { groups, name } = subject;
     if (!setting.roles.some(([group]) => groups.includes(group))) return undefined;
-    const role = roleForGroups(groups, setting.roles);
+    const role = roleForGroups(groups, setting.roles, this.#options.limits.roles);
     return issuedPrincipal(
       { id: grantPrincipalId(id, userId), name, clientName },
       {
@@ -281,13 +282,17 @@ interface Rights extends Pick<Assertion, 'holder'> {
 }
 
 /** INSUFFICIENT_PERMISSIONS when no group of the assertion has a role. */
-function rightsOfSubject(payload: JWTPayload, setting: IssuerSetting): Rights {
+function rightsOfSubject(
+  payload: JWTPayload,
+  setting: IssuerSetting,
+  roles: DefinedRoles | undefined,
+): Rights {
   const { holderId: userId, name } = subjectOf(payload, setting);
   const known = new Set(setting.roles.map(([group]) => group));
   const groups = groupsIn(payload, setting.claims.groups).filter((group) => known.has(group));
   const subject = { issuer: setting.issuer, name, groups: [...new Set(groups)] };
   return {
-    scopes: scopesOfRole(roleForGroups(groups, setting.roles)),
+    scopes: scopesOfRole(roleForGroups(groups, setting.roles, roles), roles),
     holder: async () => ({ userId, actor: userId, name, subject }),
   };
 }

@@ -5,6 +5,7 @@
 import { hostname } from 'node:os';
 import { hostAndPort } from '../domain/endpoint.ts';
 import { ConfigError, ConfigErrors } from './config-error.ts';
+import { undefinedRoles } from './role-settings.ts';
 import { isLoopback, readAll, type Setting, type ValuesOf } from './setting-types.ts';
 import { ALL_SETTINGS, SETTINGS } from './settings.ts';
 import { type Found, type Prefix, Sources, type SourcesInput, unknownVariables } from './sources.ts';
@@ -81,6 +82,10 @@ export function loadConfig(input: SourcesInput): Config {
     warnings: [...warnings, ...earlier, ...unknownVariables(input.env ?? {}, ALL_SETTINGS)],
     rows,
   };
+  for (const line of undefinedRoles(config.roles, placesOfRoles(config)))
+    errors.attempt(() => {
+      throw new ConfigError(line);
+    }, undefined);
   errors.check();
   return config;
 
@@ -106,6 +111,13 @@ export function loadConfig(input: SourcesInput): Config {
       return value;
     }, row.default);
   }
+}
+
+function placesOfRoles({ oauth: { issuers, providers } }: Pick<Config, 'oauth'>) {
+  return [
+    ...issuers.map((each) => ({ place: `auth.issuers, ${each.issuer}`, ...each })),
+    ...providers.map((each) => ({ place: `auth.providers, ${each.issuer}`, ...each })),
+  ];
 }
 
 /** The host of `public_url` is an allowed host, its origin an allowed origin. */

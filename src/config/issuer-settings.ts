@@ -1,6 +1,6 @@
 // The setting of other authorization servers whose tokens are accepted: its form, and which faults it names. Source: ADR 207.
 
-import { ROLE_SCOPES, ROLES, type Role, SCOPES, type Scope } from '../domain/account.ts';
+import { isBuiltIn, ROLE_PATTERN, ROLE_SCOPES, type Role, SCOPES, type Scope } from '../domain/account.ts';
 import { isJsonObject, jsonIn } from '../domain/json.ts';
 import { type RightsLists, TOOL_ENTRY } from '../domain/rights.ts';
 import { ConfigError } from './config-error.ts';
@@ -128,12 +128,14 @@ export function rolesIn(value: unknown, fail: Fail): GroupRoles {
 export function roleIn(value: unknown, fail: Fail): GroupRole {
   if (!isJsonObject(value)) return fail('expected `role`');
   const { role: named, scopes, templates, views, tools, ...others } = value;
-  const role = ROLES.find((each) => each === named);
-  if (role === undefined) return fail(`\`role\` must be one of ${ROLES.join(', ')}`);
+  // Whether it is defined is checked with the setting `roles`.
+  if (typeof named !== 'string' || !new RegExp(ROLE_PATTERN).test(named))
+    return fail('`role` must be the name of a role');
+  const role = named;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined)
     fail(`unknown key ${JSON.stringify(unknown)}; known: role, scopes, templates, views, tools`);
-  const own = ROLE_SCOPES[role];
+  const own = isBuiltIn(role) ? ROLE_SCOPES[role] : SCOPES;
   const wanted = scopes === undefined ? undefined : textsIn(scopes);
   const granted = wanted && SCOPES.filter((scope) => own.includes(scope) && wanted.includes(scope));
   if (
@@ -148,7 +150,7 @@ export function roleIn(value: unknown, fail: Fail): GroupRole {
   };
 }
 
-function listsIn(value: { readonly [L in keyof RightsLists]: unknown }, fail: Fail): RightsLists {
+export function listsIn(value: { readonly [L in keyof RightsLists]: unknown }, fail: Fail): RightsLists {
   const read = (name: keyof RightsLists, form: RegExp, what: string) => {
     if (value[name] === undefined) return {};
     const list = textsIn(value[name]);

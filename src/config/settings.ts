@@ -9,6 +9,7 @@ import { CLUSTER } from './cluster-settings.ts';
 import { OAUTH, PUBLIC_URL } from './oauth-settings.ts';
 import { policySettings } from './policy-settings.ts';
 import { REGISTRY } from './registry-settings.ts';
+import { DEFINED_ROLES } from './role-settings.ts';
 import * as types from './setting-types.ts';
 import { rowsOf, type Setting, setting } from './setting-types.ts';
 import { PUBLIC_TLS } from './tls-settings.ts';
@@ -264,6 +265,7 @@ export const SETTINGS = {
     defaultText: 'generated at the first start',
     doc: 'Password of the first user, `admin`; used only while no active admin has all templates and no user has that name.',
   }),
+  roles: DEFINED_ROLES,
   /** Sign-in of MCP clients by their browser. */
   oauth: OAUTH,
   userHourlyLimit: setting({

@@ -29,11 +29,12 @@ export interface RoleRights extends RightsLists {
 }
 
 /** The roles of the settings, by name. */
-export type DefinedRoles = ReadonlyMap<string, RoleRights>;
+export type DefinedRoles = Readonly<Record<string, RoleRights>>;
 
 /** The rights of a role; none for one that is not defined any more. */
 export function roleRights(role: Role, defined?: DefinedRoles): RoleRights {
-  return isBuiltIn(role) ? { scopes: ROLE_SCOPES[role] } : (defined?.get(role) ?? NO_RIGHTS);
+  if (isBuiltIn(role)) return { scopes: ROLE_SCOPES[role] };
+  return (defined !== undefined && Object.hasOwn(defined, role) && defined[role]) || NO_RIGHTS;
 }
 
 const NO_RIGHTS: RoleRights = { scopes: [], templates: [], views: [], tools: [] };

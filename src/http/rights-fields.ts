@@ -61,7 +61,7 @@ export function writtenRole(
   { role, is_superuser: isSuperuser }: { readonly role?: Role; readonly is_superuser?: boolean },
   defined: DefinedRoles | undefined,
 ): Role | undefined {
-  const known = [...ROLES, ...(defined?.keys() ?? [])];
+  const known = [...ROLES, ...Object.keys(defined ?? {})];
   if (role !== undefined && !known.includes(role)) {
     const issue = { msg: `Input should be one of ${known.join(', ')}`, type: 'enum' };
     throw validationFailed([{ loc: ['body', 'role'], ...issue }]);

@@ -69,6 +69,7 @@ export async function openServerAuth(
       isTerminal,
       passwordFile,
       wall: systemClock.wall,
+      roles: config.roles,
     };
     const { warnings, notices } = await ensureFirstAdmin(request);
     const lost = await unreadableRows(store.oauth);
@@ -88,7 +89,7 @@ export async function openServerAuth(
 
 /** Undefined, and nothing is loaded, without identity providers. ConfigError for one that is this gateway, and without the pages. */
 async function companyOf(
-  { authEnabled, oauth, hasPasswordLogins }: Config,
+  { authEnabled, oauth, hasPasswordLogins, roles }: Config,
   { store, keepsSecrets }: Pick<Storage, 'store' | 'keepsSecrets'>,
   address: GatewayAddress,
   log: Logger,
@@ -110,7 +111,7 @@ async function companyOf(
     providers,
     accounts: (onChange: (principalId: string) => void) =>
       new CompanyAccounts({
-        ...{ store: store.oauth, accounts: store.accounts, wall, onChange },
+        ...{ store: store.oauth, accounts: store.accounts, wall, onChange, roles },
         ...{ providers, keepsSecrets, warn },
       }),
   };

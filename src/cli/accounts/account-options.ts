@@ -1,6 +1,6 @@
 // Reads options about accounts, and passwords from the hidden prompt, standard input or the command line.
 
-import { ROLES, type Role, roleRights, SCOPES, type Scope } from '../../domain/account.ts';
+import { ROLE_PATTERN, ROLES, type Role, roleRights, SCOPES, type Scope } from '../../domain/account.ts';
 import { TOOL_ENTRY } from '../../domain/rights.ts';
 import type { CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
@@ -8,12 +8,14 @@ import type { Terminal } from '../terminal.ts';
 
 export function roleOf(input: CommandInput): Role | undefined {
   const written = input.text('role');
-  return written === undefined ? undefined : oneOf('role', ROLES, written);
+  if (written === undefined || new RegExp(ROLE_PATTERN).test(written)) return written;
+  throw new UsageError(`--role must be admin, user or the name of a role of the settings, not "${written}"`);
 }
 
 /** The permissions of `--permissions`, within `--role` if both are given, else all of the role; default `user`. */
 export function permissionsOf(input: CommandInput): readonly Scope[] {
-  const role = roleOf(input);
+  const written = input.text('role');
+  const role = written === undefined ? undefined : oneOf('role', ROLES, written);
   const ofRole = roleRights(role ?? 'user').scopes;
   const words = wordsOf(input, 'permissions');
   return words?.map((word) => oneOf('permissions', role === undefined ? SCOPES : ofRole, word)) ?? ofRole;

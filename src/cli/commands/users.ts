@@ -50,7 +50,7 @@ export const createUser: Command = {
   summary: 'Create a user who can log in',
   options: {
     ...PASSWORD_OPTION,
-    '--role <word>': 'admin or user; default user',
+    '--role <word>': 'admin, user or a role of the settings (roles); default user',
     '--email <address>': 'Default <username>@localhost',
     ...rightsOptions('the user may use'),
     ...ACCOUNT_CLIENT_OPTIONS,
@@ -108,7 +108,7 @@ export const usersSet: Command = {
   positionals: '<username>',
   summary: 'Change the role, the rights, the e-mail address or the state of a user',
   options: {
-    '--role <word>': 'admin or user',
+    '--role <word>': 'admin, user or a role of the settings (roles)',
     ...rightsOptions('the user may use', '"all" for all'),
     '--email <address>': 'E-mail address',
     '--disable': 'The user can no longer log in; tokens and keys of the user become void',

@@ -4,8 +4,10 @@ import { access, constants, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { delimiter, dirname, join } from 'node:path';
 import { type Config, isLoopback } from '../../config/config.ts';
+import { isBuiltIn } from '../../domain/account.ts';
 import { commandWords } from '../../domain/command.ts';
 import { localUrl } from '../../domain/endpoint.ts';
+import { templatesIn } from '../../domain/rights.ts';
 import { counted } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
@@ -50,6 +52,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   clock: checkClock,
   lists: checkLists,
   nodes: checkNodes,
+  roles: checkRoles,
 };
 
 /** Runs every check; without usable settings, only those that need none. */
@@ -314,6 +317,34 @@ async function checkNodes(_config: Config, terminal: Terminal): Promise<readonly
   );
   if (warnings.length > 0) return warnings;
   return [ok(`no other secret, version or setting at the database of ${gateway.url}`)];
+}
+
+/** Roles that users of a running gateway have, and templates that roles name, without a definition. */
+async function checkRoles({ roles }: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
+  const gateway = await attemptAsync(() => findGateway(undefined, terminal));
+  if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
+  const users = await attemptAsync(() => gateway.request('/auth/users'));
+  const registry = await attemptAsync(() => gateway.request('/gateway/registry'));
+  // The check of lists says what to do.
+  if (users instanceof Error) return [ok(`not checked: ${users.message}`)];
+  const lost = listOf(users).filter(({ role }) => {
+    const name = String(role);
+    return !isBuiltIn(name) && !Object.hasOwn(roles, name);
+  });
+  const ofUsers = lost.map(({ username, role }) =>
+    warn(
+      printable(`${username} has the role ${role}, which is not defined, and so no rights`),
+      'define it in `roles`, or give the user another one',
+    ),
+  );
+  const known = registry instanceof Error ? undefined : Object.keys(fields(fields(registry).templates));
+  const ofTemplates = Object.entries(roles).flatMap(([role, { templates = [], tools = [] }]) =>
+    [...new Set([...templates, ...templatesIn(tools)])]
+      .filter((name) => known?.includes(name) === false)
+      .map((name) => warn(`the role ${role} names the template ${name}, which does not exist`, null)),
+  );
+  const found = [...ofUsers, ...ofTemplates];
+  return found.length > 0 ? found : [ok(`each role at ${gateway.url} is defined`)];
 }
 
 /** In whole seconds, the precision of both clocks. */

@@ -3,7 +3,7 @@
 
 import type { Logger } from 'pino';
 import type { Auth } from '../../auth/auth.ts';
-import { scopesOfUser } from '../../domain/account.ts';
+import { type DefinedRoles, roleRights, scopesOfUser } from '../../domain/account.ts';
 import { SHARED } from '../../domain/connection.ts';
 import { hasCode } from '../../domain/errors.ts';
 import { commonRights, mayUse } from '../../domain/rights.ts';
@@ -34,7 +34,7 @@ export interface Accounts {
 export interface ConnectionPagesOptions {
   readonly accounts: Accounts;
   readonly signIns: SignIns;
-  readonly auth: Pick<Auth, 'audit'>;
+  readonly auth: Pick<Auth, 'audit' | 'roles'>;
   /** Of the other pages: loaded with the first request that has to sign in. */
   readonly login: () => Promise<LoginForm>;
   readonly log: Pick<Logger, 'error'>;
@@ -130,7 +130,8 @@ export class ConnectionPages {
     const form = isPost ? await this.#formOf(exchange, signedIn) : undefined;
     if (isPost && form === undefined) return redirect(response, action);
     if (isPost && step === 'sign-out') return this.#signOut(exchange, action);
-    if (!mayConnect(signedIn, goal)) return sendPage(response, othersPage(action, formToken, user.username));
+    if (!mayConnect(signedIn, goal, this.#options.auth.roles))
+      return sendPage(response, othersPage(action, formToken, user.username));
     if (isPost ? step !== 'connect' : step !== '') return sendPage(response, NO_PAGE);
     const vault = await this.#options.accounts.open();
     try {
@@ -231,9 +232,13 @@ function placeOf(action: string, intro: string): LoginPlace {
   return { action, intro, subject: CONNECTIONS, purpose: { kind: 'connections', path: action } };
 }
 
-function mayConnect({ user }: SignedIn, { template, owner }: VisitGoal): boolean {
-  if (!mayUse(commonRights(user), template)) return false;
-  return owner === SHARED ? scopesOfUser(user).includes('admin') : owner === user.id;
+function mayConnect(
+  { user }: SignedIn,
+  { template, owner }: VisitGoal,
+  roles: DefinedRoles | undefined,
+): boolean {
+  if (!mayUse(commonRights(user, roleRights(user.role, roles)), template)) return false;
+  return owner === SHARED ? scopesOfUser(user, roles).includes('admin') : owner === user.id;
 }
 
 function providerFault(thrown: unknown, template: string): Page {

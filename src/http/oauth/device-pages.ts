@@ -5,6 +5,7 @@ import type { AdapterPayload } from 'oidc-provider';
 import { networkOf } from '../../auth/network-of.ts';
 import { oauthKey } from '../../auth/oauth-rows.ts';
 import { WindowCounter } from '../../auth/rate-limiter.ts';
+import type { DefinedRoles } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
 import { COMMAND_LINE } from './client-record.ts';
@@ -57,6 +58,8 @@ export interface DevicePagesOptions extends Pick<Clock, 'now' | 'wall'> {
   readonly interactions: Pick<Interactions, 'decide'>;
   /** The path of a resource; undefined when it is none of this gateway. */
   readonly pathOf: (resource: string) => string | undefined;
+  /** The roles of the settings. */
+  readonly roles: DefinedRoles | undefined;
 }
 
 /** What a command waits for. */
@@ -121,7 +124,7 @@ export class DevicePages {
     if (pending === undefined) return;
     const { user, formToken } = signedIn;
     const { asked, path } = this.#askedIn(pending);
-    const scopes = allowedTo(user, asked.scopes);
+    const scopes = allowedTo(user, asked.scopes, this.#options.roles);
     if (scopes.length === 0) return sendPage(response, powerlessPage(COMMAND_LINE.name, user.username));
     const { address } = Object(pending.payload.deviceInfo);
     sendPage(

@@ -46,6 +46,8 @@ export interface InteractionOptions extends Pick<Clock, 'wall'> {
   /** The path of a resource; undefined when it is none of this gateway. */
   readonly pathOf: (resource: string) => string | undefined;
   readonly issuer: () => string;
+  /** The roles of the settings. */
+  readonly roles: DefinedRoles | undefined;
 }
 
 type Details = Awaited<ReturnType<Provider['interactionDetails']>>;
@@ -135,7 +137,7 @@ export class Interactions {
     path: string,
     redirectUri: string,
   ) {
-    const scopes = allowedTo(user, asked.scopes);
+    const scopes = allowedTo(user, asked.scopes, this.#options.roles);
     const { destination, formTarget } = destinationOf(redirectUri, client.name);
     if (scopes.length === 0) return powerlessPage(client.name, user.username);
     return consentPage({
@@ -186,7 +188,7 @@ export class Interactions {
         address,
         requestId,
       });
-    const scopes = allowedTo(user, asked.scopes);
+    const scopes = allowedTo(user, asked.scopes, this.#options.roles);
     if (!isAllowed || scopes.length === 0) {
       trail(`${client.name} (${client.id})`, 403);
       return undefined;
@@ -235,7 +237,11 @@ export function askedFor({ params }: Pick<Details, 'params'>, client: ClientReco
   };
 }
 
-export function allowedTo(user: User, scopes: readonly Scope[], roles?: DefinedRoles): readonly Scope[] {
+export function allowedTo(
+  user: User,
+  scopes: readonly Scope[],
+  roles: DefinedRoles | undefined,
+): readonly Scope[] {
   const own = scopesOfUser(user, roles);
   return scopes.filter((scope) => own.includes(scope));
 }

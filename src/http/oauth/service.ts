@@ -44,7 +44,7 @@ export interface OAuthServiceOptions {
   readonly store: Store;
   readonly auth: Pick<
     Auth,
-    'checkPassword' | 'audit' | 'endToken' | 'company' | 'proofOfGrant' | 'tokenOfProvider'
+    'checkPassword' | 'audit' | 'endToken' | 'roles' | 'company' | 'proofOfGrant' | 'tokenOfProvider'
   >;
   /** False: only the first admin signs in with a password. Default true. */
   readonly hasPasswordLogins?: boolean | undefined;
@@ -119,6 +119,7 @@ export class OAuthService {
     this.#interactions = new Interactions({
       ...{ store: store.oauth, clients: this.clients, signIns, login: this.login, wall, trail, pathOf },
       issuer: () => address.issuer,
+      roles: auth.roles,
     });
     this.#device = new DevicePages({
       ...{
@@ -129,6 +130,7 @@ export class OAuthService {
         wall,
         now,
         pathOf,
+        roles: auth.roles,
       },
     });
   }

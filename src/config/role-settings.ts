@@ -1,0 +1,71 @@
+// The setting of roles besides `admin` and `user`: its form, and where roles that it does not define are named. Source: ADR 231.
+
+import {
+  type DefinedRoles,
+  isBuiltIn,
+  ROLE_PATTERN,
+  ROLES,
+  type RoleRights,
+  SCOPES,
+} from '../domain/account.ts';
+import { isJsonObject, jsonIn } from '../domain/json.ts';
+import { ConfigError } from './config-error.ts';
+import { type Fail, type GroupRole, type GroupRoles, listsIn, textsIn } from './issuer-settings.ts';
+import { type SettingType, setting } from './setting-types.ts';
+
+const MOST_DEFINED = 100;
+
+const roles: SettingType<DefinedRoles> = {
+  type: 'a map of roles by name, each with `scopes`, and perhaps `templates`, `views` and `tools`',
+  read: (raw) => {
+    if (raw === 'none') return {};
+    const value = typeof raw === 'string' ? jsonIn(raw) : raw;
+    if (!isJsonObject(value) || Object.keys(value).length > MOST_DEFINED) return undefined;
+    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, roleIn(name, each)]));
+  },
+  show: (value) => (Object.keys(value).length === 0 ? 'none' : JSON.stringify(value)),
+};
+
+export const DEFINED_ROLES = setting<DefinedRoles>({
+  key: 'roles',
+  mustAgree: true,
+  kind: roles,
+  default: {},
+  doc: 'Roles besides admin and user, by name, each with scopes and perhaps templates, views and tools. See docs/guides/tool-rights.md.',
+});
+
+function roleIn(name: string, value: unknown): RoleRights {
+  const fail: Fail = (what) => {
+    throw new ConfigError(`roles, ${JSON.stringify(name)}: ${what}`);
+  };
+  if (isBuiltIn(name)) fail('it is built in, and cannot be defined again');
+  if (!new RegExp(ROLE_PATTERN).test(name))
+    fail(
+      'a name has lower-case letters, digits and dashes, begins with a letter, and has at most 31 characters',
+    );
+  if (!isJsonObject(value)) return fail('expected `scopes`');
+  const { scopes, templates, views, tools, ...others } = value;
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined)
+    fail(`unknown key ${JSON.stringify(unknown)}; known: scopes, templates, views, tools`);
+  const wanted = textsIn(scopes) ?? [];
+  const granted = SCOPES.filter((scope) => wanted.includes(scope));
+  if (granted.length === 0 || granted.length !== wanted.length)
+    fail(`\`scopes\` must be a list of scopes: ${SCOPES.join(', ')}`);
+  const lists = listsIn({ templates, views, tools }, fail);
+  // As for the role `admin`: this scope implies the others.
+  return { scopes: granted.includes('admin') ? SCOPES : granted, ...lists };
+}
+
+/** One line for each role that a setting names and none defines. */
+export function undefinedRoles(
+  defined: DefinedRoles,
+  named: readonly { readonly place: string; readonly roles: GroupRoles; readonly everyone?: GroupRole }[],
+): readonly string[] {
+  const known = [...ROLES, ...Object.keys(defined)];
+  return named.flatMap(({ place, roles: groups, everyone }) => {
+    const all = [...groups.map(([, each]) => each.role), ...(everyone === undefined ? [] : [everyone.role])];
+    const unknown = new Set(all.filter((role) => !known.includes(role)));
+    return [...unknown].map((role) => `${place}: \`role\` must be one of ${known.join(', ')}, not ${role}`);
+  });
+}
