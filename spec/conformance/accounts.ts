@@ -241,6 +241,11 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     await accounts.deleteUser(zoe.id);
     assert.is(await endOf(accounts.insertApiKey({ ...own, id: 'd'.repeat(16) })), 'USER_NOT_FOUND');
     assert.equal(await accounts.findApiKeys(), [fullKey, ownerless]);
+    const lists = { templates: ['demo'], views: null, tools: ['demo/*'] };
+    const { views: _, ...changed } = { ...fullKey, ...lists };
+    assert.equal(await accounts.changeApiKey(fullKey.id, lists), changed);
+    assert.equal(await accounts.findApiKeys([fullKey.id]), [changed]);
+    assert.is(await accounts.changeApiKey('f'.repeat(16), lists), undefined);
     assert.is(await accounts.deleteApiKey(fullKey.id), true);
     assert.is(await accounts.deleteApiKey(fullKey.id), false);
     assert.equal(await accounts.findApiKeys(), [ownerless]);

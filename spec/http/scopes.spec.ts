@@ -224,6 +224,9 @@ const ROWS: Readonly<Record<string, Row>> = {
     ...{ needs: admin, admitted: '201' },
     body: () => ({ name: 'k', permissions: ['tools:call'] }),
   },
+  'PATCH /auth/api-keys/:key_id': {
+    ...{ needs: admin, admitted: '404 API_KEY_NOT_FOUND', params: nobody, body: () => ({ tools: [] }) },
+  },
   'DELETE /auth/api-keys/:key_id': { needs: admin, admitted: '404 API_KEY_NOT_FOUND', params: nobody },
   'GET /auth/grants': { needs: SCOPES, admitted: '200' },
   'DELETE /auth/grants/:grant_id': { needs: SCOPES, admitted: '404 NOT_FOUND', params: { grant_id: 'none' } },

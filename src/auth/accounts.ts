@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import {
   type ApiKey,
+  type ApiKeyChange,
   grantIdIn,
   grantPrincipalId,
   nameWithClient,
@@ -183,6 +184,15 @@ export class Accounts {
     await this.#store.insertApiKey(apiKey);
     this.#options.onKeyCreated?.(id);
     return { apiKey: viewOf(apiKey, owner, nowMs), key };
+  }
+
+  /** In force at the next call; what the key has open ends. API_KEY_NOT_FOUND. */
+  async changeApiKey(id: string, change: ApiKeyChange): Promise<ApiKeyView> {
+    const apiKey = await this.#store.changeApiKey(id, change);
+    this.#options.onChange?.(`key:${id}`);
+    if (apiKey === undefined) throw apiKeyNotFound(id);
+    const [owner] = apiKey.ownerId === undefined ? [] : await this.#store.findUsers([apiKey.ownerId]);
+    return viewOf(apiKey, owner, this.#options.wall());
   }
 
   /** API_KEY_NOT_FOUND. */

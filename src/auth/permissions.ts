@@ -18,7 +18,7 @@ import {
   type User,
 } from '../domain/account.ts';
 import type { Grant } from '../domain/grant.ts';
-import { commonRights, type Rights, type RightsLists } from '../domain/rights.ts';
+import { commonRights, isRestricted, type Rights, type RightsLists } from '../domain/rights.ts';
 import type { AccessClaims } from './access-tokens.ts';
 
 export type HourlyLimits = Pick<Config, 'userHourlyLimit' | 'apiKeyHourlyLimit'> & KnownRoles;
@@ -169,19 +169,24 @@ export interface AccountStatus {
 }
 
 /**
- * The status of a user, or of a key with its owner: a key never changes, but the permissions of its owner limit it. A change of
- * password, role or activity changes `credentialsChangedAt`.
+ * The status of a user, or of a key with its owner, whose permissions limit it. A change of password, role or activity changes
+ * `credentialsChangedAt`.
  */
 export function statusOf(
   owner: User | undefined,
-  key?: Pick<ApiKey, 'expiresAt'>,
+  key?: Pick<ApiKey, 'expiresAt' | keyof RightsLists>,
   grant?: Pick<Grant, 'expiresAt'>,
 ): AccountStatus {
   const expiresAt = grant?.expiresAt ?? key?.expiresAt;
   const endsAtMs = expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt);
-  if (owner === undefined) return { stamp: '', endsAtMs };
+  const ofKey = key && isRestricted(key) ? [key.templates, key.views, key.tools] : undefined;
+  if (owner === undefined) return { stamp: ofKey === undefined ? '' : JSON.stringify(ofKey), endsAtMs };
   const { id: userId, credentialsChangedAt, scopes, templates, views, tools } = owner;
-  return { userId, stamp: JSON.stringify([credentialsChangedAt, scopes, templates, views, tools]), endsAtMs };
+  return {
+    userId,
+    stamp: JSON.stringify([credentialsChangedAt, scopes, templates, views, tools, ofKey]),
+    endsAtMs,
+  };
 }
 
 export function isActive(user: User | undefined): user is User {

@@ -123,6 +123,9 @@ export interface UserChange extends ChangedLists {
 
 type ChangedLists = { readonly [L in keyof RightsLists]: RightsLists[L] | null | undefined };
 
+/** Lists of a change: a defined one replaces the old one, and null removes the restriction. */
+export type ApiKeyChange = ChangedLists;
+
 /** An API key as stored, without its secret. */
 export interface ApiKey extends RightsLists {
   /** The public part of the key: 16 lower-case hexadecimal digits. */
@@ -270,6 +273,20 @@ export function withChange(user: User, change: UserChange): User {
     tools: lists.tools ?? undefined,
   });
   return { ...rest, ...fields };
+}
+
+/** The key after a change; each store calls it inside its transaction. */
+export function withKeyChange(key: ApiKey, change: ApiKeyChange): ApiKey {
+  const { templates, views, tools, ...rest } = key;
+  const lists = { templates, views, tools, ...definedFields(change) };
+  return {
+    ...rest,
+    ...definedFields({
+      templates: lists.templates ?? undefined,
+      views: lists.views ?? undefined,
+      tools: lists.tools ?? undefined,
+    }),
+  };
 }
 
 /** The later time; at least 1 ms after `before`. Both are ISO 8601. */

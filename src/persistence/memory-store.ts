@@ -5,6 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { changedTemplate, type TemplateChange, type TemplateSettings } from '../balancing/load-balancer.ts';
 import {
   type ApiKey,
+  type ApiKeyChange,
   type EndedToken,
   isActiveAdmin,
   type User,
@@ -12,6 +13,7 @@ import {
   usernameKey,
   withChange,
   withEndedToken,
+  withKeyChange,
 } from '../domain/account.ts';
 import { type AuditEntry, entriesOf, isMatch, mostExpired, newestFirst } from '../domain/audit.ts';
 import {
@@ -391,6 +393,15 @@ class MemoryAccounts implements AccountStore {
     if (key.ownerId !== undefined) this.#existing(key.ownerId);
     this.#keys.set(key.id, structuredClone(key));
     this.#changed();
+  }
+
+  async changeApiKey(id: string, change: ApiKeyChange): Promise<ApiKey | undefined> {
+    const before = this.#keys.get(id);
+    if (before === undefined) return undefined;
+    const changed = structuredClone(withKeyChange(before, change));
+    this.#keys.set(id, changed);
+    this.#changed();
+    return structuredClone(changed);
   }
 
   async deleteApiKey(id: string): Promise<boolean> {

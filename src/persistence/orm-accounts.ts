@@ -12,6 +12,7 @@ import {
   usernameKey,
   withChange,
   withEndedToken,
+  withKeyChange,
 } from '../domain/account.ts';
 import { duplicateUsername, lastAdmin, userNotFound } from '../domain/error-catalogue.ts';
 import {
@@ -101,6 +102,20 @@ export function ormAccounts(session: OrmSession): AccountStore {
         if (key.ownerId !== undefined) await existingUser(em, tables, key.ownerId);
         await em.insert(tables.apiKeys, { ...rowOfApiKey(key), position });
       }),
+    changeApiKey: async (id, change) => {
+      let changed: ApiKey | undefined;
+      await session.changeIf(async (em, { apiKeys }) => {
+        const row = await em.findOne(apiKeys, { id });
+        if (row === null) return false;
+        changed = withKeyChange(
+          readRow('api_keys', id, () => recordOf<ApiKey>(row)),
+          change,
+        );
+        await em.nativeUpdate(apiKeys, { id }, rowOfApiKey(changed));
+        return true;
+      });
+      return changed;
+    },
     deleteApiKey: async (id) => {
       const revision = await session.changeIf(
         async (em, { apiKeys }) => (await em.nativeDelete(apiKeys, { id })) > 0,

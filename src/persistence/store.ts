@@ -2,7 +2,7 @@
 // runtime state (health, counts) is never stored.
 
 import type { TemplateChange, TemplateSettings } from '../balancing/load-balancer.ts';
-import type { ApiKey, EndedToken, User, UserChange } from '../domain/account.ts';
+import type { ApiKey, ApiKeyChange, EndedToken, User, UserChange } from '../domain/account.ts';
 import type { Approval, NewApproval } from '../domain/approval.ts';
 import type { AuditEntry, AuditFilter, CallBlock } from '../domain/audit.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
@@ -177,6 +177,8 @@ export interface AccountStore {
   findApiKeys(ids?: readonly string[]): Promise<ApiKey[]>;
   /** One transaction. USER_NOT_FOUND when its owner does not exist. */
   insertApiKey(key: ApiKey): Promise<void>;
+  /** One transaction. Undefined when there is none. */
+  changeApiKey(id: string, change: ApiKeyChange): Promise<ApiKey | undefined>;
   /** False when there was none. */
   deleteApiKey(id: string): Promise<boolean>;
   /** Sets `lastUsedAt` (ISO 8601) by key id; unknown ids are ignored. Not a change of the revision. */

@@ -119,6 +119,7 @@ test('covers exactly the routes that change something, logins and logouts', () =
       ...['DELETE /gateway/sessions/:session_id', 'DELETE /gateway/templates/:template'],
       'DELETE /gateway/templates/:template/definition',
       'DELETE /servers/:server_id',
+      'PATCH /auth/api-keys/:key_id',
       ...['PATCH /auth/users/:user_id', 'PATCH /gateway/instances/:template/:instance_id'],
       ...['PATCH /gateway/log-level', 'PATCH /gateway/templates/:template'],
       ...['POST /auth/api-keys', 'POST /auth/clients', 'POST /auth/login'],

@@ -86,6 +86,7 @@ test('without accounts requires a local caller for every route that changes an a
     'DELETE /auth/clients/:client_id',
     'DELETE /auth/users/:user_id',
     'DELETE /auth/users/:user_id/link',
+    'PATCH /auth/api-keys/:key_id',
     'PATCH /auth/users/:user_id',
     'POST /auth/api-keys',
     'POST /auth/clients',

@@ -91,6 +91,11 @@ test('give users and API keys views and tools, and show callers what their lists
   assert.equal(await mine(), { templates: null, views: null, tools: [] });
   const { body: key } = await createKey(lists);
   assert.equal({ views: key.views, tools: key.tools }, lists);
+  const change = { views: null, tools: ['demo/echo'] };
+  const changed = await ask('PATCH', `/auth/api-keys/${key.id}`, change);
+  assert.equal([changed.status, changed.body.views, changed.body.tools], [200, null, ['demo/echo']]);
+  assert.equal((await app.as({ 'x-api-key': String(key.key) }, 'GET', '/auth/me')).body.tools, ['demo/echo']);
+  assert.is((await ask('PATCH', '/auth/api-keys/none', change)).outcome, '404 API_KEY_NOT_FOUND');
   for (const wrong of [{ tools: ['demo'] }, { tools: ['de*/x'] }, { tools: 'demo/*' }, { views: ['A'] }]) {
     assert.is((await createKey(wrong)).outcome, '422 VALIDATION_ERROR', JSON.stringify(wrong));
     assert.is((await ask('PATCH', `/auth/users/${user.id}`, wrong)).outcome, '422 VALIDATION_ERROR');

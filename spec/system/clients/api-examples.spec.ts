@@ -42,6 +42,10 @@ interface Exception {
   readonly first?: () => Promise<void>;
 }
 
+const KEY: Exception = {
+  because: 'the gateway chooses the ids of keys',
+  values: async () => ({ key_id: await idOf('/auth/api-keys', 'nightly build') }),
+};
 const USER: Exception = {
   because: 'the gateway chooses the ids of users',
   values: async () => ({ user_id: await idOf('/auth/users', 'ada') }),
@@ -71,10 +75,8 @@ const EXCEPTIONS: Readonly<Record<string, Exception>> = {
   'DELETE /auth/users/{user_id}': USER,
   'POST /auth/users/{user_id}/link': USER,
   'DELETE /auth/users/{user_id}/link': USER,
-  'DELETE /auth/api-keys/{key_id}': {
-    because: 'the gateway chooses the ids of keys',
-    values: async () => ({ key_id: await idOf('/auth/api-keys', 'nightly build') }),
-  },
+  'PATCH /auth/api-keys/{key_id}': KEY,
+  'DELETE /auth/api-keys/{key_id}': KEY,
   'DELETE /auth/clients/{client_id}': {
     because: 'the gateway chooses the ids of clients',
     values: async () => {
@@ -143,6 +145,7 @@ const LAST: readonly string[] = [
   'POST /auth/users/{user_id}/link',
   'DELETE /auth/users/{user_id}/link',
   'DELETE /auth/users/{user_id}',
+  'PATCH /auth/api-keys/{key_id}',
   'DELETE /auth/api-keys/{key_id}',
   'DELETE /servers/{server_id}',
   'DELETE /gateway/deregister/{template}/{instance_id}',

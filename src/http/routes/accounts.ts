@@ -416,6 +416,14 @@ export const apiKeyRoutes: readonly Route[] = [
       return json(201, { ...apiKeyRecord(apiKey), key }, { trail: { subject } });
     },
   }),
+  defineRoute('PATCH', '/auth/api-keys/:key_id', {
+    summary: 'Change the templates, views and tools of an API key',
+    scope: 'admin',
+    request: { params: ApiKeyParams, body: closed(WRITTEN_LISTS) },
+    answers: { 200: { description: 'The key as it is now; what it has open ends', body: ApiKeyRecord } },
+    handler: async ({ params, body }, { auth }) =>
+      json(200, apiKeyRecord(await auth.accounts.changeApiKey(params.key_id, body))),
+  }),
   defineRoute('DELETE', '/auth/api-keys/:key_id', {
     summary: 'Revoke an API key',
     scope: 'admin',
