@@ -75,7 +75,10 @@ export function freeId(wanted: string, isTaken: (id: string) => boolean): string
 /** What makes two definitions of one name the same server: its program and package, or its address. */
 export function identityOf({ command, args, endpoint }: JsonObject): string {
   if (typeof command !== 'string') return String(endpoint);
-  const words = Array.isArray(args) ? args.map(String) : [];
+  const [program, ...words] = [
+    ...command.trim().split(/\s+/),
+    ...(Array.isArray(args) ? args.map(String) : []),
+  ];
   const first = words.find((word) => !word.startsWith('-')) ?? '';
-  return `${command} ${first.replace(/(?<=.)@[^@/]*$/, '')}`;
+  return `${program} ${first.replace(/(?<=.)@[^@/]*$/, '')}`;
 }

@@ -136,6 +136,12 @@ test('a name that another server has gets a number, in the file and at the gatew
   assert.match(await printed(run(file, '--yes')), /Mine: mine-2 is unchanged\nmine!: mine-3 is unchanged/);
   const filed = { mcpServers: { time: { command: 'other-time' } } };
   assert.match(await printed(run(filed, '--yes')), /time: the template time-2 is stored/);
+  // The folder of templates has this server already.
+  const package_ = '@modelcontextprotocol/server-memory';
+  const same = { mcpServers: { memory: { command: 'npx', args: ['-y', package_] } } };
+  assert.match(await printed(run(same, '--yes')), /memory: memory-1 starts in the template memory/);
+  assert.equal(instancesOf('memory')[0]?.args, ['-y', package_]);
+  assert.match(await printed(run(same, '--yes')), /memory: memory is unchanged/);
 });
 
 test('server.json: packages and remotes become templates with settings, and no instances', async () => {

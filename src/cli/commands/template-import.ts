@@ -158,12 +158,13 @@ async function isConfirmed(
 
 /** Never throws, but for Ctrl-C at a question. */
 async function importOne(planned: PlannedImport, gateway: Remote, values: Placeholders): Promise<Row> {
-  const { server, template, state } = planned;
+  const { server, template, state, isFiled = false } = planned;
   if (state === 'unchanged') return rowOf(planned, 'unchanged');
   const path = `/gateway/templates/${encodeURIComponent(template)}/definition`;
   try {
     const instance = server.instance && (await values.filled(server.name, server.instance));
-    await gateway.request(path, { method: 'PUT', body: { id: template, ...server.definition } });
+    if (!isFiled)
+      await gateway.request(path, { method: 'PUT', body: { id: template, ...server.definition } });
     if (instance === undefined) return rowOf(planned, 'imported');
     const [{ instanceIdOf }, { markOf }] = await Promise.all([
       import('../import/plan.ts'),
@@ -178,10 +179,11 @@ async function importOne(planned: PlannedImport, gateway: Remote, values: Placeh
       await gateway.request('/gateway/register', { method: 'POST', body });
     } catch (thrown) {
       // A template that cannot be used is not left behind.
-      if (state === 'new') await gateway.request(path, { method: 'DELETE' }).catch(() => undefined);
+      if (state === 'new' && !isFiled)
+        await gateway.request(path, { method: 'DELETE' }).catch(() => undefined);
       throw thrown;
     }
-    return { ...rowOf(planned, 'imported'), instance: id };
+    return { ...rowOf(planned, 'imported'), instance: id, is_filed: isFiled };
   } catch (thrown) {
     if (thrown instanceof Cancelled || !(thrown instanceof CommandFailure || thrown instanceof UsageError))
       throw thrown;
@@ -194,9 +196,11 @@ function rowOf({ server, template }: PlannedImport, outcome: string): Row {
 }
 
 function report(row: Row, terminal: Terminal): void {
-  const { name, template, outcome, instance, error } = fields(row);
+  const { name, template, outcome, instance, error, is_filed: isFiled } = fields(row);
   if (outcome === 'failed') terminal.complain(printable(`${name}: not imported: ${error}`));
   else if (outcome === 'unchanged') terminal.print(printable(`${name}: ${template} is unchanged`));
+  else if (isFiled === true)
+    terminal.print(printable(`${name}: ${instance} starts in the template ${template}`));
   else {
     const started = instance === undefined ? '' : `, ${instance} starts`;
     terminal.print(printable(`${name}: the template ${template} is stored${started}`));

@@ -12,6 +12,8 @@ export interface PlannedImport {
   readonly server: ImportedServer;
   readonly template: string;
   readonly state: 'new' | 'changed' | 'unchanged';
+  /** True: the folder of templates defines the same server, so that only the instance is registered. */
+  readonly isFiled?: boolean;
 }
 
 /** `gateway` undefined: nothing is known to be there. Throws CommandFailure. */
@@ -25,49 +27,51 @@ export async function planImport(
   const taken = new Set<string>();
   const planned: PlannedImport[] = [];
   for (const server of servers) {
-    const stored = new Map<string, JsonObject>();
-    const sameIds: string[] = [];
-    for (const [id, record] of records)
-      if (id === server.id || id.startsWith(`${server.id}-`)) {
-        const definition = await storedDefinition(gateway, id, record);
-        if (definition === undefined || !isSame(definition, server)) continue;
-        stored.set(id, definition);
-        sameIds.push(id);
-      }
-    const own = sameIds.find((id) => !taken.has(id));
-    const template = own ?? freeId(server.id, (id) => records.has(id) || taken.has(id));
+    const own = await ownTemplate(server, gateway, { records, taken });
+    const template = own?.id ?? freeId(server.id, (id) => records.has(id) || taken.has(id));
     taken.add(template);
-    const before = own === undefined ? undefined : stored.get(own);
-    planned.push({ server, template, state: stateOf(server, template, before, fields(templates[template])) });
+    const state = stateOf(server, template, own, fields(templates[template]));
+    planned.push({ server, template, state, isFiled: own?.isFiled === true });
   }
   return planned;
 }
 
-async function storedDefinition(
-  gateway: Remote | undefined,
-  id: string,
-  { is_stored: isStored, tags }: Fields,
-): Promise<JsonObject | undefined> {
-  if (isStored !== true || !itemsOf(tags).includes('imported')) return undefined;
-  const answer = await gateway?.request(`/gateway/templates/${encodeURIComponent(id)}/definition`);
-  return isJsonObject(answer) ? answer : undefined;
+interface OwnTemplate {
+  readonly id: string;
+  readonly definition: JsonObject;
+  readonly isFiled: boolean;
 }
 
-function isSame(stored: JsonObject, { definition }: ImportedServer): boolean {
-  return stored.name === definition.name && identityOf(stored) === identityOf(definition);
+/** The template that has this server: from an earlier import, or by a file of the folder. */
+async function ownTemplate(
+  server: ImportedServer,
+  gateway: Remote | undefined,
+  { records, taken }: { readonly records: ReadonlyMap<string, Fields>; readonly taken: ReadonlySet<string> },
+): Promise<OwnTemplate | undefined> {
+  for (const [id, { is_defined: isDefined, is_stored: isStored, tags }] of records) {
+    const isNamedSo = id === server.id || (isStored === true && id.startsWith(`${server.id}-`));
+    if (!isNamedSo || taken.has(id) || isDefined !== true) continue;
+    if (isStored === true ? !itemsOf(tags).includes('imported') : server.instance === undefined) continue;
+    const definition = await gateway?.request(`/gateway/templates/${encodeURIComponent(id)}/definition`);
+    if (!isJsonObject(definition) || identityOf(definition) !== identityOf(server.definition)) continue;
+    const isFiled = isStored !== true;
+    if (isFiled || definition.name === server.definition.name) return { id, definition, isFiled };
+  }
+  return undefined;
 }
 
 function stateOf(
   { definition, instance }: ImportedServer,
   template: string,
-  before: JsonObject | undefined,
+  own: OwnTemplate | undefined,
   { instances }: Fields,
 ): PlannedImport['state'] {
-  if (before === undefined) return 'new';
-  if (!isDeepStrictEqual(before, { id: template, ...definition })) return 'changed';
+  if (own === undefined) return 'new';
+  const registered = listOf(instances).find(({ id }) => id === instanceIdOf(template));
+  if (own.isFiled && registered === undefined) return 'new';
+  if (!own.isFiled && !isDeepStrictEqual(own.definition, { id: template, ...definition })) return 'changed';
   if (instance === undefined) return 'unchanged';
-  const own = listOf(instances).find(({ id }) => id === instanceIdOf(template));
-  return isMarkOf(fields(own?.metadata).imported, instance) ? 'unchanged' : 'changed';
+  return isMarkOf(fields(registered?.metadata).imported, instance) ? 'unchanged' : 'changed';
 }
 
 export function instanceIdOf(template: string): string {

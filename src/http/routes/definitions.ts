@@ -1,5 +1,6 @@
 // Template definitions that admins store through the API, beside those of the folder of templates. Source: ADR 235.
 
+import { templateNotFound } from '../../domain/error-catalogue.ts';
 import { SCRATCH } from '../../templates/definition.ts';
 import { instanceInputOf } from '../../templates/launch.ts';
 import { json, located, noContent } from '../reply.ts';
@@ -53,11 +54,15 @@ export const definitionRoutes: readonly Route[] = [
     },
   }),
   defineRoute('GET', '/gateway/templates/:template/definition', {
-    summary: 'The stored definition of a template',
+    summary: 'The definition of a template that counts, stored or of the folder',
     scope: 'admin',
     request: { params: TemplateParams },
-    answers: { 200: { description: 'As it was read when it was stored', body: Definition } },
-    handler: ({ params: { template } }, { gateway }) => json(200, gateway.stored.definitions.get(template)),
+    answers: { 200: { description: 'As it was read', body: Definition } },
+    handler: ({ params: { template } }, { definitions }) => {
+      const definition = definitions.get(template);
+      if (definition === undefined) throw templateNotFound(template);
+      return json(200, definition);
+    },
   }),
   defineRoute('DELETE', '/gateway/templates/:template/definition', {
     summary: 'Delete the stored definition of a template; its instances and settings remain',
