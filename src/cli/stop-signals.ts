@@ -91,7 +91,10 @@ export async function untilSignal<T>(work: (signal: AbortSignal) => Promise<T>):
     process.stdout.off('error', end);
   };
   const end = (): void => {
-    timer ??= setTimeout(dispose, LIMITS.sameSignalMs).unref();
+    if (timer === undefined) {
+      timer = setTimeout(dispose, LIMITS.sameSignalMs).unref();
+      process.once('beforeExit', exitWithListeners);
+    }
     ending.abort();
   };
   process.on('SIGINT', end).on('SIGTERM', end);
@@ -101,6 +104,11 @@ export async function untilSignal<T>(work: (signal: AbortSignal) => Promise<T>):
   } finally {
     if (timer === undefined) dispose();
   }
+}
+
+/** All work is done. Without it, Node first gives the signals back, and one that arrives then would be the exit code. */
+function exitWithListeners(): void {
+  process.exit();
 }
 
 /** Resolves after the time, or when the signal is aborted. */
