@@ -18,7 +18,7 @@ import type { SharedPrograms } from '../domain/nodes.ts';
 import type { AggregatePresentation } from '../domain/presentation.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
-import type { TemplateDefinitions } from '../registry/template-definitions.ts';
+import type { StoredDefinitions } from '../registry/registry-types.ts';
 import type { ToolApprovals } from '../registry/tool-approvals.ts';
 import type { ProtectedPath } from '../templates/command-exposure.ts';
 import type { TemplateRules } from '../templates/definition.ts';
@@ -237,7 +237,7 @@ export interface Server {
 
 /** See Gateway.stored. */
 export interface StoredOfTemplates {
-  readonly definitions: TemplateDefinitions;
+  readonly definitions: StoredDefinitions;
   /** The approved tools of pinned templates. */
   readonly approvals: ToolApprovals;
 }

@@ -17,6 +17,7 @@ import { settingsOf } from '../templates/settings.ts';
 import type { ActiveRegistry } from './active-registry.ts';
 import { checkName } from './checked-input.ts';
 import { type Protection, refuseDenied, refuseExposing } from './refusals.ts';
+import type { StoredDefinitions } from './registry-types.ts';
 
 /** Characters of one stored definition as JSON. */
 const MOST_CHARACTERS = 256 * 1024;
@@ -38,7 +39,7 @@ interface TemplateDefinitionsDeps extends Protection {
   readonly advance: (revision: number | undefined) => boolean;
 }
 
-export class TemplateDefinitions {
+export class TemplateDefinitions implements StoredDefinitions {
   readonly #deps: TemplateDefinitionsDeps;
   readonly #definitions: Definitions;
 
