@@ -272,12 +272,16 @@ inBrowser('creates an API key, shows it once, and revokes it', async () => {
   await page.getByLabel(/^Name/).fill('nightly build');
   await page.getByLabel('Only some templates').check();
   await page.getByRole('dialog').getByLabel('everything', { exact: true }).check();
+  await page.getByLabel('Only some tools').check();
+  await page.getByLabel('Rules').fill('everything/*\n!everything/test_error_handling');
   await page.getByRole('button', { name: 'Create' }).dblclick(); // which creates one key
   const key = await page.locator('dialog .output').textContent();
   await page.getByRole('button', { name: 'Done' }).click();
   const holder = caller(url(), { 'X-API-Key': key ?? '' });
-  assert.is((await holder('GET /mcp/everything/tools/list')).status, 200);
-  await page.getByText('Only everything').waitFor();
+  const { body } = await holder('GET /mcp/everything/tools/list');
+  assert.match(JSON.stringify(body), 'test_simple_text');
+  assert.not.match(JSON.stringify(body), 'test_error_handling');
+  await page.getByText('everything; 2 rules for tools').waitFor();
   await page.getByText('Rate limit: 5,000 requests per hour each; none for keys').waitFor();
   await page.getByRole('button', { name: 'Revoke nightly build' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();

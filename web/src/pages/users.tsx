@@ -11,6 +11,7 @@ import { Confirm } from '../parts/dialog.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { type Loaded, useLoaded } from '../parts/load.ts';
 import { attempt } from '../parts/notices.tsx';
+import { rightsText } from '../parts/rights-fields.tsx';
 import { Badge } from '../parts/state.tsx';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { route, setParams } from '../router.ts';
@@ -171,6 +172,8 @@ function Part<T extends { readonly id: string }>({
   );
 }
 
+const ROLES: Readonly<Record<string, string>> = { admin: 'Administrator', user: 'User' };
+
 interface UserRowProps {
   readonly user: User;
   readonly onToggled: () => void;
@@ -179,7 +182,7 @@ interface UserRowProps {
 }
 
 function UserRow({ user, onToggled, onChange, onDelete }: UserRowProps) {
-  const { id, username, email, role, templates, is_active: isActive } = user;
+  const { id, username, email, role, is_active: isActive } = user;
   const isFixed = isOpen.value || id === account.value?.user_id;
   const toggle = async (): Promise<void> => {
     const done = `${username} may ${isActive ? 'no longer ' : ''}sign in.`;
@@ -193,8 +196,8 @@ function UserRow({ user, onToggled, onChange, onDelete }: UserRowProps) {
         <div class="cut small muted">{email}</div>
       </div>
       <Activity isActive={isActive} />
-      <span>{role === 'admin' ? 'Administrator' : 'User'}</span>
-      <Cell name="templates">{templates === null ? 'all templates' : templates.join(', ') || 'none'}</Cell>
+      <span>{ROLES[role] ?? role}</span>
+      <Cell name="may use">{rightsText(user)}</Cell>
       <span class="actions end">
         <RowButton action="Change" name={username} disabled={isOpen.value} onClick={onChange} />
         <RowButton
@@ -232,15 +235,14 @@ function RowButton({ action, name, isDangerous, ...more }: RowButtonProps) {
 }
 
 function KeyRow({ apiKey, onRevoke }: { readonly apiKey: ApiKey; readonly onRevoke: () => void }) {
-  const { name, permissions, templates, expires_at, last_used_at, is_active: isActive } = apiKey;
-  const allowed = templates ?? [];
+  const { name, permissions, expires_at, last_used_at, is_active: isActive } = apiKey;
   return (
     <div class="row">
       <div class="cell-name">
         <span class="strong">{name}</span>
         <div class="cut small muted">{permissions.join(', ')}</div>
-        <div class="cut small muted" title={allowed.join(', ')}>
-          {templates === null ? 'All templates' : `Only ${allowed.join(', ') || 'no template'}`}
+        <div class="cut small muted" title={rightsText(apiKey)}>
+          {rightsText(apiKey)}
         </div>
       </div>
       <Activity isActive={isActive} />

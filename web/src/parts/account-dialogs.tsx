@@ -3,31 +3,30 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { change, messageOf } from '../api.ts';
-import { templates as allTemplates } from '../store.ts';
 import { CopyButton } from './copy.tsx';
 import { Dialog } from './dialog.tsx';
 import { Field } from './field.tsx';
 import { Icon } from './icon.tsx';
 import { notify } from './notices.tsx';
 import { Output } from './result.tsx';
+import { type Rights, RightsFields, rightsOf } from './rights-fields.tsx';
 import { Failure } from './status.tsx';
 
 /** A user of GET /auth/users. */
-export interface User {
+export interface User extends Rights {
   readonly id: string;
   readonly username: string;
   readonly email: string;
-  readonly role: 'admin' | 'user';
-  readonly templates: readonly string[] | null;
+  /** `admin`, `user`, or one of the settings. */
+  readonly role: string;
   readonly is_active: boolean;
 }
 
 /** A key of GET /auth/api-keys, without its secret. */
-export interface ApiKey {
+export interface ApiKey extends Rights {
   readonly id: string;
   readonly name: string;
   readonly permissions: readonly string[];
-  readonly templates: readonly string[] | null;
   readonly expires_at: string | null;
   readonly last_used_at: string | null;
   readonly is_active: boolean;
@@ -37,14 +36,14 @@ interface FormDialogProps {
   readonly title: string;
   /** The verb of the button. Default: Create. */
   readonly action?: string;
-  readonly templates?: readonly string[] | null;
+  readonly rights?: Rights;
   readonly onClose: () => void;
   /** Rejects with the fault. */
   readonly onSave: (data: FormData) => Promise<void>;
   readonly children: ComponentChildren;
 }
 
-function FormDialog({ title, action = 'Create', templates, onClose, onSave, children }: FormDialogProps) {
+function FormDialog({ title, action = 'Create', rights, onClose, onSave, children }: FormDialogProps) {
   const error = useSignal<string | undefined>(undefined);
   const isBusy = useSignal(false);
   const submit = async (event: SubmitEvent): Promise<void> => {
@@ -62,7 +61,7 @@ function FormDialog({ title, action = 'Create', templates, onClose, onSave, chil
     <Dialog title={title} onClose={onClose}>
       <form onSubmit={(event) => void submit(event)}>
         {children}
-        <TemplatePicker chosen={templates ?? null} />
+        <RightsFields rights={rights} />
         {error.value !== undefined && <Failure text={error.value} />}
         <div class="actions end">
           <button type="button" onClick={onClose}>
@@ -77,50 +76,10 @@ function FormDialog({ title, action = 'Create', templates, onClose, onSave, chil
   );
 }
 
-/** All templates, or some of them; those that are allowed and no longer exist stay in the list. */
-function TemplatePicker({ chosen }: { readonly chosen: readonly string[] | null }) {
-  const isLimited = useSignal(chosen !== null);
-  const names = [...new Set([...allTemplates.value.keys(), ...(chosen ?? [])])].sort();
-  return (
-    <fieldset class="form">
-      <legend class="label">Templates</legend>
-      <label class="check">
-        <input
-          type="checkbox"
-          name="limited"
-          checked={isLimited.value}
-          onChange={(event) => {
-            isLimited.value = event.currentTarget.checked;
-          }}
-        />
-        Only some templates
-      </label>
-      {isLimited.value && (
-        <div class="choices-of-templates">
-          {names.map((name) => (
-            <label key={name} class="check">
-              <input type="checkbox" name="templates" value={name} defaultChecked={chosen?.includes(name)} />
-              {name}
-            </label>
-          ))}
-        </div>
-      )}
-    </fieldset>
-  );
-}
-
-/** Null for all. Throws when none is selected: such an account could use nothing. */
-function templatesOf(data: FormData): readonly string[] | null {
-  if (!data.has('limited')) return null;
-  const names = data.getAll('templates').map(String);
-  if (names.length === 0) throw new Error('Select at least one template, or all.');
-  return names;
-}
-
 export function NewUser({ onClose, onDone }: { readonly onClose: () => void; readonly onDone: () => void }) {
   const save = async (data: FormData): Promise<void> => {
     const { username, email, password, role } = Object.fromEntries(data);
-    await change('POST', 'auth/users', { username, email, password, role, templates: templatesOf(data) });
+    await change('POST', 'auth/users', { username, email, password, role, ...rightsOf(data) });
     notify(`${data.get('username')} may sign in.`);
     onDone();
     onClose();
@@ -147,12 +106,15 @@ export function NewUser({ onClose, onDone }: { readonly onClose: () => void; rea
   );
 }
 
+const BUILT_IN = ['user', 'admin'];
+
 function RoleField({ value = 'user' }: { readonly value?: User['role'] }) {
   return (
     <Field label="Role" hint="Users read and call tools; administrators can also make changes.">
       <select name="role" defaultValue={value}>
         <option value="user">User</option>
         <option value="admin">Administrator</option>
+        {!BUILT_IN.includes(value) && <option value={value}>{value}</option>}
       </select>
     </Field>
   );
@@ -169,7 +131,7 @@ export function ChangeUser({ user, onClose, onDone }: ChangeUserProps) {
     const password = data.get('password');
     await change('PATCH', `auth/users/${user.id}`, {
       role: data.get('role'),
-      templates: templatesOf(data),
+      ...rightsOf(data),
       ...(password === '' ? {} : { password }),
     });
     notify(`${user.username} is changed.`);
@@ -180,7 +142,7 @@ export function ChangeUser({ user, onClose, onDone }: ChangeUserProps) {
     <FormDialog
       title={`Change ${user.username}`}
       action="Change"
-      templates={user.templates}
+      rights={user}
       onClose={onClose}
       onSave={save}
     >
@@ -213,7 +175,7 @@ export function NewKey({
     const { key } = await change<{ readonly key: string }>('POST', 'auth/api-keys', {
       name: data.get('name'),
       permissions,
-      templates: templatesOf(data),
+      ...rightsOf(data),
       expires_at: expires === '' ? null : new Date(`${expires}T23:59:59`).toISOString(),
     });
     onDone(key);
