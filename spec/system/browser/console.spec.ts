@@ -431,7 +431,10 @@ function heading(name: string): Locator {
 }
 
 function follow(name: string): Promise<void> {
-  return watched.page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
+  return watched.page
+    .getByRole('navigation', { name: 'Pages' })
+    .getByRole('link', { name, exact: true })
+    .click();
 }
 
 /** The badge of an instance in the list of its template. */
