@@ -10,7 +10,9 @@ import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { isJsonObject, type JsonObject } from '../../src/domain/json.ts';
 import { META } from '../../src/domain/mcp.ts';
 import { Mcp } from '../../src/gateway/mcp.ts';
+import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
+import { ViewRegistry } from '../../src/registry/view-registry.ts';
 import {
   type BackendOptions,
   Harness,
@@ -57,6 +59,10 @@ export class RoundsHarness {
       dispatcher,
       budget,
       emit,
+      views: new ViewRegistry(
+        { store: new MemoryStore(), clock: simulatedClock, emit, fleet },
+        { change: (work) => work(), reload: async () => {}, advance: () => true },
+      ),
       scheduler,
       ...spreadClock(scheduler, simulatedClock),
       isAccepting: () => this.inner.isAccepting,

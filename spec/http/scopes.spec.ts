@@ -160,6 +160,21 @@ const ROWS: Readonly<Record<string, Row>> = {
     ...{ needs: admin, admitted: '404 TEMPLATE_NOT_FOUND', params: { template: 'none' } },
     body: () => ({}),
   },
+  'GET /gateway/views': { needs: lists, admitted: '200' },
+  ...rows(['GET /gateway/views/:view', 'GET /gateway/views/:view/preview'], {
+    ...{ needs: lists, admitted: '404 VIEW_NOT_FOUND', params: { view: 'none' } },
+  }),
+  'POST /gateway/views/preview': {
+    ...{ needs: write, ...toDemo },
+    body: () => ({ from: [{ template: 'demo' }] }),
+  },
+  'PUT /gateway/views/:view': {
+    ...{ needs: write, admitted: '422 VALIDATION_ERROR', params: { view: 'none' } },
+    body: () => ({ from: [] }),
+  },
+  'DELETE /gateway/views/:view': {
+    ...{ needs: write, admitted: '404 VIEW_NOT_FOUND', params: { view: 'none' } },
+  },
   'POST /gateway/register': {
     ...{ needs: write, admitted: '201', ...hidden },
     body: () => ({ template_name: 'demo', id: unique(), endpoint: 'http://127.0.0.1:1' }),

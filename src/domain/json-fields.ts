@@ -1,6 +1,7 @@
 // Finds and changes fields of an object that is valid JSON, without parsing it: everything else keeps its bytes.
 
 import {
+  CLOSE_BRACE,
   COMMA,
   NONE,
   OPEN_BRACE,
@@ -80,4 +81,26 @@ function* fieldsOf(object: Buffer): Generator<FieldSpan> {
     yield { start, keyEnd, value, end };
     at = skipSpace(object, end);
   } while (object[at] === COMMA);
+}
+
+/**
+ * The first of these fields that an object has, however its key is written: with escapes, too. Empty for none, undefined for anything but an
+ * object. The JSON is valid.
+ */
+export function hasField(object: Buffer, names: ReadonlySet<string>): string | undefined {
+  if (object[skipSpace(object, 0)] !== OPEN_BRACE) return undefined;
+  for (const { start, keyEnd } of fieldsOf(object)) {
+    const written = object.toString('utf8', start, keyEnd);
+    const key = written.includes('\\') ? String(JSON.parse(written)) : written.slice(1, -1);
+    if (names.has(key)) return key;
+  }
+  return '';
+}
+
+/** An object that is valid JSON, with `fields`, JSON without braces, at its end. Everything else keeps its bytes. */
+export function withFields(object: Buffer, fields: Buffer): Buffer {
+  const end = object.lastIndexOf(CLOSE_TEXT);
+  const isEmpty = object[skipSpace(object, skipSpace(object, 0) + 1)] === CLOSE_BRACE;
+  const before = object.subarray(0, end);
+  return Buffer.concat(isEmpty ? [before, fields, CLOSE_TEXT] : [before, COMMA_TEXT, fields, CLOSE_TEXT]);
 }

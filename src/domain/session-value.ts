@@ -68,19 +68,20 @@ const WithTemplate = Type.Object(
   CLOSED,
 );
 
-const WithAll = Type.Object(
-  {
-    ...COMMON,
-    kind: Type.Literal('all'),
-    /** The templates that its owner may use; absent for all. */
-    templates: Type.Optional(Type.Array(Text)),
-    /** The resources that the client has subscribed to, by template. */
-    uris: Type.Record(Text, Type.Array(Text)),
-    /** The templates whose sessions asked for the mark: see UnsafeMark. */
-    unsafeIn: Type.Optional(Type.Array(Text)),
-  },
-  CLOSED,
-);
+/** The fields of a session with several templates. */
+const SEVERAL = {
+  ...COMMON,
+  /** The templates that its owner may use; absent for all. */
+  templates: Type.Optional(Type.Array(Text)),
+  /** The resources that the client has subscribed to, by template. */
+  uris: Type.Record(Text, Type.Array(Text)),
+  /** The templates whose sessions asked for the mark: see UnsafeMark. */
+  unsafeIn: Type.Optional(Type.Array(Text)),
+};
+
+const WithAll = Type.Object({ ...SEVERAL, kind: Type.Literal('all') }, CLOSED);
+/** An earlier release reads it as damaged, and its client begins anew. */
+const WithView = Type.Object({ ...SEVERAL, kind: Type.Literal('view'), view: Text }, CLOSED);
 
 /** Read-only, but for objects with any names. */
 type Frozen<T> = T extends readonly string[]
@@ -92,8 +93,8 @@ type Frozen<T> = T extends readonly string[]
     : T;
 /** The session of a client with one template. */
 export type SessionValue = Frozen<Static<typeof WithTemplate>>;
-/** The session of a client with all templates together. Its sessions with single templates are not part of it. */
-export type AggregateSessionValue = Frozen<Static<typeof WithAll>>;
+/** The session of a client with all templates together, or with a view. Its sessions with single templates are not part of it. */
+export type AggregateSessionValue = Frozen<Static<typeof WithAll>> | Frozen<Static<typeof WithView>>;
 export type AnySessionValue = SessionValue | AggregateSessionValue;
 
 /** What a session was in another life. */
@@ -130,7 +131,7 @@ export class SessionValueError extends Error {
   }
 }
 
-const SHAPE = compileShape(Type.Union([WithTemplate, WithAll]), 'body');
+const SHAPE = compileShape(Type.Union([WithTemplate, WithAll, WithView]), 'body');
 
 /** The value as JSON text. SessionValueError `size`. */
 export function writeSession(value: AnySessionValue): string {

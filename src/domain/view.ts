@@ -26,10 +26,10 @@ export interface ViewDefinition {
 }
 
 /** `prefixed`: `<template>__<tool>`. */
-type ViewNames = 'bare' | 'prefixed';
+export type ViewNames = 'bare' | 'prefixed';
 
 /** What a view takes of one template. A renamed tool goes by its new name in `describe`, `annotate` and `defaults`. */
-interface ViewSource {
+export interface ViewSource {
   readonly template: string;
   /** Globs on the names of the server. Absent: all. */
   readonly tools?: readonly string[];
@@ -47,9 +47,9 @@ interface ViewSource {
   readonly defaults?: Readonly<Record<string, JsonObject>>;
 }
 
-type ViewChoice = 'all' | 'none' | readonly string[];
+export type ViewChoice = 'all' | 'none' | readonly string[];
 
-interface ViewHints {
+export interface ViewHints {
   readonly readOnly?: boolean;
   readonly destructive?: boolean;
   readonly idempotent?: boolean;
@@ -64,7 +64,7 @@ interface ToolHints {
   readonly openWorldHint?: boolean;
 }
 
-interface ViewLimit {
+export interface ViewLimit {
   /** Longest wait for the first answer, in seconds. */
   readonly timeout?: number;
   /** Most bytes of a result. */
@@ -79,6 +79,8 @@ export interface NameOwners {
   readonly prompts: Readonly<Record<string, string>>;
 }
 
+export const NO_NAMES: NameOwners = { tools: {}, prompts: {} };
+
 export interface StoredView {
   readonly definition: ViewDefinition;
   readonly names: NameOwners;
@@ -88,3 +90,25 @@ export interface StoredView {
   /** ISO 8601. */
   readonly updatedAt: string;
 }
+
+/** What is wrong with a view now, although its definition alone is not: `template` and `tool` are empty where it is about none. */
+export interface ViewProblem {
+  readonly code: ViewProblemCode;
+  readonly template: string;
+  readonly tool: string;
+  /** A sentence. */
+  readonly message: string;
+}
+
+export type ViewProblemCode =
+  | 'template_unknown'
+  | 'template_missing'
+  | 'name_taken'
+  | 'glob_unmet'
+  | 'rename_unmet'
+  | 'describe_unmet'
+  | 'annotate_unmet'
+  | 'default_unmet'
+  | 'default_unknown_argument'
+  | 'default_in_schema'
+  | 'limit_unmet';

@@ -168,6 +168,7 @@ export function composeGateway(
     declarations,
     heldQuestions,
     dispatcher,
+    views: registry.views,
     userNotices$: userAccounts?.notices$,
     lists: store.kind === 'memory' ? undefined : store.lists,
     toolsWaiting: approvals.withheldOf,

@@ -51,6 +51,7 @@ import type {
   TemplateView,
 } from './gateway-types.ts';
 import { Readiness } from './readiness.ts';
+import type { Views } from './views.ts';
 
 /**
  * Makes a gateway: loads the registry of the store and starts its instances, without waiting for their health. Rejects with
@@ -81,8 +82,10 @@ export class Gateway {
   readonly events$: Observable<GatewayEvent> = this.#events.events$;
   /** Defaults for settings that a template does not set. */
   readonly policy: BalancerPolicy;
-  /** The endpoint for MCP clients of either era, at each template and at all templates together. */
+  /** The endpoint for MCP clients of either era, at each template and view, and at all templates together. */
   readonly mcp: McpEndpoint;
+  /** Servers that are made of choices from templates. Requests take the name of a view in the place of a template. */
+  readonly views: Views;
   /** Counts the bytes of requests of callers, and of other messages that wait for backends, by caller. */
   readonly requestBytes: ByteBudget;
   /** The instances of this node, for calls that other nodes run. */
@@ -105,6 +108,7 @@ export class Gateway {
     this.#deps = composeGateway(store, options, this.#events, this.readiness);
     this.policy = this.#deps.policy;
     this.mcp = this.#deps.mcp.endpoint;
+    this.views = this.#deps.mcp.views;
     this.requestBytes = this.#deps.requestBytes;
     this.host = this.#deps.host;
     this.accounts = this.#deps.accounts;
@@ -134,10 +138,7 @@ export class Gateway {
     return this.readiness.isReady;
   }
 
-  /** The events of one type. Hot, no replay; completes when the gateway is closed. VALIDATION_ERROR for an unknown type.
-   * @example
-   * gateway.on('instance.unhealthy').subscribe(({ instanceId, reason }) => console.warn(`${instanceId}: ${reason}`));
-   */
+  /** The events of one type. Hot, no replay; completes when the gateway is closed. VALIDATION_ERROR for an unknown type. */
   on<N extends EventName>(name: N): Observable<Extract<GatewayEvent, { type: N }>> {
     checkEventName(name);
     return this.#events.on(name);
@@ -218,18 +219,17 @@ export class Gateway {
     return this.#deps.registry.changeTemplate(template, change, auth);
   }
 
-  /** Deletes a template with its settings. TEMPLATE_NOT_FOUND; VALIDATION_ERROR while it has instances. */
+  /** TEMPLATE_NOT_FOUND; VALIDATION_ERROR while it has instances. */
   deleteTemplate(template: string): Promise<void> {
     return this.#deps.registry.deleteTemplate(template);
   }
 
-  /** Gives the instance no new calls until `resume`; its session stays open. Throws TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, or
+  /** Gives the instance no new calls until `resume`, which ends that; its session stays open. Throws TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, or
    *  NO_HEALTHY_INSTANCE when another node runs the instance; so do `resume` and `restart`. */
   drain(template: string, id: string): void {
     this.#deps.fleet.own(template, id).drain();
   }
 
-  /** Ends `drain`. */
   resume(template: string, id: string): void {
     this.#deps.fleet.own(template, id).resume();
   }
@@ -244,12 +244,11 @@ export class Gateway {
     return [...this.#deps.fleet.templates];
   }
 
-  /** True when the template exists. */
   readonly hasTemplate = (template: string): boolean => this.#deps.fleet.has(template);
 
-  /** Throws TEMPLATE_NOT_FOUND unless the template exists. Cheaper than `template`. */
+  /** Throws TEMPLATE_NOT_FOUND unless the template, or a view of this name, exists. Cheaper than `template`. */
   requireTemplate(template: string): void {
-    this.#deps.fleet.existingGroup(template);
+    if (!this.views.has(template)) this.#deps.fleet.existingGroup(template);
   }
 
   /** Settings, policy and instances of a template. TEMPLATE_NOT_FOUND. */
@@ -302,6 +301,7 @@ export class Gateway {
   exchange(template: string, request: ExchangeRequest, options?: ExchangeOptions): Observable<Answer> {
     const refusal = refusalOfTimeout(options);
     if (refusal !== undefined) return throwError(() => refusal);
+    if (this.views.has(template)) return this.views.exchange(template, request, options);
     return this.#deps.dispatcher.exchange(template, request, options);
   }
 
@@ -350,7 +350,7 @@ export class Gateway {
 
   readonly beginLife = (life: string): Promise<void> => this.#deps.mcp.sessions.beginLife(life);
   readonly hasSession = (id: string): boolean => this.#deps.mcp.sessions.findAny(id) !== undefined;
-  /** What this node does now: programs that run, without those of single clients, and calls under way. */
+  /** Programs that run here, without those of single clients, and calls under way. */
   readonly activity = () => this.#deps.fleet.activity;
 
   /**

@@ -21,14 +21,18 @@ import { changedList, type WithheldItem } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { ListStore } from '../persistence/store.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
+import { AggregateLists } from '../protocol/aggregate/aggregate-lists.ts';
+import { everything } from '../protocol/aggregate/selection.ts';
 import { ListCache } from '../protocol/cached-lists.ts';
 import { Endpoint } from '../protocol/endpoint.ts';
 import { type McpEndpoint, nonThrowing } from '../protocol/endpoint-types.ts';
 import type { Backends } from '../protocol/ports.ts';
+import type { ViewRegistry } from '../registry/view-registry.ts';
 import type { UserNotice } from './accounts-at-backends.ts';
 import type { GatewayOptions } from './gateway-types.ts';
 import { keptLists } from './kept-lists.ts';
 import { type BackendDeps, hasUserAccounts, TemplateBackends } from './template-backends.ts';
+import { Views } from './views.ts';
 import { WithheldItems } from './withheld-items.ts';
 
 /** Interval at which a gateway that closes checks for calls in flight. */
@@ -42,6 +46,7 @@ export interface McpDeps
     > {
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
+  readonly views: ViewRegistry;
   readonly budget: RetryBudget;
   readonly emit: (event: GatewayEvent) => void;
   /** Hot: a template of which an instance became healthy. Default: none does. */
@@ -73,6 +78,7 @@ export class Mcp {
   readonly endpoint: McpEndpoint;
   readonly sessions: ClientSessions;
   readonly withheld: WithheldItems;
+  readonly views: Views;
   readonly #deps: McpDeps;
   readonly #actors: BackendDeps;
   readonly #parked: ParkedCalls;
@@ -115,20 +121,11 @@ export class Mcp {
         takeUntil(fleet.listChanged$.pipe(ignoreElements(), endWith(true))),
       ),
     };
-    this.#aggregate = new AggregateBackends({
-      clock,
-      scheduler,
-      sessions: this.sessions,
-      templates: () => fleet.templates,
-      backendsOf: (template) => this.#of(template),
-      timeoutFor: (template, tool) => timeoutFor(fleet.group(template).policy, tool),
-      movesUnsafe: (template) =>
-        !fleet.has(template) || fleet.group(template).policy.sessionFailover === 'always',
-      listChanges$: fleet.listChanged$,
-      presentation: deps.aggregate,
+    const backendsOf = (template: string) => this.#of(template);
+    const lists = new AggregateLists({
+      ...{ clock, backendsOf, listChanges$: fleet.listChanged$, recovered$: deps.recovered$ },
       onListed: this.withheld.listed,
       hasInstances: (template) => fleet.has(template) && fleet.members(template).length > 0,
-      recovered$: deps.recovered$,
       kept:
         deps.lists &&
         keptLists({
@@ -136,9 +133,25 @@ export class Mcp {
           hasUserLists: (template) => hasUserAccounts(fleet, template),
         }),
     });
+    const aggregate = {
+      ...{ clock, lists, backendsOf },
+      scheduler,
+      sessions: this.sessions,
+      templates: () => fleet.templates,
+      timeoutFor: (template: string, tool?: string) => timeoutFor(fleet.group(template).policy, tool),
+      movesUnsafe: (template: string) =>
+        !fleet.has(template) || fleet.group(template).policy.sessionFailover === 'always',
+      listChanges$: fleet.listChanged$,
+    };
+    this.#aggregate = new AggregateBackends({
+      ...aggregate,
+      selection: everything(lists, aggregate.templates, deps.aggregate),
+    });
+    this.views = new Views({ ...{ fleet, aggregate }, registry: deps.views, dispatcher: deps.dispatcher });
     this.endpoint = new Endpoint({
       backends: (template) => {
         if (template === undefined) return this.#aggregate;
+        if (this.views.has(template)) return this.views.backends(template) ?? this.#of(template);
         fleet.existingGroup(template); // refuses a deleted template
         return this.#of(template);
       },
@@ -172,6 +185,7 @@ export class Mcp {
   /** Ends everything that clients have open: calls in flight have the grace time, streams end. Resolves when all is closed. */
   async close(graceMs: number): Promise<void> {
     this.#subscriptions.unsubscribe();
+    this.views.close();
     // Nobody could answer a parked call any more, because the gateway refuses new requests, nor a client without a connection.
     const dismissed = Promise.all([this.#parked.dismiss(), this.endpoint.dismiss()]);
     // Independent of the rest: a program that does not end must not delay the answers of clients.

@@ -12,7 +12,7 @@ import { methodNotAllowed, routeNotFound } from '../domain/error-catalogue.ts';
 import { GatewayError, gatewayStarting } from '../domain/errors.ts';
 import type { ForwardedCaller } from '../domain/forwarding.ts';
 import type { SignIn } from '../domain/resource.ts';
-import { ToolRights } from '../domain/rights.ts';
+import { mayUse, mayUseView, ToolRights } from '../domain/rights.ts';
 import type { WorkerPlace, WorkerQuestion } from '../domain/workers.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { METRICS_TYPE, Prometheus } from '../metrics/prometheus.ts';
@@ -22,6 +22,7 @@ import type { TemplateDefinition } from '../templates/definition.ts';
 import { Tracing } from '../tracing/tracing.ts';
 import { HeldBodies } from './body/held-bodies.ts';
 import { koaBodyReader, readDirect } from './body/read.ts';
+import type { MayUsePath } from './caller-check.ts';
 import { Deployment } from './deployment/deployment.ts';
 import { PeerEvents } from './deployment/peer-events.ts';
 import { PeerLoads } from './deployment/peer-loads.ts';
@@ -176,6 +177,8 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     history: new LoadHistory(gateway, { isAdded: options.owners !== undefined }),
   };
 
+  const mayUsePath: MayUsePath = (principal, name) =>
+    gateway.views.has(name) ? mayUseView(principal, name) : mayUse(principal, name);
   // The steps of one route, after the common ones below. A body is read after authorization.
   const stepsOf = <C extends RouteContext>(
     route: Route,
@@ -184,7 +187,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     ...trail(route),
     ...localAccounts(route, auth.isEnabled, proxies),
     ...challenge(route),
-    authorize(route, auth, proxies),
+    authorize(route, auth, proxies, mayUsePath),
     ...(route.speaks === 'json-rpc' ? [knownPath(route, gateway), rpcErrors(log)] : []),
     ...admission(route, gateway, streams.unread, auth.limiter),
     ...readBody,
@@ -225,7 +228,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     const here = { ...services, owners: undefined, deployment: undefined, peerEvents: undefined, samples };
     const steps = <C extends RouteContext>(route: Route, readBody: readonly HttpStep<C>[]): HttpStep<C>[] => [
       ...trail(route),
-      callers.assume(route),
+      callers.assume(route, mayUsePath),
       ...(route.speaks === 'json-rpc' ? [knownPath(route, gateway), rpcErrors(log)] : []),
       ...admission(route, gateway, streams.unread),
       ...readBody,
@@ -345,7 +348,7 @@ async function nothing(): Promise<void> {}
 
 function routerOf(
   routes: readonly Route[],
-  gateway: Pick<Gateway, 'hasTemplate'>,
+  gateway: Pick<Gateway, 'hasTemplate' | 'views'>,
   stepsOf: (route: Route) => HttpStep<KoaContext & RouteContext>,
 ) {
   const router = new Router<RequestState, Record<never, never>>({ sensitive: true });
@@ -360,11 +363,12 @@ function routerOf(
 /** The steps of a route, skipped while a template of this name exists. */
 function unlessTemplate<C>(
   { unlessTemplate: template }: Route,
-  gateway: Pick<Gateway, 'hasTemplate'>,
+  gateway: Pick<Gateway, 'hasTemplate' | 'views'>,
   steps: HttpStep<C>,
 ): HttpStep<C> {
   if (template === undefined) return steps;
-  return (context, next) => (gateway.hasTemplate(template) ? next() : steps(context, next));
+  return (context, next) =>
+    gateway.hasTemplate(template) || gateway.views.has(template) ? next() : steps(context, next);
 }
 
 /**

@@ -36,12 +36,20 @@ export function readsRegistry(anyOf: readonly Scope[]): boolean {
   return !anyOf.includes('admin');
 }
 
+/** True when the principal may use the template, or the view, of this name. */
+export type MayUsePath = (principal: Principal, name: string) => boolean;
+
 /** INSUFFICIENT_PERMISSIONS, or TEMPLATE_NOT_FOUND for a template that the principal may not use. */
-export function callerRefusalOf(principal: Principal, anyOf: readonly Scope[], template?: string): Refusal {
+export function callerRefusalOf(
+  principal: Principal,
+  anyOf: readonly Scope[],
+  template?: string,
+  mayUsePath: MayUsePath = mayUse,
+): Refusal {
   if (!mayDo(principal, anyOf)) return insufficientPermissions(anyOf);
   // An admin with some rights could create an account with all of them.
   if (isRestricted(principal) && anyOf.every((scope) => scope === 'admin')) return accountsNeedAllTemplates();
-  if (template !== undefined && !mayUse(principal, template)) return templateNotFound(template);
+  if (template !== undefined && !mayUsePath(principal, template)) return templateNotFound(template);
   return undefined;
 }
 
@@ -50,14 +58,18 @@ export function callerRefusalOf(principal: Principal, anyOf: readonly Scope[], t
  * belong to another principal. On a route without a template it also refuses a caller whose rights have changed, because its
  * events were selected by the earlier ones. While the database is unavailable, no caller is refused.
  */
-export function callerCheck(anyOf: readonly Scope[], auth: Pick<Auth, 'authenticate'>): CallerCheck {
+export function callerCheck(
+  anyOf: readonly Scope[],
+  auth: Pick<Auth, 'authenticate'>,
+  mayUsePath?: MayUsePath,
+): CallerCheck {
   return (context) => {
     const { principal: before, template } = context.state;
     try {
       const refused = whenKnown(auth.authenticate(credentialsOf(context)), (now) => {
         if (now.id !== before?.id) return invalidCredentials();
         if (template === undefined && !isDeepStrictEqual(now, before)) return insufficientPermissions(anyOf);
-        return callerRefusalOf(now, anyOf, template);
+        return callerRefusalOf(now, anyOf, template, mayUsePath);
       });
       return refused instanceof Promise ? refused.catch(refusalAfter) : refused;
     } catch (thrown) {

@@ -6,7 +6,7 @@ import { systemClock } from '../domain/clock.ts';
 import { invalidCredentials } from '../domain/error-catalogue.ts';
 import { internalError } from '../domain/errors.ts';
 import { LruMap } from '../domain/lru-map.ts';
-import { callerRefusalOf, type Refusal } from './caller-check.ts';
+import { callerRefusalOf, type MayUsePath, type Refusal } from './caller-check.ts';
 import type { RouteMiddleware } from './request.ts';
 import type { Route } from './route.ts';
 
@@ -26,7 +26,7 @@ export class ForwardedCallers {
    * Takes the place of `authorize`. Without their credentials these callers cannot be verified again: a request that is open when its
    * principal changes ends with INVALID_CREDENTIALS, and the next one is authorized by the node that receives it.
    */
-  assume(route: Pick<Route, 'scope'>): RouteMiddleware {
+  assume(route: Pick<Route, 'scope'>, mayUsePath?: MayUsePath): RouteMiddleware {
     const anyOf = [route.scope].flat();
     return ({ state, params }, next) => {
       const caller = state.forwarded;
@@ -37,7 +37,7 @@ export class ForwardedCallers {
       state.principal = principal;
       state.check = () => this.#refusalOf(principal.id, sinceMs);
       const scopes = anyOf.filter((scope) => scope !== 'open');
-      const refusal = callerRefusalOf(principal, scopes, params.template);
+      const refusal = callerRefusalOf(principal, scopes, params.template, mayUsePath);
       if (refusal !== undefined) throw refusal;
       return next();
     };

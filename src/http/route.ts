@@ -26,6 +26,7 @@ import type { SignIn } from '../domain/resource.ts';
 import { nodeNotFound, sessionUnknown } from '../domain/session-errors.ts';
 import { cutText, HIDES_BAD_TEXT, isCleanText, NOT_UNICODE } from '../domain/text.ts';
 import { anything, compileShape, type InputPart, type Shape } from '../domain/validation.ts';
+import { viewNotFound } from '../domain/view-errors.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Prometheus } from '../metrics/prometheus.ts';
 import type { LoadHistory, Samples } from '../metrics/samples.ts';
@@ -246,6 +247,7 @@ export const FROM_BACKEND: readonly ErrorCode[] = [
 // converted to their declared types.
 
 export const TemplateParams = Type.Object({ template: TemplateId });
+export const ViewParams = Type.Object({ view: TemplateId });
 /** An instance id, alone or after its template: see domain/registration.ts. */
 export const ServerParams = Type.Object({
   server_id: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._~-]{0,299}$', examples: ['everything-1'] }),
@@ -278,6 +280,7 @@ export const InstanceParams = Type.Object({ template: TemplateId, instance_id: I
 
 const NOT_FOUND: Readonly<Record<string, (name: string) => GatewayError>> = {
   template: templateNotFound,
+  view: viewNotFound,
   instance_id: serverNotFound,
   server_id: serverNotFound,
   user_id: userNotFound,

@@ -17,7 +17,7 @@ const MOST_VIEWS = 1_000;
 /** Attempts to store a view that other nodes change meanwhile. */
 const ATTEMPTS = 5;
 
-interface ViewRegistryDeps {
+export interface ViewRegistryDeps {
   readonly store: { readonly views: ViewStore };
   readonly clock: Pick<Clock, 'wall'>;
   readonly emit: (event: GatewayEvent) => void;
@@ -34,7 +34,7 @@ interface RegistrySteps {
   readonly advance: (revision: number | undefined) => boolean;
 }
 
-interface ViewPut {
+export interface ViewPut {
   readonly names: NameOwners;
   /** See etagOf: PRECONDITION_FAILED for another one. `*`: any that exists. Default: no condition. */
   readonly ifMatch?: string | undefined;
@@ -168,6 +168,6 @@ function isMatch(ifMatch: string, etag: string): boolean {
 }
 
 /** Changes with each change of the definition, also back to an earlier one. */
-function etagOf({ definition, updatedAt }: Pick<StoredView, 'definition' | 'updatedAt'>): string {
+export function etagOf({ definition, updatedAt }: Pick<StoredView, 'definition' | 'updatedAt'>): string {
   return hash('sha256', `${updatedAt} ${JSON.stringify(definition)}`).slice(0, 16);
 }

@@ -118,6 +118,7 @@ test('covers exactly the routes that change something, logins and logouts', () =
       'DELETE /gateway/deregister/:template/:instance_id',
       ...['DELETE /gateway/sessions/:session_id', 'DELETE /gateway/templates/:template'],
       'DELETE /gateway/templates/:template/definition',
+      'DELETE /gateway/views/:view',
       'DELETE /servers/:server_id',
       'PATCH /auth/api-keys/:key_id',
       ...['PATCH /auth/users/:user_id', 'PATCH /gateway/instances/:template/:instance_id'],
@@ -132,6 +133,7 @@ test('covers exactly the routes that change something, logins and logouts', () =
       ...['POST /gateway/register', 'POST /gateway/sync', 'POST /gateway/templates/:template/tools/approve'],
       ...['POST /gateway/test', 'POST /servers'],
       'PUT /gateway/templates/:template/definition',
+      'PUT /gateway/views/:view',
     ],
   );
 });

@@ -11,6 +11,8 @@ import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { GATEWAY_INFO } from '../../../src/domain/version.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
+import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
+import { everything } from '../../../src/protocol/aggregate/selection.ts';
 import type { Owner, SessionTable } from '../../../src/protocol/ports.ts';
 import { simulatedClock } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -39,12 +41,14 @@ function setUp() {
     used: (session) => uses.push(session.id),
     remove: ({ id }) => table.delete(id),
   };
+  const backendsOf = (template: string) => {
+    if (template === 'a' || template === 'b') return template === 'a' ? a : b;
+    throw templateNotFound(template);
+  };
+  const lists = new AggregateLists({ backendsOf, listChanges$, clock: simulatedClock });
   const aggregated = new AggregateBackends({
+    ...{ lists, selection: everything(lists, () => templates), backendsOf },
     templates: () => templates,
-    backendsOf: (template) => {
-      if (template === 'a' || template === 'b') return template === 'a' ? a : b;
-      throw templateNotFound(template);
-    },
     timeoutFor: () => 30_000,
     movesUnsafe: () => false,
     listChanges$,

@@ -7,6 +7,8 @@ import type { JsonObject } from '../../../src/domain/json.ts';
 import type { ListChange } from '../../../src/domain/mcp.ts';
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
+import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
+import { everything } from '../../../src/protocol/aggregate/selection.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, answered, CLOCK, ListingBackends, PROFILE, TABLE } from '../listing-backends.ts';
@@ -53,17 +55,18 @@ function skill(name: string): JsonObject {
 const SKILLS = 'io.modelcontextprotocol/skills';
 
 function setUp(all: Readonly<Record<string, ExtendedBackends>>) {
+  const backendsOf = (template: string) => {
+    const backends = all[template];
+    assert.ok(backends, template);
+    return backends;
+  };
+  const listChanges$ = new Subject<ListChange>();
+  const templates = () => Object.keys(all);
+  const lists = new AggregateLists({ ...CLOCK, backendsOf, listChanges$ });
   const aggregated = new AggregateBackends({
-    ...CLOCK,
-    templates: () => Object.keys(all),
-    backendsOf: (template) => {
-      const backends = all[template];
-      assert.ok(backends, template);
-      return backends;
-    },
+    ...{ ...CLOCK, templates, backendsOf, listChanges$, lists, selection: everything(lists, templates) },
     timeoutFor: () => 30_000,
     movesUnsafe: () => false,
-    listChanges$: new Subject<ListChange>(),
     sessions: TABLE,
     scheduler: new TaskScheduler(),
   });

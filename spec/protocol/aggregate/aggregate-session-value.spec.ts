@@ -12,7 +12,9 @@ import { sessionLost } from '../../../src/domain/session-errors.ts';
 import { readSession, writeSession } from '../../../src/domain/session-value.ts';
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
+import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { AggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
+import { everything } from '../../../src/protocol/aggregate/selection.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { simulatedClock } from '../../helpers/simulated-time.ts';
@@ -34,15 +36,22 @@ class Gateway {
   readonly b = new ListingBackends({ tools: [{ name: 'y' }] });
   readonly templates = ['a', 'b'];
   readonly table = new Map<string, SessionRecord>();
+  readonly #of = (template: string) => {
+    if (template === 'a' || template === 'b') return this[template];
+    throw templateNotFound(template);
+  };
+  readonly #changes$ = new Subject<ListChange>();
+  readonly #lists = new AggregateLists({
+    ...{ backendsOf: this.#of, listChanges$: this.#changes$ },
+    clock: simulatedClock,
+  });
   readonly backends = new AggregateBackends({
+    ...{ lists: this.#lists, selection: everything(this.#lists, () => this.templates) },
     templates: () => this.templates,
-    backendsOf: (template) => {
-      if (template === 'a' || template === 'b') return this[template];
-      throw templateNotFound(template);
-    },
+    backendsOf: this.#of,
     timeoutFor: () => 30_000,
     movesUnsafe: () => false,
-    listChanges$: new Subject<ListChange>(),
+    listChanges$: this.#changes$,
     sessions: {
       ...TABLE,
       add: (session) => this.table.set(session.id, session),

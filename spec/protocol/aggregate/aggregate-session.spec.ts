@@ -8,14 +8,13 @@ import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { perhapsDelivered } from '../../../src/domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { ListChange } from '../../../src/domain/mcp.ts';
-import { mayUse } from '../../../src/domain/rights.ts';
 import { sessionLost } from '../../../src/domain/session-errors.ts';
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
-import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
 import { AggregateExtensions } from '../../../src/protocol/aggregate/aggregate-extensions.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { AggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
 import { newAggregateSession } from '../../../src/protocol/aggregate/aggregate-value.ts';
+import { everything } from '../../../src/protocol/aggregate/selection.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';
@@ -34,15 +33,13 @@ function setUp(owner: Owner = ADA, scheduler = new TaskScheduler()) {
   const of = (template: string) => (template === 'a' ? a : b);
   const listChanges$ = new Subject<ListChange>();
   const lists = new AggregateLists({ backendsOf: of, listChanges$, ...CLOCK });
-  const directory = new AggregateDirectory(lists, (owner) =>
-    ['a', 'b'].filter((template) => mayUse(owner, template)),
-  );
   const templates = ['a', 'b'];
   const uses: unknown[] = [];
   const value = newAggregateSession(owner, PROFILE, PEER);
   const session: AggregateSession = new AggregateSession(value, owner, PEER, {
-    directory,
     extensions: new AggregateExtensions({ templates: () => templates, backendsOf: of }),
+    selection: everything(lists, () => ['a', 'b']),
+    search: () => undefined,
     backendsOf: of,
     templates: () => templates,
     listChanges$,

@@ -14,6 +14,8 @@ import type { ListChange } from '../../../src/domain/mcp.ts';
 import type { AggregatePresentation } from '../../../src/domain/presentation.ts';
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
+import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
+import { everything } from '../../../src/protocol/aggregate/selection.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
 import { simulatedClock } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -45,16 +47,18 @@ function setUp(
       ['post', post],
     ]);
   const listChanges$ = new Subject<ListChange>();
+  const backendsOf = (template: string) => all.get(template) ?? new ListingBackends({});
+  const lists = new AggregateLists({ backendsOf, listChanges$, clock: simulatedClock });
+  const templateNames = () => [...all.keys()];
   const aggregated = new AggregateBackends({
-    templates: () => [...all.keys()],
-    backendsOf: (template) => all.get(template) ?? new ListingBackends({}),
+    ...{ lists, selection: everything(lists, templateNames, presentation) },
+    ...{ templates: templateNames, backendsOf },
     timeoutFor: () => 30_000,
     movesUnsafe: () => false,
     listChanges$,
     sessions: TABLE,
     scheduler: new TaskScheduler(),
     clock: simulatedClock,
-    presentation,
   });
   const ask = async (request: ExchangeRequest, owner: Owner = ADA) =>
     resultOf(aggregated.exchange(request, { owner, profile: PROFILE }));

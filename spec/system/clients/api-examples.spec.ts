@@ -137,6 +137,9 @@ const EXCEPTIONS: Readonly<Record<string, Exception>> = {
 
 /** Run after all others, in this order: operations that need what others created, or that remove something. */
 const LAST: readonly string[] = [
+  'GET /gateway/views/{view}', // of the view that PUT makes
+  'GET /gateway/views/{view}/preview',
+  'DELETE /gateway/views/{view}',
   'POST /auth/login', // of the user that POST /auth/users makes
   'POST /gateway/instances/{template}/{instance_id}/restart',
   'DELETE /auth/clients/{client_id}',

@@ -18,6 +18,7 @@ import {
   callerRefusalOf,
   consumeRateLimit,
   credentialsOf,
+  type MayUsePath,
   readsRegistry,
   whenKnown,
 } from '../caller-check.ts';
@@ -39,10 +40,11 @@ export function authorize(
   route: Pick<Route, 'path' | 'scope' | 'speaks' | 'isFree'>,
   auth: Pick<Auth, 'authenticate' | 'limiter'>,
   proxies: Pick<Proxies, 'address'>,
+  mayUsePath?: MayUsePath,
 ): RouteMiddleware {
   if (route.scope === 'open') return (_context, next) => next();
   const anyOf = [route.scope].flat();
-  const check = callerCheck(anyOf, auth);
+  const check = callerCheck(anyOf, auth, mayUsePath);
   const resourceOf = resourceOfRoute(route.path);
   const isCountedHere = route.speaks !== 'json-rpc' && route.isFree !== true;
   return (context, next) => {
@@ -57,7 +59,7 @@ export function authorize(
       state.check = check;
       if (!isCountedHere) state.rateLimit = auth.limiter.peek(principal);
       return whenKnown(isCountedHere ? consumeRateLimit(state, auth.limiter, 1) : undefined, () => {
-        const refusal = callerRefusalOf(principal, anyOf, params.template);
+        const refusal = callerRefusalOf(principal, anyOf, params.template, mayUsePath);
         if (refusal !== undefined) throw refusal;
         return next();
       });

@@ -23,7 +23,7 @@ import { type Deployment, MissingNodes, missing } from '../deployment/deployment
 import { healthWith, knownElsewhere } from '../deployment/instances.ts';
 import { type BytesReply, errorReply, json } from '../reply.ts';
 import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';
-import { closed, integer, named, number, Time, text } from '../schemas.ts';
+import { closed, integer, named, number, rounded, Time, text } from '../schemas.ts';
 import { InstanceHealth } from './instances.ts';
 import { statisticsOf } from './statistics.ts';
 
@@ -136,6 +136,39 @@ const TemplateHealth = named('TemplateHealth', {
   partial: MissingNodes,
 });
 
+const Status = Type.Enum(['healthy', 'unhealthy']);
+const PartHealth = Type.Object({
+  status: Status,
+  total_instances: Type.Integer(),
+  healthy_instances: Type.Integer(),
+});
+
+/** The same of a view: its status is the worst of its templates. */
+const ViewHealth = named('ViewHealth', {
+  view: text('support'),
+  ...PartHealth.properties,
+  health_percentage: number(100),
+  templates: Type.Record(Type.String(), PartHealth, { propertyNames: text('everything') }),
+});
+
+function viewHealth({ views }: Pick<Gateway, 'views'>, view: string): Static<typeof ViewHealth> {
+  const parts = views.health(view).map(({ template, total, healthy }) => {
+    const status = healthy > 0 ? ('healthy' as const) : ('unhealthy' as const);
+    return [template, { status, total_instances: total, healthy_instances: healthy }] as const;
+  });
+  const sum = (field: 'total_instances' | 'healthy_instances') =>
+    parts.reduce((total, [, part]) => total + part[field], 0);
+  const [total, healthy] = [sum('total_instances'), sum('healthy_instances')];
+  return {
+    view,
+    status: parts.every(([, { status }]) => status === 'healthy') ? 'healthy' : 'unhealthy',
+    total_instances: total,
+    healthy_instances: healthy,
+    health_percentage: total === 0 ? 0 : rounded((healthy / total) * 100, 1),
+    templates: Object.fromEntries(parts),
+  };
+}
+
 export const healthRoutes: readonly Route[] = [
   defineRoute('GET', '/mcp/:template/health', {
     summary: 'Health of a template and its instances',
@@ -144,8 +177,14 @@ export const healthRoutes: readonly Route[] = [
       params: TemplateParams,
       query: closed({ format: Type.Optional(Type.Enum(['object', 'array'])) }),
     },
-    answers: { 200: { description: 'Counts, and each instance', body: TemplateHealth } },
+    answers: {
+      200: {
+        description: 'Counts, and each instance; of a view, each of its templates',
+        body: Type.Union([TemplateHealth, ViewHealth]),
+      },
+    },
     handler: ({ params: { template }, query, principal }, { gateway, deployment }) => {
+      if (gateway.views.has(template)) return json(200, viewHealth(gateway, template));
       const { policy, withheld } = gateway.template(template);
       // Not beside `gateway.health`: each makes a snapshot of all instances, 10,000 take 0.1 s.
       const servers = gateway.servers(template);

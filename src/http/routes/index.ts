@@ -25,6 +25,7 @@ import { settingRoutes } from './settings.ts';
 import { statisticsRoutes } from './statistics.ts';
 import { templateToolRoutes } from './template-tools.ts';
 import { templateRoutes } from './templates.ts';
+import { viewRoutes } from './views.ts';
 import { wellKnownRoutes } from './well-known.ts';
 
 export const ROUTES: readonly Route[] = [
@@ -35,6 +36,7 @@ export const ROUTES: readonly Route[] = [
   ...templateToolRoutes,
   ...definitionRoutes,
   ...serverDoctorRoutes,
+  ...viewRoutes,
   ...instanceRoutes,
   ...syncRoutes,
   ...connectRoutes,

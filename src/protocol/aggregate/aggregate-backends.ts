@@ -1,5 +1,5 @@
-// Serves all templates of a caller as one server: it merges their lists and sends each call to the template that owns the name
-// or the resource. It knows templates only as Backends, and names an instance `{template}/{instance}`.
+// Serves several templates as one server, all that a caller may use or those of a view: it merges their lists and sends each call to
+// the template that owns the name or the resource. It knows templates only as Backends, and names an instance `{template}/{instance}`.
 
 import {
   concatMap,
@@ -13,6 +13,7 @@ import {
   merge,
   mergeMap,
   type Observable,
+  Subject,
   startWith,
   takeUntil,
   throttle,
@@ -29,64 +30,57 @@ import {
   type Tool,
   type WantedChanges,
 } from '../../domain/mcp.ts';
-import type { AggregatePresentation } from '../../domain/presentation.ts';
-import { mayUse } from '../../domain/rights.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
 import type { AggregateSessionValue } from '../../domain/session-value.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends, Client, McpSession, Owner, SessionlessOptions, SessionOpening } from '../ports.ts';
-import { AggregateDirectory } from './aggregate-directory.ts';
 import { AggregateExtensions } from './aggregate-extensions.ts';
 import { aggregateGreeting } from './aggregate-greeting.ts';
-import { AggregateLists, type AggregateListsOptions } from './aggregate-lists.ts';
+import type { AggregateLists } from './aggregate-lists.ts';
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
-import { aggregateExchange } from './aggregate-requests.ts';
+import { aggregateExchange, type ToTemplate } from './aggregate-requests.ts';
 import { AggregateSession, type AggregateSessionDeps } from './aggregate-session.ts';
-import { checkRecoverable, newAggregateSession, RIGHTS_CHANGED } from './aggregate-value.ts';
+import { checkRecoverable, newAggregateSession, RIGHTS_CHANGED, viewOf } from './aggregate-value.ts';
 import { SearchMode } from './search-mode.ts';
+import type { Presentation, Selection } from './selection.ts';
 
 /** Greetings that sessions share; callers with equal permissions have the same. */
 const PEERS_REMEMBERED = 100;
 /** Shortest time between two lookups of the templates that own the subscribed resources. */
 const LOOKUP_MS = 1_000;
 
-export type AggregateOptions = Omit<AggregateSessionDeps, 'directory' | 'extensions' | 'search'> &
-  Pick<AggregateListsOptions, 'onListed' | 'hasInstances' | 'recovered$' | 'kept'> & {
-    readonly presentation?: AggregatePresentation | undefined;
-  };
+export interface AggregateOptions extends Omit<AggregateSessionDeps, 'search' | 'extensions'> {
+  /** The lists of templates, which the aggregate and all views share. */
+  readonly lists: AggregateLists;
+}
 
 export class AggregateBackends implements Backends {
   readonly #options: AggregateOptions;
-  readonly #lists: AggregateLists;
-  readonly #directory: AggregateDirectory;
+  readonly #selection: Selection;
   readonly #extensions: AggregateExtensions;
-  readonly #search: SearchMode | undefined;
+  #search: { readonly of: Presentation; readonly mode: SearchMode } | undefined;
   readonly #changes$: Observable<ListChange>;
   readonly #sessionDeps: AggregateSessionDeps;
+  readonly #open = new Set<AggregateSession>();
+  readonly #closed$ = new Subject<void>();
   readonly #peers = new LruMap<Peer>(PEERS_REMEMBERED);
 
   constructor(options: AggregateOptions) {
     this.#options = options;
-    this.#lists = new AggregateLists(options);
-    const templates = (owner: Owner) => this.#templates(owner);
-    this.#directory = new AggregateDirectory(this.#lists, templates);
-    this.#extensions = new AggregateExtensions({ templates, backendsOf: options.backendsOf });
+    this.#selection = options.selection;
     const closed$ = options.listChanges$.pipe(ignoreElements(), endWith(true));
-    this.#changes$ = merge(options.listChanges$, this.#lists.late$).pipe(takeUntil(closed$));
-    const { mode, always = [] } = options.presentation ?? {};
-    if (mode === 'search') {
-      const { scheduler, clock } = options;
-      const changes$ = this.#changes$;
-      this.#search = new SearchMode({ directory: this.#directory, scheduler, clock, changes$, always });
-    }
-    const shared = {
-      directory: this.#directory,
-      extensions: this.#extensions,
-      search: this.#search,
-      listChanges$: this.#changes$,
-    };
-    this.#sessionDeps = { ...options, ...shared };
+    this.#changes$ = merge(options.listChanges$, options.lists.late$).pipe(takeUntil(closed$));
+    const templates = (owner: Owner) => this.#templates(owner);
+    this.#extensions = new AggregateExtensions({ templates, backendsOf: options.backendsOf });
+    const shared = { extensions: this.#extensions, search: () => this.#searchMode() };
+    this.#sessionDeps = { ...options, ...shared, listChanges$: this.#changes$ };
+  }
+
+  /** Ends the sessions and streams of its clients: the view was deleted. `reason`: a clause. */
+  close(reason: string): void {
+    this.#closed$.next();
+    for (const session of this.#open) void session.close(reason);
   }
 
   peers(owner: Owner): readonly Peer[] {
@@ -96,13 +90,14 @@ export class AggregateBackends implements Backends {
   async openSession(owner: Owner, profile: ClientProfile, { id }: SessionOpening = {}): Promise<McpSession> {
     const peer = this.#peer(owner);
     const session = new AggregateSession(
-      newAggregateSession(owner, profile, peer),
+      newAggregateSession(owner, profile, peer, this.#selection.view),
       owner,
       peer,
       this.#sessionDeps,
       id,
     );
     this.#options.sessions.add(session);
+    this.#noteOpen(session);
     return session;
   }
 
@@ -116,6 +111,7 @@ export class AggregateBackends implements Backends {
     const peer = { ...checkRecoverable(value, owner, this.#options.movesUnsafe), greeting: {} };
     const session = new AggregateSession(value, owner, peer, this.#sessionDeps, id);
     this.#options.sessions.add(session, false);
+    this.#noteOpen(session);
     session.recoverAs(generation);
     return session;
   }
@@ -123,7 +119,7 @@ export class AggregateBackends implements Backends {
   session(id: string, owner: Owner): McpSession | undefined {
     const { sessions } = this.#options;
     const session = sessions.findAny(id);
-    if (!(session instanceof AggregateSession)) return undefined;
+    if (!(session instanceof AggregateSession) || session.view !== this.#selection.view) return undefined;
     if (session.ownerId === owner.id && !session.isAllowedFor(owner)) {
       void session.close(RIGHTS_CHANGED);
       return undefined;
@@ -134,7 +130,7 @@ export class AggregateBackends implements Backends {
 
   recoverSession(id: string, owner: Owner): Promise<void> | undefined {
     return this.#options.sessions.recover(id, owner.id, async (value) => {
-      if (value.kind !== 'all') return undefined;
+      if (value.kind === 'template' || viewOf(value) !== this.#selection.view) return undefined;
       checkRecoverable(value, owner, this.#options.movesUnsafe);
       return (generation) => void this.recoverFrom(id, value, owner, generation);
     });
@@ -151,18 +147,25 @@ export class AggregateBackends implements Backends {
         .exchange(own, { owner, profile, instanceId: there });
       return answers$.pipe(map(withAggregateInstance(template)));
     };
-    return aggregateExchange({
-      ...{ request, directory: this.#directory, client: { owner, profile }, toTemplate },
-      extensions: this.#extensions,
-      search: this.#search,
-      bound: isPermitted ? bound.template : undefined,
-    });
+    return this.route(request, { owner, profile }, toTemplate, isPermitted ? bound.template : undefined);
+  }
+
+  /** Answers one request, or passes it to `toTemplate` with the names of the template. `bound`: the template that it continues with. */
+  route(
+    request: ExchangeRequest,
+    client: Client,
+    toTemplate: ToTemplate,
+    bound?: string | undefined,
+  ): Observable<Answer> {
+    const common = { selection: this.#selection, extensions: this.#extensions, search: this.#searchMode() };
+    return aggregateExchange({ ...common, request, client, toTemplate, bound });
   }
 
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {
-    const permitted$ = this.#changes$.pipe(filter(({ template }) => mayUse(owner, template)));
-    const lists$ = permitted$.pipe(
-      map(({ list }) => list),
+    const permitted$ = this.#changes$.pipe(
+      filter(({ template }) => this.#selection.includes(owner, template)),
+    );
+    const lists$ = merge(permitted$.pipe(map(({ list }) => list)), this.#selection.changed$).pipe(
       filter((list) => wanted.lists.has(list)),
     );
     const own = { lists: wanted.lists, resources: new Set<string>() };
@@ -185,7 +188,7 @@ export class AggregateBackends implements Backends {
       merge(notified$, this.#updates({ owner, profile }, wanted.resources, permitted$)),
       lists$,
       { run: scheduler.run, clock },
-    );
+    ).pipe(takeUntil(this.#closed$));
   }
 
   /** Includes resources that a template lists only later. */
@@ -199,7 +202,7 @@ export class AggregateBackends implements Backends {
       const unknown = new Set(resources);
       if (unknown.size === 0) return EMPTY;
       const lookUp = async () => {
-        const owned = await this.#directory.ownersOfResources(unknown, client);
+        const owned = await this.#selection.directory.ownersOfResources(unknown, client);
         for (const uri of [...owned.values()].flatMap((uris) => [...uris])) unknown.delete(uri);
         return [...owned];
       };
@@ -221,17 +224,37 @@ export class AggregateBackends implements Backends {
   }
 
   tool(aggregated: string, owner?: Owner): Tool | undefined {
-    const own = owner && this.#directory.knownOwner(aggregated, owner);
+    const own = owner && this.#selection.directory.knownOwner(aggregated, owner);
     return own && this.#options.backendsOf(own.template).tool(own.name);
   }
 
   relistTool(aggregated: string, owner?: Owner): void {
-    const own = owner && this.#directory.knownOwner(aggregated, owner);
+    const own = owner && this.#selection.directory.knownOwner(aggregated, owner);
     if (own !== undefined) this.#options.backendsOf(own.template).relistTool(own.name);
   }
 
+  /** It may change with its view. */
+  #searchMode(): SearchMode | undefined {
+    const of = this.#selection.presentation();
+    if (of?.mode !== 'search') return undefined;
+    const { scheduler, clock } = this.#options;
+    const { directory } = this.#selection;
+    const changes$ = this.#changes$;
+    if (this.#search?.of !== of)
+      this.#search = {
+        of,
+        mode: new SearchMode({ ...{ directory, scheduler, clock, changes$ }, always: of.always ?? [] }),
+      };
+    return this.#search.mode;
+  }
+
+  #noteOpen(session: AggregateSession): void {
+    this.#open.add(session);
+    session.ended$.subscribe(() => this.#open.delete(session));
+  }
+
   #templates(owner: Owner): readonly string[] {
-    return this.#options.templates().filter((template) => mayUse(owner, template));
+    return this.#selection.templates(owner);
   }
 
   /** One object for equal greetings: each session keeps it. */
@@ -240,7 +263,7 @@ export class AggregateBackends implements Backends {
     const peersOf = (template: string) => this.#options.backendsOf(template).peers(owner);
     const greeting = aggregateGreeting(
       templates.map((template) => ({ template, peers: peersOf(template) })),
-      this.#options.presentation,
+      this.#selection.presentation(),
     );
     const key = shortKey(JSON.stringify(greeting));
     const { capabilities, serverInfo } = greeting;

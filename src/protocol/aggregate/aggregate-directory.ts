@@ -2,56 +2,71 @@
 // unknown name.
 
 import { nearName } from '../../config/nearest.ts';
-import { isJsonObject, type JsonObject } from '../../domain/json.ts';
-import { LIMITS } from '../../domain/limits.ts';
+import type { JsonFields, JsonObject } from '../../domain/json.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import { type ListField, MODERN_VERSIONS } from '../../domain/mcp.ts';
 import { mayCall } from '../../domain/rights.ts';
 import type { Client, Owner } from '../ports.ts';
 import { KEY_FIELDS } from './aggregate-items.ts';
+import { forLegacy, originalOf } from './aggregate-items-shown.ts';
+import { type AggregateListing, listingOf } from './aggregate-listing.ts';
 import type { AggregateLists, GatheredList } from './aggregate-lists.ts';
 import { aggregateName, mayBeFrom, mayBeMapped, type OwnName, splitName } from './aggregate-names.ts';
-import { objectSchemaOf } from './aggregate-schemas.ts';
+import { ResourceOwners } from './resource-owners.ts';
 
 const MAX_REMEMBERED = 50_000;
-/** URI templates remembered of one template: each is tried for a resource that no template lists. */
-const MAX_PATTERNS = 1_000;
-const MAX_PATTERN_CHARACTERS = 2_048;
 /** Longest own name by which a tool is found. */
 const MAX_OWN_CHARACTERS = 256;
 /** Names that an error suggests. */
 const MAX_HINTS = 3;
 
-export interface AggregateListing {
-  readonly items: JsonObject[];
-  /** Templates whose items are missing because they did not answer. `reason`: a sentence for clients. */
-  readonly missing: readonly { readonly template: string; readonly reason: string }[];
-  /** Templates whose items are those of their last list. */
-  readonly stale: readonly { readonly template: string; readonly age_seconds: number }[];
-  /** Templates whose list ends before its last page. `reason`: a sentence for clients. */
-  readonly truncated: readonly { readonly template: string; readonly reason: string }[];
+/** What a name stands for at its template. */
+export interface OwnTarget extends OwnName {
+  /** Under which name it is listed; absent where that does not matter. */
+  readonly listed?: string;
+  /** Arguments that the gateway sets. */
+  readonly defaults?: { addedTo(given: JsonFields[string]): JsonFields[string] | string };
+}
+
+/** The names and URIs of several templates as one server: of all templates, or of a view. */
+export interface Directory {
+  list(list: ListField, client: Client): Promise<JsonObject[]>;
+  /** The same, and what is incomplete. */
+  listing(list: ListField, client: Client): Promise<AggregateListing>;
+  /** What a tool or prompt is at its template; undefined when there is none of this name. */
+  ownerOfName(name: string, list: 'tools' | 'prompts', client: Client): Promise<OwnTarget | undefined>;
+  /** The same without reading a list, in which the name may be new. */
+  knownOwner(name: string, owner: Owner, list?: 'tools' | 'prompts'): OwnTarget | undefined;
+  /** The names that were probably meant instead of an unknown one. Reads the list. */
+  nearestNames(written: string, list: 'tools' | 'prompts', client: Client): Promise<readonly string[]>;
+  /** The template of a resource. */
+  ownerOfResource(uri: string, client: Client): Promise<string | undefined>;
+  /** These resources by template; unknown ones are left out. */
+  ownersOfResources(uris: Iterable<string>, client: Client): Promise<Map<string, Set<string>>>;
 }
 
 /** Remembers the lists of all callers; each answer respects the permissions of its caller. */
-export class AggregateDirectory {
+export class AggregateDirectory implements Directory {
   readonly #lists: AggregateLists;
   readonly #templates: (owner: Owner) => readonly string[];
   readonly #mapped = new LruMap<OwnName>(MAX_REMEMBERED);
   /** By the own name of a tool, the templates that list it. */
   readonly #ownNames = new LruMap<ReadonlySet<string>>(MAX_REMEMBERED);
-  /** By URI, the templates that list it. */
-  readonly #resources = new LruMap<Set<string>>(MAX_REMEMBERED);
-  /** By template, the literals of the URI templates it lists. */
-  readonly #patterns = new LruMap<LruMap<readonly string[]>>(LIMITS.templates);
+  readonly #resources: ResourceOwners;
 
   constructor(lists: AggregateLists, templates: (owner: Owner) => readonly string[]) {
     this.#lists = lists;
     this.#templates = templates;
+    this.#resources = new ResourceOwners({
+      lists,
+      templates,
+      read: (list, client) => this.listing(list, client),
+    });
   }
 
   /** The items of `listing`. */
   async list(list: ListField, client: Client): Promise<JsonObject[]> {
-    return (await this.listing(list, client)).items;
+    return [...(await this.listing(list, client)).items];
   }
 
   /** One list over all templates of the owner: with aggregate names and without duplicates. */
@@ -60,30 +75,19 @@ export class AggregateDirectory {
     const complete = gathered.filter(({ missing }) => missing === undefined);
     const read = new Set(complete.map(({ template }) => template));
     if (list === 'tools') this.#learnOwnNames(gathered, read);
+    this.#resources.learn(list, gathered);
     const isLegacy = !MODERN_VERSIONS.some((version) => version === client.profile.protocolVersion);
     const keys = new Set<string>();
     const listed: JsonObject[] = [];
     for (const { template, items } of complete) {
-      if (list === 'resourceTemplates') this.#patterns.delete(template);
       for (const listedItem of items) {
         const item = aggregateItem(list, template, listedItem, isLegacy);
         const isFirst = keys.size < keys.add(item.key).size;
         if (isFirst) listed.push(item.shown);
-        this.#learn(list, item, isFirst, read);
+        if (item.own !== undefined) this.#mapped.set(item.key, item.own);
       }
     }
-    return {
-      items: listed,
-      missing: gathered.flatMap(({ template, missing }) =>
-        missing === undefined ? [] : { template, reason: missing },
-      ),
-      stale: gathered.flatMap(({ template, staleMs }) =>
-        staleMs === undefined ? [] : { template, age_seconds: Math.round(staleMs / 1_000) },
-      ),
-      truncated: gathered.flatMap(({ template, cut }) =>
-        cut === undefined ? [] : { template, reason: `The list ends early: ${cut}.` },
-      ),
-    };
+    return listingOf(listed, gathered);
   }
 
   /**
@@ -154,34 +158,12 @@ export class AggregateDirectory {
     return undefined;
   }
 
-  /** The template of a resource: one that lists it, one with a URI template that fits, or the only template there is. */
-  async ownerOfResource(uri: string, client: Client): Promise<string | undefined> {
-    const [template] = (await this.ownersOfResources([uri], client)).keys();
-    return template;
+  ownerOfResource(uri: string, client: Client): Promise<string | undefined> {
+    return this.#resources.ownerOf(uri, client);
   }
 
-  /** These resources by template; unknown ones are left out. Reads the lists at most once. */
-  async ownersOfResources(uris: Iterable<string>, client: Client): Promise<Map<string, Set<string>>> {
-    const templates = this.#templates(client.owner);
-    // A template without an instance that offers resources owns nothing.
-    const isOffering = (template: string) => this.#lists.offers('resources', template, client.owner);
-    const ownerOf = (uri: string) =>
-      templates.find((template) => this.#resources.get(uri)?.has(template) && isOffering(template)) ??
-      templates.find((template) => this.#hasPattern(template, uri) && isOffering(template));
-    if ([...uris].some((uri) => ownerOf(uri) === undefined))
-      await Promise.all([this.list('resources', client), this.list('resourceTemplates', client)]);
-    const only = templates.length === 1 ? templates[0] : undefined;
-    const owners = new Map<string, Set<string>>();
-    for (const uri of uris) {
-      const template = ownerOf(uri) ?? only;
-      if (template !== undefined) owners.set(template, (owners.get(template) ?? new Set()).add(uri));
-    }
-    return owners;
-  }
-
-  #hasPattern(template: string, uri: string): boolean {
-    const patterns = this.#patterns.get(template)?.values() ?? [];
-    return [...patterns].some((literals) => fitsBetween(literals, uri));
+  ownersOfResources(uris: Iterable<string>, client: Client): Promise<Map<string, Set<string>>> {
+    return this.#resources.ownersOf(uris, client);
   }
 
   /** Of the templates that were read, those have a tool that list it now. */
@@ -196,23 +178,6 @@ export class AggregateDirectory {
       }
     for (const [name, templates] of listing) this.#ownNames.set(name, templates);
   }
-
-  /** Of two items with one name the first one counts. Of the templates that were read, those own a resource that list it now. */
-  #learn(list: ListField, { template, key, own }: AggregateItem, isFirst: boolean, read: Set<string>): void {
-    if (own !== undefined) this.#mapped.set(key, own);
-    if (list === 'resources') {
-      const known = [...(this.#resources.get(key) ?? [])].filter((other) => !isFirst || !read.has(other));
-      this.#resources.set(key, new Set(known).add(template));
-    }
-    if (list === 'resourceTemplates') this.#learnPattern(template, key);
-  }
-
-  #learnPattern(template: string, uriTemplate: string): void {
-    if (uriTemplate.length > MAX_PATTERN_CHARACTERS) return;
-    const patterns = this.#patterns.get(template) ?? new LruMap(MAX_PATTERNS);
-    if (patterns.get(uriTemplate) === undefined) patterns.set(uriTemplate, uriTemplate.split(EXPRESSION));
-    this.#patterns.set(template, patterns);
-  }
 }
 
 /** Own names are short, and never like an aggregate name: no template takes over a name that a client may have allowed. */
@@ -225,28 +190,9 @@ function ownNameIn(aggregated: string): readonly string[] {
   return own === undefined ? [] : [own.name];
 }
 
-/** One expression of a URI template. Source: RFC 6570 section 2.2. */
-const EXPRESSION = /\{[^{}]*\}/;
-
-/** True when the text contains the literals in this order, the first at its start, the last at its end. */
-function fitsBetween(literals: readonly string[], text: string): boolean {
-  const [first = '', ...others] = literals;
-  const last = others.pop();
-  if (last === undefined) return text === first;
-  if (!text.startsWith(first)) return false;
-  let at = first.length;
-  for (const literal of others) {
-    const found = text.indexOf(literal, at);
-    if (found === -1) return false;
-    at = found + literal.length;
-  }
-  return text.length - last.length >= at && text.endsWith(last);
-}
-
 // Items of one template as the list of all templates shows them: tools and prompts with their aggregate names.
 
 interface AggregateItem {
-  readonly template: string;
   /** Unique in its list: aggregate name, URI, or URI template. */
   readonly key: string;
   readonly shown: JsonObject;
@@ -262,27 +208,11 @@ function aggregateItem(
   isLegacy: boolean,
 ): AggregateItem {
   const name = String(item[KEY_FIELDS[list]]);
-  if (list === 'resources' || list === 'resourceTemplates')
-    return { template, key: name, shown: item, own: undefined };
+  if (list === 'resources' || list === 'resourceTemplates') return { key: name, shown: item, own: undefined };
   const own = { template, name };
   const key = aggregateName(own);
   const isMapped = mayBeMapped(key);
   const shown: JsonObject = { ...item, ...(isMapped && originalOf(item, name)), name: key };
-  if (isLegacy && list === 'tools' && isJsonObject(item.outputSchema)) {
-    const outputSchema = objectSchemaOf(item.outputSchema);
-    if (outputSchema === undefined) delete shown.outputSchema;
-    else shown.outputSchema = outputSchema;
-  }
-  return { template, key, shown, own: isMapped ? own : undefined };
+  const accepted = isLegacy && list === 'tools' ? forLegacy(shown) : shown;
+  return { key, shown: accepted, own: isMapped ? own : undefined };
 }
-
-/** The name of an item whose aggregate name does not contain it: for programs, and for people where it has no title. */
-function originalOf(item: JsonObject, name: string): JsonObject {
-  const { title, annotations, _meta } = item;
-  const hasTitle = title !== undefined || (isJsonObject(annotations) && annotations.title !== undefined);
-  const meta = { ...(isJsonObject(_meta) && _meta), [ORIGINAL_NAME]: name };
-  return hasTitle ? { _meta: meta } : { title: name, _meta: meta };
-}
-
-/** Key of `_meta`. */
-const ORIGINAL_NAME = 'stagedoor/name';

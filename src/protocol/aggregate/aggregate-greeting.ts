@@ -3,9 +3,9 @@
 
 import { isJsonObject, type JsonObject, type JsonValue, valuesIn } from '../../domain/json.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import type { AggregatePresentation } from '../../domain/presentation.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { SEARCH_INSTRUCTIONS } from './search-mode.ts';
+import type { Presentation, ViewInfo } from './selection.ts';
 
 /** A template, and the handshake results of its instances. */
 export interface TemplatePeers {
@@ -19,18 +19,20 @@ const MAX_VALUES = 2_000;
 const INTRODUCTION = 'The names of tools and prompts begin with the name of their server and `__`.';
 
 /** Always announces lists and their changes, since templates come and go; everything else if an instance has it. */
-export function aggregateGreeting(
-  templates: readonly TemplatePeers[],
-  { mode, instructions: own }: AggregatePresentation = {},
-) {
+export function aggregateGreeting(templates: readonly TemplatePeers[], presentation: Presentation = {}) {
+  const { mode, instructions: own, view } = presentation;
   const partial = mode === 'search' ? [SEARCH_INSTRUCTIONS] : [];
-  const all = [...partial, own ?? instructionsOf(templates)].filter(isText);
+  const all = [...partial, own ?? instructionsOf(templates, view?.isPrefixed ?? true)].filter(isText);
   const instructions = all.length === 0 ? undefined : all.join('\n\n');
   return {
     capabilities: capabilitiesOf(templates.flatMap(({ peers }) => peers)),
-    serverInfo: GATEWAY_INFO,
+    serverInfo: view === undefined ? GATEWAY_INFO : serverInfoOf(view),
     ...(instructions === undefined ? {} : { instructions }),
   };
+}
+
+function serverInfoOf({ name, title, version = GATEWAY_INFO.version }: ViewInfo) {
+  return { name, ...(title === undefined ? {} : { title }), version };
 }
 
 function capabilitiesOf(peers: readonly Peer[]): JsonObject {
@@ -84,8 +86,8 @@ function either(a: JsonValue | undefined, b: JsonValue | undefined): JsonValue {
 }
 
 /** Those of a template are the first that an instance of it has. They are given as a whole, or named as left out. */
-function instructionsOf(templates: readonly TemplatePeers[]): string | undefined {
-  const sections = [INTRODUCTION];
+function instructionsOf(templates: readonly TemplatePeers[], isPrefixed: boolean): string | undefined {
+  const sections = isPrefixed ? [INTRODUCTION] : [];
   const omitted: string[] = [];
   let characters = 0;
   for (const { template, peers } of templates) {
@@ -98,7 +100,7 @@ function instructionsOf(templates: readonly TemplatePeers[]): string | undefined
   }
   if (omitted.length > 0)
     sections.push(`The instructions of these servers are too long: ${omitted.join(', ')}.`);
-  return sections.length > 1 ? sections.join('\n\n') : undefined;
+  return sections.length > (isPrefixed ? 1 : 0) ? sections.join('\n\n') : undefined;
 }
 
 function isText(value: unknown): value is string {

@@ -21,12 +21,23 @@ export interface OwnName {
 /**
  * The aggregate name: up to 64 letters, digits, `_` and `-`, and never the same for two pairs of template and name.
  * `{template}__{name}` stays as it is where that is possible. Every other one is mapped: its beginning, with `_` for other
- * characters, then `_` and 16 digits of its SHA-256. Both parts must be well-formed Unicode.
+ * characters, then `_` and 16 digits of its SHA-256. Both parts must be well-formed Unicode. `length`: most characters. `wished`: the
+ * new name of a renamed tool.
  */
-export function aggregateName({ template, name }: OwnName): string {
-  const full = `${template}${SEPARATOR}${name}`;
-  if (isPlain(full) && full.indexOf(SEPARATOR) === template.length) return full;
-  return `${beginningOf(full)}_${digest(template, name)}`;
+export function aggregateName(
+  { template, name }: OwnName,
+  length: number = MAX_NAME_CHARACTERS,
+  wished: string = name,
+): string {
+  const full = `${template}${SEPARATOR}${wished}`;
+  if (isPlain(full) && full.length <= length && full.indexOf(SEPARATOR) === template.length) return full;
+  return `${beginningOf(full, length)}_${digest(template, name)}`;
+}
+
+/** The same without a prefix: `wished` where that is possible. An empty one is mapped. */
+export function safeName(template: string, name: string, wished: string, length: number): string {
+  if (isPlain(wished) && wished.length <= length) return wished;
+  return `${beginningOf(wished || name, length)}_${digest(template, name)}`;
 }
 
 /** The two parts of a name that is not mapped; undefined for any other text. */
@@ -56,9 +67,10 @@ function isPlain(full: string): boolean {
   return SAFE.test(full) && !LIKE_MAPPED.test(full);
 }
 
-function beginningOf(full: string): string {
-  const units = full.slice(0, 2 * BEGINNING_CHARACTERS); // a character has one or two
-  return units.replaceAll(/[^A-Za-z0-9_-]/gu, '_').slice(0, BEGINNING_CHARACTERS);
+function beginningOf(full: string, length: number = MAX_NAME_CHARACTERS): string {
+  const characters = BEGINNING_CHARACTERS - MAX_NAME_CHARACTERS + length;
+  const units = full.slice(0, 2 * characters); // a character has one or two
+  return units.replaceAll(/[^A-Za-z0-9_-]/gu, '_').slice(0, characters);
 }
 
 function digest(template: string, name: string): string {

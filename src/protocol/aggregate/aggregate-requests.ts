@@ -2,7 +2,7 @@
 // template uses.
 
 import { defer, from, isObservable, map, type Observable, of, switchMap } from 'rxjs';
-import { withHint } from '../../domain/error-catalogue.ts';
+import { toolNotFound, withHint } from '../../domain/error-catalogue.ts';
 import { type Answer, type ExchangeRequest, parsedResult } from '../../domain/exchange.ts';
 import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
@@ -10,15 +10,24 @@ import { type ListField, listOf, META, MODERN_VERSIONS } from '../../domain/mcp.
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import type { Client } from '../ports.ts';
 import { isTaskMethod } from '../task-log.ts';
-import type { AggregateDirectory, AggregateListing } from './aggregate-directory.ts';
+import type { OwnTarget } from './aggregate-directory.ts';
 import type { AggregateExtensions } from './aggregate-extensions.ts';
+import type { AggregateListing } from './aggregate-listing.ts';
 import type { SearchMode } from './search-mode.ts';
+import type { Selection } from './selection.ts';
+
+/** Sends a request to a template, by the names of the template. `target`: of a call of a tool or a prompt. */
+export type ToTemplate = (
+  template: string,
+  request: ExchangeRequest,
+  target?: OwnTarget,
+) => Observable<Answer>;
 
 interface AggregateCall {
   readonly request: ExchangeRequest;
-  readonly directory: AggregateDirectory;
+  readonly selection: Pick<Selection, 'directory' | 'view'>;
   readonly client: Client;
-  readonly toTemplate: (template: string, request: ExchangeRequest) => Observable<Answer>;
+  readonly toTemplate: ToTemplate;
   /** The template of the instance that the request continues with. */
   readonly bound?: string | undefined;
   /** Undefined where all tools are listed. */
@@ -38,7 +47,8 @@ export function localAnswer(event: Answer['event']): Answer {
 
 /** Waits only when a name or a resource has to be looked up. A request about a task goes to the template that it is bound to. */
 async function answersTo(call: AggregateCall): Promise<Observable<Answer>> {
-  const { request, directory, client, toTemplate, bound, search, extensions } = call;
+  const { request, selection, client, toTemplate, bound, search, extensions } = call;
+  const { directory } = selection;
   const { method, params } = request;
   const list = listOf(method);
   if (list !== undefined) {
@@ -86,7 +96,8 @@ async function answersTo(call: AggregateCall): Promise<Observable<Answer>> {
 /** Says in `_meta` what is incomplete. In the modern era every list of all templates has `ttlMs: 0`: see `completed`. */
 function listResult(list: ListField, listing: AggregateListing, client: Client): JsonText {
   const { items, missing, stale, truncated } = listing;
-  if (missing.length + stale.length + truncated.length === 0) return JsonText.ofValue({ [list]: items });
+  if (missing.length + stale.length + truncated.length === 0)
+    return listing.result?.() ?? JsonText.ofValue({ [list]: items });
   const isModern = MODERN_VERSIONS.some((version) => version === client.profile.protocolVersion);
   const _meta = {
     ...(isModern && { [META.serverInfo]: GATEWAY_INFO }),
@@ -104,7 +115,7 @@ const TRUNCATED = 'stagedoor/truncated';
 
 /** The template of a tool or prompt; its own name replaces the aggregate one, in `reference` if the request names it there. */
 async function byName(
-  { request, directory, client, toTemplate }: AggregateCall,
+  { request, selection: { directory, view }, client, toTemplate }: AggregateCall,
   list: 'tools' | 'prompts',
   name: unknown,
   reference?: JsonObject,
@@ -112,16 +123,22 @@ async function byName(
   const own = typeof name === 'string' ? await directory.ownerOfName(name, list, client) : undefined;
   if (own === undefined) {
     const near = typeof name === 'string' ? await directory.nearestNames(name, list, client) : [];
+    if (view !== undefined && list === 'tools') throw toolNotFound(String(name), view, near[0]);
     const [unknown, error_code] =
       list === 'tools' ? ['Unknown tool', 'TOOL_NOT_FOUND'] : ['Unknown prompt', 'PROMPT_NOT_FOUND'];
     return rpcErrorAnswer(RPC.invalidParams, withHint(unknown, near), { error_code });
   }
   const named = reference === undefined ? { name: own.name } : { ref: { ...reference, name: own.name } };
-  return toTemplate(own.template, { ...request, params: { ...request.params, ...named } });
+  const params = { ...request.params, ...named };
+  if (own.defaults === undefined) return toTemplate(own.template, { ...request, params }, own);
+  const given = own.defaults.addedTo(request.params?.arguments);
+  if (typeof given === 'string') return rpcErrorAnswer(RPC.invalidParams, given);
+  return toTemplate(own.template, { ...request, params: { ...params, arguments: given } }, own);
 }
 
 async function byUri(call: AggregateCall, uri: unknown): Promise<Observable<Answer>> {
-  const { request, directory, client, toTemplate } = call;
+  const { request, selection, client, toTemplate } = call;
+  const { directory } = selection;
   const ofSkill = await bySkill(call, uri);
   if (ofSkill !== undefined) return ofSkill;
   const template = typeof uri === 'string' ? await directory.ownerOfResource(uri, client) : undefined;

@@ -33,20 +33,20 @@ import { type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isLogLevel, type ListChange, type Peer } from '../../domain/mcp.ts';
-import { mayUse } from '../../domain/rights.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
 import { type AggregateSessionValue, type RecoveredSession, TAKEN_OVER } from '../../domain/session-value.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
 import type { Backends, McpSession, Owner, SessionRow, SessionTable } from '../ports.ts';
-import type { AggregateDirectory } from './aggregate-directory.ts';
 import type { AggregateExtensions } from './aggregate-extensions.ts';
 import { AggregateMarks } from './aggregate-marks.ts';
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange, localAnswer, rpcErrorAnswer } from './aggregate-requests.ts';
-import { isAllowedFor, type MovesUnsafe, mayRecover } from './aggregate-value.ts';
+import { isAllowedFor, type MovesUnsafe, mayRecover, viewOf } from './aggregate-value.ts';
+import { heldWhileSubscribed } from './held-messages.ts';
 import type { SearchMode } from './search-mode.ts';
+import type { Selection } from './selection.ts';
 
 /** Most subscriptions that are repeated at the same time in a new session with a template. */
 const CONCURRENT_REPEATS = 16;
@@ -57,11 +57,12 @@ export interface AggregateSessionDeps {
   readonly clock: Clock;
   readonly scheduler: TaskScheduler;
   readonly sessions: SessionTable;
-  readonly directory: AggregateDirectory;
   readonly extensions: AggregateExtensions;
   /** Undefined where all tools are listed. */
-  readonly search?: SearchMode | undefined;
+  readonly search: () => SearchMode | undefined;
+  readonly selection: Selection;
   readonly backendsOf: (template: string) => Backends;
+  /** All that exist. */
   readonly templates: () => readonly string[];
   readonly timeoutFor: (template: string, tool?: string) => number;
   readonly movesUnsafe: MovesUnsafe;
@@ -137,6 +138,11 @@ export class AggregateSession implements McpSession, SessionRecord {
     return this.#value.ownerId;
   }
 
+  /** The view that it is with; undefined for all templates. */
+  get view(): string | undefined {
+    return viewOf(this.#value);
+  }
+
   get profile(): ClientProfile {
     return this.#value.profile;
   }
@@ -184,11 +190,12 @@ export class AggregateSession implements McpSession, SessionRecord {
     const messages$ = merge(open$, this.#opened, this.#reopened$).pipe(
       mergeMap((session) => heldWhileSubscribed(session, this.#left)),
     );
-    const listChanges$ = this.#deps.listChanges$.pipe(
-      filter(({ template }) => mayUse(this.#owner, template)),
+    const { scheduler, clock, selection } = this.#deps;
+    const ofTemplates$ = this.#deps.listChanges$.pipe(
+      filter(({ template }) => selection.includes(this.#owner, template)),
       map(({ list }) => list),
     );
-    const { scheduler, clock } = this.#deps;
+    const listChanges$ = merge(ofTemplates$, selection.changed$);
     return withListNotices(messages$, listChanges$, { run: scheduler.run, clock }).pipe(
       takeUntil(this.ended$),
     );
@@ -272,7 +279,7 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   /** `bound`: the template of a task. */
   #route(request: ExchangeRequest, bound: string | undefined): Observable<Answer> {
-    const { directory, clock, search, extensions } = this.#deps;
+    const { selection, clock, search, extensions } = this.#deps;
     const arrivedAtMs = clock.now();
     const toTemplate = (template: string, own: ExchangeRequest) =>
       this.#carry(template, own, arrivedAtMs).pipe(
@@ -280,7 +287,7 @@ export class AggregateSession implements McpSession, SessionRecord {
         map(withAggregateInstance(template)),
       );
     const client = { owner: this.#owner, profile: this.profile };
-    return aggregateExchange({ request, directory, client, toTemplate, bound, search, extensions });
+    return aggregateExchange({ request, selection, client, toTemplate, bound, search: search(), extensions });
   }
 
   /** A call waits for a session that is being opened until its own deadline. The session is opened in any case. */
@@ -440,11 +447,4 @@ export class AggregateSession implements McpSession, SessionRecord {
   #send(session: McpSession, request: ExchangeRequest): void {
     session.exchange(request).subscribe({ error: () => undefined });
   }
-}
-
-/** The messages of a session, which does not expire while they are subscribed to. */
-function heldWhileSubscribed(session: McpSession, left$: Observable<McpSession>): Observable<ServerMessage> {
-  const { messages$, ended$ } = session;
-  const over$ = merge(ended$, left$.pipe(filter((left) => left === session)));
-  return defer(() => messages$.pipe(takeUntil(over$), finalize(session.hold())));
 }

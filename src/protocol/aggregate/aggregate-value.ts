@@ -14,11 +14,29 @@ const NO_URIS: AggregateSessionValue['uris'] = Object.freeze({});
 export type MovesUnsafe = (template: string) => boolean;
 
 /** The value of a new session. `peer`: what its client is told. */
-export function newAggregateSession(owner: Owner, profile: ClientProfile, peer: Peer): AggregateSessionValue {
+export function newAggregateSession(
+  owner: Owner,
+  profile: ClientProfile,
+  peer: Peer,
+  view?: string,
+): AggregateSessionValue {
   const { id: ownerId, templates } = owner;
   const restriction = templates === undefined ? {} : { templates: [...templates] };
   const greeted = greetedOf(peer);
-  return { version: SESSION_VERSION, kind: 'all', ownerId, ...restriction, profile, greeted, uris: NO_URIS };
+  const common = {
+    version: SESSION_VERSION,
+    ownerId,
+    ...restriction,
+    profile,
+    greeted,
+    uris: NO_URIS,
+  } as const;
+  return view === undefined ? { ...common, kind: 'all' } : { ...common, kind: 'view', view };
+}
+
+/** Undefined for a session with all templates. */
+export function viewOf(value: AggregateSessionValue): string | undefined {
+  return value.kind === 'view' ? value.view : undefined;
 }
 
 /** True when the owner may use the templates that it could use when the session was opened. */

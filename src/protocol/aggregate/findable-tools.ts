@@ -11,7 +11,8 @@ import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Client } from '../ports.ts';
 import type { FindableTool, ToolIndex } from '../tool-search/tool-index.ts';
-import type { AggregateDirectory, AggregateListing } from './aggregate-directory.ts';
+import type { Directory } from './aggregate-directory.ts';
+import type { AggregateListing } from './aggregate-listing.ts';
 
 /** Callers whose tools are remembered. */
 const MAX_CALLERS = 1_000;
@@ -23,7 +24,7 @@ const BYTES_PER_TOOL = 2_048;
 const FRESH_MS = 60_000;
 
 export interface FindableToolsDeps {
-  readonly directory: Pick<AggregateDirectory, 'listing' | 'knownOwner'>;
+  readonly directory: Pick<Directory, 'listing' | 'knownOwner'>;
   readonly scheduler: TaskScheduler;
   readonly clock: Clock;
   /** Hot: any list may be another one now. */

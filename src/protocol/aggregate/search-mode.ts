@@ -8,7 +8,7 @@ import { isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../
 import { memberBytes } from '../../domain/json-scanner.ts';
 import { valueAt } from '../../domain/param-headers.ts';
 import type { Client, Owner } from '../ports.ts';
-import type { AggregateListing } from './aggregate-directory.ts';
+import type { AggregateListing } from './aggregate-listing.ts';
 import { FindableTools, type FindableToolsDeps } from './findable-tools.ts';
 
 /** Tools that one search returns. */
@@ -52,7 +52,11 @@ export class SearchMode {
     const always = listing.items.filter(({ name }) => this.#isAlways(String(name)));
     const own = [findTools(this.#countsOf(listing.items, owner)), DESCRIBE_TOOL, CALL_TOOL];
     const names = new Set(own.map(({ name }) => name));
-    return { ...listing, items: [...own, ...always.filter(({ name }) => !names.has(String(name)))] };
+    return {
+      ...listing,
+      result: undefined,
+      items: [...own, ...always.filter(({ name }) => !names.has(String(name)))],
+    };
   }
 
   /** The answer to a call of a tool of the gateway; or the call to carry out, with its arguments byte by byte. */

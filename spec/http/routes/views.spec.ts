@@ -1,0 +1,191 @@
+// Views over HTTP: what is stored, what is refused, and what callers of a view get.
+
+import * as assert from 'uvu/assert';
+import { appFor, startApp } from '../../helpers/http-app.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the routes of views');
+const app = appFor(test, () => startApp());
+
+const object = { type: 'object' } as const;
+const TOOLS = {
+  github: [
+    {
+      name: 'issues_list',
+      inputSchema: { ...object, properties: { repo: { type: 'string' }, page: {} }, required: ['repo'] },
+      annotations: { readOnlyHint: true },
+    },
+    { name: 'issues_delete', inputSchema: object },
+    { name: 'search', inputSchema: object, annotations: { destructiveHint: false } },
+  ],
+  files: [
+    { name: 'read_file', description: 'Reads.', inputSchema: object },
+    { name: 'search', inputSchema: object },
+  ],
+};
+
+test.before(async () => {
+  for (const [template, tools] of Object.entries(TOOLS))
+    await app.gateway.register(
+      template,
+      {
+        id: 'one',
+        handler: (request) =>
+          request.method === 'tools/list'
+            ? { tools: tools as never }
+            : { content: [{ type: 'text', text: JSON.stringify([template, request.params]) }] },
+      },
+      { waitMs: 5_000 },
+    );
+});
+
+const SUPPORT = {
+  title: 'Support desk',
+  from: [
+    {
+      template: 'github',
+      tools: ['issues_*', '!issues_delete'],
+      rename: { issues_list: 'list_tickets' },
+      defaults: { list_tickets: { repo: 'acme/support' } },
+    },
+    { template: 'files', tools: ['read_file'], describe: { read_file: 'Reads a file of the handbook.' } },
+  ],
+};
+
+function recordsIn(list: unknown): readonly Readonly<Record<string, unknown>>[] {
+  return Array.isArray(list) ? list : [];
+}
+
+async function namesIn(view: string): Promise<readonly string[]> {
+  const { body } = await app.ask('GET', `/mcp/${view}/tools/list`);
+  return recordsIn(body.tools).map(({ name }) => String(name));
+}
+
+test('a view is created, read, replaced and deleted', async () => {
+  const created = await app.ask('PUT', '/gateway/views/support', { body: SUPPORT });
+  assert.equal([created.status, created.body.id, created.body.problems], [201, 'support', []]);
+  const read = await app.ask('GET', '/gateway/views/support');
+  assert.equal(read.body, created.body);
+  assert.equal((await app.ask('GET', '/gateway/views')).body, { views: [created.body] });
+  const replaced = await app.ask('PUT', '/gateway/views/support', { body: { ...SUPPORT, version: '2' } });
+  assert.equal([replaced.status, replaced.body.version], [200, '2']);
+  assert.is.not(replaced.body.etag, created.body.etag);
+  const old = { 'If-Match': `"${created.body.etag}"` };
+  const refused = await app.ask('PUT', '/gateway/views/support', { body: SUPPORT, headers: old });
+  assert.equal([refused.status, refused.body.error_code], [412, 'PRECONDITION_FAILED']);
+  assert.is((await app.ask('DELETE', '/gateway/views/support')).status, 204);
+  assert.is((await app.ask('GET', '/gateway/views/support')).body.error_code, 'VIEW_NOT_FOUND');
+  assert.is((await app.ask('GET', '/mcp/support/tools/list')).body.error_code, 'TEMPLATE_NOT_FOUND');
+});
+
+test('a wrong definition is refused where it is wrong, and a taken name', async () => {
+  const issuesOf = async (body: object) =>
+    recordsIn((await app.ask('PUT', '/gateway/views/wrong', { body })).body.detail).map(
+      ({ loc, type }) => `${[loc].flat().join('.')} ${type}`,
+    );
+  const from = [{ template: 'github' }];
+  assert.equal(await issuesOf({ from, nonsense: 1 }), ['body.nonsense extra_forbidden']);
+  assert.equal(await issuesOf({ from: [{ template: 'github', tool: [] }] }), [
+    'body.from.0.tool extra_forbidden',
+  ]);
+  assert.equal(await issuesOf({ from: [...from, ...from] }), ['body.from.1.template value_error']);
+  assert.equal(await issuesOf({ id: 'other', from }), ['body.id value_error']);
+  assert.equal(await issuesOf({ from, name_length: 20 }), ['body.name_length greater_than_equal']);
+  const rename = { issues_list: 'same', search: 'same' };
+  assert.equal(await issuesOf({ from: [{ template: 'github', rename }] }), [
+    'body.from.0.rename.search value_error',
+  ]);
+  const clash = await app.ask('PUT', '/gateway/views/files', { body: { from } });
+  assert.equal([clash.status, clash.body.error_code], [400, 'DUPLICATE_VIEW']);
+  await app.ask('PUT', '/gateway/views/taken', { body: { from } });
+  const instance = { template_name: 'taken', instance: { endpoint: 'http://127.0.0.1:1' } };
+  const other = await app.ask('POST', '/gateway/register', { body: instance });
+  assert.equal([other.status, other.body.error_code], [400, 'DUPLICATE_VIEW']);
+});
+
+test('a view lists what it has, under its names, and calls go to the right tool', async () => {
+  await app.ask('PUT', '/gateway/views/support', { body: SUPPORT });
+  const { body } = await app.ask('GET', '/mcp/support/tools/list');
+  assert.is(body.count, 2);
+  const [tickets = {}, file = {}] = recordsIn(body.tools);
+  assert.equal(
+    [tickets.name, tickets.inputSchema],
+    ['list_tickets', { ...object, properties: { page: {} } }],
+  );
+  assert.equal([file.name, file.description], ['read_file', 'Reads a file of the handbook.']);
+  const call = async (body: object) => (await app.ask('POST', '/mcp/support/tools/call', { body })).body;
+  const said = async (body: object) => JSON.parse(String(recordsIn((await call(body)).content)[0]?.text));
+  const listed = { name: 'issues_list', arguments: { page: 1, repo: 'acme/support' } };
+  assert.equal(await said({ name: 'list_tickets', arguments: { page: 1 } }), ['github', listed]);
+  // By its own name, too.
+  assert.equal(await said({ name: 'issues_list', arguments: { page: 1 } }), ['github', listed]);
+  assert.is((await call({ name: 'issues_delete' })).error_code, 'TOOL_NOT_FOUND');
+  assert.is((await call({ name: 'github__issues_list' })).error_code, 'TOOL_NOT_FOUND');
+  for (const key of ['repo', 're\\u0070o']) {
+    const body = `{"name":"list_tickets","arguments":{"${key}":"other"}}`;
+    const refused = await app.ask('POST', '/mcp/support/tools/call', { body });
+    assert.equal([refused.status, refused.body.error_code], [400, 'INVALID_TOOL_ARGUMENTS'], key);
+  }
+});
+
+test('clashing bare names are prefixed on all sides; a given one stays with its tool', async () => {
+  const both = { from: [{ template: 'github' }, { template: 'files' }] };
+  const { body } = await app.ask('PUT', '/gateway/views/both', { body: both });
+  assert.equal(await namesIn('both'), [
+    ...['issues_list', 'issues_delete', 'github__search', 'read_file', 'files__search'],
+  ]);
+  assert.equal(
+    recordsIn(body.problems).map(({ code, template, tool }) => [code, template, tool]),
+    [
+      ['name_taken', 'github', 'search'],
+      ['name_taken', 'files', 'search'],
+    ],
+  );
+  await app.ask('PUT', '/gateway/views/later', { body: { from: [{ template: 'files' }] } });
+  assert.equal(await namesIn('later'), ['read_file', 'search']);
+  await app.ask('PUT', '/gateway/views/later', { body: both });
+  assert.equal((await namesIn('later')).slice(2), ['github__search', 'read_file', 'search']);
+});
+
+test('hints choose tools, and what meets nothing is a problem', async () => {
+  const from = [
+    {
+      template: 'github',
+      tools: ['*', '!none_*'],
+      only: { destructive: false },
+      rename: { gone: 'new' },
+      defaults: { search: { nothing: 1 } },
+    },
+    { template: 'unknown' },
+  ];
+  const body = { from, limits: { never: { timeout: 5 } } };
+  const { problems } = (await app.ask('PUT', '/gateway/views/odd', { body })).body;
+  assert.equal(
+    recordsIn(problems)
+      .map(({ code }) => String(code))
+      .sort(),
+    ['default_unknown_argument', 'glob_unmet', 'limit_unmet', 'rename_unmet', 'template_unknown'],
+  );
+  assert.equal(await namesIn('odd'), ['issues_list', 'search']);
+});
+
+test('a preview shows the tools and their tokens, and stores nothing', async () => {
+  const preview = await app.ask('POST', '/gateway/views/preview', { body: SUPPORT });
+  const { tools, count, tokens } = preview.body;
+  assert.equal([count, tokens], [2, Math.ceil(JSON.stringify(tools).length / 3.5)]);
+  assert.is((await app.ask('GET', '/gateway/views/preview')).status, 404);
+  await app.ask('PUT', '/gateway/views/support', { body: SUPPORT });
+  assert.equal((await app.ask('GET', '/gateway/views/support/preview')).body, preview.body);
+});
+
+test('the health of a view is that of its worst template', async () => {
+  await app.ask('PUT', '/gateway/views/support', { body: SUPPORT });
+  const { body } = await app.ask('GET', '/mcp/support/health');
+  assert.equal([body.status, body.total_instances, body.health_percentage], ['healthy', 2, 100]);
+  await app.ask('PUT', '/gateway/views/odd', {
+    body: { from: [{ template: 'unknown' }, { template: 'files' }] },
+  });
+  assert.is((await app.ask('GET', '/mcp/odd/health')).body.status, 'unhealthy');
+});
+
+test.run();

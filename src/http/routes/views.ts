@@ -1,0 +1,198 @@
+// Views: their definitions, what is wrong with them, and what they would list.
+
+import Type, { type Static } from 'typebox';
+import { mayDo, type Principal } from '../../domain/account.ts';
+import { templateNotFound } from '../../domain/error-catalogue.ts';
+import type { ErrorCode } from '../../domain/errors.ts';
+import { mayUse, mayUseView, type Rights } from '../../domain/rights.ts';
+import type { StoredView, ViewDefinition, ViewProblem } from '../../domain/view.ts';
+import { viewNotFound } from '../../domain/view-errors.ts';
+import { checkedView, VIEW_FIELDS, ViewBody, withViewId } from '../../domain/view-schema.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import { etagOf } from '../../registry/view-registry.ts';
+import { json, noContent } from '../reply.ts';
+import { defineRoute, type Route, type Services, ViewParams } from '../route.ts';
+import { AnyObject, integer, LOCATION, named, Time, text } from '../schemas.ts';
+
+const Problem = named('ViewProblem', {
+  code: text('glob_unmet'),
+  template: text('everything'),
+  tool: text(''),
+  message: text('The glob "none_*" matches none of the tools of everything.'),
+});
+
+const ViewRecord = named('View', {
+  id: text('support'),
+  ...VIEW_FIELDS,
+  problems: Type.Array(Problem, { examples: [[]] }),
+  updated_at: Time,
+  etag: text('5d41402abc4b2a76'),
+});
+
+const EXAMPLE = {
+  title: 'Support desk',
+  from: [{ template: 'everything', tools: ['echo', 'get-sum'], rename: { echo: 'say' } }],
+};
+const Body = Type.Unsafe<object>(Type.Object(ViewBody.properties, { ...ViewBody, examples: [EXAMPLE] }));
+const Preview = named('ViewPreview', {
+  tools: Type.Array(AnyObject),
+  count: Type.Integer(),
+  tokens: integer(420),
+  problems: Type.Array(Problem, { examples: [[]] }),
+});
+
+/** One token is about that many characters of JSON. */
+const TOKEN_CHARACTERS = 3.5;
+
+const WRITES: readonly ErrorCode[] = [
+  'TEMPLATE_NOT_FOUND',
+  'DUPLICATE_VIEW',
+  'PRECONDITION_FAILED',
+  'REGISTRY_FULL',
+];
+const IF_MATCH = { 'If-Match': 'The `etag` of the version that was read: another one is not changed.' };
+
+export const viewRoutes: readonly Route[] = [
+  defineRoute('GET', '/gateway/views', {
+    summary: 'The views that the caller may use',
+    scope: ['gateway:read', 'tools:call'],
+    answers: {
+      200: { description: 'In the order of their ids', body: Type.Object({ views: Type.Array(ViewRecord) }) },
+    },
+    handler: async ({ principal }, { gateway }) => {
+      const visible = gateway.views.list().filter((view) => isVisible(principal, view));
+      const views = await Promise.all(visible.map((view) => recordOf(principal, gateway, view)));
+      return json(200, { views });
+    },
+  }),
+  defineRoute('POST', '/gateway/views/preview', {
+    summary: 'What a view would list, without storing it',
+    scope: 'gateway:write',
+    isAudited: false,
+    request: { body: Body },
+    answers: { 200: { description: 'Its tools, and the tokens that they take', body: Preview } },
+    errors: ['TEMPLATE_NOT_FOUND'],
+    handler: async ({ body, principal }, { gateway }) => {
+      const definition = checkedView(withViewId(body, 'preview'));
+      requireTemplates(principal, definition);
+      return json(200, previewOf(await gateway.views.preview(definition, principal)));
+    },
+  }),
+  defineRoute('GET', '/gateway/views/:view', {
+    summary: 'A view, and what is wrong with it',
+    scope: ['gateway:read', 'tools:call'],
+    request: { params: ViewParams },
+    answers: { 200: { description: 'Its definition', body: ViewRecord } },
+    handler: async ({ params, principal }, { gateway }) => {
+      const view = visibleView(principal, gateway, params.view);
+      return json(200, await recordOf(principal, gateway, view), { headers: etagHeader(view) });
+    },
+  }),
+  defineRoute('PUT', '/gateway/views/:view', {
+    summary: 'Create or replace a view',
+    scope: 'gateway:write',
+    request: { params: ViewParams, body: Body },
+    requestHeaders: IF_MATCH,
+    answers: {
+      200: { description: 'It was replaced', body: ViewRecord },
+      201: { description: 'It is new', body: ViewRecord, headers: LOCATION },
+    },
+    errors: WRITES,
+    handler: async ({ params: { view: id }, body, principal, request }, { gateway }) => {
+      const definition = checkedView(withViewId(body, id), id);
+      const before = gateway.views.list().find((each) => each.definition.id === id);
+      requireTemplates(principal, definition);
+      if (before !== undefined) requireTemplates(principal, before.definition);
+      const { view, isNew, problems } = await gateway.views.put(definition, {
+        ifMatch: request.headers['if-match'],
+      });
+      const path = `/gateway/views/${id}`;
+      return json(isNew ? 201 : 200, writtenView(principal, view, problems), {
+        headers: [...etagHeader(view), ...(isNew ? ['Location', path] : [])],
+        trail: { subject: path },
+      });
+    },
+  }),
+  defineRoute('DELETE', '/gateway/views/:view', {
+    summary: 'Delete a view',
+    scope: 'gateway:write',
+    request: { params: ViewParams },
+    requestHeaders: IF_MATCH,
+    answers: { 204: { description: 'It is gone; its sessions end' } },
+    errors: ['TEMPLATE_NOT_FOUND', 'PRECONDITION_FAILED'],
+    handler: async ({ params: { view: id }, principal, request }, { gateway }) => {
+      requireTemplates(principal, gateway.views.find(id).definition);
+      await gateway.views.delete(id, request.headers['if-match']);
+      return noContent();
+    },
+  }),
+  defineRoute('GET', '/gateway/views/:view/preview', {
+    summary: 'What a view lists',
+    scope: ['gateway:read', 'tools:call'],
+    request: { params: ViewParams },
+    answers: {
+      200: { description: 'Its tools as the caller gets them, and the tokens that they take', body: Preview },
+    },
+    handler: async ({ params, principal }, { gateway }) => {
+      const { definition } = visibleView(principal, gateway, params.view);
+      return json(200, previewOf(await gateway.views.preview(definition.id, principal)));
+    },
+  }),
+];
+
+function etagHeader(view: StoredView): readonly string[] {
+  return ['ETag', `"${etagOf(view)}"`];
+}
+
+/** Who may write all templates of a view sees it, too. */
+function isVisible(principal: Principal, { definition }: StoredView): boolean {
+  if (mayUseView(principal, definition.id)) return true;
+  return (
+    mayDo(principal, ['gateway:write']) &&
+    definition.from.every(({ template }) => mayUseAll(principal, template))
+  );
+}
+
+function visibleView(principal: Principal, gateway: Pick<Gateway, 'views'>, id: string): StoredView {
+  const view = gateway.views.find(id);
+  if (!isVisible(principal, view)) throw viewNotFound(id);
+  return view;
+}
+
+/** Who writes a view needs all tools of its templates: it could give them to others. TEMPLATE_NOT_FOUND. */
+function requireTemplates(principal: Principal, { from }: ViewDefinition): void {
+  const refused = from.find(({ template }) => !mayUseAll(principal, template));
+  if (refused !== undefined) throw templateNotFound(refused.template);
+}
+
+function mayUseAll(rights: Rights, template: string): boolean {
+  return mayUse(rights, template) && rights.tools === undefined;
+}
+
+async function recordOf(
+  principal: Principal,
+  { views }: Pick<Services['gateway'], 'views'>,
+  view: StoredView,
+) {
+  return writtenView(principal, view, await views.problems(view.definition.id));
+}
+
+/** Values that the gateway sets may be secrets of its operators. */
+function writtenView(
+  principal: Principal,
+  view: StoredView,
+  problems: readonly ViewProblem[],
+): Static<typeof ViewRecord> {
+  const { definition, updatedAt } = view;
+  const isWriter = mayDo(principal, ['gateway:write']);
+  const from = definition.from.map(({ defaults, ...source }) =>
+    isWriter && defaults !== undefined ? { ...source, defaults } : source,
+  );
+  const record = { ...definition, from, problems, updated_at: updatedAt, etag: etagOf(view) };
+  return record as Static<typeof ViewRecord>;
+}
+
+function previewOf({ tools, problems }: Awaited<ReturnType<Gateway['views']['preview']>>) {
+  const tokens = Math.ceil(JSON.stringify(tools).length / TOKEN_CHARACTERS);
+  return { tools: [...tools], count: tools.length, tokens, problems: [...problems] };
+}

@@ -1,0 +1,156 @@
+// What a view takes of the lists of its templates, under which wishes for names, and with which changes. Compiled once from the
+// definition; what was chosen of a list is remembered as long as the list is.
+
+import { compileGlobs, type GlobMatcher } from '../../domain/globs.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import type { ListField } from '../../domain/mcp.ts';
+import type { ViewChoice, ViewDefinition, ViewHints, ViewLimit, ViewSource } from '../../domain/view.ts';
+import { KEY_FIELDS } from './aggregate-items.ts';
+import { DefaultArguments } from './default-arguments.ts';
+import type { Presentation } from './selection.ts';
+
+export interface ChosenItem {
+  readonly template: string;
+  /** Its name, URI or URI template at its server. */
+  readonly own: string;
+  /** The name that it gets if nothing else has it. */
+  readonly wished: string;
+  readonly isRenamed: boolean;
+  /** As it is shown, but under its own name. */
+  readonly item: JsonObject;
+  readonly defaults?: DefaultArguments | undefined;
+}
+
+/** A definition, ready for use. */
+export class CompiledView {
+  readonly definition: ViewDefinition;
+  readonly templates: readonly string[];
+  readonly limits: ReadonlyMap<string, ViewLimit>;
+  readonly presentation: Presentation;
+  readonly #choices: ReadonlyMap<string, TemplateChoices>;
+
+  constructor(definition: ViewDefinition) {
+    this.definition = definition;
+    this.templates = definition.from.map(({ template }) => template);
+    const { id: name, title, version, instructions, mode, always, names } = definition;
+    const isPrefixed = names === 'prefixed';
+    this.presentation = { mode, always, instructions, view: { name, title, version, isPrefixed } };
+    this.limits = new Map(Object.entries(definition.limits ?? {}));
+    this.#choices = new Map(definition.from.map((source) => [source.template, new TemplateChoices(source)]));
+  }
+
+  /** The items of a list of one of the templates that the view has. The same array for the same items. */
+  chosen(list: ListField, template: string, items: readonly JsonObject[]): readonly ChosenItem[] {
+    return this.#choices.get(template)?.chosen(list, items) ?? [];
+  }
+
+  /** True when a client of the view may read this resource of the template, listed or not. */
+  mayRead(template: string, uri: string): boolean {
+    return this.#choices.get(template)?.mayRead(uri) ?? false;
+  }
+
+  /** True when the names and globs alone say which tools of the template the view has. */
+  isByName(template: string): boolean {
+    return this.definition.from.find((source) => source.template === template)?.only === undefined;
+  }
+
+  /** True for a tool or a prompt that the view has if its server lists it, whatever its hints are. */
+  takes(list: 'tools' | 'prompts', template: string, own: string): boolean {
+    return this.#choices.get(template)?.takes(list, own) ?? false;
+  }
+}
+
+class TemplateChoices {
+  readonly #source: ViewSource;
+  readonly #takes: Readonly<Record<ListField, GlobMatcher>>;
+  readonly #defaults: ReadonlyMap<string, DefaultArguments>;
+  readonly #chosen = new WeakMap<readonly JsonObject[], Map<ListField, readonly ChosenItem[]>>();
+
+  constructor(source: ViewSource) {
+    this.#source = source;
+    const resources = matcherOf(source.resources);
+    this.#takes = {
+      tools: source.tools === undefined ? ALL : compileGlobs(source.tools),
+      prompts: matcherOf(source.prompts),
+      resources,
+      // A template stands for many URIs: each is checked when it is read.
+      resourceTemplates: source.resources === 'none' ? NONE : ALL,
+    };
+    this.#defaults = new Map(
+      Object.entries(source.defaults ?? {}).map(([tool, values]) => [tool, new DefaultArguments(values)]),
+    );
+  }
+
+  takes(list: 'tools' | 'prompts', own: string): boolean {
+    return this.#takes[list](own);
+  }
+
+  mayRead(uri: string): boolean {
+    return this.#takes.resources(uri);
+  }
+
+  chosen(list: ListField, items: readonly JsonObject[]): readonly ChosenItem[] {
+    const byList = this.#chosen.get(items) ?? new Map<ListField, readonly ChosenItem[]>();
+    this.#chosen.set(items, byList);
+    const known = byList.get(list);
+    if (known !== undefined) return known;
+    const chosen = items.flatMap((item) => this.#choose(list, item));
+    byList.set(list, chosen);
+    return chosen;
+  }
+
+  #choose(list: ListField, item: JsonObject): ChosenItem | readonly ChosenItem[] {
+    const own = String(item[KEY_FIELDS[list]]);
+    if (!this.#takes[list](own)) return [];
+    const { template, only, rename = {} } = this.#source;
+    const plain = { template, own, wished: own, isRenamed: false, item };
+    if (list !== 'tools') return plain;
+    const isRenamed = Object.hasOwn(rename, own);
+    const wished = isRenamed ? (rename[own] ?? own) : own;
+    const defaults = this.#defaults.get(wished);
+    const shown = this.#shown(item, wished, defaults);
+    if (only !== undefined && !hasHints(shown, only)) return [];
+    return { template, own, wished, isRenamed, item: shown, defaults };
+  }
+
+  #shown(item: JsonObject, wished: string, defaults: DefaultArguments | undefined): JsonObject {
+    const { describe = {}, annotate = {} } = this.#source;
+    const description = ownField(describe, wished);
+    const hints = ownField(annotate, wished);
+    if (description === undefined && hints === undefined && defaults === undefined) return item;
+    const annotations = isJsonObject(item.annotations) ? item.annotations : {};
+    return {
+      ...item,
+      ...(description === undefined ? {} : { description }),
+      ...(hints === undefined ? {} : { annotations: { ...annotations, ...hints } }),
+      ...(defaults === undefined || !isJsonObject(item.inputSchema)
+        ? {}
+        : { inputSchema: defaults.without(item.inputSchema) }),
+    };
+  }
+}
+
+function ownField<T>(fields: Readonly<Record<string, T>>, name: string): T | undefined {
+  return Object.hasOwn(fields, name) ? fields[name] : undefined;
+}
+
+const ALL: GlobMatcher = () => true;
+const NONE: GlobMatcher = () => false;
+
+function matcherOf(choice: ViewChoice = 'all'): GlobMatcher {
+  if (choice === 'all') return ALL;
+  return choice === 'none' ? NONE : compileGlobs(choice);
+}
+
+/** Hints that a tool does not give have the defaults of MCP. Source: MCP 2025-11-25 schema#ToolAnnotations. */
+function hasHints({ annotations }: JsonObject, wanted: ViewHints): boolean {
+  const given = isJsonObject(annotations) ? annotations : {};
+  const readOnly = given.readOnlyHint === true;
+  const hints: Required<ViewHints> = {
+    readOnly,
+    destructive: !readOnly && given.destructiveHint !== false,
+    idempotent: readOnly || given.idempotentHint === true,
+    openWorld: given.openWorldHint !== false,
+  };
+  return Object.entries(wanted).every(([hint, value]) => hints[hint as keyof ViewHints] === value);
+}

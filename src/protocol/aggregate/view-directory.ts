@@ -1,0 +1,228 @@
+// The names, items and URIs of one view, and what each of them stands for at its template. It compiles what the lists of its templates
+// give when they change; a call of a known name is one look-up.
+
+import { nearName } from '../../config/nearest.ts';
+import { type JsonObject, JsonText } from '../../domain/json.ts';
+import { LruMap } from '../../domain/lru-map.ts';
+import { type ListField, MODERN_VERSIONS } from '../../domain/mcp.ts';
+import { mayCall } from '../../domain/rights.ts';
+import type { NameOwners } from '../../domain/view.ts';
+import type { Client, Owner } from '../ports.ts';
+import type { Directory, OwnTarget } from './aggregate-directory.ts';
+import { forLegacy, originalOf } from './aggregate-items-shown.ts';
+import { type AggregateListing, listingOf } from './aggregate-listing.ts';
+import type { AggregateLists, GatheredList } from './aggregate-lists.ts';
+import { mayBeMapped, splitName } from './aggregate-names.ts';
+import { ResourceOwners } from './resource-owners.ts';
+import type { ChosenItem, CompiledView } from './view-choices.ts';
+import { type GivenNames, givenNames, ownerKey } from './view-names.ts';
+import type { Survey } from './view-problems.ts';
+
+/** Callers whose last list is remembered, and different lists that are remembered. */
+const CALLERS = 1_000;
+const COMPILED = 32;
+const MAX_HINTS = 3;
+
+export interface ViewDirectoryDeps {
+  readonly lists: AggregateLists;
+  /** In force now. */
+  readonly view: () => CompiledView;
+  /** The templates of the view that exist. */
+  readonly templates: () => readonly string[];
+  readonly owners: () => NameOwners;
+  /** Gets owners of bare names that had none. */
+  readonly claim: (list: 'tools' | 'prompts', owners: NameOwners['tools']) => void;
+  /** Another number after each change of the view or of a list of its templates. */
+  readonly version: () => number;
+}
+
+/** A list of the view that was compiled from lists of its templates. */
+interface Compiled {
+  readonly inputs: readonly Pick<GatheredList, 'template' | 'items'>[];
+  readonly list: ListField;
+  readonly isLegacy: boolean;
+  readonly view: CompiledView;
+  readonly version: number;
+  readonly chosen: readonly ChosenItem[];
+  readonly given: Omit<GivenNames, 'claims'>;
+  readonly items: readonly JsonObject[];
+  /** By listed name. */
+  readonly byName: ReadonlyMap<string, ChosenItem>;
+  /** By own name. */
+  readonly byOwn: ReadonlyMap<string, readonly ChosenItem[]>;
+  result: JsonText | undefined;
+}
+
+export class ViewDirectory implements Directory {
+  readonly #deps: ViewDirectoryDeps;
+  readonly #compiled: Compiled[] = [];
+  readonly #ofCaller = { tools: new LruMap<Compiled>(CALLERS), prompts: new LruMap<Compiled>(CALLERS) };
+  readonly #resources: ResourceOwners;
+
+  constructor(deps: ViewDirectoryDeps) {
+    this.#deps = deps;
+    this.#resources = new ResourceOwners({
+      lists: deps.lists,
+      templates: () => deps.templates(),
+      read: (list, client) => this.listing(list, client),
+      mayRead: (template, uri) => deps.view().mayRead(template, uri),
+    });
+  }
+
+  async list(list: ListField, client: Client): Promise<JsonObject[]> {
+    return [...(await this.listing(list, client)).items];
+  }
+
+  async listing(list: ListField, client: Client): Promise<AggregateListing> {
+    const gathered = await this.#deps.lists.gather(list, this.#deps.templates(), client);
+    const compiled = this.#compile(list, gathered, client);
+    const { owner } = client;
+    if (list === 'tools' || list === 'prompts') this.#ofCaller[list].set(owner.id, compiled);
+    else this.#resources.learn(list, gathered);
+    if (list !== 'tools' || owner.tools === undefined) {
+      return listingOf(compiled.items, gathered, () => {
+        compiled.result ??= JsonText.ofValue({ [list]: compiled.items });
+        return compiled.result;
+      });
+    }
+    const items = compiled.items.filter((_, index) => isAllowed(owner, compiled.chosen[index]));
+    return listingOf(items, gathered);
+  }
+
+  /** What the view has now, for people: each item with its listed name. */
+  async survey(list: ListField, client: Client): Promise<Survey> {
+    const gathered = await this.#deps.lists.gather(list, this.#deps.templates(), client);
+    const { chosen, given } = this.#compile(list, gathered, client);
+    return { gathered, chosen, listed: given.listed, displaced: given.displaced };
+  }
+
+  async ownerOfName(name: string, list: 'tools' | 'prompts', client: Client): Promise<OwnTarget | undefined> {
+    const known = this.knownOwner(name, client.owner, list);
+    if (known !== undefined) return known;
+    const { missing } = await this.listing(list, client);
+    return this.knownOwner(name, client.owner, list) ?? this.#ofMissing(name, list, missing);
+  }
+
+  knownOwner(name: string, owner: Owner, list: 'tools' | 'prompts' = 'tools'): OwnTarget | undefined {
+    const compiled = this.#ofCaller[list].get(owner.id);
+    if (compiled === undefined || compiled.version !== this.#deps.version()) return undefined;
+    const listed = compiled.byName.get(name);
+    if (listed !== undefined && (list === 'prompts' || isAllowed(owner, listed)))
+      return targetOf(listed, name);
+    if (list === 'prompts') return undefined;
+    const own = compiled.byOwn.get(name) ?? [];
+    const [only, ...others] = owner.tools === undefined ? own : own.filter((each) => isAllowed(owner, each));
+    return only === undefined || others.length > 0 ? undefined : targetOf(only, compiled);
+  }
+
+  async nearestNames(written: string, list: 'tools' | 'prompts', client: Client): Promise<readonly string[]> {
+    const shown = (await this.list(list, client)).map(({ name }) => String(name));
+    const near = nearName(written, shown);
+    return near === undefined ? [] : [near].slice(0, MAX_HINTS);
+  }
+
+  ownerOfResource(uri: string, client: Client) {
+    return this.#resources.ownerOf(uri, client);
+  }
+
+  ownersOfResources(uris: Iterable<string>, client: Client) {
+    return this.#resources.ownersOf(uris, client);
+  }
+
+  /**
+   * A template whose list is missing answers for itself, why. Not where its hints decide: it may be there again when the call
+   * arrives.
+   */
+  #ofMissing(
+    name: string,
+    list: 'tools' | 'prompts',
+    missing: AggregateListing['missing'],
+  ): OwnTarget | undefined {
+    const owner = this.#deps.owners()[list][name];
+    const at = owner?.indexOf('/') ?? -1;
+    const own =
+      owner === undefined || at < 0
+        ? splitName(name)
+        : { template: owner.slice(0, at), name: owner.slice(at + 1) };
+    if (own === undefined || !missing.some(({ template }) => template === own.template)) return undefined;
+    const view = this.#deps.view();
+    const source = view.definition.from.find(({ template }) => template === own.template);
+    // Neither where its changes need its list.
+    if (source === undefined || !view.isByName(own.template) || source.defaults !== undefined)
+      return undefined;
+    return view.takes(list, own.template, own.name) ? { ...own, listed: name } : undefined;
+  }
+
+  #compile(list: ListField, gathered: readonly GatheredList[], { profile }: Client): Compiled {
+    const inputs = gathered.filter(({ missing }) => missing === undefined);
+    const isLegacy = !MODERN_VERSIONS.some((version) => version === profile.protocolVersion);
+    const view = this.#deps.view();
+    const version = this.#deps.version();
+    const isSame = (known: Compiled) =>
+      known.list === list &&
+      known.isLegacy === isLegacy &&
+      known.view === view &&
+      known.inputs.length === inputs.length &&
+      known.inputs.every(({ items }, index) => items === inputs[index]?.items);
+    const found = this.#compiled.find(isSame);
+    if (found?.version === version) return found;
+    const chosen = inputs.flatMap(({ template, items }) => view.chosen(list, template, items));
+    const compiled = this.#named(list, chosen, { inputs, list, isLegacy, view, version });
+    const index = found === undefined ? -1 : this.#compiled.indexOf(found);
+    if (index >= 0) this.#compiled.splice(index, 1);
+    this.#compiled.unshift(compiled);
+    this.#compiled.length = Math.min(this.#compiled.length, COMPILED);
+    return compiled;
+  }
+
+  #named(
+    list: ListField,
+    chosen: readonly ChosenItem[],
+    from: Pick<Compiled, 'inputs' | 'list' | 'isLegacy' | 'view' | 'version'>,
+  ): Compiled {
+    const base = { ...from, chosen, result: undefined };
+    if (list !== 'tools' && list !== 'prompts') {
+      const items = this.#resources.shown(list, chosen);
+      return { ...base, given: NO_GIVEN, items, byName: new Map(), byOwn: new Map() };
+    }
+    const { names = 'bare', name_length: length = 64 } = from.view.definition;
+    const given = givenNames(chosen, { names, length, owners: this.#deps.owners()[list] });
+    if (Object.keys(given.claims).length > 0) this.#deps.claim(list, given.claims);
+    const named = chosen.map((each, index) => [given.listed[index] ?? '', each] as const);
+    const items = named.map(([name, each]) => shownItem(list, name, each, from.isLegacy));
+    return { ...base, given, items, byName: new Map(named), byOwn: Map.groupBy(chosen, ({ own }) => own) };
+  }
+}
+
+const NO_GIVEN = { listed: [], displaced: [] };
+
+function isAllowed(owner: Owner, item: ChosenItem | undefined): boolean {
+  return item !== undefined && mayCall(owner, item.template, item.own);
+}
+
+function targetOf({ template, own, defaults }: ChosenItem, listed: string | Compiled): OwnTarget {
+  return {
+    template,
+    name: own,
+    ...(defaults === undefined ? {} : { defaults }),
+    listed: typeof listed === 'string' ? listed : nameIn(listed, template, own),
+  };
+}
+
+/** Rare: a client called a tool by its own name. */
+function nameIn({ byName }: Compiled, template: string, own: string): string {
+  const key = ownerKey({ template, own });
+  return [...byName].find(([, item]) => ownerKey(item) === key)?.[0] ?? own;
+}
+
+function shownItem(
+  list: 'tools' | 'prompts',
+  name: string,
+  chosen: ChosenItem,
+  isLegacy: boolean,
+): JsonObject {
+  const { item, own } = chosen;
+  const isMade = name !== own && mayBeMapped(name);
+  const shown: JsonObject = { ...item, ...(isMade && originalOf(item, own)), name };
+  return isLegacy && list === 'tools' ? forLegacy(shown) : shown;
+}

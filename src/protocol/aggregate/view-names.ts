@@ -1,0 +1,88 @@
+// The names of the tools and prompts of a view. A bare name that two of them want when it is given is given to none: both are
+// prefixed, and stay so. One that was given stays with its owner, which is stored with the view. Source: ADR 232.
+
+import type { NameOwners, ViewNames } from '../../domain/view.ts';
+import { aggregateName, safeName } from './aggregate-names.ts';
+import type { ChosenItem } from './view-choices.ts';
+
+/** Bare names of one list whose owners are remembered. Later ones are given anew each time. */
+const MOST_OWNERS = 10_000;
+
+export interface NameRule {
+  readonly names: ViewNames;
+  readonly length: number;
+  /** By bare name. */
+  readonly owners: NameOwners['tools'];
+}
+
+export interface GivenNames {
+  /** The listed name of each item, in their order; no two are equal. */
+  readonly listed: readonly string[];
+  /** Owners of bare names that had none. */
+  readonly claims: NameOwners['tools'];
+  /** The items that did not get the name that they wish. */
+  readonly displaced: readonly ChosenItem[];
+}
+
+export function givenNames(items: readonly ChosenItem[], rule: NameRule): GivenNames {
+  const claims: Record<string, string> = {};
+  const displaced: ChosenItem[] = [];
+  const taken = new Set<string>();
+  const isOwner = rule.names === 'bare' ? ownersAmong(items, rule, claims) : () => false;
+  const wishes = items.map((item) => {
+    const wish = rule.names === 'bare' ? bareName(item, rule.length) : prefixedName(item, rule.length);
+    const isGiven = rule.names === 'prefixed' || isOwner(item);
+    if (isGiven && !taken.has(wish)) {
+      taken.add(wish);
+      return wish;
+    }
+    displaced.push(item);
+    return undefined;
+  });
+  // After all of them: a name that is given goes before one that is made up.
+  const listed = items.map((item, index) => {
+    const given = wishes[index];
+    if (given !== undefined) return given;
+    const others = [prefixedName(item, rule.length), safeName(item.template, item.own, '', rule.length)];
+    const free = others.find((name) => !taken.has(name)) ?? others[1] ?? '';
+    taken.add(free);
+    return free;
+  });
+  return { listed, claims, displaced };
+}
+
+/** Decides for each wish who gets it, and notes new owners in `claims`. */
+function ownersAmong(
+  items: readonly ChosenItem[],
+  { length, owners }: NameRule,
+  claims: Record<string, string>,
+): (item: ChosenItem) => boolean {
+  const chosen = new Map<ChosenItem, boolean>();
+  let count = Object.keys(owners).length;
+  for (const [name, wishing] of Map.groupBy(items, (item) => bareName(item, length))) {
+    const renamed = wishing.filter(({ isRenamed }) => isRenamed);
+    const known = Object.hasOwn(owners, name) ? owners[name] : undefined;
+    // A name that the operator wrote goes before all others.
+    const [only] =
+      renamed.length === 1 ? renamed : wishing.length === 1 && known === undefined ? wishing : [];
+    const owner = only === undefined ? known : ownerKey(only);
+    for (const item of wishing) chosen.set(item, ownerKey(item) === owner);
+    if (known !== undefined && known === (owner ?? '')) continue;
+    if (count >= MOST_OWNERS) continue;
+    claims[name] = owner ?? '';
+    count += 1;
+  }
+  return (item) => chosen.get(item) === true;
+}
+
+export function ownerKey({ template, own }: Pick<ChosenItem, 'template' | 'own'>): string {
+  return `${template}/${own}`;
+}
+
+function bareName({ template, own, wished }: ChosenItem, length: number): string {
+  return safeName(template, own, wished, length);
+}
+
+function prefixedName({ template, own, wished }: ChosenItem, length: number): string {
+  return aggregateName({ template, name: own }, length, wished);
+}
