@@ -63,6 +63,10 @@ const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
   [/^gateway create-user ci/, 'stagedoor gateway delete-user ci'],
   [/^gateway delete-user ada/, 'stagedoor gateway create-user ada --password - < password.txt'],
   [/^users unlink ada/, 'stagedoor users link ada --issuer https://login.example.com --subject 248289761001'],
+  [
+    /^view (show|set|delete|preview)/,
+    `echo '{"id":"support","from":[{"template":"search"}]}' > support.yaml; stagedoor view set support.yaml`,
+  ],
   [/^template (set|tools|approve) search/, `${SEARCH} search-1`],
   [
     /^template (import|delete)/,

@@ -41,6 +41,7 @@ import {
 } from './templates.ts';
 import { call, tools } from './tools.ts';
 import { createUser, deleteUser, setPassword, users, usersLink, usersSet, usersUnlink } from './users.ts';
+import { deleteView, previewView, setView, showView, views } from './views.ts';
 
 export const COMMANDS: readonly Command[] = [
   ...[start, stop, logs, register, deregister, drain, resume, restart, instanceSet, deleteTemplate, sync],
@@ -53,5 +54,6 @@ export const COMMANDS: readonly Command[] = [
   ...[templateList, templateShow, templateSet, templateTools, templateApprove],
   ...[templateInit, templateValidate, templateAdd],
   ...[templateSearch, templateImport, templateDelete],
+  ...[views, showView, setView, deleteView, previewView],
   ...[config, doctor, completionOf(() => COMMANDS)],
 ];

@@ -96,7 +96,8 @@ async function readServers(file: string, input: CommandInput, terminal: Terminal
   }
 }
 
-async function textOf(path: string): Promise<string> {
+/** Of a file. CommandFailure. */
+export async function textOf(path: string): Promise<string> {
   try {
     const { size } = await stat(path);
     if (size > MOST_BYTES)
@@ -110,7 +111,8 @@ async function textOf(path: string): Promise<string> {
   }
 }
 
-async function standardInput(): Promise<string> {
+/** All of it. CommandFailure. */
+export async function standardInput(): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of process.stdin) {

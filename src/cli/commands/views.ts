@@ -1,0 +1,139 @@
+// `stagedoor view list | show | set | delete | preview`: servers that are made of choices from templates.
+
+import { resolve } from 'node:path';
+import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { type Fields, fields, listOf } from '../answers.ts';
+import type { Command } from '../command.ts';
+import { CommandFailure } from '../failures.ts';
+import { type Columns, minute, printable, printResult, table } from '../output.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
+import type { Terminal } from '../terminal.ts';
+import { standardInput, textOf } from './template-import.ts';
+
+const PATH = '/gateway/views';
+
+export const views: Command = {
+  name: 'view list',
+  summary: 'List the views: MCP servers that are made of choices from templates',
+  options: CLIENT_OPTIONS,
+  examples: ['view list', 'view list --json'],
+  run: async (input, terminal) => {
+    const found = listOf(fields(await (await gatewayOf(input, terminal)).request(PATH)).views);
+    return printResult(input, terminal, { views: found }, () =>
+      found.length === 0
+        ? 'There are no views: "stagedoor view set <file>" makes one.'
+        : table(terminal, COLUMNS, found),
+    );
+  },
+};
+
+const COLUMNS: Columns<Fields> = {
+  ID: 'id',
+  TITLE: ({ title }) => title ?? '-',
+  TEMPLATES: ({ from }) =>
+    listOf(from)
+      .map(({ template }) => template)
+      .join(', '),
+  PROBLEMS: ({ problems }) => listOf(problems).length,
+  CHANGED: ({ updated_at: at }) => minute(at),
+};
+
+export const showView: Command = {
+  name: 'view show',
+  positionals: '<id>',
+  summary: 'Show the definition of a view as YAML, which "view set" takes back, and what is wrong with it',
+  options: CLIENT_OPTIONS,
+  examples: ['view show support', 'view show support > support.yaml'],
+  run: async (input, terminal) => {
+    const gateway = await gatewayOf(input, terminal);
+    const record = fields(await gateway.request(pathOf(input.positional(0))));
+    for (const line of problemLines(record)) terminal.complain(line);
+    const { problems: _, updated_at: __, etag: ___, ...definition } = record;
+    const { stringify } = await import('yaml');
+    return printResult(input, terminal, record, () => stringify(definition).trimEnd());
+  },
+};
+
+export const setView: Command = {
+  name: 'view set',
+  positionals: '<file>',
+  summary: 'Create or replace a view from a file of YAML or JSON; - is standard input',
+  options: CLIENT_OPTIONS,
+  examples: ['view set support.yaml', 'view show support | stagedoor view set -'],
+  run: async (input, terminal) => {
+    const definition = await definitionIn(input.positional(0), terminal);
+    const { id } = definition;
+    if (typeof id !== 'string')
+      throw new CommandFailure('the view has no id: add one, such as "id: support"');
+    const gateway = await gatewayOf(input, terminal);
+    const record = fields(await gateway.request(pathOf(id), { method: 'PUT', body: definition }));
+    return printResult(input, terminal, record, () =>
+      [`The view ${id} is served at /mcp/${id}.`, ...problemLines(record)].join('\n'),
+    );
+  },
+};
+
+export const deleteView: Command = {
+  name: 'view delete',
+  positionals: '<id>',
+  summary: 'Delete a view; its templates stay',
+  options: CLIENT_OPTIONS,
+  examples: ['view delete support'],
+  run: async (input, terminal) => {
+    const id = input.positional(0);
+    const gateway = await gatewayOf(input, terminal);
+    await gateway.request(pathOf(id), { method: 'DELETE' });
+    return printResult(input, terminal, { id, deleted: true }, `the view ${id} is deleted`);
+  },
+};
+
+export const previewView: Command = {
+  name: 'view preview',
+  positionals: '<id>',
+  summary: 'Show what a view lists, and the tokens that the list takes',
+  options: CLIENT_OPTIONS,
+  examples: ['view preview support'],
+  run: async (input, terminal) => {
+    const gateway = await gatewayOf(input, terminal);
+    const preview = fields(await gateway.request(`${pathOf(input.positional(0))}/preview`));
+    const tools = listOf(preview.tools);
+    return printResult(input, terminal, preview, () => {
+      const rows = table(
+        terminal,
+        { TOOL: 'name', DESCRIPTION: ({ description }) => firstLine(description) },
+        tools,
+      );
+      return [rows, `\n${tools.length} tools, about ${preview.tokens} tokens`, ...problemLines(preview)].join(
+        '\n',
+      );
+    });
+  },
+};
+
+function pathOf(id: string): string {
+  return `${PATH}/${encodeURIComponent(id)}`;
+}
+
+function problemLines({ problems }: Fields): readonly string[] {
+  return listOf(problems).map(({ message }) => `problem: ${printable(String(message))}`);
+}
+
+function firstLine(description: unknown): string {
+  const [line = ''] = String(description ?? '').split('\n');
+  return line.length > MAX_LINE ? `${line.slice(0, MAX_LINE)}...` : line;
+}
+
+const MAX_LINE = 80;
+
+/** JSON is YAML, too. */
+async function definitionIn(file: string, { folder }: Terminal): Promise<JsonObject> {
+  const text = file === '-' ? await standardInput() : await textOf(resolve(folder, file));
+  const { parse } = await import('yaml');
+  try {
+    const value: unknown = parse(text, { logLevel: 'error' });
+    if (isJsonObject(value)) return value;
+  } catch {
+    // The message of the parser would repeat the text.
+  }
+  throw new CommandFailure(`${file} is not the definition of a view in YAML or JSON`);
+}
