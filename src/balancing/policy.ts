@@ -207,8 +207,16 @@ export function policyFrom(valueIn: (row: AnyRow) => unknown): BalancerPolicy {
   return Object.fromEntries(POLICY_ROWS.map((each) => [each.key, valueIn(each)])) as BalancerPolicy;
 }
 
-/** Longest wait for the first answer to a request, in ms; `tool`: the tool that it calls, if any. */
-export function timeoutFor({ callTimeoutMs, toolTimeoutsMs }: BalancerPolicy, tool?: string): number {
+/**
+ * Longest wait for the first answer to a request, in ms: that of the view, of the tool, of the template, in this order. `tool`: the tool
+ * that it calls, if any.
+ */
+export function timeoutFor(
+  { callTimeoutMs, toolTimeoutsMs }: BalancerPolicy,
+  tool?: string,
+  ofViewMs?: number | undefined,
+): number {
+  if (ofViewMs !== undefined) return ofViewMs;
   const hasOwn = tool !== undefined && Object.hasOwn(toolTimeoutsMs, tool);
   return (hasOwn ? toolTimeoutsMs[tool] : undefined) ?? callTimeoutMs;
 }

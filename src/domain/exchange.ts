@@ -31,6 +31,8 @@ export interface ExchangeRequest {
    * wait counts. Not sent. Default: now.
    */
   readonly arrivedAtMs?: number;
+  /** The limit of a view for the first answer, in ms. Not sent. Default: that of the tool or the template. */
+  readonly timeoutMs?: number | undefined;
   /** Has the reason of a cancellation, if the client gives one. Not sent itself. */
   readonly canceller?: Canceller;
   /** At an instance of another node: the longest time until the answer, in ms. A node that runs a call ends it before that. */

@@ -23,6 +23,7 @@ import { withAggregateInstance } from '../protocol/aggregate/aggregate-names.ts'
 import type { Selection } from '../protocol/aggregate/selection.ts';
 import { CompiledView } from '../protocol/aggregate/view-choices.ts';
 import { ViewDirectory } from '../protocol/aggregate/view-directory.ts';
+import { CallCounts } from '../protocol/aggregate/view-limits.ts';
 import { viewProblems } from '../protocol/aggregate/view-problems.ts';
 import type { Client, Owner } from '../protocol/ports.ts';
 import type { ViewRegistry } from '../registry/view-registry.ts';
@@ -219,10 +220,16 @@ class ServedView {
       claim: (list, owners) => this.#claim(list, owners),
       version: () => this.#version,
     });
+    const counts = new CallCounts(deps.aggregate.clock);
     const selection: Selection = {
       ...{ view: this.#id, directory: this.directory, templates, changed$: this.#changed$ },
       includes: (_owner, template) => this.#compiled.templates.includes(template),
       presentation: () => this.#compiled.presentation,
+      limitOf: (listed, owner) => {
+        const limit = this.#compiled.limits.get(listed);
+        if (limit?.calls_per_minute !== undefined) counts.take(owner.id, listed, limit.calls_per_minute);
+        return limit;
+      },
     };
     this.backends = new AggregateBackends({ ...deps.aggregate, selection });
   }

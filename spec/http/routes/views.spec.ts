@@ -169,6 +169,25 @@ test('hints choose tools, and what meets nothing is a problem', async () => {
   assert.equal(await namesIn('odd'), ['issues_list', 'search']);
 });
 
+test('limits hold by the listed name: calls a minute, and bytes of a result', async () => {
+  const limits = {
+    read_file: { calls_per_minute: 2, result_bytes: 1_000 },
+    list_tickets: { result_bytes: 1_000 },
+  };
+  await app.ask('PUT', '/gateway/views/support', { body: { ...SUPPORT, limits } });
+  const call = (name: string, text: string) =>
+    app.ask('POST', '/mcp/support/tools/call', { body: { name, arguments: { text } } });
+  const long = (await call('read_file', 'é'.repeat(1_000))).body;
+  const text = String(recordsIn(long.content)[0]?.text);
+  assert.match(text, /\n\[\d+ of \d+ bytes are left out\]$/);
+  assert.not.match(text, '\ufffd');
+  assert.is((await call('read_file', 'short')).body.isError, undefined);
+  const third = await call('read_file', 'short');
+  assert.equal([third.status, third.body.error_code], [429, 'RATE_LIMIT_EXCEEDED']);
+  assert.ok(Number(third.headers.get('retry-after')) > 0);
+  assert.is((await call('list_tickets', 'other')).status, 200);
+});
+
 test('a preview shows the tools and their tokens, and stores nothing', async () => {
   const preview = await app.ask('POST', '/gateway/views/preview', { body: SUPPORT });
   const { tools, count, tokens } = preview.body;

@@ -51,7 +51,7 @@ export class Dispatcher {
       const wantedTool = toolOf(request);
       const {
         instanceId,
-        timeoutMs = timeoutFor(group.policy, wantedTool),
+        timeoutMs = timeoutFor(group.policy, wantedTool, request.timeoutMs),
         isContinuation = false,
       } = options;
       const route =

@@ -77,7 +77,7 @@ export class StatelessClients {
       const { instanceId } = client;
       const group = fleet.existingGroup(template);
       const bound = instanceId === undefined ? undefined : fleet.get(template, instanceId);
-      const timeoutMs = timeoutFor(group.policy, toolOf(request));
+      const timeoutMs = timeoutFor(group.policy, toolOf(request), request.timeoutMs);
       const endsAtMs = (request.arrivedAtMs ?? now()) + timeoutMs;
       const equalToolLists = this.#equalToolLists;
       const input = { deps: this.#deps, equalToolLists, client, group, request, bound, endsAtMs };

@@ -183,7 +183,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
   carry(request: ExchangeRequest, route: CallRoute): Observable<Answer> {
     return this.deps.dispatcher.carry(this.value.template, request, () => {
       const { group } = this;
-      const timeoutMs = timeoutFor(group.policy, toolOf(request));
+      const timeoutMs = timeoutFor(group.policy, toolOf(request), request.timeoutMs);
       return { group, request, route, wantedTool: group.approvedTool(request), timeoutMs };
     });
   }

@@ -10,22 +10,18 @@ import { type ListField, listOf, META, MODERN_VERSIONS } from '../../domain/mcp.
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import type { Client } from '../ports.ts';
 import { isTaskMethod } from '../task-log.ts';
-import type { OwnTarget } from './aggregate-directory.ts';
 import type { AggregateExtensions } from './aggregate-extensions.ts';
 import type { AggregateListing } from './aggregate-listing.ts';
 import type { SearchMode } from './search-mode.ts';
 import type { Selection } from './selection.ts';
+import { boundedAnswer } from './view-limits.ts';
 
-/** Sends a request to a template, by the names of the template. `target`: of a call of a tool or a prompt. */
-export type ToTemplate = (
-  template: string,
-  request: ExchangeRequest,
-  target?: OwnTarget,
-) => Observable<Answer>;
+/** Sends a request to a template, by the names of the template. */
+export type ToTemplate = (template: string, request: ExchangeRequest) => Observable<Answer>;
 
 interface AggregateCall {
   readonly request: ExchangeRequest;
-  readonly selection: Pick<Selection, 'directory' | 'view'>;
+  readonly selection: Selection;
   readonly client: Client;
   readonly toTemplate: ToTemplate;
   /** The template of the instance that the request continues with. */
@@ -115,11 +111,12 @@ const TRUNCATED = 'stagedoor/truncated';
 
 /** The template of a tool or prompt; its own name replaces the aggregate one, in `reference` if the request names it there. */
 async function byName(
-  { request, selection: { directory, view }, client, toTemplate }: AggregateCall,
+  { request, selection, client, toTemplate }: AggregateCall,
   list: 'tools' | 'prompts',
   name: unknown,
   reference?: JsonObject,
 ): Promise<Observable<Answer>> {
+  const { directory, view } = selection;
   const own = typeof name === 'string' ? await directory.ownerOfName(name, list, client) : undefined;
   if (own === undefined) {
     const near = typeof name === 'string' ? await directory.nearestNames(name, list, client) : [];
@@ -129,11 +126,15 @@ async function byName(
     return rpcErrorAnswer(RPC.invalidParams, withHint(unknown, near), { error_code });
   }
   const named = reference === undefined ? { name: own.name } : { ref: { ...reference, name: own.name } };
-  const params = { ...request.params, ...named };
-  if (own.defaults === undefined) return toTemplate(own.template, { ...request, params }, own);
-  const given = own.defaults.addedTo(request.params?.arguments);
+  const given = own.defaults?.addedTo(request.params?.arguments);
   if (typeof given === 'string') return rpcErrorAnswer(RPC.invalidParams, given);
-  return toTemplate(own.template, { ...request, params: { ...params, arguments: given } }, own);
+  const params = { ...request.params, ...named, ...(own.defaults && { arguments: given }) };
+  const limit = list === 'tools' ? selection.limitOf?.(own.listed ?? own.name, client.owner) : undefined;
+  if (limit === undefined) return toTemplate(own.template, { ...request, params });
+  const timeoutMs = limit.timeout === undefined ? undefined : limit.timeout * 1_000;
+  return toTemplate(own.template, { ...request, params, timeoutMs }).pipe(
+    map((answer) => boundedAnswer(answer, limit)),
+  );
 }
 
 async function byUri(call: AggregateCall, uri: unknown): Promise<Observable<Answer>> {

@@ -319,7 +319,7 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   #late(template: string, request: ExchangeRequest, arrivedAtMs: number): Observable<never> {
     const { clock, timeoutFor } = this.#deps;
-    const timeoutMs = timeoutFor(template, toolOf(request));
+    const timeoutMs = request.timeoutMs ?? timeoutFor(template, toolOf(request));
     const leftMs = Math.max(0, Math.ceil(arrivedAtMs + timeoutMs - clock.now()));
     return new Observable((subscriber) =>
       clock.alarm(leftMs, () => subscriber.error(backendTimeout(timeoutMs, 'no'))),

@@ -4,6 +4,7 @@ import { NEVER, type Observable } from 'rxjs';
 import type { ListField } from '../../domain/mcp.ts';
 import type { AggregatePresentation } from '../../domain/presentation.ts';
 import { mayUse } from '../../domain/rights.ts';
+import type { ViewLimit } from '../../domain/view.ts';
 import type { Owner } from '../ports.ts';
 import { AggregateDirectory, type Directory } from './aggregate-directory.ts';
 import type { AggregateLists } from './aggregate-lists.ts';
@@ -18,6 +19,8 @@ export interface Selection {
   includes(owner: Owner, template: string): boolean;
   /** Hot: lists that changed because the selection did. */
   readonly changed$: Observable<ListField>;
+  /** The limits of a listed tool, whose call they count. RATE_LIMIT_EXCEEDED. */
+  limitOf?(listed: string, owner: Owner): ViewLimit | undefined;
   /** How it presents itself now. The same object until that changes. */
   presentation(): Presentation | undefined;
 }

@@ -1,0 +1,109 @@
+// The limits of a view: how long a tool may take, how large its result may be, and how often each caller may call it. They protect the
+// server, so they hold for admins, too. Calls are counted on this node. Source: ADR 233.
+
+import { holderOf } from '../../domain/account.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { GatewayError } from '../../domain/errors.ts';
+import type { Answer } from '../../domain/exchange.ts';
+import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { LruMap } from '../../domain/lru-map.ts';
+import type { ViewLimit } from '../../domain/view.ts';
+
+const MINUTE_MS = 60_000;
+/** Callers and tools whose calls are counted. A forgotten one begins anew. */
+const MOST_COUNTED = 10_000;
+
+interface Window {
+  readonly beganAtMs: number;
+  calls: number;
+}
+
+/** Counts calls by caller and tool, in windows of a minute from the first call. */
+export class CallCounts {
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #windows = new LruMap<Window>(MOST_COUNTED);
+
+  constructor(clock: Pick<Clock, 'now'>) {
+    this.#clock = clock;
+  }
+
+  /** RATE_LIMIT_EXCEEDED. */
+  take(callerId: string, tool: string, most: number): void {
+    const key = `${holderOf(callerId)} ${tool}`;
+    const now = this.#clock.now();
+    const known = this.#windows.get(key);
+    const window =
+      known !== undefined && now - known.beganAtMs < MINUTE_MS ? known : { beganAtMs: now, calls: 0 };
+    this.#windows.set(key, window);
+    if (window.calls >= most) throw tooManyCalls(tool, most, window.beganAtMs + MINUTE_MS - now);
+    window.calls += 1;
+  }
+}
+
+function tooManyCalls(tool: string, most: number, waitMs: number): GatewayError {
+  const message = `The tool "${tool}" may be called ${most} times a minute by each caller.`;
+  return new GatewayError('RATE_LIMIT_EXCEEDED', message, {
+    retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)),
+  });
+}
+
+/** The answer with a result within the limit. */
+export function boundedAnswer(answer: Answer, { result_bytes: most }: ViewLimit): Answer {
+  const { event } = answer;
+  if (most === undefined || event.kind !== 'result' || event.result.bytes.length <= most) return answer;
+  return { ...answer, event: { ...event, result: JsonText.ofValue(boundedResult(event.result, most)) } };
+}
+
+/** Blocks of text are cut, with a last line about the rest. Anything else that is too large becomes an error. */
+function boundedResult(result: JsonText, most: number): JsonObject {
+  const { length } = result.bytes;
+  const value = length <= LIMITS.parsedMessageBytes ? result.exactValue : undefined;
+  const texts =
+    isJsonObject(value) && value.structuredContent === undefined ? textsIn(value.content) : undefined;
+  if (texts === undefined) {
+    const text = `The result of ${length} bytes is larger than the ${most} bytes that this server returns. Ask for less.`;
+    return { content: [{ type: 'text', text }], isError: true };
+  }
+  const kept: JsonObject[] = [];
+  let left = most;
+  for (const block of texts) {
+    const text = cutBytes(block.text, Math.max(left, 0));
+    left -= Buffer.byteLength(text);
+    if (text !== '') kept.push({ ...block, text });
+  }
+  const all = texts.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+  const rest = `[${all - most + Math.max(left, 0)} of ${all} bytes are left out]`;
+  const last = kept.at(-1);
+  const content = [
+    ...kept.slice(0, -1),
+    { ...last, type: 'text', text: `${String(last?.text ?? '')}\n${rest}` },
+  ];
+  return { ...(isJsonObject(value) ? value : {}), content };
+}
+
+type TextBlock = JsonObject & { readonly text: string };
+
+/** Undefined unless all blocks are texts. */
+function textsIn(content: unknown): readonly TextBlock[] | undefined {
+  if (!Array.isArray(content)) return undefined;
+  const blocks: readonly unknown[] = content;
+  return blocks.every(isTextBlock) ? blocks : undefined;
+}
+
+function isTextBlock(block: unknown): block is TextBlock {
+  return isJsonObject(block) && block.type === 'text' && typeof block.text === 'string';
+}
+
+/** At a character. */
+function cutBytes(text: string, most: number): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= most) return text;
+  let end = most;
+  while (end > 0 && ((bytes[end] ?? 0) & CONTINUATION_MASK) === CONTINUATION) end -= 1;
+  return bytes.toString('utf8', 0, end);
+}
+
+/** Of UTF-8. */
+const CONTINUATION_MASK = 0xc0;
+const CONTINUATION = 0x80;
