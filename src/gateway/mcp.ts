@@ -22,6 +22,7 @@ import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { ListStore } from '../persistence/store.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
 import { AggregateLists } from '../protocol/aggregate/aggregate-lists.ts';
+import { ToolIndexes } from '../protocol/aggregate/findable-tools.ts';
 import { everything } from '../protocol/aggregate/selection.ts';
 import { ListCache } from '../protocol/cached-lists.ts';
 import { Endpoint } from '../protocol/endpoint.ts';
@@ -134,7 +135,7 @@ export class Mcp {
         }),
     });
     const aggregate = {
-      ...{ clock, lists, backendsOf },
+      ...{ clock, lists, backendsOf, indexes: new ToolIndexes() },
       scheduler,
       sessions: this.sessions,
       templates: () => fleet.templates,

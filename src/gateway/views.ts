@@ -128,7 +128,9 @@ export class Views {
     const shown = typeof view === 'string' ? this.#of(view) : this.#draft(view);
     if (shown === undefined) throw viewNotFound(String(view));
     const problems = await shown.survey();
-    return { tools: await shown.directory.list('tools', { owner, profile: PROFILE }), problems };
+    const client = { owner, profile: PROFILE };
+    const listing = await shown.directory.listing('tools', client);
+    return { tools: shown.backends.search?.listed(listing, client).items ?? listing.items, problems };
   }
 
   /** Of each template of the view. VIEW_NOT_FOUND. */

@@ -12,6 +12,7 @@ import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { GATEWAY_INFO } from '../../../src/domain/version.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
+import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
 import { everything } from '../../../src/protocol/aggregate/selection.ts';
 import type { Owner, SessionTable } from '../../../src/protocol/ports.ts';
 import { simulatedClock } from '../../helpers/simulated-time.ts';
@@ -47,7 +48,7 @@ function setUp() {
   };
   const lists = new AggregateLists({ backendsOf, listChanges$, clock: simulatedClock });
   const aggregated = new AggregateBackends({
-    ...{ lists, selection: everything(lists, () => templates), backendsOf },
+    ...{ lists, indexes: new ToolIndexes(), selection: everything(lists, () => templates), backendsOf },
     templates: () => templates,
     timeoutFor: () => 30_000,
     movesUnsafe: () => false,

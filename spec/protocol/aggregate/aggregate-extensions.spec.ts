@@ -8,6 +8,7 @@ import type { ListChange } from '../../../src/domain/mcp.ts';
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
+import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
 import { everything } from '../../../src/protocol/aggregate/selection.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -64,6 +65,7 @@ function setUp(all: Readonly<Record<string, ExtendedBackends>>) {
   const templates = () => Object.keys(all);
   const lists = new AggregateLists({ ...CLOCK, backendsOf, listChanges$ });
   const aggregated = new AggregateBackends({
+    indexes: new ToolIndexes(),
     ...{ ...CLOCK, templates, backendsOf, listChanges$, lists, selection: everything(lists, templates) },
     timeoutFor: () => 30_000,
     movesUnsafe: () => false,

@@ -14,6 +14,7 @@ import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { AggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
+import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
 import { everything } from '../../../src/protocol/aggregate/selection.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
@@ -46,7 +47,11 @@ class Gateway {
     clock: simulatedClock,
   });
   readonly backends = new AggregateBackends({
-    ...{ lists: this.#lists, selection: everything(this.#lists, () => this.templates) },
+    ...{
+      lists: this.#lists,
+      indexes: new ToolIndexes(),
+      selection: everything(this.#lists, () => this.templates),
+    },
     templates: () => this.templates,
     backendsOf: this.#of,
     timeoutFor: () => 30_000,

@@ -12,9 +12,11 @@ import {
 } from '../../../src/domain/json.ts';
 import type { ListChange } from '../../../src/domain/mcp.ts';
 import type { AggregatePresentation } from '../../../src/domain/presentation.ts';
+import { ToolRights } from '../../../src/domain/rights.ts';
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
+import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
 import { everything } from '../../../src/protocol/aggregate/selection.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
 import { simulatedClock } from '../../helpers/simulated-time.ts';
@@ -51,7 +53,7 @@ function setUp(
   const lists = new AggregateLists({ backendsOf, listChanges$, clock: simulatedClock });
   const templateNames = () => [...all.keys()];
   const aggregated = new AggregateBackends({
-    ...{ lists, selection: everything(lists, templateNames, presentation) },
+    ...{ lists, indexes: new ToolIndexes(), selection: everything(lists, templateNames, presentation) },
     ...{ templates: templateNames, backendsOf },
     timeoutFor: () => 30_000,
     movesUnsafe: () => false,
@@ -222,6 +224,16 @@ test('nothing is found, described or counted that the caller may not use', async
   assert.is((await call('call_tool', { name: 'weather__get_forecast' }, restricted)).code, -32602);
   const [first] = toolsIn(await ask({ method: 'tools/list' }, restricted));
   assert.not.match(String(first?.description), 'weather');
+});
+
+test('rights to single tools hold for what is found, also after they changed', async () => {
+  const { find, call } = setUp();
+  const withTools = (...lists: string[]): Owner => ({ ...ADA, tools: new ToolRights([lists]) });
+  assert.equal((await find('rain', withTools('post/*'))).found, []);
+  assert.equal((await find('rain', withTools('weather/get_*'))).found, ['weather__get_forecast']);
+  assert.equal((await find('rain', withTools('post/*'))).found, []);
+  const args = { name: 'weather__get_forecast' };
+  assert.is((await call('describe_tool', args, withTools('weather/set_*'))).isError, true);
 });
 
 test('finds a new tool after its server announced it, and lists nothing for a search before that', async () => {

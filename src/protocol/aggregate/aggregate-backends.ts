@@ -42,17 +42,22 @@ import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange, type ToTemplate } from './aggregate-requests.ts';
 import { AggregateSession, type AggregateSessionDeps } from './aggregate-session.ts';
 import { checkRecoverable, newAggregateSession, RIGHTS_CHANGED, viewOf } from './aggregate-value.ts';
+import { FindableTools, type ToolIndexes } from './findable-tools.ts';
 import { SearchMode } from './search-mode.ts';
 import type { Presentation, Selection } from './selection.ts';
 
 /** Greetings that sessions share; callers with equal permissions have the same. */
 const PEERS_REMEMBERED = 100;
+/** Without a limit: what changes for any caller. */
+const EVERYONE: Owner = { id: '' };
 /** Shortest time between two lookups of the templates that own the subscribed resources. */
 const LOOKUP_MS = 1_000;
 
 export interface AggregateOptions extends Omit<AggregateSessionDeps, 'search' | 'extensions'> {
   /** The lists of templates, which the aggregate and all views share. */
   readonly lists: AggregateLists;
+  /** Those of all that has search mode. */
+  readonly indexes: ToolIndexes;
 }
 
 export class AggregateBackends implements Backends {
@@ -60,6 +65,7 @@ export class AggregateBackends implements Backends {
   readonly #selection: Selection;
   readonly #extensions: AggregateExtensions;
   #search: { readonly of: Presentation; readonly mode: SearchMode } | undefined;
+  #findable: FindableTools | undefined;
   readonly #changes$: Observable<ListChange>;
   readonly #sessionDeps: AggregateSessionDeps;
   readonly #open = new Set<AggregateSession>();
@@ -73,7 +79,7 @@ export class AggregateBackends implements Backends {
     this.#changes$ = merge(options.listChanges$, options.lists.late$).pipe(takeUntil(closed$));
     const templates = (owner: Owner) => this.#templates(owner);
     this.#extensions = new AggregateExtensions({ templates, backendsOf: options.backendsOf });
-    const shared = { extensions: this.#extensions, search: () => this.#searchMode() };
+    const shared = { extensions: this.#extensions, search: () => this.search };
     this.#sessionDeps = { ...options, ...shared, listChanges$: this.#changes$ };
   }
 
@@ -157,7 +163,7 @@ export class AggregateBackends implements Backends {
     toTemplate: ToTemplate,
     bound?: string | undefined,
   ): Observable<Answer> {
-    const common = { selection: this.#selection, extensions: this.#extensions, search: this.#searchMode() };
+    const common = { selection: this.#selection, extensions: this.#extensions, search: this.search };
     return aggregateExchange({ ...common, request, client, toTemplate, bound });
   }
 
@@ -233,19 +239,26 @@ export class AggregateBackends implements Backends {
     if (own !== undefined) this.#options.backendsOf(own.template).relistTool(own.name);
   }
 
-  /** It may change with its view. */
-  #searchMode(): SearchMode | undefined {
+  /** Undefined where all tools are listed. It may change with the view. */
+  get search(): SearchMode | undefined {
     const of = this.#selection.presentation();
     if (of?.mode !== 'search') return undefined;
-    const { scheduler, clock } = this.#options;
     const { directory } = this.#selection;
-    const changes$ = this.#changes$;
-    if (this.#search?.of !== of)
-      this.#search = {
-        of,
-        mode: new SearchMode({ ...{ directory, scheduler, clock, changes$ }, always: of.always ?? [] }),
-      };
+    if (this.#search?.of !== of) {
+      this.#findable ??= this.#newFindable();
+      const mode = new SearchMode({ tools: this.#findable, directory, always: of.always ?? [] });
+      this.#search = { of, mode };
+    }
     return this.#search.mode;
+  }
+
+  #newFindable(): FindableTools {
+    const { scheduler, clock, indexes } = this.#options;
+    const { directory, changed$ } = this.#selection;
+    const isShown = ({ list, template }: ListChange) =>
+      list === 'tools' && this.#selection.includes(EVERYONE, template);
+    const changes$ = merge(this.#changes$.pipe(filter(isShown)), changed$).pipe(takeUntil(this.#closed$));
+    return new FindableTools({ directory, scheduler, clock, indexes, changes$ });
   }
 
   #noteOpen(session: AggregateSession): void {

@@ -16,7 +16,7 @@ import type { AggregateListing } from './aggregate-listing.ts';
 
 /** Callers whose tools are remembered. */
 const MAX_CALLERS = 1_000;
-/** Memory of all indexes. */
+/** Memory of all indexes of a gateway. */
 const MAX_BYTES = 128 * 1024 * 1024;
 /** Memory of one tool besides the text of its definition, about. */
 const BYTES_PER_TOOL = 2_048;
@@ -24,6 +24,7 @@ const BYTES_PER_TOOL = 2_048;
 const FRESH_MS = 60_000;
 
 export interface FindableToolsDeps {
+  readonly indexes: ToolIndexes;
   readonly directory: Pick<Directory, 'listing' | 'knownOwner'>;
   readonly scheduler: TaskScheduler;
   readonly clock: Clock;
@@ -46,14 +47,14 @@ interface Listed extends Pick<IndexedTools, 'missing'> {
 
 type Kept = Omit<IndexedTools, 'missing'> & { readonly bytes: number };
 
+/** The indexes of a gateway by the digest of their tools: views with equal lists share one. */
+export class ToolIndexes {
+  readonly kept = new LRUCache<string, Kept>({ maxSize: MAX_BYTES, sizeCalculation: ({ bytes }) => bytes });
+}
+
 export class FindableTools {
   readonly #deps: FindableToolsDeps;
   readonly #ofCaller = new LruMap<Listed>(MAX_CALLERS);
-  /** By digest of the tools. */
-  readonly #indexes = new LRUCache<string, Kept>({
-    maxSize: MAX_BYTES,
-    sizeCalculation: ({ bytes }) => bytes,
-  });
   readonly #reading = new Map<string, Promise<IndexedTools>>();
   /** Counts changes of lists. */
   #version = 0;
@@ -70,7 +71,7 @@ export class FindableTools {
     });
     const key = callerKey(client);
     const listed = this.#ofCaller.get(key);
-    const kept = listed && this.#indexes.get(listed.digest);
+    const kept = listed && this.#deps.indexes.kept.get(listed.digest);
     if (listed === undefined || kept === undefined || listed.version !== this.#version)
       return this.#read(key, client);
     if (this.#deps.clock.now() - listed.readAtMs > FRESH_MS) this.#read(key, client).catch(() => undefined); // the next search tries again
@@ -88,7 +89,7 @@ export class FindableTools {
   }
 
   async #readNow(key: string, client: Client): Promise<IndexedTools> {
-    const { directory, scheduler, clock } = this.#deps;
+    const { directory, scheduler, clock, indexes } = this.#deps;
     const version = this.#version;
     const { items, missing } = await directory.listing('tools', client);
     const hash = createHash('sha256');
@@ -105,11 +106,11 @@ export class FindableTools {
       bytes += text.length + BYTES_PER_TOOL;
     });
     const digest = hash.digest('base64');
-    let kept = this.#indexes.get(digest);
+    let kept = indexes.kept.get(digest);
     if (kept === undefined) {
       const { ToolIndex } = await import('../tool-search/tool-index.ts');
       kept = { index: await ToolIndex.of(tools, scheduler), texts, bytes: Math.max(1, bytes) };
-      this.#indexes.set(digest, kept);
+      indexes.kept.set(digest, kept);
     }
     this.#ofCaller.set(key, { digest, missing, version, readAtMs: clock.now() });
     return { ...kept, missing };

@@ -9,7 +9,7 @@ import { memberBytes } from '../../domain/json-scanner.ts';
 import { valueAt } from '../../domain/param-headers.ts';
 import type { Client, Owner } from '../ports.ts';
 import type { AggregateListing } from './aggregate-listing.ts';
-import { FindableTools, type FindableToolsDeps } from './findable-tools.ts';
+import type { FindableTools, FindableToolsDeps } from './findable-tools.ts';
 
 /** Tools that one search returns. */
 const DEFAULT_FOUND = 5;
@@ -31,7 +31,9 @@ export const SEARCH_INSTRUCTIONS =
   `The list of tools is partial: this server has more than it lists. Find them with \`${FIND}\`, by what they do, before you ` +
   `conclude that there is none. Call a found tool by its name, or with \`${CALL}\`.`;
 
-export interface SearchModeOptions extends FindableToolsDeps {
+export interface SearchModeOptions {
+  readonly tools: FindableTools;
+  readonly directory: FindableToolsDeps['directory'];
   /** Globs on listed names: tools that are listed, too. */
   readonly always: readonly string[];
 }
@@ -42,7 +44,7 @@ export class SearchMode {
   readonly #isAlways: GlobMatcher;
 
   constructor(options: SearchModeOptions) {
-    this.#tools = new FindableTools(options);
+    this.#tools = options.tools;
     this.#directory = options.directory;
     this.#isAlways = options.always.length === 0 ? () => false : compileGlobs(options.always);
   }
@@ -85,7 +87,6 @@ export class SearchMode {
     const definitions: string[] = [];
     let units = 0;
     for (const name of index.find(query, limit)) {
-      if (this.#directory.knownOwner(name, client.owner) === undefined) continue; // removed since
       const text = texts.get(name) ?? '{}';
       units += text.length;
       definitions.push(
@@ -101,7 +102,7 @@ export class SearchMode {
     const name = valueAt(args, ['name']);
     if (typeof name !== 'string') return toolError(`${DESCRIBE} needs \`name\`: the name of a tool.`);
     const { index, texts } = await this.#tools.of(client);
-    const text = this.#directory.knownOwner(name, client.owner) && texts.get(name);
+    const text = texts.get(name);
     if (text !== undefined) return toolResult(text);
     const near = index.find(name, MAX_HINTS).join(', ');
     const shown = JSON.stringify(name.slice(0, MAX_NAME_UNITS).toWellFormed());
