@@ -18,7 +18,10 @@ async function start() {
   if (!entry) return giveUp('stagedoor is not built here: run npm run build');
   keepCompiledCode();
   const program = await load(pathToFileURL(entry).href);
-  if (program) process.exitCode = await program.main(process.argv.slice(2));
+  if (!program) return;
+  process.exitCode = await program.main(process.argv.slice(2));
+  // All work is done then. Otherwise Node first gives the signals back, and the same Ctrl-C, arriving again, would be the exit code.
+  process.once('beforeExit', () => process.exit());
 }
 
 /** A clone runs its sources; an installed package runs dist, because Node strips no types under node_modules. */

@@ -91,10 +91,7 @@ export async function untilSignal<T>(work: (signal: AbortSignal) => Promise<T>):
     process.stdout.off('error', end);
   };
   const end = (): void => {
-    if (timer === undefined) {
-      timer = setTimeout(dispose, LIMITS.sameSignalMs).unref();
-      process.once('beforeExit', exitWithListeners);
-    }
+    timer ??= setTimeout(dispose, LIMITS.sameSignalMs).unref();
     ending.abort();
   };
   process.on('SIGINT', end).on('SIGTERM', end);
@@ -104,11 +101,6 @@ export async function untilSignal<T>(work: (signal: AbortSignal) => Promise<T>):
   } finally {
     if (timer === undefined) dispose();
   }
-}
-
-/** All work is done. Without it, Node first gives the signals back, and one that arrives then would be the exit code. */
-function exitWithListeners(): void {
-  process.exit();
 }
 
 /** Resolves after the time, or when the signal is aborted. */
