@@ -40,6 +40,8 @@ const FINGERPRINTS = "stagedoor gateway sessions | grep 'spec 1\\.0\\.0' | grep 
 /** A client of the bridge opens a session, and is killed without ending it. */
 const OPEN_SESSION = `mkfifo in; stagedoor bridge everything < in > /dev/null & exec 3> in; cat initialize.json >&3; for i in $(seq 100); do ${FINGERPRINTS} && break; sleep 0.1; done; kill -9 $!; exec 3>&-`;
 
+const IMPORTED = `echo '{"mcpServers":{"docs":{"url":"https://mcp.example.com"}}}' > mcp.json`;
+
 /** Lines to type before an example: those of every pattern that matches it. */
 const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
   [/^gateway start --background/, 'stagedoor gateway stop'],
@@ -68,10 +70,8 @@ const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
     `echo '{"id":"support","from":[{"template":"search"}]}' > support.yaml; stagedoor view set support.yaml`,
   ],
   [/^template (set|tools|approve) search/, `${SEARCH} search-1`],
-  [
-    /^template (import|delete)/,
-    `echo '{"mcpServers":{"docs":{"url":"https://mcp.example.com"}}}' > mcp.json`,
-  ],
+  [/^template (import|delete)/, IMPORTED],
+  [/^template delete/, 'stagedoor template import mcp.json --yes'],
   [/^template (validate|add)/, 'stagedoor template init search --command "node server.js" --into drafts'],
 ];
 
@@ -109,6 +109,8 @@ test.needs(process.platform === 'linux', 'the examples are typed into a POSIX sh
         GATEWAY_PORT: gatewayPort,
         GATEWAY_ADMIN_PASSWORD: PASSWORD,
         DOCKER_HOST: engine.address,
+        // `template search` sends no credentials.
+        GATEWAY_REGISTRY_PUBLIC: 'true',
         // Asked at a sign-in only.
         GATEWAY_AUTH_PROVIDERS: JSON.stringify([
           {

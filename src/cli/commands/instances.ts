@@ -286,14 +286,17 @@ export const deleteTemplate = requestCommand({
   record: { deleted: true },
 });
 
-export const templateDelete: Command = requestCommand({
-  name: 'template delete',
-  positionals: '<template>',
-  summary: 'Delete the stored definition of a template, as an import stores it; its instances remain',
-  request: (template) => ['DELETE', `/gateway/templates/${template}/definition`],
-  textOf: (template) => `the definition of ${template} is deleted`,
-  record: { deleted: true },
-});
+export const templateDelete: Command = {
+  ...requestCommand({
+    name: 'template delete',
+    positionals: '<template>',
+    summary: 'Delete the stored definition of a template, as an import stores it; its instances remain',
+    request: (template) => ['DELETE', `/gateway/templates/${template}/definition`],
+    textOf: (template) => `the definition of ${template} is deleted`,
+    record: { deleted: true },
+  }),
+  examples: ['template delete docs'],
+};
 
 interface RequestCommand extends Pick<Command, 'name' | 'positionals' | 'summary'> {
   /** Method and path; the arguments are encoded. */
