@@ -96,7 +96,7 @@ export const ViewBody = Type.Object({ id: Type.Optional(TemplateId), ...VIEW_FIE
 const shape = compileShape(Type.Object({ id: TemplateId, ...VIEW_FIELDS }, CLOSED), 'body');
 
 /** The issues of a definition, with the `loc` of each; none of a valid one. `value` may be anything that is JSON. */
-function viewIssues(value: unknown): ValidationItem[] {
+export function viewIssues(value: unknown): ValidationItem[] {
   const texts = inspect(value);
   if (texts.length > 0) return texts;
   if (!shape.accepts(value)) return shape.issues(value);

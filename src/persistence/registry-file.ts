@@ -12,9 +12,12 @@ import { TaskScheduler } from '../domain/task-scheduler.ts';
 import { isTemplateId } from '../domain/template.ts';
 import { utf8Text } from '../domain/text.ts';
 import { compileShape, issueLines, pathTo } from '../domain/validation.ts';
+import type { ViewDefinition } from '../domain/view.ts';
+import { viewIssues } from '../domain/view-schema.ts';
 import { type EntrySource, type RegistryEntry, readEntry } from './registry-entry.ts';
 
 export interface RegistryContents {
+  readonly views: readonly ViewDefinition[];
   readonly templates: readonly TemplateSettings[];
   readonly entries: readonly RegistryEntry[];
   /** One line for each unusable value and unknown field, with its path in the document. */
@@ -29,8 +32,17 @@ export class RegistryFileError extends OperatorError {
 }
 
 /** `inputs`: the questions of a client; an entry that uses one is refused. */
-const SECTIONS = ['templates', 'servers', 'mcpServers', 'last_updated', 'gateway', 'stats', 'inputs'];
-const MAIN_SECTIONS = ['templates', 'servers', 'mcpServers'];
+const SECTIONS = [
+  'templates',
+  'servers',
+  'mcpServers',
+  'views',
+  'last_updated',
+  'gateway',
+  'stats',
+  'inputs',
+];
+const MAIN_SECTIONS = ['templates', 'servers', 'mcpServers', 'views'];
 /** Characters of a template's name. */
 const LONGEST_NAME = 128;
 const loadBalancer = compileShape(LoadBalancerSettings, 'body');
@@ -68,11 +80,12 @@ export async function parseRegistryDocument(
       `registry file ${name}: it has neither "templates" nor "servers" nor "mcpServers"`,
     );
   }
-  const contents: Contents = { templates: [], entries: [], problems: [], isPartial: false };
+  const contents: Contents = { templates: [], entries: [], views: [], problems: [], isPartial: false };
   // In several turns of the event loop: a document may have thousands of entries.
   await new TaskScheduler().each(entriesIn(document, contents), (source) =>
     addEntry({ ...source, variables }, contents),
   );
+  addViews(document.views, contents);
   for (const section of Object.keys(document)) {
     if (!SECTIONS.includes(section)) contents.problems.push(`${pathTo('', section)}: unknown field`);
   }
@@ -83,10 +96,23 @@ export async function parseRegistryDocument(
 }
 
 interface Contents {
+  readonly views: ViewDefinition[];
   readonly templates: TemplateSettings[];
   readonly entries: (RegistryEntry & { readonly path: string })[];
   readonly problems: string[];
   isPartial: boolean;
+}
+
+/** By id. */
+function addViews(section: unknown, contents: Contents): void {
+  for (const [id, written] of entriesOf(section, 'views: must be an object by id', contents)) {
+    const path = pathTo('views', id);
+    const view = isJsonObject(written) ? { ...written, id } : written;
+    const issues = viewIssues(view);
+    for (const line of issueLines(issues, (field) => (field === undefined ? path : pathTo(path, field))))
+      refuse(contents, line);
+    if (issues.length === 0) contents.views.push(view as ViewDefinition);
+  }
 }
 
 type Located = Omit<EntrySource, 'variables'>;

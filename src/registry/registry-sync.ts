@@ -17,6 +17,7 @@ import type { InstanceDefinition } from '../domain/instance.ts';
 import { definedFields } from '../domain/json.ts';
 import type { Registry } from './registry.ts';
 import type { FileContents } from './registry-types.ts';
+import { importViews } from './view-import.ts';
 
 /** Synchronizes with the listing of a source. DATABASE_UNAVAILABLE. */
 export async function syncListing(
@@ -33,7 +34,7 @@ export async function syncListing(
 /** The same with a registry file. VALIDATION_ERROR for invalid settings of a template, DATABASE_UNAVAILABLE. */
 export async function importContents(
   registry: Registry,
-  { templates, entries, isPartial = false }: FileContents,
+  { templates, entries, views, isPartial = false }: FileContents,
   rules: SyncOptions = {},
 ): Promise<ImportReport> {
   await registry.refresh();
@@ -41,7 +42,7 @@ export async function importContents(
   const settings: string[] = [];
   for (const template of templates) {
     const { name, loadBalancer, auth } = template;
-    if (!mayUse(name)) continue;
+    if (!mayUse(name) || registry.views.find(name) !== undefined) continue; // its instances are skipped
     const isOther = !registry.active.hasSettings(template);
     if (!isDryRun) await registry.ensureTemplate(name, loadBalancer, auth).catch(fail);
     const isEmpty = Object.keys(loadBalancer).length === 0 && auth === undefined;
@@ -51,7 +52,10 @@ export async function importContents(
   // An unreadable entry may describe any instance of the file.
   const isOwn = ({ source }: InstanceDefinition) => source === 'file' && !isPartial;
   const report = await synchronize(registry, { source: 'file', wanted, skipped: [], isOwn }, rules);
-  return { ...report, settings };
+  // Who may use some templates only cannot judge views, which may be made of others.
+  const areViewsWanted = views !== undefined && !isDryRun && rules.mayUse === undefined;
+  const skipped = areViewsWanted ? await importViews(registry.views, views, isPartial).catch(fail) : [];
+  return { ...report, settings, skipped: [...report.skipped, ...skipped] };
 }
 
 /** The instances that an origin has now. */

@@ -36,7 +36,7 @@ export interface Registration extends Pick<InstanceSnapshot, 'state' | 'healthy'
 
 /** With `isPartial` (default false) no instance is removed for lack of an entry. */
 export type FileContents = Pick<RegistryContents, 'templates' | 'entries'> &
-  Partial<Pick<RegistryContents, 'isPartial'>>;
+  Partial<Pick<RegistryContents, 'isPartial' | 'views'>>;
 
 /** The template definitions that are kept in the store: see TemplateDefinitions. */
 export interface StoredDefinitions {

@@ -79,7 +79,9 @@ export const dbExport: Command = {
       readSettings(input, terminal),
       terminal,
       async ({ store }) =>
-        registryDocument(await store.listTemplates(), await store.listInstances(), { withSecrets }),
+        registryDocument(await store.listTemplates(), await store.listInstances(), {
+          ...{ withSecrets, views: await store.views.list() },
+        }),
     );
     // A backup must be complete: a gap would be noticed only when it is restored.
     if (unreadable.length > 0) throw new CommandFailure(unreadable.join('; '));

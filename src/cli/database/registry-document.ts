@@ -9,6 +9,8 @@ import { definedFields } from '../../domain/json.ts';
 import { ANY_NODE, isShared } from '../../domain/nodes.ts';
 import { defineInstance, withTemplateAuth } from '../../domain/registration.ts';
 import { isStored } from '../../domain/transport-kinds.ts';
+import { NO_NAMES, type StoredView, type ViewDefinition } from '../../domain/view.ts';
+import { duplicateView } from '../../domain/view-errors.ts';
 import { escapePlaceholders } from '../../persistence/entry-placeholders.ts';
 import type { RegistryContents } from '../../persistence/registry-file.ts';
 import type { Store } from '../../persistence/store.ts';
@@ -29,7 +31,7 @@ interface DocumentSection {
 export function registryDocument(
   templates: readonly TemplateSettings[],
   instances: readonly InstanceDefinition[],
-  { withSecrets }: { readonly withSecrets: boolean },
+  { withSecrets, views = [] }: { readonly withSecrets: boolean; readonly views?: readonly StoredView[] },
 ) {
   const [withheld, unreadable]: [string[], string[]] = [[], []];
   const names = new Set([...templates.map(({ name }) => name), ...instances.map(({ template }) => template)]);
@@ -50,7 +52,12 @@ export function registryDocument(
     const load_balancer = isEmpty(loadBalancer) ? undefined : loadBalancer;
     return [name, { ...definedFields({ load_balancer, auth }), instances: entries }];
   });
-  return { document: { templates: Object.fromEntries(sections) }, withheld, unreadable };
+  const shown = views.map(({ definition: { id, ...others } }) => [id, others] as const);
+  const document = {
+    templates: Object.fromEntries(sections),
+    ...(shown.length === 0 ? {} : { views: Object.fromEntries(shown) }),
+  };
+  return { document, withheld, unreadable };
 }
 
 function entryOf(instance: InstanceDefinition, withSecrets: boolean): Readonly<Record<string, unknown>> {
@@ -155,5 +162,23 @@ export async function importDocument(store: Store, contents: RegistryContents, c
       problems.push(`${name}: ${error.message}`);
     }
   }
+  await importViews(store, contents.views, templates, { now: context.now, problems });
   return { added, replaced, problems };
+}
+
+/** Saves views, which replace those with their ids. */
+async function importViews(
+  store: Store,
+  wanted: readonly ViewDefinition[],
+  templates: { has(name: string): boolean },
+  { now, problems }: { readonly now: string; readonly problems: string[] },
+): Promise<void> {
+  const known = new Map((await store.views.list()).map((view) => [view.definition.id, view]));
+  for (const definition of wanted) {
+    const { id } = definition;
+    const before = known.get(id) ?? null;
+    const { names } = before ?? { names: NO_NAMES };
+    if (templates.has(id)) problems.push(`views.${id}: ${duplicateView(id, 'template').message}`);
+    else await store.views.save({ definition, names, source: 'api', updatedAt: now }, before);
+  }
 }

@@ -1,0 +1,34 @@
+// Brings the views of source `file` in step with those of a registry file. Views of the API are not changed.
+
+import { hash } from 'node:crypto';
+import type { SkippedDeployment } from '../domain/deployment.ts';
+import { asGatewayError, hasCode } from '../domain/errors.ts';
+import { NO_NAMES, type ViewDefinition } from '../domain/view.ts';
+import type { ViewRegistry } from './view-registry.ts';
+
+/** Resolves with those that were skipped, and why. `isPartial`: none is removed. DATABASE_UNAVAILABLE. */
+export async function importViews(
+  views: ViewRegistry,
+  wanted: readonly ViewDefinition[],
+  isPartial: boolean,
+): Promise<readonly SkippedDeployment[]> {
+  const skipped: SkippedDeployment[] = [];
+  for (const definition of wanted) {
+    const { id } = definition;
+    const skip = (reason: string) => skipped.push({ template: id, name: `view ${id}`, reason });
+    const fingerprint = hash('sha256', JSON.stringify(definition)).slice(0, 24);
+    const before = views.find(id);
+    if (before?.source === 'api') skip(`the view "${id}" was made through the API`);
+    else if (before?.fingerprint !== fingerprint)
+      await views.put(definition, { names: before?.names ?? NO_NAMES, fingerprint }).catch((thrown) => {
+        if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
+        skip(asGatewayError(thrown).message);
+      });
+  }
+  const ids = new Set(wanted.map(({ id }) => id));
+  const missing = views
+    .list()
+    .filter(({ definition, source }) => source === 'file' && !ids.has(definition.id));
+  if (!isPartial) for (const { definition } of missing) await views.delete(definition.id);
+  return skipped;
+}
