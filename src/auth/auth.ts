@@ -6,6 +6,7 @@ import type { Observable } from 'rxjs';
 import type { Config } from '../config/config.ts';
 import { ANONYMOUS, type EndedToken, type Principal, type User } from '../domain/account.ts';
 import { type Clock, systemClock } from '../domain/clock.ts';
+import { userNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayAddress } from '../domain/resource.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { OAuthStore, Store } from '../persistence/store.ts';
@@ -20,7 +21,7 @@ import { Grants } from './grants.ts';
 import { checkPassword, type IssuedToken, type LoginAttempt, LoginThrottle, tokenFor } from './login.ts';
 import type { OAuthKeys } from './oauth-keys.ts';
 import { Passwords } from './passwords.ts';
-import type { KnownRoles } from './permissions.ts';
+import { type KnownRoles, keyPrincipal, userPrincipal } from './permissions.ts';
 import type { Endpoint } from './proof.ts';
 import { RateLimiter, type SharedCounter } from './rate-limiter.ts';
 import type { Secrets } from './secrets.ts';
@@ -128,6 +129,14 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
   return {
     /** False: every caller is the anonymous admin; accounts can still be managed. */
     isEnabled,
+    /** A user or an API key as it is now, by its id. USER_NOT_FOUND. */
+    principalOf: async (id: string): Promise<Principal> => {
+      const [key] = await accounts.findApiKeys([id]);
+      const [user] = await accounts.findUsers([key?.ownerId ?? id]);
+      if (key !== undefined) return keyPrincipal(key, user, options);
+      if (user === undefined) throw userNotFound(id);
+      return userPrincipal(user, options);
+    },
     /** Those that the settings define. */
     roles: options.roles,
     accounts: new Accounts({

@@ -1,6 +1,7 @@
 // Views over HTTP: what is stored, what is refused, and what callers of a view get.
 
 import * as assert from 'uvu/assert';
+import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -195,6 +196,41 @@ test('a preview shows the tools and their tokens, and stores nothing', async () 
   assert.is((await app.ask('GET', '/gateway/views/preview')).status, 404);
   await app.ask('PUT', '/gateway/views/support', { body: SUPPORT });
   assert.equal((await app.ask('GET', '/gateway/views/support/preview')).body, preview.body);
+});
+
+test('an admin sees what another caller gets', async () => {
+  const app = await startWithAccounts();
+  for (const [template, tools] of Object.entries(TOOLS))
+    await app.gateway.register(
+      template,
+      { id: 'one', handler: () => ({ tools: tools as never }) },
+      { waitMs: 5_000 },
+    );
+  const body = { ...SUPPORT, limits: {} };
+  assert.is((await app.as(app.admin, 'PUT', '/gateway/views/support', { body })).status, 201);
+  const made = {
+    name: 'k',
+    permissions: ['tools:call'],
+    views: ['support'],
+    templates: [],
+    tools: ['files/*'],
+  };
+  const { id } = (await app.as(app.admin, 'POST', '/auth/api-keys', { body: made })).body;
+  const shown = await app.as(app.admin, 'GET', `/gateway/views/support/preview?as=${id}`);
+  assert.equal(
+    recordsIn(shown.body.tools).map(({ name }) => name),
+    ['read_file'],
+  );
+  const reader = await app.key(['gateway:read']);
+  const refused = await app.as(reader, 'GET', `/gateway/views/support/preview?as=${id}`);
+  assert.is(refused.status, 403);
+  assert.is(
+    (await app.as(app.admin, 'GET', '/gateway/views/support/preview?as=none')).body.error_code,
+    'USER_NOT_FOUND',
+  );
+  const { from } = (await app.as(reader, 'GET', '/gateway/views/support')).body;
+  assert.is(recordsIn(from)[0]?.defaults, undefined, 'values that the gateway sets');
+  await app.close();
 });
 
 test('the health of a view is that of its worst template', async () => {

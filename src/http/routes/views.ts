@@ -2,7 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import { mayDo, type Principal } from '../../domain/account.ts';
-import { templateNotFound } from '../../domain/error-catalogue.ts';
+import { insufficientPermissions, templateNotFound } from '../../domain/error-catalogue.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
 import { mayUse, mayUseView, type Rights } from '../../domain/rights.ts';
 import type { StoredView, ViewDefinition, ViewProblem } from '../../domain/view.ts';
@@ -12,7 +12,7 @@ import type { Gateway } from '../../gateway/gateway.ts';
 import { etagOf } from '../../registry/view-registry.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route, type Services, ViewParams } from '../route.ts';
-import { AnyObject, integer, LOCATION, named, Time, text } from '../schemas.ts';
+import { AnyObject, closed, integer, LOCATION, named, Time, text } from '../schemas.ts';
 
 const Problem = named('ViewProblem', {
   code: text('glob_unmet'),
@@ -129,13 +129,20 @@ export const viewRoutes: readonly Route[] = [
   defineRoute('GET', '/gateway/views/:view/preview', {
     summary: 'What a view lists',
     scope: ['gateway:read', 'tools:call'],
-    request: { params: ViewParams },
+    request: {
+      params: ViewParams,
+      query: closed({ as: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9-]{1,64}$' })) }),
+    },
+    errors: ['USER_NOT_FOUND'],
     answers: {
       200: { description: 'Its tools as the caller gets them, and the tokens that they take', body: Preview },
     },
-    handler: async ({ params, principal }, { gateway }) => {
+    handler: async ({ params, query, principal }, { gateway, auth }) => {
       const { definition } = visibleView(principal, gateway, params.view);
-      return json(200, previewOf(await gateway.views.preview(definition.id, principal)));
+      if (query.as !== undefined && !mayDo(principal, ['admin'])) throw insufficientPermissions(['admin']);
+      const viewer = query.as === undefined ? principal : await auth.principalOf(query.as);
+      if (query.as !== undefined && !mayUseView(viewer, definition.id)) throw viewNotFound(definition.id);
+      return json(200, previewOf(await gateway.views.preview(definition.id, viewer)));
     },
   }),
 ];
