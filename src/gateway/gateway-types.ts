@@ -6,16 +6,20 @@ import type { ClientCounts, InstanceClients, MetricsSummary } from '../actors/me
 import type { DecideOwner, MayReturn, SuccessorOf } from '../actors/sessions/session-keeper.ts';
 import type { TemplateSettings } from '../balancing/load-balancer.ts';
 import type { BalancerPolicy, StrategyName } from '../balancing/policy.ts';
+import type { Principal } from '../domain/account.ts';
 import type { ActorInspector } from '../domain/actor-inspection.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { ProgramUser } from '../domain/command.ts';
 import type { GatewayError } from '../domain/errors.ts';
+import type { Answer, ExchangeOptions, ExchangeRequest } from '../domain/exchange.ts';
 import type { ByteBounds, InstanceHeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition, InstanceSnapshot, TemplateAuth } from '../domain/instance.ts';
+import type { JsonObject } from '../domain/json.ts';
 import type { DedicatedBounds } from '../domain/limits.ts';
 import type { Era, WithheldItem } from '../domain/mcp.ts';
 import type { SharedPrograms } from '../domain/nodes.ts';
 import type { AggregatePresentation } from '../domain/presentation.ts';
+import type { StoredView, ViewDefinition, ViewProblem } from '../domain/view.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import type { StoredDefinitions } from '../registry/registry-types.ts';
@@ -251,4 +255,51 @@ export interface TemplateView {
   readonly instances: readonly InstanceDefinition[];
   /** Items that the lists at `/mcp` leave out. */
   readonly withheld: readonly WithheldItem[];
+}
+
+/** The views of a gateway: servers that are made of choices from templates. */
+export interface ServedViews {
+  /** True for the name of a view. A template with the same name goes before it. */
+  has(id: string): boolean;
+  /** Sorted by id. */
+  list(): StoredView[];
+  /** VIEW_NOT_FOUND. */
+  find(id: string): StoredView;
+  /**
+   * Stores a view, which replaces the one with its id. DUPLICATE_VIEW, PRECONDITION_FAILED, REGISTRY_FULL, DATABASE_UNAVAILABLE.
+   * `ifMatch`: see etagOf.
+   */
+  put(
+    definition: ViewDefinition,
+    options?: { readonly ifMatch?: string | undefined },
+  ): Promise<ViewRecord & { readonly isNew: boolean }>;
+  /** VIEW_NOT_FOUND, PRECONDITION_FAILED, DATABASE_UNAVAILABLE. */
+  delete(id: string, ifMatch?: string): Promise<void>;
+  /** What the lists of its templates show wrong now. VIEW_NOT_FOUND. */
+  problems(id: string): Promise<ViewProblem[]>;
+  /** What a caller would get from this definition, or from a stored view. Stores nothing. VIEW_NOT_FOUND. */
+  preview(view: ViewDefinition | string, owner?: ViewCaller): Promise<ViewPreview>;
+  /** Of each template of the view. VIEW_NOT_FOUND. */
+  health(id: string): readonly PartHealth[];
+  /** As Gateway.exchange, by the names of the view. VIEW_NOT_FOUND. */
+  exchange(id: string, request: ExchangeRequest, options?: ExchangeOptions): Observable<Answer>;
+}
+
+type ViewCaller = Pick<Principal, 'id' | 'templates' | 'views' | 'tools'>;
+
+export interface ViewRecord {
+  readonly view: StoredView;
+  readonly problems: readonly ViewProblem[];
+}
+
+export interface ViewPreview {
+  readonly tools: readonly JsonObject[];
+  readonly problems: readonly ViewProblem[];
+}
+
+/** The health of one template of a view. */
+export interface PartHealth {
+  readonly template: string;
+  readonly total: number;
+  readonly healthy: number;
 }

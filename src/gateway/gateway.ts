@@ -44,6 +44,7 @@ import type {
   InstanceChange,
   ListResult,
   RequestOptions,
+  ServedViews,
   Server,
   StoredOfTemplates,
   TemplateHealth,
@@ -51,7 +52,6 @@ import type {
   TemplateView,
 } from './gateway-types.ts';
 import { Readiness } from './readiness.ts';
-import type { Views } from './views.ts';
 
 /**
  * Makes a gateway: loads the registry of the store and starts its instances, without waiting for their health. Rejects with
@@ -85,7 +85,7 @@ export class Gateway {
   /** The endpoint for MCP clients of either era, at each template and view, and at all templates together. */
   readonly mcp: McpEndpoint;
   /** Servers that are made of choices from templates. Requests take the name of a view in the place of a template. */
-  readonly views: Views;
+  readonly views: ServedViews;
   /** Counts the bytes of requests of callers, and of other messages that wait for backends, by caller. */
   readonly requestBytes: ByteBudget;
   /** The instances of this node, for calls that other nodes run. */

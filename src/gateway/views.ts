@@ -7,7 +7,7 @@ import type { Fleet } from '../actors/fleet.ts';
 import { ANONYMOUS } from '../domain/account.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from '../domain/exchange.ts';
 import { countHealth } from '../domain/instance.ts';
-import { definedFields, type JsonObject } from '../domain/json.ts';
+import { definedFields } from '../domain/json.ts';
 import { type ListChange, type ListField, MODERN_VERSIONS, NOTICED_LISTS } from '../domain/mcp.ts';
 import { GATEWAY_INFO } from '../domain/version.ts';
 import {
@@ -27,6 +27,7 @@ import { CallCounts } from '../protocol/aggregate/view-limits.ts';
 import { viewProblems } from '../protocol/aggregate/view-problems.ts';
 import type { Client, Owner } from '../protocol/ports.ts';
 import type { ViewRegistry } from '../registry/view-registry.ts';
+import type { PartHealth, ServedViews, ViewPreview, ViewRecord } from './gateway-types.ts';
 
 export interface ViewsDeps {
   readonly registry: ViewRegistry;
@@ -35,27 +36,10 @@ export interface ViewsDeps {
   readonly aggregate: Omit<AggregateOptions, 'selection'>;
 }
 
-export interface ViewRecord {
-  readonly view: StoredView;
-  readonly problems: readonly ViewProblem[];
-}
-
-export interface ViewPreview {
-  readonly tools: readonly JsonObject[];
-  readonly problems: readonly ViewProblem[];
-}
-
-/** The health of one template of a view. */
-export interface PartHealth {
-  readonly template: string;
-  readonly total: number;
-  readonly healthy: number;
-}
-
 /** A caller over HTTP, to which tools are listed as a client of the newest revision gets them. */
 const PROFILE = { protocolVersion: MODERN_VERSIONS[0], capabilities: {}, clientInfo: GATEWAY_INFO };
 
-export class Views {
+export class Views implements ServedViews {
   readonly #deps: ViewsDeps;
   readonly #served = new Map<string, ServedView>();
   readonly #subscriptions = new Subscription();
