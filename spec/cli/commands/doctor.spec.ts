@@ -51,6 +51,7 @@ test('finds no problem in an empty folder', async () => {
       'clock',
       'lists',
       'nodes',
+      'roles',
     ].map((check) => `${check} ok`),
   );
   assert.ok(checks.every(({ advice }) => advice === null));

@@ -92,11 +92,15 @@ test('accept a password on the command line with a warning', async () => {
 });
 
 test('refuse an invalid role before they ask for a password, and show why the gateway refuses', async () => {
-  const role = await complaint(gateway.runAt({ answers: [] }, 'gateway create-user dee --role root'), 2);
-  assert.match(role, 'stagedoor: --role must be admin or user, not "root"');
+  const role = await complaint(gateway.runAt({ answers: [] }, 'gateway create-user dee --role Root'), 2);
+  assert.match(
+    role,
+    'stagedoor: --role must be admin, user or the name of a role of the settings, not "Root"',
+  );
   for (const [words, reason] of [
     ['ADMIN', /^stagedoor: User "ADMIN" already exists \(DUPLICATE_USERNAME\)$/m],
     ['dee --email nowhere', /^stagedoor: body\.email: .*\(VALIDATION_ERROR\)$/m],
+    ['dee --role root', /^stagedoor: body\.role: Input should be one of admin, user \(VALIDATION_ERROR\)$/m],
     ['dee --templates ,', /^stagedoor: body\.templates\S*: .*\(VALIDATION_ERROR\)$/m],
   ] as const) {
     const refused = gateway.runAt({ line: 'correct horse' }, `gateway create-user ${words} --password -`);

@@ -32,12 +32,17 @@ export async function findApiKey(client: AccountClient, idOrName: string): Promi
   throw new CommandFailure(`${named.length} API keys are called "${idOrName}"; name one by its id: ${ids}`);
 }
 
-/** The columns of the lists of rights. */
-export const RIGHTS_COLUMNS: Columns<Fields> = {
-  TEMPLATES: ({ templates }) => shownList(templates),
-  VIEWS: ({ templates, views }) => (Array.isArray(templates) ? shownList(views ?? []) : shownList(views)),
-  TOOLS: ({ tools }) => shownList(tools),
-};
+/** The columns of the lists of rights: those of views and tools only where an account has some. */
+export function rightsColumns(accounts: readonly Fields[]): Columns<Fields> {
+  const has = (list: string) => accounts.some((account) => Array.isArray(account[list]));
+  return {
+    TEMPLATES: ({ templates }) => shownList(templates),
+    ...(has('views') && {
+      VIEWS: ({ templates, views }: Fields) => shownList(Array.isArray(templates) ? (views ?? []) : views),
+    }),
+    ...(has('tools') && { TOOLS: ({ tools }: Fields) => shownList(tools) }),
+  };
+}
 
 function shownList(list: unknown): unknown {
   if (!Array.isArray(list)) return 'all';

@@ -4,7 +4,7 @@
 import {
   ACCOUNT_CLIENT_OPTIONS,
   findApiKey,
-  RIGHTS_COLUMNS,
+  rightsColumns,
   warnOfTemplates,
   withAccountClient,
 } from '../accounts/account-client.ts';
@@ -22,21 +22,21 @@ export const apiKeys: Command = {
     const path = '/auth/api-keys';
     const found = listOf(await withAccountClient(input, terminal, (client) => client.request(path)));
     return printResult(input, terminal, found, () =>
-      found.length === 0 ? 'There is no API key.' : table(terminal, COLUMNS, found),
+      found.length === 0 ? 'There is no API key.' : table(terminal, keyColumns(found), found),
     );
   },
 };
 
-const COLUMNS: Columns<Fields> = {
+const keyColumns = (found: readonly Fields[]): Columns<Fields> => ({
   ID: 'id',
   NAME: 'name',
   PERMISSIONS: 'permissions',
-  ...RIGHTS_COLUMNS,
+  ...rightsColumns(found),
   STATE: keyState,
   EXPIRES: ({ expires_at: at }) => minute(at ?? 'never'),
   'LAST USED': ({ last_used_at: at }) => minute(at ?? 'never'),
   'CREATED BY': ({ created_by: user }) => user ?? 'the operator',
-};
+});
 
 /** `not valid`: the owner was disabled or deleted. */
 function keyState({ is_active: isActive, expires_at: expiresAt }: Fields): string {

@@ -6,7 +6,7 @@ import {
   ACCOUNT_CLIENT_OPTIONS,
   findUser,
   PASSWORD_OPTION,
-  RIGHTS_COLUMNS,
+  rightsColumns,
   warnOfTemplates,
   withAccountClient,
 } from '../accounts/account-client.ts';
@@ -28,21 +28,21 @@ export const users: Command = {
     return printResult(input, terminal, found, () =>
       found.length === 0
         ? 'There is no user; the first start of a gateway creates an admin.'
-        : table(terminal, USER_COLUMNS, found),
+        : table(terminal, userColumns(found), found),
     );
   },
 };
 
 /** The log and the audit log use the id: `user:<id>`. */
-const USER_COLUMNS: Columns<Fields> = {
+const userColumns = (found: readonly Fields[]): Columns<Fields> => ({
   USER: 'username',
   ROLE: 'role',
   'E-MAIL': 'email',
-  ...RIGHTS_COLUMNS,
+  ...rightsColumns(found),
   STATE: ({ is_active: isActive }) => (isActive === false ? 'disabled' : 'active'),
   CREATED: ({ created_at: at }) => minute(at),
   ID: 'id',
-};
+});
 
 export const createUser: Command = {
   name: 'gateway create-user',
@@ -137,7 +137,7 @@ export const usersSet: Command = {
       await warnOfTemplates(client, rights, terminal);
       return changed;
     });
-    return printResult(input, terminal, user, () => table(terminal, USER_COLUMNS, [user]));
+    return printResult(input, terminal, user, () => table(terminal, userColumns([user]), [user]));
   },
 };
 
