@@ -208,7 +208,7 @@ export class Issuers implements ForeignTokens {
     return issuedPrincipal(
       { id: grantPrincipalId(id, userId), name, clientName },
       {
-        ...{ audience, role, obtainable: [...CLIENT_SCOPES, ...grant.scopes] },
+        ...{ audience, role, lists: grant.lists, obtainable: [...CLIENT_SCOPES, ...grant.scopes] },
         scopes: scopes.filter((scope) => grant.scopes.includes(scope)),
       },
       this.#options.limits,

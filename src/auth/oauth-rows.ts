@@ -28,12 +28,15 @@ export async function unreadableRows(store: Pick<OAuthStore, 'count' | 'list'>):
   );
 }
 
-type GrantValue = Pick<Grant, 'clientId' | 'clientName' | 'resource' | 'scopes' | 'subject' | 'isAsserted'>;
+type GrantValue = Pick<
+  Grant,
+  'clientId' | 'clientName' | 'resource' | 'scopes' | 'lists' | 'subject' | 'isAsserted'
+>;
 
 export function rowOfGrant(grant: Grant): Omit<OAuthRow, 'version'> {
-  const { id, userId, clientId, clientName, resource, scopes, subject, isAsserted } = grant;
+  const { id, userId, clientId, clientName, resource, scopes, lists, subject, isAsserted } = grant;
   const { createdAt, lastUsedAt, expiresAt } = grant;
-  const value: GrantValue = { clientId, clientName, resource, scopes, subject, isAsserted };
+  const value: GrantValue = { clientId, clientName, resource, scopes, lists, subject, isAsserted };
   return {
     kind: 'grant',
     key: oauthKey('grant', id),

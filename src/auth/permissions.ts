@@ -67,7 +67,7 @@ export function keyPrincipal(
  */
 export function accessPrincipal(
   { grantId, audience, scopes }: Pick<AccessClaims, 'grantId' | 'audience' | 'scopes'>,
-  grant: Pick<Grant, 'scopes' | 'clientName'>,
+  grant: Pick<Grant, 'scopes' | 'clientName' | 'lists'>,
   user: User,
   { userHourlyLimit, roles }: HourlyLimits,
 ): Principal {
@@ -84,7 +84,7 @@ export function accessPrincipal(
     ...principal(
       { id: grantPrincipalId(grantId, user.id), kind: 'user', name, userId: user.id },
       new Set(both),
-      commonRights(openedBy(audience), user, roleRights(user.role, roles)),
+      commonRights(openedBy(audience), grant.lists ?? {}, user, roleRights(user.role, roles)),
       userHourlyLimit,
     ),
     client,
@@ -99,12 +99,14 @@ interface IssuedRights {
   readonly role: GroupRole;
   /** What the client could get with another token. Default: all of the role. */
   readonly obtainable?: readonly Scope[];
+  /** Those of the client. Default: nothing is limited. */
+  readonly lists?: RightsLists | undefined;
 }
 
 /** The rights of the role, limited by the token and its audience. */
 export function issuedPrincipal(
   { id, name, clientName }: Pick<Principal, 'id' | 'name'> & { readonly clientName: string },
-  { audience, scopes = SCOPES, role, obtainable = SCOPES }: IssuedRights,
+  { audience, scopes = SCOPES, role, obtainable = SCOPES, lists = {} }: IssuedRights,
   { userHourlyLimit, roles }: HourlyLimits,
 ): Principal {
   const within = (wanted: readonly Scope[]) =>
@@ -113,7 +115,7 @@ export function issuedPrincipal(
     ...principal(
       { id, kind: 'user', name },
       new Set(within(scopes)),
-      commonRights(openedBy(audience), role, roleRights(role.role, roles)),
+      commonRights(openedBy(audience), lists, role, roleRights(role.role, roles)),
       userHourlyLimit,
     ),
     client: { name: clientName, holderId: holderOf(id), audience, obtainable: new Set(within(obtainable)) },

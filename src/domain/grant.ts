@@ -2,6 +2,7 @@
 // of another issuer, or of a provider, in which a company has allowed it (ADR 224, 227).
 
 import type { Scope } from './account.ts';
+import type { RightsLists } from './rights.ts';
 
 export interface Grant {
   /** UUID. */
@@ -19,6 +20,8 @@ export interface Grant {
   /** The URL of the gateway, or of a part of it, for which its tokens are: see domain/resource.ts. */
   readonly resource: string;
   readonly scopes: readonly Scope[];
+  /** What an admin has limited the client to. Absent: nothing is. */
+  readonly lists?: RightsLists | undefined;
   /** ISO 8601, as all times here. */
   readonly createdAt: string;
   /** Of an access token of it. Absent: never. */

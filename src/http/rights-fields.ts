@@ -4,6 +4,7 @@ import Type from 'typebox';
 import { type DefinedRoles, type Principal, ROLES, type Role } from '../domain/account.ts';
 import { validationFailed } from '../domain/error-catalogue.ts';
 import { TemplateList, ToolList, ViewList } from '../domain/input-schemas.ts';
+import { definedFields } from '../domain/json.ts';
 import type { RightsLists } from '../domain/rights.ts';
 import { nullableNames } from './schemas.ts';
 
@@ -15,6 +16,20 @@ export const WRITTEN_LISTS = {
   /** `<template>/<glob>`, perhaps after `!`; the last match decides. */
   tools: Type.Optional(Type.Union([ToolList, Type.Null()], { examples: [['everything/*']] })),
 };
+
+/** Null is all, as an absent list. */
+export function listsIn(
+  written: {
+    readonly [L in keyof RightsLists]: RightsLists[L] | null | undefined;
+  },
+): RightsLists {
+  const { templates, views, tools } = written;
+  return definedFields({
+    templates: templates ?? undefined,
+    views: views ?? undefined,
+    tools: tools ?? undefined,
+  });
+}
 
 /** In records. */
 export function shownListFields(templates: readonly string[] | null) {

@@ -356,6 +356,23 @@ test('an admin adds a client that may change the gateway, and removes it with it
   assert.is(await grants(), 0);
 });
 
+test('an admin limits a client to tools and views, whatever its user may use', async () => {
+  const lists = { tools: ['demo/read_*'], views: ['desk'] };
+  const body = { name: 'limited', redirect_uris: [REDIRECT], ...lists };
+  const made = await app.as(app.admin, 'POST', '/auth/clients', { body });
+  assert.equal([made.status, made.body.tools, made.body.views], [201, lists.tools, lists.views]);
+  const client = { ...made.body, client_id: String(made.body.client_id), redirect_uris: [REDIRECT] };
+  const tokens = await tokensOf(app.url, client, { username: 'admin' });
+  const me = async ({ access_token }: { readonly access_token: unknown }) => {
+    const bearer = { authorization: `Bearer ${access_token}` };
+    const { tools, views } = (await app.as(bearer, 'GET', '/auth/me')).body;
+    return { tools, views };
+  };
+  assert.equal(await me(tokens), lists);
+  const again = await refresh(client.client_id, tokens.refresh_token);
+  assert.equal(await me({ access_token: again.body.access_token }), lists);
+});
+
 function statusBy(host: string, path: string): Promise<number | undefined> {
   const options = { port: app.port, path, headers: { host } };
   return new Promise((resolve, reject) => {

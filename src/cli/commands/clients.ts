@@ -1,6 +1,6 @@
 // `stagedoor gateway clients`: the MCP clients that may send users to the sign-in of a running gateway.
 
-import { wordsOf } from '../accounts/account-options.ts';
+import { rightsOf, rightsOptions, wordsOf } from '../accounts/account-options.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
 import type { Command, CommandInput } from '../command.ts';
 import { UsageError } from '../failures.ts';
@@ -18,6 +18,7 @@ export const clients: Command = {
     '--redirect <uri>...': 'With add: where answers go, such as https://build.example/callback',
     '--scopes <list>':
       'With add: scopes it may ask for besides tools:call and gateway:read: gateway:write, admin',
+    ...rightsOptions('the client may use'),
     '--confidential': 'With add: the client gets a secret, which is shown only once',
     ...CLIENT_OPTIONS,
   },
@@ -53,6 +54,7 @@ async function add(name: string, input: CommandInput, terminal: Terminal): Promi
     name,
     redirect_uris: input.texts('redirect'),
     scopes: wordsOf(input, 'scopes'),
+    ...rightsOf(input),
     confidential: input.has('confidential'),
   };
   if (body.redirect_uris.length === 0) throw new UsageError('gateway clients add needs --redirect');

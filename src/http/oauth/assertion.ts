@@ -72,7 +72,7 @@ export function assertionHandler(provider: Provider, options: AssertionOptions) 
     }
     const grant: Grant = {
       ...{ id: randomUUID(), userId, subject, isAsserted, clientId: client.id, clientName: client.name },
-      ...{ ...wanted, createdAt: at, expiresAt },
+      ...{ ...wanted, lists: client.lists, createdAt: at, expiresAt },
     };
     await store.save(rowOfGrant(grant));
     const { address, requestId } = options.request();

@@ -4,6 +4,7 @@
 import type { AllClientMetadata } from 'oidc-provider';
 import type { Scope } from '../../domain/account.ts';
 import { isJsonObject } from '../../domain/json.ts';
+import type { RightsLists } from '../../domain/rights.ts';
 import { plainLine } from '../../domain/text.ts';
 
 export interface ClientRecord {
@@ -19,6 +20,8 @@ export interface ClientRecord {
   readonly source: 'registered' | 'document' | 'added';
   /** Scopes that an admin allowed, in addition to those of every client. */
   readonly scopes: readonly Scope[];
+  /** What an admin has limited it to. Absent: nothing is. */
+  readonly lists?: RightsLists | undefined;
   readonly secret?: string | undefined;
   /** Of a document. */
   readonly jwks?: unknown;
@@ -70,7 +73,7 @@ export class BadClient extends Error {
 /** The fields of a registration or a document. Throws BadClient. */
 export function clientOf(
   fields: unknown,
-  own: Pick<ClientRecord, 'id' | 'source' | 'scopes'>,
+  own: Pick<ClientRecord, 'id' | 'source' | 'scopes' | 'lists'>,
 ): Omit<ClientRecord, 'secret'> {
   if (!isJsonObject(fields)) throw new BadClient('invalid_client_metadata', 'this is not a JSON object');
   const redirectUris = urisOf(fields.redirect_uris);

@@ -9,6 +9,7 @@ import type { Scope } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { tooManyAttempts } from '../../domain/error-catalogue.ts';
 import { LruMap } from '../../domain/lru-map.ts';
+import type { RightsLists } from '../../domain/rights.ts';
 import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
 import { type ClientDocuments, DocumentFault, isDocumentUrl } from './client-documents.ts';
 import {
@@ -56,6 +57,7 @@ interface NewClient {
   readonly name: string;
   readonly redirectUris: readonly string[];
   readonly scopes: readonly Scope[];
+  readonly lists?: RightsLists | undefined;
   readonly isConfidential: boolean;
 }
 
@@ -114,14 +116,15 @@ export class Clients {
   }
 
   /** A client that an admin knows. Throws BadClient. */
-  async add({ name, redirectUris, scopes, isConfidential }: NewClient): Promise<Omit<Listed, 'usedAt'>> {
+  async add(input: NewClient): Promise<Omit<Listed, 'usedAt'>> {
+    const { name, redirectUris, scopes, lists, isConfidential } = input;
     const fields = {
       client_name: name,
       redirect_uris: [...redirectUris],
       grant_types: ['authorization_code', 'refresh_token', JWT_BEARER],
       token_endpoint_auth_method: isConfidential ? 'client_secret_basic' : 'none',
     };
-    const read = clientOf(fields, { id: randomUUID(), source: 'added', scopes });
+    const read = clientOf(fields, { id: randomUUID(), source: 'added', scopes, lists });
     if (isConfidential && !this.#options.keepsSecrets)
       throw new BadClient(
         'invalid_client_metadata',

@@ -200,6 +200,7 @@ export class Interactions {
       clientName: client.name,
       resource: asked.resource,
       scopes,
+      lists: client.lists,
       createdAt: new Date(nowMs).toISOString(),
       expiresAt: new Date(nowMs + UNREDEEMED_MS).toISOString(),
     };

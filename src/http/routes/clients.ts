@@ -8,6 +8,7 @@ import { GatewayError } from '../../domain/errors.ts';
 import { BadClient, type ClientRecord } from '../oauth/client-record.ts';
 import type { Clients } from '../oauth/clients.ts';
 import { json, noContent } from '../reply.ts';
+import { listsIn, shownListFields, shownLists, WRITTEN_LISTS } from '../rights-fields.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
 import { closed, NOT_STORED, NullableTime, named, Time, text } from '../schemas.ts';
 
@@ -20,6 +21,7 @@ const OAuthClient = named('OAuthClient', {
   source: Type.Enum(['added', 'registered', 'document']),
   /** Besides those that every client may get. */
   scopes: Type.Array(Type.Enum([...SCOPES]), { examples: [['gateway:write']] }),
+  ...shownListFields(null),
   created_at: Time,
   last_used_at: NullableTime,
 });
@@ -40,6 +42,7 @@ const NewClientBody = closed({
   scopes: Type.Optional(
     Type.Array(Type.Enum([...SCOPES]), { maxItems: 16, examples: [['tools:call', 'gateway:write']] }),
   ),
+  ...WRITTEN_LISTS,
   /** True for a client that can keep a secret. */
   confidential: Type.Optional(Type.Boolean({ examples: [false] })),
 });
@@ -70,9 +73,9 @@ export const clientRoutes: readonly Route[] = [
     errors: ['NOT_FOUND'],
     handler: async ({ body }, services) => {
       const clients = await clientsOf(services);
-      const { name, redirect_uris: redirectUris, scopes = [], confidential = false } = body;
+      const { name, redirect_uris: redirectUris, scopes = [], confidential = false, ...lists } = body;
       try {
-        const input = { name, redirectUris, scopes, isConfidential: confidential };
+        const input = { name, redirectUris, scopes, lists: listsIn(lists), isConfidential: confidential };
         const { client, createdAt } = await clients.add(input);
         const secret = client.secret === undefined ? {} : { client_secret: client.secret };
         const record = recordOf(client, createdAt);
@@ -114,6 +117,7 @@ function recordOf(client: ClientRecord, createdAt: string, usedAt?: string): Sta
     redirect_uris: [...client.redirectUris],
     source: client.source,
     scopes: [...client.scopes],
+    ...shownLists(client.lists ?? {}),
     created_at: createdAt,
     last_used_at: usedAt ?? null,
   };
