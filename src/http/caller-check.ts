@@ -69,7 +69,12 @@ export function callerCheck(
       const refused = whenKnown(auth.authenticate(credentialsOf(context)), (now) => {
         if (now.id !== before?.id) return invalidCredentials();
         if (template === undefined && !isDeepStrictEqual(now, before)) return insufficientPermissions(anyOf);
-        return callerRefusalOf(now, anyOf, template, mayUsePath);
+        const refusal = callerRefusalOf(now, anyOf, template, mayUsePath);
+        // Which tool is called is not known here.
+        return (
+          refusal ??
+          (isDeepStrictEqual(now.tools, before?.tools) ? undefined : insufficientPermissions(anyOf))
+        );
       });
       return refused instanceof Promise ? refused.catch(refusalAfter) : refused;
     } catch (thrown) {

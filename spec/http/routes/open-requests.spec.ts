@@ -60,6 +60,7 @@ for (const [what, change, outcome] of [
   ['gets another password', { password: 'another horse' }, '401 INVALID_CREDENTIALS'],
   ['gets another role', { role: 'admin' }, '401 INVALID_CREDENTIALS'],
   ['loses the template', { templates: ['other'] }, '404 TEMPLATE_NOT_FOUND'],
+  ['gets other tools', { tools: ['demo/other'] }, '403 INSUFFICIENT_PERMISSIONS'],
   ['keeps the template', { templates: ['demo', 'other'] }, '200'],
   ['gets another address', { email: 'new@example.org' }, '200'],
 ] as const)
