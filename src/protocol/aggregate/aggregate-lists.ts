@@ -8,13 +8,13 @@ import { type Clock, settlesWithin } from '../../domain/clock.ts';
 import { noHealthyInstance } from '../../domain/error-catalogue.ts';
 import { type ExchangeRequest, isFinalAnswer } from '../../domain/exchange.ts';
 import { memoryOf } from '../../domain/held-bytes.ts';
-import { canonicalText, isDeeper, isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { canonicalText, isDeeper, isJsonObject, type JsonObject, type JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { gatherPages } from '../../domain/list-pages.ts';
 import { allowedTools } from '../../domain/listed-tools.ts';
 import { LruMap } from '../../domain/lru-map.ts';
-import { type ListChange, type ListField, META, type WithheldItem } from '../../domain/mcp.ts';
+import { LIST_METHODS, type ListChange, type ListField, META, type WithheldItem } from '../../domain/mcp.ts';
 import { cutText } from '../../domain/text.ts';
 import { ListCache } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
@@ -279,8 +279,19 @@ async function crawlList(
     if (from.staleMs !== undefined) staleMs = Math.max(staleMs ?? 0, from.staleMs);
     return event;
   };
-  const { items, bytes, values, cut } = await gatherPages(list, ask, {
-    params: declarationsOf(client),
+  const params = declarationsOf(client);
+  const method = LIST_METHODS[list];
+  const first = await ask(params === undefined ? { method } : { method, params });
+  const answer = typeof first === 'object' && first.cut === undefined ? first.result : undefined;
+  const known = answer && READ.get(answer);
+  if (known !== undefined) return { ...known, readAtMs: now(), staleMs };
+  let pages = 0;
+  const next = (request: ExchangeRequest) => {
+    pages += 1;
+    return pages === 1 ? Promise.resolve(first) : ask(request);
+  };
+  const { items, bytes, values, cut } = await gatherPages(list, next, {
+    params,
     formOf: ({ text }) => (BEYOND_DOUBLE.test(text) ? 'value' : 'exactValue'),
     keep: (found) => {
       const items = usable(list, found, withheld);
@@ -291,8 +302,13 @@ async function crawlList(
   });
   if (isRefused) return REFUSED;
   const unique = firstOfNames(list, items, withheld);
-  return { items: unique, withheld, bytes: memoryOf(values, bytes), readAtMs: now(), staleMs, cut };
+  const crawled = { items: unique, withheld, bytes: memoryOf(values, bytes), readAtMs: now(), staleMs, cut };
+  if (answer !== undefined && pages === 1) READ.set(answer, crawled);
+  return crawled;
 }
+
+/** What lists of one page contain, as long as their answer is kept: the same items for the same answer. */
+const READ = new WeakMap<JsonText, Crawled>();
 
 /** A modern server lists what it has for a client with these capabilities. A legacy one does not get them with the request. */
 function declarationsOf({ profile: { capabilities } }: Client): JsonObject | undefined {
