@@ -10,6 +10,7 @@ import { type ListField, listOf, META, MODERN_VERSIONS } from '../../domain/mcp.
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import type { Client } from '../ports.ts';
 import { isTaskMethod } from '../task-log.ts';
+import type { OwnTarget } from './aggregate-directory.ts';
 import type { AggregateExtensions } from './aggregate-extensions.ts';
 import type { AggregateListing } from './aggregate-listing.ts';
 import type { SearchMode } from './search-mode.ts';
@@ -33,7 +34,16 @@ interface AggregateCall {
 
 /** Answers a request from the lists of all templates, refuses it, or passes it to `toTemplate`. Cold. */
 export function aggregateExchange(call: AggregateCall): Observable<Answer> {
-  return defer(() => from(answersTo(call))).pipe(switchMap((answers$) => answers$));
+  return defer(() => knownCall(call) ?? from(answersTo(call)).pipe(switchMap((answers$) => answers$)));
+}
+
+/** A call of a tool whose name is known: it waits for nothing. */
+function knownCall(call: AggregateCall): Observable<Answer> | undefined {
+  const { request, selection, client, search } = call;
+  const { name } = request.params ?? {};
+  if (request.method !== 'tools/call' || search !== undefined || typeof name !== 'string') return undefined;
+  const own = selection.directory.knownOwner(name, client.owner);
+  return own && carried(call, 'tools', own);
 }
 
 /** An answer that no instance gave. */
@@ -111,11 +121,12 @@ const TRUNCATED = 'stagedoor/truncated';
 
 /** The template of a tool or prompt; its own name replaces the aggregate one, in `reference` if the request names it there. */
 async function byName(
-  { request, selection, client, toTemplate }: AggregateCall,
+  call: AggregateCall,
   list: 'tools' | 'prompts',
   name: unknown,
   reference?: JsonObject,
 ): Promise<Observable<Answer>> {
+  const { client, selection } = call;
   const { directory, view } = selection;
   const own = typeof name === 'string' ? await directory.ownerOfName(name, list, client) : undefined;
   if (own === undefined) {
@@ -125,6 +136,15 @@ async function byName(
       list === 'tools' ? ['Unknown tool', 'TOOL_NOT_FOUND'] : ['Unknown prompt', 'PROMPT_NOT_FOUND'];
     return rpcErrorAnswer(RPC.invalidParams, withHint(unknown, near), { error_code });
   }
+  return carried(call, list, own, reference);
+}
+
+function carried(
+  { request, selection, client, toTemplate }: AggregateCall,
+  list: 'tools' | 'prompts',
+  own: OwnTarget,
+  reference?: JsonObject,
+): Observable<Answer> {
   const named = reference === undefined ? { name: own.name } : { ref: { ...reference, name: own.name } };
   const given = own.defaults?.addedTo(request.params?.arguments);
   if (typeof given === 'string') return rpcErrorAnswer(RPC.invalidParams, given);
