@@ -47,4 +47,19 @@ test('a file that is no view is refused', async () => {
   assert.match(await complaint(gateway.run('view set', file)), 'the view has no id');
 });
 
+test('tools, call and connect take a view like a template', async () => {
+  const { gateway: inner } = gateway.server;
+  const handler = ({ method }: { readonly method: string }) =>
+    method === 'tools/list'
+      ? { tools: [{ name: 'echo', inputSchema: { type: 'object' } }] }
+      : { content: [{ type: 'text', text: 'hello' }] };
+  await inner.register('tools', { id: 'one', handler: handler as never }, { waitMs: 5_000 });
+  await inner.views.put({ id: 'desk', from: [{ template: 'tools', rename: { echo: 'say' } }] });
+  assert.match((await gateway.run('gateway tools desk')).out, 'say');
+  assert.match((await gateway.run('gateway call desk say')).out, 'hello');
+  const { code, out, err } = await gateway.run('connect desk --llm curl');
+  assert.is(code, 0, err);
+  assert.match(out, '/mcp/desk');
+});
+
 test.run();

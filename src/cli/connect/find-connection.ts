@@ -102,6 +102,8 @@ async function instancesOf(gateway: GatewayApi, template: string): Promise<reado
     return [];
   }
   if (Object.hasOwn(registry, template)) return listOf(fields(registry[template]).instances);
+  const views = listOf(fields(await gateway.request('/gateway/views')).views);
+  if (views.some(({ id }) => id === template)) return [];
   const help = `"${ownCommand('gateway register --help')}" shows how to register one`;
   const advice = didYouMean(template, Object.keys(registry)) ?? help;
   throw new CommandFailure(`template "${template}" not found; ${advice}`);

@@ -86,6 +86,8 @@ export class AggregateLists {
   readonly #remembered = new ListCache<Crawled>(MAX_REMEMBERED_BYTES);
   /** The lists that are being read: each ends within its wait, though its reading may take longer. */
   readonly #crawls = new Map<string, Promise<Found>>();
+  /** What lists of one page contain, as long as their answer is kept: the same items for the same answer. */
+  readonly #read = new WeakMap<JsonText, Crawled>();
   /** When a first list was requested. */
   readonly #firstAtMs = new LruMap<number>(MAX_AWAITED);
   /** By template, the lists that were served without it, or with an old list, because it did not answer. */
@@ -201,7 +203,10 @@ export class AggregateLists {
     };
     const read = async (): Promise<Crawled | string> => {
       try {
-        const listed = await crawlList(list, backendsOf(template), client, clock.now);
+        const listed = await crawlList(list, backendsOf(template), client, {
+          now: clock.now,
+          read: this.#read,
+        });
         if (typeof listed === 'string') return listed;
         onListed?.(list, template, listed.withheld);
         // One that was requested before a change is not stored after it.
@@ -262,7 +267,7 @@ async function crawlList(
   list: ListField,
   backends: Backends,
   client: Client,
-  now: () => number,
+  { now, read }: { readonly now: () => number; readonly read: WeakMap<JsonText, Crawled> },
 ): Promise<Crawled | string> {
   const withheld: WithheldItem[] = [];
   let instanceId: string | undefined;
@@ -283,7 +288,7 @@ async function crawlList(
   const method = LIST_METHODS[list];
   const first = await ask(params === undefined ? { method } : { method, params });
   const answer = typeof first === 'object' && first.cut === undefined ? first.result : undefined;
-  const known = answer && READ.get(answer);
+  const known = answer && read.get(answer);
   if (known !== undefined) return { ...known, readAtMs: now(), staleMs };
   let pages = 0;
   const next = (request: ExchangeRequest) => {
@@ -303,12 +308,9 @@ async function crawlList(
   if (isRefused) return REFUSED;
   const unique = firstOfNames(list, items, withheld);
   const crawled = { items: unique, withheld, bytes: memoryOf(values, bytes), readAtMs: now(), staleMs, cut };
-  if (answer !== undefined && pages === 1) READ.set(answer, crawled);
+  if (answer !== undefined && pages === 1) read.set(answer, crawled);
   return crawled;
 }
-
-/** What lists of one page contain, as long as their answer is kept: the same items for the same answer. */
-const READ = new WeakMap<JsonText, Crawled>();
 
 /** A modern server lists what it has for a client with these capabilities. A legacy one does not get them with the request. */
 function declarationsOf({ profile: { capabilities } }: Client): JsonObject | undefined {
