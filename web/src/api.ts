@@ -18,12 +18,21 @@ export class ApiError extends Error {
   readonly status: number;
   /** `error_code` of the answer; empty when there was none. */
   readonly code: string;
+  /** What is wrong where, of a body that is refused. */
+  readonly issues: readonly Issue[];
 
-  constructor(message: string, status: number, code = '') {
+  constructor(message: string, status: number, code = '', issues: readonly Issue[] = []) {
     super(message);
     this.status = status;
     this.code = code;
+    this.issues = issues;
   }
+}
+
+/** The place in the body, without `body`; and a sentence. */
+export interface Issue {
+  readonly loc: readonly (string | number)[];
+  readonly msg: string;
 }
 
 /**
@@ -81,8 +90,13 @@ export async function get<T>(path: string): Promise<T> {
 }
 
 /** Any other request. The type is that of the answer; an empty answer is null. */
-export async function change<T = unknown>(method: string, path: string, body?: unknown): Promise<T> {
-  const text = await (await send(method, path, body)).text();
+export async function change<T = unknown>(
+  method: string,
+  path: string,
+  body?: unknown,
+  options?: CallOptions,
+): Promise<T> {
+  const text = await (await send(method, path, body, options)).text();
   return JSON.parse(text === '' ? 'null' : text);
 }
 
@@ -91,18 +105,14 @@ export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-interface ValidationItem {
-  readonly loc: readonly (string | number)[];
-  readonly msg: string;
-}
-
 async function errorOf(response: Response): Promise<ApiError> {
   const text = await response.text();
   const body = parsed(text);
   const { detail, error_code: code = '', error } = Object(body);
   if (Array.isArray(detail)) {
-    const issues = detail.map(({ loc, msg }: ValidationItem) => `${loc.slice(1).join('.')}: ${msg}`);
-    return new ApiError(issues.join('; '), response.status, code);
+    const issues = detail.map(({ loc, msg }: Issue) => ({ loc: loc.slice(1), msg }));
+    const texts = issues.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`);
+    return new ApiError(texts.join('; '), response.status, code, issues);
   }
   const message = detail ?? Object(error).message ?? `The gateway answers with status ${response.status}.`;
   return new ApiError(String(message), response.status, String(code));

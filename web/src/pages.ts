@@ -54,6 +54,11 @@ export const PAGES: Readonly<Record<PageName, Page>> = {
     load: async () => (await import('./pages/grants.tsx')).GrantsPage,
     icon: 'grants',
   },
+  views: {
+    title: 'Views',
+    load: async () => (await import('./pages/views.tsx')).ViewsPage,
+    icon: 'views',
+  },
   connections: {
     title: 'Connected accounts',
     load: async () => (await import('./pages/connections.tsx')).ConnectionsPage,
@@ -80,6 +85,10 @@ export const PAGES: Readonly<Record<PageName, Page>> = {
   template: {
     title: 'Template',
     load: async () => (await import('./pages/template.tsx')).TemplatePage,
+  },
+  view: {
+    title: 'View',
+    load: async () => (await import('./pages/view.tsx')).ViewPage,
   },
   register: {
     title: 'Register an instance',

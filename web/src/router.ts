@@ -14,6 +14,8 @@ export type PageName =
   | 'connect'
   | 'grants'
   | 'connections'
+  | 'views'
+  | 'view'
   | 'users'
   | 'audit'
   | 'settings';

@@ -3,6 +3,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { mayCall } from '../account.ts';
+import { get } from '../api.ts';
 import { useLoaded } from '../parts/load.ts';
 import { RunPanel } from '../parts/run-panel.tsx';
 import { Search } from '../parts/search.tsx';
@@ -22,7 +23,9 @@ const KINDS: Readonly<Record<ItemKind, string>> = {
 export function PlaygroundPage() {
   const { params } = route.value;
   const used = [...templates.value].filter(([, members]) => members.length > 0).map(([name]) => name);
-  const template = params.get('template') ?? used[0];
+  const views = useLoaded(() => get<{ readonly views: readonly { id: string }[] }>('gateway/views'), []).data;
+  const names = [...used, ...(views?.views.map(({ id }) => id) ?? [])];
+  const template = params.get('template') ?? names[0];
   const kind = kindOf(params.get('kind'));
   useEffect(() => {
     addEventListener('pagehide', abandonRuns);
@@ -36,7 +39,7 @@ export function PlaygroundPage() {
       <div class="title">
         <h1>Playground</h1>
         <TemplateSelect
-          names={used}
+          names={names}
           value={template}
           onChange={(name) => setParams({ template: name, item: undefined })}
         />

@@ -7,12 +7,20 @@ interface FieldProps {
   readonly label: ComponentChildren;
   readonly hint?: ComponentChildren;
   readonly isRequired?: boolean;
-  readonly children: VNode<{ id?: string; 'aria-describedby'?: string }>;
+  /** Why its value was refused. */
+  readonly error?: string | undefined;
+  readonly children: VNode<{ id?: string; 'aria-describedby'?: string; 'aria-invalid'?: boolean }>;
 }
 
-export function Field({ label, hint, isRequired = false, children }: FieldProps) {
+export function Field({ label, hint, isRequired = false, error, children }: FieldProps) {
   const id = useId();
-  const describes = hint === undefined ? {} : { 'aria-describedby': `${id}-hint` };
+  const ids = [error !== undefined && `${id}-error`, hint !== undefined && `${id}-hint`]
+    .filter(Boolean)
+    .join(' ');
+  const describes = {
+    ...(ids === '' ? {} : { 'aria-describedby': ids }),
+    ...(error === undefined ? {} : { 'aria-invalid': true }),
+  };
   return (
     <div class="field">
       <label for={id}>
@@ -20,6 +28,11 @@ export function Field({ label, hint, isRequired = false, children }: FieldProps)
         {isRequired && <span class="required"> (required)</span>}
       </label>
       {cloneElement(children, { id, ...describes })}
+      {error !== undefined && (
+        <p class="hint tone-bad" id={`${id}-error`}>
+          {error}
+        </p>
+      )}
       {hint !== undefined && (
         <p class="hint" id={`${id}-hint`}>
           {typeof hint === 'string' ? withCode(hint) : hint}

@@ -9,6 +9,7 @@ const PATHS = {
   connect: 'M7 2v4M13 2v4M5 6h10v3a5 5 0 0 1-10 0zM10 14v4',
   grants: 'M4 10l4 4 8-9M2.5 17.5h15',
   connections: 'M3 10h7M10 6.5v7a3.5 3.5 0 0 0 0-7zM14 8.5h3M14 11.5h3',
+  views: 'M2 10s3-5 8-5 8 5 8 5-3 5-8 5-8-5-8-5zM10 8a2 2 0 1 0 0 4 2 2 0 0 0 0-4z',
   users: 'M10 9a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM4 17a6 5 0 0 1 12 0',
   audit: 'M4 2.5h12v15H4zM7 7h6M7 10h6M7 13h3',
   settings: 'M3 6h8M15 6h2M3 14h2M9 14h8M13 4v4M7 12v4',

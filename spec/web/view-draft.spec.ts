@@ -1,0 +1,133 @@
+// A view while it is edited in the console: which tools are chosen, under which names, and that nothing else of its definition changes.
+
+import * as assert from 'uvu/assert';
+import { compileGlobs } from '../../src/domain/globs.ts';
+import {
+  chooser,
+  descriptionIn,
+  NEW_VIEW,
+  nameIn,
+  sourceOf,
+  type ViewDraft,
+  type ViewSource,
+  withAllTools,
+  withTool,
+  withWords,
+} from '../../web/src/view-draft.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('the draft of a view');
+
+const viewOf = (source: Partial<ViewSource>): ViewDraft => ({
+  id: 'support',
+  from: [{ template: 'github', ...source }],
+});
+const toolsOf = (view: ViewDraft): readonly string[] | undefined => sourceOf(view, 'github')?.tools;
+const none = { resources: 'none', prompts: 'none' } as const;
+
+test('a tool of a new template adds its tools only, and the last one removes the template', () => {
+  const one = withTool(NEW_VIEW, 'github', 'list', true);
+  assert.equal(one.from, [{ template: 'github', tools: ['list'], ...none }]);
+  const two = withTool(one, 'github', 'get', true);
+  assert.equal(toolsOf(two), ['list', 'get']);
+  assert.equal(withTool(withTool(two, 'github', 'list', false), 'github', 'get', false).from, []);
+});
+
+test('a template whose resources are shown stays without tools', () => {
+  const view = withTool(viewOf({ tools: ['list'] }), 'github', 'list', false);
+  assert.equal(view.from, [{ template: 'github', tools: [] }]);
+});
+
+test('all tools of a template are those that it gets later, too', () => {
+  const all = withAllTools(viewOf({ tools: ['list'], rename: { list: 'tickets' } }), 'github', true);
+  assert.equal(all.from, [{ template: 'github', rename: { list: 'tickets' } }]);
+  assert.equal(withAllTools(NEW_VIEW, 'github', true).from, [{ template: 'github', ...none }]);
+  const but = withTool(all, 'github', 'drop', false);
+  assert.equal(toolsOf(but), ['!drop']);
+  assert.equal(withTool(but, 'github', 'drop', true), all);
+  assert.equal(withAllTools(but, 'github', false).from, []);
+});
+
+test('globs stay, and a change back leaves no trace', () => {
+  const view = viewOf({ tools: ['issues_*', '!issues_delete'] });
+  const more = withTool(view, 'github', 'search', true);
+  assert.equal(toolsOf(more), ['issues_*', '!issues_delete', 'search']);
+  assert.equal(withTool(more, 'github', 'search', false), view);
+  const fewer = withTool(view, 'github', 'issues_list', false);
+  assert.equal(toolsOf(fewer), ['issues_*', '!issues_delete', '!issues_list']);
+  assert.equal(withTool(fewer, 'github', 'issues_list', true), view);
+  assert.equal(toolsOf(withTool(view, 'github', 'issues_delete', true)), ['issues_*']);
+});
+
+test('globs mean what they mean to the gateway', () => {
+  const names = ['', 'a', 'b', 'a.b', 'a/b', 'axb', '😀', 'a😀b', '$', 'a\nb'];
+  const globs = ['*', 'a', 'a*', 'a?b', '?', '*b', 'a.b', '$', '', '!a', '!*', '!?', '!a*b', '!'];
+  for (const first of globs) {
+    for (const second of globs) {
+      const tools = [first, second];
+      assert.equal(
+        names.map(chooser({ template: 'github', tools })),
+        names.map(compileGlobs(tools)),
+        JSON.stringify(tools),
+      );
+    }
+  }
+});
+
+test('every change has its effect, and none on other tools', () => {
+  const names = ['a', 'b', 'ab', 'c'];
+  const lists = [
+    undefined,
+    [],
+    ['a'],
+    ['!a'],
+    ['!a', 'a'],
+    ['!a', 'c'],
+    ['a*', '!ab'],
+    ['!*', 'b'],
+    ['*', '!?'],
+  ];
+  for (const tools of lists) {
+    for (const own of names) {
+      for (const isChosen of [true, false]) {
+        const before = viewOf(tools === undefined ? {} : { tools });
+        const after = chooser(sourceOf(withTool(before, 'github', own, isChosen), 'github'));
+        const had = chooser(sourceOf(before, 'github'));
+        const wanted = names.map((name) => (name === own ? isChosen : had(name)));
+        assert.equal(names.map(after), wanted, JSON.stringify({ tools, own, isChosen }));
+      }
+    }
+  }
+});
+
+test('a new name takes along what goes by it', () => {
+  const annotate = { list: { readOnlyHint: true } };
+  const view = { ...viewOf({ annotate }), limits: { list: { timeout: 5 } } };
+  const one = withWords(view, 'github', 'list', { name: 'tickets', description: 'Lists them.' });
+  assert.equal(one, {
+    id: 'support',
+    from: [
+      {
+        template: 'github',
+        annotate: { tickets: annotate.list },
+        rename: { list: 'tickets' },
+        describe: { tickets: 'Lists them.' },
+      },
+    ],
+    limits: { tickets: { timeout: 5 } },
+  });
+  const source = one.from[0] as ViewSource;
+  assert.equal([nameIn(source, 'list'), descriptionIn(source, 'list')], ['tickets', 'Lists them.']);
+  assert.equal(withWords(one, 'github', 'list', { name: '', description: '' }), view);
+  const without = withTool(one, 'github', 'list', false);
+  assert.equal(without.from, [{ template: 'github', tools: ['!list'] }]);
+});
+
+test('a tool may be named like a property of every object', () => {
+  const view = withTool(NEW_VIEW, 'github', 'constructor', true);
+  assert.is(nameIn(view.from[0] as ViewSource, 'constructor'), 'constructor');
+  const named = withWords(view, 'github', 'constructor', { name: 'make', description: '' });
+  assert.equal(named.from[0]?.rename, { constructor: 'make' });
+});
+
+test.run();

@@ -1,0 +1,210 @@
+// The editor of a view: all tools at the left, those of the view at the right, and what a client gets from it.
+
+import { useSignal } from '@preact/signals';
+import { mayWrite } from '../account.ts';
+import { ApiError, change, get, messageOf } from '../api.ts';
+import { Field } from '../parts/field.tsx';
+import { useLoaded } from '../parts/load.ts';
+import { notify } from '../parts/notices.tsx';
+import { Empty, Failure, Loading } from '../parts/status.tsx';
+import { ViewChosen } from '../parts/view-chosen.tsx';
+import { ViewPreview } from '../parts/view-preview.tsx';
+import { useTools, ViewTools } from '../parts/view-tools.tsx';
+import { href, navigate, route } from '../router.ts';
+import { templates } from '../store.ts';
+import { NEW_VIEW, type ViewDraft } from '../view-draft.ts';
+import { draftOf, faultsOf, ifMatch, type ViewRecord } from '../views.ts';
+
+export function ViewPage() {
+  const id = route.value.params.get('id');
+  if (!mayWrite.value) return <Empty title="Your account may not change views." />;
+  return (
+    <>
+      <nav aria-label="Breadcrumb" class="crumbs">
+        <a href={href('views')}>Views</a>
+      </nav>
+      {id === null ? <Editor key="" /> : <StoredView key={id} id={id} />}
+    </>
+  );
+}
+
+function StoredView({ id }: { readonly id: string }) {
+  const { data, error, reload } = useLoaded(
+    () => get<ViewRecord>(`gateway/views/${encodeURIComponent(id)}`),
+    [id],
+  );
+  if (data !== undefined) return <Editor key={data.etag} record={data} onReload={reload} />;
+  return (
+    <>
+      <h1>{id}</h1>
+      {error === undefined ? <Loading what="the view" /> : <Failure text={error} onRetry={reload} />}
+    </>
+  );
+}
+
+interface EditorProps {
+  /** Undefined for a new view. */
+  readonly record?: ViewRecord;
+  readonly onReload?: () => void;
+}
+
+const NO_FAULTS: ReadonlyMap<string, string> = new Map();
+
+function Editor({ record, onReload }: EditorProps) {
+  const view = useSignal<ViewDraft>(record === undefined ? NEW_VIEW : draftOf(record));
+  const faults = useSignal(NO_FAULTS);
+  const isBusy = useSignal(false);
+  const isOutdated = useSignal(false);
+  const draft = view.value;
+  const used = [...templates.value].filter(([, members]) => members.length > 0).map(([name]) => name);
+  const names = [...new Set([...used, ...draft.from.map(({ template }) => template)])].sort();
+  const known = useTools(names);
+  const set = (next: ViewDraft): void => {
+    view.value = next;
+  };
+  const save = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    isBusy.value = true;
+    faults.value = NO_FAULTS;
+    try {
+      if (record === undefined) await refuseTaken(draft.id);
+      await change('PUT', `gateway/views/${draft.id}`, draft, record && ifMatch(record));
+      notify(`The view ${draft.id} is in force.`);
+      navigate(href('views'));
+    } catch (thrown) {
+      isOutdated.value = codeOf(thrown) === 'PRECONDITION_FAILED';
+      if (codeOf(thrown) === 'DUPLICATE_VIEW') faults.value = new Map([['id', messageOf(thrown)]]);
+      else if (thrown instanceof ApiError) faults.value = faultsOf(thrown, draft);
+      else faults.value = new Map([['', messageOf(thrown)]]);
+    } finally {
+      isBusy.value = false;
+    }
+  };
+  const wrong = faults.value;
+  return (
+    <>
+      <h1>{record === undefined ? 'New view' : record.id}</h1>
+      <form class="view-editor" onSubmit={(event) => void save(event)}>
+        <Words view={draft} isNew={record === undefined} faults={wrong} onChange={set} />
+        <div class="two-lists">
+          <ViewTools view={draft} templates={names} known={known} onChange={set} />
+          <ViewChosen view={draft} known={known} faults={wrong} onChange={set} />
+        </div>
+        {isOutdated.value ? (
+          <Failure
+            text="The view was changed since you opened it. Read it again: what you entered here is lost."
+            action="Read it again"
+            onRetry={onReload}
+          />
+        ) : (
+          wrong.size > 0 && <Failure text={summaryOf(wrong)} />
+        )}
+        <div class="actions">
+          <button type="submit" class="primary" disabled={isBusy.value || draft.from.length === 0}>
+            {record === undefined ? 'Create the view' : 'Save'}
+          </button>
+          <a class="button" href={href('views')}>
+            Cancel
+          </a>
+        </div>
+      </form>
+      <ViewPreview view={draft} isStored={record !== undefined} />
+    </>
+  );
+}
+
+function codeOf(thrown: unknown): string {
+  return thrown instanceof ApiError ? thrown.code : '';
+}
+
+/** `PUT` would replace it. */
+async function refuseTaken(id: string): Promise<void> {
+  const taken = await get<ViewRecord>(`gateway/views/${id}`).catch((thrown: unknown) => {
+    if (codeOf(thrown) === 'VIEW_NOT_FOUND') return undefined;
+    throw thrown;
+  });
+  if (taken !== undefined) throw new ApiError('There is a view of this name.', 0, 'DUPLICATE_VIEW');
+}
+
+function summaryOf(faults: ReadonlyMap<string, string>): string {
+  return faults.get('') ?? 'The view is not saved. What has to change is said above, where it is.';
+}
+
+interface WordsProps {
+  readonly view: ViewDraft;
+  readonly isNew: boolean;
+  readonly faults: ReadonlyMap<string, string>;
+  readonly onChange: (view: ViewDraft) => void;
+}
+
+function Words({ view, isNew, faults, onChange }: WordsProps) {
+  const set = (field: 'title' | 'description' | 'instructions', text: string): void => {
+    const { [field]: _, ...others } = view;
+    onChange(text === '' ? others : { ...others, [field]: text });
+  };
+  const { names = 'bare' } = view;
+  return (
+    <div class="panel padded form">
+      <div class="columns">
+        <Field
+          label="Name"
+          isRequired
+          error={faults.get('id')}
+          hint={`Clients use it at /mcp/${view.id || '…'}.`}
+        >
+          <input
+            required
+            readOnly={!isNew}
+            autocomplete="off"
+            maxLength={64}
+            pattern="[a-z][a-z0-9\-]*"
+            title="Lower-case letters, digits and hyphens"
+            value={view.id}
+            onInput={(event) => onChange({ ...view, id: event.currentTarget.value })}
+          />
+        </Field>
+        <Field label="Title" error={faults.get('title')} hint="As clients show it.">
+          <input
+            autocomplete="off"
+            maxLength={256}
+            value={view.title ?? ''}
+            onInput={(event) => set('title', event.currentTarget.value)}
+          />
+        </Field>
+      </div>
+      <Field label="Description" error={faults.get('description')}>
+        <input
+          autocomplete="off"
+          maxLength={4_096}
+          value={view.description ?? ''}
+          onInput={(event) => set('description', event.currentTarget.value)}
+        />
+      </Field>
+      <details>
+        <summary>Instructions for the model</summary>
+        <Field
+          label="Instructions"
+          error={faults.get('instructions')}
+          hint="Empty: those of the templates, under headings."
+        >
+          <textarea
+            value={view.instructions ?? ''}
+            onInput={(event) => set('instructions', event.currentTarget.value)}
+          />
+        </Field>
+      </details>
+      <fieldset class="segments" aria-label="Names of tools">
+        {(['bare', 'prefixed'] as const).map((value) => (
+          <button
+            key={value}
+            type="button"
+            aria-pressed={names === value}
+            onClick={() => onChange({ ...view, names: value })}
+          >
+            {value === 'bare' ? 'Bare names' : 'Prefixed names'}
+          </button>
+        ))}
+      </fieldset>
+    </div>
+  );
+}

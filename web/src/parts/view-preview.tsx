@@ -1,0 +1,143 @@
+// What a client gets from a view, as it is edited or, for another caller, as it was saved: the tools, their tokens, and what is wrong.
+
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { isAdmin } from '../account.ts';
+import { change, get, messageOf } from '../api.ts';
+import { count, plural } from '../format.ts';
+import type { ViewDraft } from '../view-draft.ts';
+import type { ViewPreview as Preview } from '../views.ts';
+import type { ApiKey, User } from './account-dialogs.tsx';
+import { Icon } from './icon.tsx';
+import { useLoaded } from './load.ts';
+import { Failure } from './status.tsx';
+
+const PAUSE_MS = 300;
+
+interface ViewPreviewProps {
+  readonly view: ViewDraft;
+  /** It can be seen as others see it. */
+  readonly isStored: boolean;
+}
+
+export function ViewPreview({ view, isStored }: ViewPreviewProps) {
+  const as = useSignal('');
+  const { data, error } = usePreview(view, as.value);
+  return (
+    <section aria-labelledby="preview">
+      <div class="title">
+        <h2 id="preview">Preview</h2>
+        {isStored && isAdmin.value && (
+          <CallerSelect
+            value={as.value}
+            onChange={(id) => {
+              as.value = id;
+            }}
+          />
+        )}
+      </div>
+      <p role="status">
+        {data === undefined ? (
+          <span class="muted">
+            {view.from.length === 0 ? 'It appears when a tool is chosen.' : 'Loading…'}
+          </span>
+        ) : (
+          <>
+            <span class="strong">{plural(data.count, 'tool')}</span>, about{' '}
+            <span class="strong">{plural(data.tokens, 'token')}</span> in the list that a client reads
+            {as.value !== '' && ', as the view was saved'}.
+          </>
+        )}
+      </p>
+      {error !== undefined && <Failure text={error} />}
+      {data?.problems.map(({ code, template, tool, message }) => (
+        <p key={`${code} ${template} ${tool} ${message}`} class="callout warn">
+          <Icon name="warn" />
+          <span>{message}</span>
+        </p>
+      ))}
+      {data !== undefined && data.count > 0 && (
+        <ul class="panel list preview" aria-labelledby="preview">
+          {data.tools.slice(0, SHOWN).map((tool) => (
+            <li key={tool.name}>
+              <details>
+                <summary>
+                  {tool.name} <span class="small muted">{tool.description}</span>
+                </summary>
+                {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by the keyboard */}
+                <pre class="output" tabIndex={0}>
+                  {JSON.stringify(tool, null, 2)}
+                </pre>
+              </details>
+            </li>
+          ))}
+          {data.count > SHOWN && <li class="small muted">And {count(data.count - SHOWN)} more.</li>}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+/** Rows of the preview: the list above has all. */
+const SHOWN = 50;
+
+/** Read again after a pause in the changes; the last one counts. */
+function usePreview(view: ViewDraft, as: string) {
+  const answer = useSignal<{ readonly data?: Preview; readonly error?: string }>({});
+  const { id, ...definition } = view;
+  const body = JSON.stringify(definition);
+  useEffect(() => {
+    if (view.from.length === 0) {
+      answer.value = {};
+      return;
+    }
+    let isCurrent = true;
+    const read = (): Promise<Preview> =>
+      as === ''
+        ? change<Preview>('POST', 'gateway/views/preview', definition)
+        : get<Preview>(`gateway/views/${id}/preview?as=${encodeURIComponent(as)}`);
+    const timer = setTimeout(() => {
+      read()
+        .then((data) => ({ data }))
+        .catch((thrown: unknown) => ({ error: messageOf(thrown) }))
+        .then((next) => {
+          if (isCurrent) answer.value = next;
+        });
+    }, PAUSE_MS);
+    return () => {
+      isCurrent = false;
+      clearTimeout(timer);
+    };
+  }, [body, as]);
+  return answer.value;
+}
+
+interface CallerSelectProps {
+  readonly value: string;
+  readonly onChange: (id: string) => void;
+}
+
+function CallerSelect({ value, onChange }: CallerSelectProps) {
+  const users = useLoaded(() => get<readonly User[]>('auth/users'), []).data ?? [];
+  const keys = useLoaded(() => get<readonly ApiKey[]>('auth/api-keys'), []).data ?? [];
+  return (
+    <select
+      class="short"
+      aria-label="Preview as"
+      value={value}
+      onChange={(event) => onChange(event.currentTarget.value)}
+    >
+      <option value="">As you see it</option>
+      {users.map(({ id, username }) => (
+        <option key={id} value={id}>
+          User {username}
+        </option>
+      ))}
+      {keys.map(({ id, name }) => (
+        <option key={id} value={id}>
+          Key {name}
+        </option>
+      ))}
+    </select>
+  );
+}

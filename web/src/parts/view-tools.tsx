@@ -1,0 +1,154 @@
+// The tools that a view may take: those of each template, with a check box and a search.
+
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { get, messageOf } from '../api.ts';
+import { plural } from '../format.ts';
+import { chooser, sourceOf, type ViewDraft, withAllTools, withTool } from '../view-draft.ts';
+import { Search } from './search.tsx';
+import { Empty } from './status.tsx';
+import { VirtualList } from './virtual-list.tsx';
+
+export interface Tool {
+  readonly name: string;
+  readonly description?: string;
+}
+
+/** The tools of a template: undefined until they are read, and why they could not be read. */
+export interface TemplateTools {
+  readonly tools?: readonly Tool[];
+  readonly error?: string;
+}
+
+/** The tools of each template, by its name. Each is read once. */
+export function useTools(templates: readonly string[]): ReadonlyMap<string, TemplateTools> {
+  const [known, setKnown] = useState<ReadonlyMap<string, TemplateTools>>(new Map());
+  const asked = useRef(new Set<string>());
+  useEffect(() => {
+    for (const template of templates) {
+      if (asked.current.has(template)) continue;
+      asked.current.add(template);
+      get<{ readonly tools: readonly Tool[] }>(`mcp/${template}/tools/list`)
+        .then(({ tools }): TemplateTools => ({ tools }))
+        .catch((thrown: unknown): TemplateTools => ({ error: messageOf(thrown) }))
+        .then((found) => setKnown((before) => new Map(before).set(template, found)));
+    }
+  }, [templates.join()]);
+  return known;
+}
+
+interface ViewToolsProps {
+  readonly view: ViewDraft;
+  readonly templates: readonly string[];
+  readonly known: ReadonlyMap<string, TemplateTools>;
+  readonly onChange: (view: ViewDraft) => void;
+}
+
+type Row =
+  | { readonly template: string; readonly tool: Tool }
+  | { readonly template: string; readonly found: TemplateTools | undefined };
+
+export function ViewTools({ view, templates, known, onChange }: ViewToolsProps) {
+  const filter = useSignal('');
+  const wanted = filter.value;
+  const rows = templates.flatMap((template): Row[] => {
+    const found = known.get(template);
+    const shown = (found?.tools ?? []).filter(({ name, description = '' }) =>
+      `${template} ${name} ${description}`.toLowerCase().includes(wanted),
+    );
+    if (shown.length === 0 && wanted !== '') return [];
+    return [{ template, found }, ...shown.map((tool) => ({ template, tool }))];
+  });
+  const all = templates.reduce((sum, template) => sum + (known.get(template)?.tools?.length ?? 0), 0);
+  const matching = rows.filter((row) => 'tool' in row);
+  const chooseShown = (): void => {
+    onChange(
+      matching.reduce((draft, { template, tool }) => withTool(draft, template, tool.name, true), view),
+    );
+  };
+  return (
+    <section aria-labelledby="all-tools">
+      <div class="title">
+        <h2 id="all-tools">All tools</h2>
+        {wanted !== '' && matching.length > 0 && (
+          <button type="button" class="small" onClick={chooseShown}>
+            Choose {plural(matching.length, 'tool')} shown
+          </button>
+        )}
+      </div>
+      <div class="panel items tall">
+        <Search label="Filter tools" placeholder={`Filter ${plural(all, 'tool')}`} filter={filter} />
+        {rows.length === 0 && (
+          <Empty title={templates.length === 0 ? 'No template has an instance.' : 'Nothing matches.'} />
+        )}
+        <VirtualList items={rows} keyOf={keyOf} rowHeight={48} label="All tools">
+          {(row) =>
+            'tool' in row ? (
+              <ToolRow view={view} {...row} onChange={onChange} />
+            ) : (
+              <TemplateRow view={view} {...row} onChange={onChange} />
+            )
+          }
+        </VirtualList>
+      </div>
+    </section>
+  );
+}
+
+function keyOf(row: Row): string {
+  return 'tool' in row ? `${row.template}/${row.tool.name}` : row.template;
+}
+
+interface RowProps extends Pick<ViewToolsProps, 'view' | 'onChange'> {
+  readonly template: string;
+}
+
+function TemplateRow({
+  view,
+  template,
+  found,
+  onChange,
+}: RowProps & { readonly found: TemplateTools | undefined }) {
+  const box = useRef<HTMLInputElement>(null);
+  const source = sourceOf(view, template);
+  const isChosen = chooser(source);
+  const tools = found?.tools ?? [];
+  const chosen = tools.filter(({ name }) => isChosen(name)).length;
+  const isAll = source !== undefined && source.tools === undefined;
+  useEffect(() => {
+    if (box.current !== null) box.current.indeterminate = !isAll && chosen > 0;
+  });
+  return (
+    <label class="check choice of-template">
+      <input
+        ref={box}
+        type="checkbox"
+        aria-label={`All tools of ${template}`}
+        checked={isAll}
+        onChange={(event) => onChange(withAllTools(view, template, event.currentTarget.checked))}
+      />
+      <span class="strong cut">{template}</span>
+      <span class="small muted cut">
+        {found === undefined ? 'Loading…' : (found.error ?? `${chosen} of ${plural(tools.length, 'tool')}`)}
+      </span>
+    </label>
+  );
+}
+
+function ToolRow({ view, template, tool, onChange }: RowProps & { readonly tool: Tool }) {
+  const { name, description = '' } = tool;
+  return (
+    <label class="check choice" title={description}>
+      <input
+        type="checkbox"
+        aria-label={`${name} of ${template}`}
+        checked={chooser(sourceOf(view, template))(name)}
+        onChange={(event) => onChange(withTool(view, template, name, event.currentTarget.checked))}
+      />
+      <span class="choice-text">
+        <span class="cut">{name}</span>
+        <span class="cut small muted">{description}</span>
+      </span>
+    </label>
+  );
+}

@@ -1,0 +1,181 @@
+// A view while it is edited: the definition itself, so that what the editor has no field for stays as it is. Tools are chosen as the gateway
+// chooses them (src/domain/globs.ts, which a spec compares).
+
+type ByTool = Readonly<Record<string, unknown>>;
+
+/** What a view takes of one template. */
+export interface ViewSource {
+  readonly template: string;
+  /** Globs on the server's own names. Absent: all. */
+  readonly tools?: readonly string[];
+  /** `all` unless set. */
+  readonly resources?: 'all' | 'none' | readonly string[];
+  readonly prompts?: 'all' | 'none' | readonly string[];
+  /** New names by the server's own. */
+  readonly rename?: Readonly<Record<string, string>>;
+  /** By the new name, as the others. */
+  readonly describe?: Readonly<Record<string, string>>;
+  readonly annotate?: ByTool;
+  readonly defaults?: ByTool;
+  readonly only?: object;
+}
+
+export interface ViewDraft {
+  readonly id: string;
+  readonly title?: string | undefined;
+  readonly description?: string | undefined;
+  readonly instructions?: string | undefined;
+  readonly names?: 'bare' | 'prefixed';
+  readonly mode?: 'list' | 'search';
+  readonly from: readonly ViewSource[];
+  /** By the listed name. */
+  readonly limits?: ByTool;
+}
+
+export const NEW_VIEW: ViewDraft = { id: '', from: [] };
+
+/** Of a template that is added for some of its tools. */
+const TOOLS_ONLY = { resources: 'none', prompts: 'none' } as const;
+
+/** The fields that go by the new name of a tool. */
+const BY_NEW_NAME = ['describe', 'annotate', 'defaults'] as const;
+
+export function sourceOf({ from }: ViewDraft, template: string): ViewSource | undefined {
+  return from.find((source) => source.template === template);
+}
+
+/** Whether globs choose a tool; hints (`only`) may still leave it out. */
+export function chooser(source: ViewSource | undefined): (own: string) => boolean {
+  if (source === undefined) return () => false;
+  return matcherOf(source.tools);
+}
+
+/** A list that begins with `!` starts from all, every other one from none; the last glob that matches decides. */
+function matcherOf(globs: readonly string[] | undefined): (name: string) => boolean {
+  if (globs === undefined) return () => true;
+  const patterns = globs.map((glob) => {
+    const positive = glob.replace(/^!/, '');
+    const text = positive
+      .replace(/[.+^${}()|[\]\\]/g, '\\$&')
+      .replace(/[*?]/g, (each) => `[^]${each === '*' ? '*' : ''}`);
+    return { isPositive: !glob.startsWith('!'), pattern: new RegExp(`^${text}$`, 'u') };
+  });
+  return (name) => patterns.findLast(({ pattern }) => pattern.test(name))?.isPositive ?? startsFromAll(globs);
+}
+
+export function withTool(view: ViewDraft, template: string, own: string, isChosen: boolean): ViewDraft {
+  const source = sourceOf(view, template);
+  if (chooser(source)(own) === isChosen) return view;
+  if (source === undefined) return withSource(view, { template, tools: [own], ...TOOLS_ONLY });
+  const tools = changedGlobs(source.tools, own, isChosen);
+  const { tools: _, ...others } = isChosen ? source : withoutChanges(source, own);
+  const isEmpty = tools?.length === 0 && source.resources === 'none' && source.prompts === 'none';
+  if (isEmpty) return withoutTemplate(view, template);
+  return withSource(view, tools === undefined ? others : { ...others, tools });
+}
+
+/** All tools of a template, those that it gets later included, or nothing of it. */
+export function withAllTools(view: ViewDraft, template: string, isChosen: boolean): ViewDraft {
+  if (!isChosen) return withoutTemplate(view, template);
+  const { tools: _, ...source } = sourceOf(view, template) ?? { template, ...TOOLS_ONLY };
+  return withSource(view, source);
+}
+
+/** The name without prefix. */
+export function nameIn(source: ViewSource, own: string): string {
+  return field(source.rename, own) ?? own;
+}
+
+export function descriptionIn(source: ViewSource, own: string): string | undefined {
+  return field(source.describe, nameIn(source, own));
+}
+
+/** A new name and description of a tool. Empty, or as the server's own: none. */
+export function withWords(
+  view: ViewDraft,
+  template: string,
+  own: string,
+  words: { readonly name: string; readonly description: string },
+): ViewDraft {
+  const source = sourceOf(view, template);
+  if (source === undefined) return view;
+  const before = nameIn(source, own);
+  const name = words.name === '' ? own : words.name;
+  const moved = BY_NEW_NAME.map((key) => [key, renamed(source[key], before, name)] as const);
+  const changed = { ...source, ...Object.fromEntries(moved), rename: set(source.rename, own, name, own) };
+  const described = set(renamed(source.describe, before, name), name, words.description, '');
+  const limits = view.names === 'prefixed' ? view.limits : renamed(view.limits, before, name);
+  return withSource(
+    cleaned<ViewDraft>({ ...view, limits }),
+    cleaned<ViewSource>({ ...changed, describe: described }),
+  );
+}
+
+export function withSource(view: ViewDraft, source: ViewSource): ViewDraft {
+  const isNew = sourceOf(view, source.template) === undefined;
+  const others = view.from.map((each) => (each.template === source.template ? source : each));
+  return { ...view, from: isNew ? [...others, source] : others };
+}
+
+function withoutTemplate(view: ViewDraft, template: string): ViewDraft {
+  return { ...view, from: view.from.filter((each) => each.template !== template) };
+}
+
+/** A change back leaves no trace, where the list means the same without it. */
+function changedGlobs(
+  globs: readonly string[] | undefined,
+  own: string,
+  isChosen: boolean,
+): readonly string[] | undefined {
+  const [entry, opposite] = isChosen ? [own, `!${own}`] : [`!${own}`, own];
+  if (globs === undefined) return [entry];
+  const rest = globs.filter((glob) => glob !== opposite && glob !== entry);
+  const left = rest.length === 0 && startsFromAll(globs) ? undefined : rest;
+  const isSame = left === undefined || startsFromAll(rest) === startsFromAll(globs);
+  if (isSame && matcherOf(left)(own) === isChosen) return left;
+  return [...(isSame ? rest : globs), entry];
+}
+
+function startsFromAll(globs: readonly string[]): boolean {
+  return globs[0]?.startsWith('!') ?? false;
+}
+
+/** Without the new name of a tool, and what goes by that. */
+function withoutChanges(source: ViewSource, own: string): ViewSource {
+  const name = nameIn(source, own);
+  const left = BY_NEW_NAME.map((key) => [key, without(source[key], name)] as const);
+  return cleaned<ViewSource>({ ...source, ...Object.fromEntries(left), rename: without(source.rename, own) });
+}
+
+function field<T>(values: Readonly<Record<string, T>> | undefined, name: string): T | undefined {
+  return values !== undefined && Object.hasOwn(values, name) ? values[name] : undefined;
+}
+
+function without<T>(values: Readonly<Record<string, T>> | undefined, name: string) {
+  if (field(values, name) === undefined) return values;
+  const left = Object.entries(values ?? {}).filter(([key]) => key !== name);
+  return left.length === 0 ? undefined : Object.fromEntries(left);
+}
+
+function renamed<T>(values: Readonly<Record<string, T>> | undefined, before: string, name: string) {
+  const value = field(values, before);
+  if (value === undefined || before === name) return values;
+  return Object.fromEntries(
+    Object.entries(values ?? {}).map(([key, each]) => [key === before ? name : key, each]),
+  );
+}
+
+/** `usual`: the value that needs no entry. */
+function set(
+  values: Readonly<Record<string, string>> | undefined,
+  name: string,
+  value: string,
+  usual: string,
+) {
+  return value === usual ? without(values, name) : { ...values, [name]: value };
+}
+
+/** Without fields that are undefined. */
+function cleaned<T extends object>(value: { readonly [Key in keyof T]: T[Key] | undefined }): T {
+  return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as T;
+}
