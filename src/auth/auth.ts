@@ -137,6 +137,12 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
       if (user === undefined) throw userNotFound(id);
       return userPrincipal(user, options);
     },
+    /** True when a user, an API key or a role of the settings names the view, so that a change of it changes what they may do. */
+    namesView: async (view: string): Promise<boolean> => {
+      const isNamed = ({ views }: Pick<User, 'views'>) => views?.includes(view) === true;
+      if (Object.values(options.roles ?? {}).some(isNamed)) return true;
+      return (await accounts.findUsers()).some(isNamed) || (await accounts.findApiKeys()).some(isNamed);
+    },
     /** Those that the settings define. */
     roles: options.roles,
     accounts: new Accounts({

@@ -233,6 +233,23 @@ test('an admin sees what another caller gets', async () => {
   await app.close();
 });
 
+test('only an admin changes what a key may use through a view', async () => {
+  const app = await startWithAccounts();
+  await app.gateway.register('files', { id: 'one', endpoint: 'http://127.0.0.1:1' });
+  const writer = await app.key(['gateway:write']);
+  const body = { from: [{ template: 'files' }] };
+  const path = '/gateway/views/support';
+  const statusOf = async (who: typeof writer, method: string) =>
+    (await app.as(who, method, path, method === 'PUT' ? { body } : {})).status;
+  assert.is(await statusOf(writer, 'PUT'), 201);
+  const made = { name: 'k', permissions: ['tools:call'], views: ['support'] };
+  assert.is((await app.as(app.admin, 'POST', '/auth/api-keys', { body: made })).status, 201);
+  assert.equal([await statusOf(writer, 'PUT'), await statusOf(writer, 'DELETE')], [403, 403]);
+  assert.equal([await statusOf(app.admin, 'PUT'), await statusOf(app.admin, 'DELETE')], [200, 204]);
+  assert.is(await statusOf(writer, 'PUT'), 403, 'the key would get a view again');
+  await app.close();
+});
+
 test('the health of a view is that of its worst template', async () => {
   await app.ask('PUT', '/gateway/views/support', { body: SUPPORT });
   const { body } = await app.ask('GET', '/mcp/support/health');

@@ -98,8 +98,9 @@ export const viewRoutes: readonly Route[] = [
       201: { description: 'It is new', body: ViewRecord, headers: LOCATION },
     },
     errors: WRITES,
-    handler: async ({ params: { view: id }, body, principal, request }, { gateway }) => {
+    handler: async ({ params: { view: id }, body, principal, request }, { gateway, auth }) => {
       const definition = checkedView(withViewId(body, id), id);
+      await requireAdminIfNamed(principal, auth, id);
       const before = gateway.views.list().find((each) => each.definition.id === id);
       requireTemplates(principal, definition);
       if (before !== undefined) requireTemplates(principal, before.definition);
@@ -120,8 +121,9 @@ export const viewRoutes: readonly Route[] = [
     requestHeaders: IF_MATCH,
     answers: { 204: { description: 'It is gone; its sessions end' } },
     errors: ['TEMPLATE_NOT_FOUND', 'PRECONDITION_FAILED'],
-    handler: async ({ params: { view: id }, principal, request }, { gateway }) => {
+    handler: async ({ params: { view: id }, principal, request }, { gateway, auth }) => {
       requireTemplates(principal, gateway.views.find(id).definition);
+      await requireAdminIfNamed(principal, auth, id);
       await gateway.views.delete(id, request.headers['if-match']);
       return noContent();
     },
@@ -170,6 +172,15 @@ function visibleView(principal: Principal, gateway: Pick<Gateway, 'views'>, id: 
 function requireTemplates(principal: Principal, { from }: ViewDefinition): void {
   const refused = from.find(({ template }) => !mayUseAll(principal, template));
   if (refused !== undefined) throw templateNotFound(refused.template);
+}
+
+/** What others may do would change with it. INSUFFICIENT_PERMISSIONS; DATABASE_UNAVAILABLE. */
+async function requireAdminIfNamed(
+  principal: Principal,
+  auth: Pick<Services['auth'], 'namesView'>,
+  id: string,
+): Promise<void> {
+  if (!mayDo(principal, ['admin']) && (await auth.namesView(id))) throw insufficientPermissions(['admin']);
 }
 
 function mayUseAll(rights: Rights, template: string): boolean {
