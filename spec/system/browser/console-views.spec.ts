@@ -135,6 +135,9 @@ inBrowser('are what a key may use, when nothing else is chosen', async () => {
   await page.getByText('no template; view support').waitFor();
   const { body } = await holder('GET /mcp/support/tools/list');
   assert.equal([Object(body).count, (await holder('GET /mcp/desk/tools/list')).status], [3, 404]);
+  await page.goto(`${gateway.url}/console/view?id=support`);
+  await page.getByLabel('Preview as').selectOption({ label: 'Key support team' });
+  await page.getByRole('region', { name: 'Preview' }).getByText('as the view was saved').waitFor();
 });
 
 inBrowser('say at the tool, and at the name, why a definition is refused', async () => {
