@@ -80,4 +80,19 @@ test('without a public address, names and addresses are those of the request', a
   await local.close();
 });
 
+test('lists views with the templates, for callers that may use them', async () => {
+  const body = { title: 'Support', version: '3', from: [{ template: 'alpha' }] };
+  assert.is((await app.as(app.admin, 'PUT', '/gateway/views/desk', { body })).status, 201);
+  const named = (await app.as(app.admin, 'GET', '/v0.1/servers')).body;
+  assert.equal(namesOf(named), [`${NAME}/alpha`, `${NAME}/desk`, `${NAME}/long`, `${NAME}/zeta`]);
+  const { server } = Object(named).servers[1];
+  assert.equal(
+    [server.title, server.version, server.remotes[0].url],
+    [...['Support', '3', 'https://gateway.example.com/mcp/desk']],
+  );
+  const limited = await app.key(['gateway:read'], ['alpha']);
+  assert.equal(namesOf((await app.as(limited, 'GET', '/v0.1/servers')).body), [`${NAME}/alpha`]);
+  assert.is((await app.as(app.admin, 'DELETE', '/gateway/views/desk')).status, 204);
+});
+
 test.run();

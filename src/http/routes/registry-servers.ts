@@ -1,10 +1,12 @@
 // This gateway as a registry of MCP servers, in the form of the official one (its API v0.1, server.json of 2025-12-11): what it
-// offers at /mcp/{template}, as remotes. With `registry.public` anyone reads it, and it has names and addresses only.
+// offers at /mcp/{template} and /mcp/{view}, as remotes. With `registry.public` anyone reads it, and it has names and addresses only.
 
 import Type, { type Static } from 'typebox';
 import type { Principal } from '../../domain/account.ts';
 import { routeNotFound } from '../../domain/error-catalogue.ts';
+import { mayUseView } from '../../domain/rights.ts';
 import { timestampOf } from '../../domain/text.ts';
+import type { StoredView } from '../../domain/view.ts';
 import { json, type Reply } from '../reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
@@ -117,12 +119,23 @@ export const registryServerRoutes: readonly Route[] = [
   }),
 ];
 
-/** What the caller may use, in the order of the names. A template without an instance has nothing to offer. */
+/** A template, or a view, with the times of its record. */
+interface Offer {
+  readonly id: string;
+  readonly title?: string | undefined;
+  readonly description?: string | undefined;
+  readonly version?: string | undefined;
+  readonly publishedAt: string;
+  readonly updatedAt: string;
+}
+
+/** What the caller may use, in the order of the names. */
 function offered(
-  { gateway, definitions, registry }: Services,
+  services: Services,
   principal: Principal,
   { gatewayUrl }: HttpRequest,
 ): readonly Static<typeof ServerResponse>[] {
+  const { gateway, registry } = services;
   const { isPublic = false, publicUrl = gatewayUrl } = registry ?? {};
   const namespace = new URL(publicUrl).hostname
     .split('.')
@@ -130,24 +143,40 @@ function offered(
     .join('.')
     .replaceAll(/[^a-z0-9.-]/g, '-');
   const templates = isPublic ? gateway.templates() : visibleTemplates(gateway, principal);
-  return templates.flatMap((id) => {
-    const { instances } = gateway.template(id);
-    const times = instances.flatMap(({ createdAt, updatedAt }) => [createdAt, updatedAt]).sort();
-    const [publishedAt, updatedAt] = [times[0], times.at(-1)];
-    if (publishedAt === undefined || updatedAt === undefined) return [];
-    const { name: title, description, version } = isPublic ? {} : (definitions.get(id) ?? {});
-    return {
-      server: {
-        $schema: SCHEMA,
-        name: `${namespace}/${id}`,
-        ...(title === undefined ? {} : { title: title.slice(0, LONGEST_TEXT) }),
-        description: (description || `The MCP server ${id} of this gateway.`).slice(0, LONGEST_TEXT),
-        version: version ?? '1.0.0',
-        remotes: [{ type: 'streamable-http', url: `${publicUrl}/mcp/${id}` }],
-      },
-      _meta: { [OFFICIAL]: { status: 'active', publishedAt, updatedAt, isLatest: true } },
-    };
-  });
+  const views = gateway.views
+    .list()
+    .filter(({ definition: { id } }) => isPublic || mayUseView(principal, id));
+  const offers = [...templates.flatMap((id) => offerOf(services, id) ?? []), ...views.map(offerOfView)];
+  return offers
+    .toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    .map(({ id, publishedAt, updatedAt, ...texts }) => {
+      const { title, description, version = '1.0.0' } = isPublic ? {} : texts;
+      return {
+        server: {
+          $schema: SCHEMA,
+          name: `${namespace}/${id}`,
+          ...(title === undefined ? {} : { title: title.slice(0, LONGEST_TEXT) }),
+          description: (description || `The MCP server ${id} of this gateway.`).slice(0, LONGEST_TEXT),
+          version,
+          remotes: [{ type: 'streamable-http', url: `${publicUrl}/mcp/${id}` }],
+        },
+        _meta: { [OFFICIAL]: { status: 'active', publishedAt, updatedAt, isLatest: true } },
+      };
+    });
+}
+
+/** A template without an instance has nothing to offer. */
+function offerOf({ gateway, definitions }: Services, id: string): Offer | undefined {
+  const { instances } = gateway.template(id);
+  const times = instances.flatMap(({ createdAt, updatedAt }) => [createdAt, updatedAt]).sort();
+  const [publishedAt, updatedAt] = [times[0], times.at(-1)];
+  if (publishedAt === undefined || updatedAt === undefined) return undefined;
+  const { name: title, description, version } = definitions.get(id) ?? {};
+  return { id, title, description, version, publishedAt, updatedAt };
+}
+
+function offerOfView({ definition: { id, title, description, version }, updatedAt }: StoredView): Offer {
+  return { id, title, description, version, publishedAt: updatedAt, updatedAt };
 }
 
 /** Of titles and descriptions: the schema of server.json. */
