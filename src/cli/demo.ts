@@ -17,7 +17,7 @@ import { printable } from './output.ts';
 import type { Terminal } from './terminal.ts';
 
 export interface DemoSetup {
-  readonly gateway: Pick<Gateway, 'register' | 'events$' | 'instance'>;
+  readonly gateway: Pick<Gateway, 'register' | 'events$' | 'instance' | 'views'>;
   readonly auth: Pick<Auth, 'isEnabled' | 'accounts'>;
   readonly urls: readonly string[];
 }
@@ -61,6 +61,7 @@ export function openDemo(setup: DemoSetup, terminal: Pick<Terminal, 'print' | 'p
       if (calls.length > 0) {
         const clients = apiKey === undefined ? CLIENTS : `${CLIENTS} ${WITH_KEY}`;
         print(`\n${terminal.paint('dim', clients)}\n${url}/mcp`);
+        if (await hasView(setup.gateway)) print(`\n${terminal.paint('dim', OF_VIEW)}\n${url}/mcp/${VIEW.id}`);
       }
       for (const { what, line, file } of calls) {
         if (file !== undefined) writeFileSync(file.path, file.body);
@@ -85,6 +86,26 @@ function makeScratch(): string {
 }
 
 const CLIENTS = `The URL for MCP clients; /mcp/<template> is one of the servers alone, and "${ownCommand('connect <template>')}" shows how.`;
+/** One server of some tools of two. */
+const VIEW = {
+  id: 'notes',
+  title: 'Notes',
+  description: 'Reads files and remembers facts, and changes no file.',
+  from: [
+    { template: 'filesystem', tools: ['read_*', 'list_*', 'search_files'] },
+    { template: 'memory', tools: ['create_entities', 'add_observations', 'search_nodes', 'read_graph'] },
+  ],
+} as const;
+const OF_VIEW = `A view: one server of chosen tools of several, and "${ownCommand(`view show ${VIEW.id}`)}" shows how.`;
+
+/** False when the database has something else of that name, or cannot store it. */
+async function hasView({ views }: DemoSetup['gateway']): Promise<boolean> {
+  return views.put(VIEW).then(
+    () => true,
+    () => false,
+  );
+}
+
 const WITH_KEY = 'They send the key in the header X-API-Key.';
 
 /** Never rejects, so that the other servers continue. */
