@@ -82,8 +82,8 @@ export class Views implements ServedViews {
   }
 
   /**
-   * Stores a view, which replaces the one with its id. DUPLICATE_VIEW, PRECONDITION_FAILED,
-   REGISTRY_FULL, DATABASE_UNAVAILABLE.
+   * Stores a view, which replaces the one with its id. DUPLICATE_VIEW, PRECONDITION_FAILED, REGISTRY_FULL,
+   * DATABASE_UNAVAILABLE.
    */
   async put(
     definition: ViewDefinition,

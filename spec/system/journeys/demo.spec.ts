@@ -36,6 +36,14 @@ test('starts real servers, prints calls that work when pasted, and leaves nothin
   const instances = served.map((headers) => /^x-instance-id: (.*)$/im.exec(headers)?.[1]?.trim());
   assert.equal(instances.sort(), ['everything-1', 'everything-2', 'everything-3']);
 
+  assert.match(demo.out, /^http:\S+\/mcp\/notes$/m);
+  const ofView: { name: string }[] = JSON.parse(
+    paste(String(lines[0]).replace('/mcp/everything/', '/mcp/notes/')),
+  ).tools;
+  const names = ofView.map(({ name }) => name);
+  assert.ok(names.includes('read_text_file') && names.includes('read_graph'), names.join());
+  assert.not.ok(names.includes('write_file'));
+
   // The calls need the key, which is not in the log.
   const [, key = ''] = / -H 'X-API-Key: (sd_[^']+)'/.exec(lines[0] ?? '') ?? [];
   assert.match(demo.out, `\nexport STAGEDOOR_API_KEY=${key}\n`);
