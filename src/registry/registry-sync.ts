@@ -52,7 +52,7 @@ export async function importContents(
   // An unreadable entry may describe any instance of the file.
   const isOwn = ({ source }: InstanceDefinition) => source === 'file' && !isPartial;
   const report = await synchronize(registry, { source: 'file', wanted, skipped: [], isOwn }, rules);
-  // Who may use some templates only cannot judge views, which may be made of others.
+  // A caller with some templates only cannot judge views, which may be made of others.
   const areViewsWanted = views !== undefined && !isDryRun && rules.mayUse === undefined;
   const skipped = areViewsWanted ? await importViews(registry.views, views, isPartial).catch(fail) : [];
   return { ...report, settings, skipped: [...report.skipped, ...skipped] };

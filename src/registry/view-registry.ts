@@ -88,7 +88,7 @@ export class ViewRegistry {
     });
   }
 
-  /** Stores who owns bare names, as far as nothing else was stored for them meanwhile. Nothing for a view that is gone. */
+  /** Stores the owners of bare names, as far as nothing else was stored for them meanwhile. Nothing for a view that is gone. */
   async saveNames(id: string, merge: (names: NameOwners) => NameOwners): Promise<void> {
     await this.#registry.change(async () => {
       const before = this.#views.get(id);

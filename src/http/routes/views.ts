@@ -153,7 +153,7 @@ function etagHeader(view: StoredView): readonly string[] {
   return ['ETag', `"${etagOf(view)}"`];
 }
 
-/** Who may write all templates of a view sees it, too. */
+/** A caller that may write all templates of a view sees it, too. */
 function isVisible(principal: Principal, { definition }: StoredView): boolean {
   if (mayUseView(principal, definition.id)) return true;
   return (
@@ -168,7 +168,7 @@ function visibleView(principal: Principal, gateway: Pick<Gateway, 'views'>, id: 
   return view;
 }
 
-/** Who writes a view needs all tools of its templates: it could give them to others. TEMPLATE_NOT_FOUND. */
+/** To write a view takes all tools of its templates: it may give them to others. TEMPLATE_NOT_FOUND. */
 function requireTemplates(principal: Principal, { from }: ViewDefinition): void {
   const refused = from.find(({ template }) => !mayUseAll(principal, template));
   if (refused !== undefined) throw templateNotFound(refused.template);

@@ -51,7 +51,7 @@ export function givenNames(items: readonly ChosenItem[], rule: NameRule): GivenN
   return { listed, claims, displaced };
 }
 
-/** Decides for each wish who gets it, and notes new owners in `claims`. */
+/** Gives each wished name to one item, and notes new owners in `claims`. */
 function ownersAmong(
   items: readonly ChosenItem[],
   { length, owners }: NameRule,
