@@ -247,7 +247,7 @@ export const FROM_BACKEND: readonly ErrorCode[] = [
 // converted to their declared types.
 
 export const TemplateParams = Type.Object({ template: TemplateId });
-export const ViewParams = Type.Object({ view: TemplateId });
+export const ViewParams = Type.Object({ view: Type.String({ ...TemplateId, examples: ['support'] }) });
 /** An instance id, alone or after its template: see domain/registration.ts. */
 export const ServerParams = Type.Object({
   server_id: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._~-]{0,299}$', examples: ['everything-1'] }),
