@@ -23,7 +23,7 @@ export function ServerAccountFields({ auth }: { readonly auth: ServerAuth | unde
             who.value = event.currentTarget.value;
           }}
         >
-          <option value="">None, or as the template says</option>
+          <option value="">None, or of the template</option>
           <option value="shared">One for all callers</option>
           <option value="user">Each user their own</option>
         </select>
