@@ -18,6 +18,9 @@ const test = suite('aggregated extensions');
 
 /** A server that answers the methods of its extensions with what it was asked. */
 class ExtendedBackends extends ListingBackends {
+  /** In each skill. */
+  padding = '';
+  nested = 0;
   readonly #name: string;
   readonly #skills: readonly string[];
 
@@ -44,7 +47,12 @@ class ExtendedBackends extends ListingBackends {
   #page(cursor: unknown): JsonObject {
     const at = Number(cursor ?? 0);
     const next = at + 1 < this.#skills.length ? { nextCursor: String(at + 1) } : {};
-    return { skills: this.#skills.slice(at, at + 1).map(skill), ...next };
+    const skills = this.#skills.slice(at, at + 1).map((name) => ({
+      ...skill(name),
+      ...(this.padding && { padding: this.padding }),
+      ...(this.nested && { nested: JSON.parse(`${'['.repeat(this.nested)}${']'.repeat(this.nested)}`) }),
+    }));
+    return { skills, ...next };
   }
 }
 
@@ -125,6 +133,23 @@ test('a URI is found without a list before, and one that is nowhere is not', asy
     assert.is((await ask('skills/get', { uri })).code, -32002, String(uri));
   const limited: Owner = { ...ADA, id: 'user:b', templates: new Set(['b']) };
   assert.is((await ask('skills/get', { uri: 'skill://write/SKILL.md' }, limited)).from, 'b');
+});
+
+test('a template with skills without end, or too much of them, hides no others', async () => {
+  const large = new ExtendedBackends(
+    'large',
+    [SKILLS],
+    Array.from({ length: 50 }, (_, index) => `s${index}`),
+  );
+  large.padding = 'x'.repeat(1024 * 1024);
+  const deep = new ExtendedBackends('deep', [SKILLS], ['deep']);
+  deep.nested = 5_000;
+  const { ask } = setUp({ large, deep, b: new ExtendedBackends('b', [SKILLS], ['write']) });
+  const { skills } = await ask('skills/list');
+  assert.equal(
+    skills.map(({ uri }: JsonObject) => uri),
+    ['skill://s0/SKILL.md', 'skill://s1/SKILL.md', 'skill://s2/SKILL.md', 'skill://write/SKILL.md'],
+  );
 });
 
 test.run();

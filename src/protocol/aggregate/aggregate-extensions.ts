@@ -3,7 +3,8 @@
 
 import { filter, firstValueFrom, type Observable } from 'rxjs';
 import { type Answer, type ExchangeRequest, isFinalAnswer, parsedResult } from '../../domain/exchange.ts';
-import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { isDeeper, isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import type { Backends, Client, Owner } from '../ports.ts';
 
@@ -20,6 +21,8 @@ const SCHEME = 'skill://';
 /** Pages of the skills of one template, and skills of all. */
 const MAX_PAGES = 20;
 const MAX_SKILLS = 2_000;
+/** Bytes of JSON of the skills of one template. The page that exceeds them is left out, and ends the list. */
+const MAX_BYTES = 4 * 1024 * 1024;
 /** Callers whose skills are remembered. */
 const CALLERS = 1_000;
 
@@ -109,11 +112,13 @@ function announces(extensions: JsonObject, name: string): boolean {
 async function skillsOf(template: string, toTemplate: ToTemplate): Promise<JsonObject[]> {
   const skills: JsonObject[] = [];
   let cursor: string | undefined;
+  let bytes = 0;
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const params = cursor === undefined ? {} : { cursor };
-    const result = await resultOf(toTemplate(template, { method: 'skills/list', params }));
-    if (!Array.isArray(result?.skills)) break;
-    skills.push(...result.skills.filter(isJsonObject).filter(({ uri }) => typeof uri === 'string'));
+    const { result, size } = await resultOf(toTemplate(template, { method: 'skills/list', params }));
+    bytes += size;
+    if (!Array.isArray(result?.skills) || bytes > MAX_BYTES) break;
+    skills.push(...result.skills.filter(isSkill));
     const { nextCursor } = result;
     if (
       typeof nextCursor !== 'string' ||
@@ -127,13 +132,21 @@ async function skillsOf(template: string, toTemplate: ToTemplate): Promise<JsonO
   return skills.slice(0, MAX_SKILLS);
 }
 
-async function resultOf(answers$: Observable<Answer>): Promise<JsonObject | undefined> {
+/** One that is nested deeper cannot be serialized again. */
+function isSkill(listed: unknown): listed is JsonObject {
+  return isJsonObject(listed) && typeof listed.uri === 'string' && !isDeeper(listed, LIMITS.nestingDepth);
+}
+
+async function resultOf(
+  answers$: Observable<Answer>,
+): Promise<{ readonly result?: JsonObject; readonly size: number }> {
   try {
     const { event } = await firstValueFrom(answers$.pipe(filter(isFinalAnswer)));
-    const result = event.kind === 'result' ? parsedResult(event.result, 'exactValue') : undefined;
-    return isJsonObject(result) ? result : undefined;
+    if (event.kind !== 'result') return { size: 0 };
+    const result = parsedResult(event.result, 'exactValue');
+    return isJsonObject(result) ? { result, size: event.result.bytes.length } : { size: 0 };
   } catch {
-    return undefined; // a template that does not answer has no skills now
+    return { size: 0 }; // a template that does not answer has no skills now
   }
 }
 
