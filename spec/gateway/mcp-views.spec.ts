@@ -67,7 +67,7 @@ test('a modern client lists and calls by the names of the view', async () => {
     assert.is(Object((await modern('tools/call', { name })).answer.error).code, -32602, name);
 });
 
-test('a legacy client has a session with the view, and is told when it changes', async () => {
+test('a legacy client has a session with the view, and gets a notice when it changes', async () => {
   await gateway.views.put(VIEW);
   const headers = await openSession(gateway, 'v');
   const post = (method: string, params: JsonObject = {}, template = 'v') =>

@@ -1,4 +1,4 @@
-// Roles of the settings: they stand wherever a role is named, and limit whoever has them.
+// Roles of the settings: they stand wherever a role is named, and limit the accounts that have them.
 
 import * as assert from 'uvu/assert';
 import type { DefinedRoles } from '../../src/domain/account.ts';

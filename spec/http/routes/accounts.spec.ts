@@ -102,7 +102,7 @@ test('give users and API keys views and tools, and show callers what their lists
   }
 });
 
-test('let no admin manage accounts who has a list of tools or views', async () => {
+test('let no admin with a list of tools or views manage accounts', async () => {
   for (const lists of [{ tools: ['*/*'] }, { views: ['desk'] }]) {
     const { key } = (await createKey({ permissions: ['admin'], ...lists })).body;
     const caller = { 'x-api-key': String(key) };

@@ -98,26 +98,23 @@ inBrowser('the address of another user is refused, and its user may sign in ther
   await isAt('Connect an account at notes?');
 });
 
-inBrowser(
-  'a provider that answers 503, and a user who denies there, end at a page that says so',
-  async () => {
-    backend.isDown = true;
-    await watched.page.goto(await addressFor('bob'));
-    await signIn('bob');
-    await goOn();
-    await isAt('The provider cannot be used now');
-    backend.isDown = false;
-    backend.account = undefined;
-    await watched.page.goto(await addressFor('bob'));
-    await goOn();
-    await isAt('The account is not connected');
-    backend.account = 'bob at work';
-    await watched.page.goto(await addressFor('bob'));
-    await goOn();
-    await isAt('The account is connected');
-    assert.is(toolText(await call('bob')), 'bob at work');
-  },
-);
+inBrowser('a provider that answers 503, and a denial there, end at a page that says so', async () => {
+  backend.isDown = true;
+  await watched.page.goto(await addressFor('bob'));
+  await signIn('bob');
+  await goOn();
+  await isAt('The provider cannot be used now');
+  backend.isDown = false;
+  backend.account = undefined;
+  await watched.page.goto(await addressFor('bob'));
+  await goOn();
+  await isAt('The account is not connected');
+  backend.account = 'bob at work';
+  await watched.page.goto(await addressFor('bob'));
+  await goOn();
+  await isAt('The account is connected');
+  assert.is(toolText(await call('bob')), 'bob at work');
+});
 
 inBrowser('an address that is over, and a callback that was used, say what to do', async () => {
   for (const [path, heading] of [

@@ -76,7 +76,7 @@ async function examineHere(
       import('../../domain/clock.ts'),
       import('../../domain/errors.ts'),
     ]);
-  // A program gets the variables that it has in this shell. The addresses are those of the person who asks.
+  // A program gets the variables that it has in this shell. The addresses are those of the caller.
   const passEnv = Object.keys(env).filter((name) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name));
   const gateway = await createGateway({ passEnv, deniedNetworks: [] });
   try {
