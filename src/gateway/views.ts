@@ -243,9 +243,11 @@ class ServedView {
       this.directory.survey('prompts', client),
       this.directory.survey('resources', client),
     ]);
-    return viewProblems(this.#compiled, { tools, prompts, resources }, (template) =>
-      this.#deps.fleet.has(template),
-    );
+    const { fleet, registry } = this.#deps;
+    return viewProblems(this.#compiled, { tools, prompts, resources }, (name) => {
+      if (fleet.has(name)) return 'template';
+      return registry.find(name) === undefined ? undefined : 'view';
+    });
   }
 
   #claim(list: 'tools' | 'prompts', owners: NameOwners['tools']): void {

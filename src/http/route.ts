@@ -177,11 +177,11 @@ export function defineRoute<
     request,
     errors: [...new Set([...errors, ...commonErrors(access, request)])],
     checkPath: (params) => {
-      if (!paramsShape.accepts(params)) throw pathRefused(path, params, paramsShape);
+      if (!paramsShape.accepts(params)) throw pathRefused(method, path, params, paramsShape);
     },
     run: (raw, services) => {
       const { params, request, principal } = raw;
-      if (!paramsShape.accepts(params)) throw pathRefused(path, raw.params, paramsShape);
+      if (!paramsShape.accepts(params)) throw pathRefused(method, path, raw.params, paramsShape);
       const query = readQuery(raw.query);
       const body = bodyShape.withoutNulls(raw.body);
       const fields = fieldsOf(raw, body);
@@ -243,7 +243,7 @@ export const FROM_BACKEND: readonly ErrorCode[] = [
   ...(['BACKEND_UNAVAILABLE', 'BACKEND_TIMEOUT', 'SHUTTING_DOWN', 'CONNECTION_REQUIRED'] as const),
 ];
 
-// --- parameters: an invalid name in a path is answered like an unknown one, with 404; values of a query are
+// --- parameters: an invalid name in a path is answered like an unknown one, with 404, but for PUT; values of a query are
 // converted to their declared types.
 
 export const TemplateParams = Type.Object({ template: TemplateId });
@@ -290,15 +290,25 @@ const NOT_FOUND: Readonly<Record<string, (name: string) => GatewayError>> = {
   node_id: nodeNotFound,
 };
 
-/** The error for params that a shape refused: 422 for invalid text, else the not-found error of the first invalid name. */
-function pathRefused(path: string, params: RawInput['params'], shape: Shape<unknown>): GatewayError {
+/**
+ * The error for params that a shape refused: 422 for invalid text, and for a name that PUT would create, else the not-found error of
+ * the first invalid name.
+ */
+function pathRefused(
+  method: Method,
+  path: string,
+  params: RawInput['params'],
+  shape: Shape<unknown>,
+): GatewayError {
   // The router leaves a segment unchanged when it cannot decode it.
   const unreadable = Object.entries(params).filter(
     ([, value]) => !isCleanText(value) || HIDES_BAD_TEXT.test(value),
   );
   if (unreadable.length > 0)
     return validationFailed(unreadable.map(([field]) => ({ loc: ['path', field], ...NOT_UNICODE })));
-  const field = String(shape.issues(params)[0]?.loc[1]);
+  const issues = shape.issues(params);
+  if (method === 'PUT') return validationFailed(issues);
+  const field = String(issues[0]?.loc[1]);
   const name = cutText(params[field] ?? '', LIMITS.locCharacters);
   // Other parameters are names of files.
   return NOT_FOUND[field]?.(name) ?? routeNotFound('GET', path.slice(0, path.search(/[:*]/)) + name);

@@ -96,6 +96,8 @@ test('a wrong definition is refused where it is wrong, and a taken name', async 
   assert.equal(await issuesOf({ from: [{ template: 'github', rename }] }), [
     'body.from.0.rename.search value_error',
   ]);
+  const badId = await app.ask('PUT', '/gateway/views/Bad%20Id', { body: { from } });
+  assert.equal([badId.status, recordsIn(badId.body.detail).map(({ loc }) => loc)], [422, [['path', 'view']]]);
   const clash = await app.ask('PUT', '/gateway/views/files', { body: { from } });
   assert.equal([clash.status, clash.body.error_code], [400, 'DUPLICATE_VIEW']);
   await app.ask('PUT', '/gateway/views/taken', { body: { from } });
@@ -168,6 +170,11 @@ test('hints choose tools, and what meets nothing is a problem', async () => {
     ['default_unknown_argument', 'glob_unmet', 'limit_unmet', 'rename_unmet', 'template_unknown'],
   );
   assert.equal(await namesIn('odd'), ['issues_list', 'search']);
+  const ofView = await app.ask('PUT', '/gateway/views/of-view', { body: { from: [{ template: 'odd' }] } });
+  assert.equal(
+    recordsIn(ofView.body.problems).map(({ code, message }) => [code, message]),
+    [['template_unknown', '"odd" is a view: name its templates.']],
+  );
 });
 
 test('limits hold by the listed name: calls a minute, and bytes of a result', async () => {

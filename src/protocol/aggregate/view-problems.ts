@@ -23,16 +23,19 @@ export interface Surveys {
   readonly resources: Pick<Survey, 'gathered'>;
 }
 
-/** `isTemplate`: false for one that does not exist. At most MOST problems. */
+/** `kindOf`: what has that name. At most MOST problems. */
 export function viewProblems(
   { definition }: CompiledView,
   surveys: Surveys,
-  isTemplate: (template: string) => boolean,
+  kindOf: (name: string) => 'template' | 'view' | undefined,
 ): ViewProblem[] {
   const problems = definition.from.flatMap((source) => {
     const { template } = source;
-    if (!isTemplate(template))
+    const kind = kindOf(template);
+    if (kind === undefined)
       return problem('template_unknown', template, '', `There is no template ${quote(template)}.`);
+    if (kind === 'view')
+      return problem('template_unknown', template, '', `${quote(template)} is a view: name its templates.`);
     const reason = surveys.tools.gathered.find((each) => each.template === template)?.missing;
     if (reason !== undefined)
       return problem('template_missing', template, '', `The tools of ${template} are missing: ${reason}`);
