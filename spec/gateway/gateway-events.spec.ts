@@ -48,7 +48,8 @@ test('events of calls have their time, instance and outcome', async () => {
   const [finished] = events.flatMap((event) => (event.type === 'call.finished' ? [event] : []));
   const { atMs: _, waitMs = -1, durationMs = -1, ...facts } = finished ?? {};
   assert.ok(durationMs >= 0 && waitMs >= 0);
-  const call = { template: 't', method: 'tools/call', principal: 'anonymous', requestId: undefined };
+  const none = { view: undefined, requestId: undefined };
+  const call = { template: 't', method: 'tools/call', principal: 'anonymous', ...none };
   assert.equal(facts, {
     ...{ type: 'call.finished', ...call, instanceId: 'a', serverId: 'a', call: 1, tool: 'echo' },
     ...{ attempt: 1, outcome: 'result', isLast: true, code: undefined, alias: 'exchange.finished' },

@@ -78,6 +78,8 @@ export interface TemplateCounts {
   /** Ended requests without an answer. */
   readonly failures: Map<ErrorCode, number>;
   readonly retries: Map<ErrorCode, number>;
+  /** Ended requests that came through a view, by its id. */
+  readonly views: Map<string, Map<RequestOutcome, number>>;
   /** Times until a request was sent to its first instance, or ended before. */
   readonly waits: BucketCounts;
 }
@@ -99,6 +101,7 @@ const NO_CLIENTS: InstanceClients = { sessions: 0, ownProcesses: 0 };
 
 export class Metrics {
   readonly #hasTemplate: (template: string) => boolean;
+  readonly #hasView: (view: string) => boolean;
   readonly #now: Clock['now'];
   readonly #startedAtMs: number;
   /** Times of exchanges with an answer. */
@@ -124,10 +127,12 @@ export class Metrics {
     events$: Observable<GatewayEvent>,
     hasTemplate: (template: string) => boolean,
     { now }: Pick<Clock, 'now'>,
+    hasView: (view: string) => boolean = () => true,
   ) {
     this.#now = now;
     this.#startedAtMs = now();
     this.#hasTemplate = hasTemplate;
+    this.#hasView = hasView;
     events$.subscribe((event) => this.#count(event));
   }
 
@@ -214,6 +219,10 @@ export class Metrics {
         if (!this.#hasTemplate(event.template)) this.#templates.delete(event.template);
         this.#forgetClients(event.template);
         break;
+      case 'view.changed':
+        if (event.change === 'deleted')
+          for (const { views } of this.#templates.values()) views.delete(event.view);
+        break;
       case 'registry.behind':
         this.isRegistryCurrent = false;
         break;
@@ -263,6 +272,8 @@ export class Metrics {
     else if (serverId !== undefined) this.#countAttempt(serverId, outcome, durationMs);
     this.#countWait(event);
     const counts = this.#end(event, outcome, waitMs + durationMs, event.code);
+    if (event.view !== undefined && counts !== undefined && this.#hasView(event.view))
+      increment(getOrInsert(counts.views, event.view, newCounts), outcome);
     if (serverId !== undefined && outcome !== 'cancelled') counts?.times.record(waitMs + durationMs);
   }
 
@@ -318,6 +329,7 @@ export class Metrics {
   }
 }
 
+const newCounts = (): Map<RequestOutcome, number> => new Map();
 const newOutcomes = (): Map<RequestOutcome, BucketCounts> => new Map();
 const newBucketCounts = (): BucketCounts => new BucketCounts();
 
@@ -327,8 +339,14 @@ function hasProcessHere(event: GatewayEvents['upstream.opened']): boolean {
 }
 
 function newTemplateCounts(): TemplateCounts {
-  const times = new DurationHistogram();
-  return { requests: new Map(), times, failures: new Map(), retries: new Map(), waits: new BucketCounts() };
+  return {
+    requests: new Map(),
+    times: new DurationHistogram(),
+    failures: new Map(),
+    retries: new Map(),
+    views: new Map(),
+    waits: new BucketCounts(),
+  };
 }
 
 /** Each reason and result begins at 0, so that graphs show it. */

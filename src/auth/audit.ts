@@ -264,10 +264,11 @@ function sourceOf(callArguments: JsonFields[string]): Uint8Array | string | unde
 
 function entryOfCall(undigested: Undigested, storesArguments: boolean): CallEntry {
   const { entry, source } = undigested;
-  const { template, tool, instance, outcome, durationMs, attempts } = entry.call;
+  const { template, tool, view, instance, outcome, durationMs, attempts } = entry.call;
   const call: AuditedCall = {
     template: cut(template),
     tool: cut(tool),
+    view,
     instance: instance && cut(instance),
     outcome,
     durationMs,

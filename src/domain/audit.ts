@@ -35,6 +35,8 @@ export interface AuditedCall {
   /** From the path, else from the instance; empty when neither is known. */
   readonly template: string;
   readonly tool: string;
+  /** Through which it came, if any. */
+  readonly view?: string | undefined;
   /** The last instance that it was sent to, if any. */
   readonly instance?: string | undefined;
   readonly outcome: CallOutcome;
@@ -54,6 +56,7 @@ export interface AuditFilter {
   /** The fields from here on match calls only. */
   readonly template?: string | undefined;
   readonly tool?: string | undefined;
+  readonly view?: string | undefined;
   readonly outcome?: CallOutcome | undefined;
 }
 
@@ -67,6 +70,7 @@ export function isMatch(
     (filter.status === undefined || status === filter.status) &&
     (filter.template === undefined || call?.template === filter.template) &&
     (filter.tool === undefined || call?.tool === filter.tool) &&
+    (filter.view === undefined || call?.view === filter.view) &&
     (filter.outcome === undefined || call?.outcome === filter.outcome)
   );
 }
@@ -127,8 +131,9 @@ interface BlockDocument {
 type CallValues = readonly [string, string | null, number, number, number, readonly (number | null)[]];
 
 function textsOf({ at, actor, actorName, address, subject, call }: CallEntry): (string | undefined)[] {
-  const { template, tool, outcome, instance, digest } = call;
-  return [at, actor, actorName, address, subject, template, tool, outcome, instance, digest, call.arguments];
+  const { template, tool, outcome, instance, digest, view } = call;
+  const texts = [at, actor, actorName, address, subject, template, tool, outcome, instance, digest];
+  return view === undefined ? [...texts, call.arguments] : [...texts, call.arguments, view];
 }
 
 /**
@@ -195,13 +200,13 @@ export function entriesOf({ entries }: Pick<CallBlock, 'entries'>): CallEntry[] 
   return calls.map(([id, requestId, status, durationMs, attempts, indexes]) => {
     const named = indexes.map((index) => (index === null ? undefined : texts[index]));
     const [at = '', actor = '', actorName = '', address, subject = '', ...what] = named;
-    const [template = '', tool = '', outcome, instance, digest, storedArguments] = what;
+    const [template = '', tool = '', outcome, instance, digest, storedArguments, view] = what;
     return {
       ...{ id, at, actor, actorName, action: CALL_ACTION, subject, status },
       ...definedFields({ address, requestId: requestId ?? undefined }),
       call: {
         ...{ template, tool, outcome: outcome as CallOutcome, durationMs, attempts },
-        ...definedFields({ instance, digest, arguments: storedArguments }),
+        ...definedFields({ view, instance, digest, arguments: storedArguments }),
       },
     };
   });

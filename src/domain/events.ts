@@ -45,6 +45,8 @@ interface CallFields {
   readonly method: string;
   /** Of `tools/call`: the name of the tool. */
   readonly tool?: string | undefined;
+  /** Id of the view through which it came, if any. */
+  readonly view?: string | undefined;
   /** Id of the caller; `anonymous` without credentials. */
   readonly principal: string;
   /** Id of its HTTP request, if any. */

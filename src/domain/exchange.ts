@@ -24,6 +24,8 @@ export interface ExchangeRequest {
   /** Id of the calling principal, if any. Not sent: it selects the receivers of messages that a shared backend does not address
    *  to one client. */
   readonly caller?: string | undefined;
+  /** Id of the view through which it came, for events. Not sent. */
+  readonly view?: string | undefined;
   /** The tools that the caller may call. Not sent. Absent: all. */
   readonly tools?: ToolRights | undefined;
   /**
@@ -66,6 +68,9 @@ export interface Tracker {
   attempts?: number;
   /** Name of the called tool at its instance. */
   tool?: string | undefined;
+  /** The template that the latest call is for, and the view through which it came. */
+  template?: string | undefined;
+  view?: string | undefined;
   /** Arguments of that tool, where the request named another one. */
   arguments?: JsonFields[string];
 }
@@ -208,6 +213,7 @@ export interface AttemptDetails {
   /** Only the name of the tool or prompt is read. */
   readonly params: JsonFields | undefined;
   readonly template: string;
+  readonly view: string | undefined;
   readonly instanceId: string;
   readonly transport: TransportKind;
   /** 1 for the first one. */

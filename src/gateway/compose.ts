@@ -176,7 +176,8 @@ export function composeGateway(
   events.on('gateway.draining').subscribe(() => mcp.sessions.drain());
   events.on('gateway.resumed').subscribe(() => mcp.sessions.resume());
   events.on('gateway.closing').subscribe(() => userAccounts?.close());
-  const metrics = new Metrics(events$, (template) => fleet.has(template), clock);
+  const hasView = (view: string): boolean => registry.views.find(view) !== undefined;
+  const metrics = new Metrics(events$, (template) => fleet.has(template), clock, hasView);
   const sync = new Sync({ registry, definitions, ...options.discovery });
   const tests = new ConnectionTests({ openTransport, registry, ...clock });
   const host = new InstanceHost({ ...clock, fleet, requestBytes });

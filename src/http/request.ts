@@ -100,6 +100,14 @@ export type HttpStep<C> = (context: C, next: Next) => ReturnType<Middleware>;
 export type HttpMiddleware = HttpStep<HttpContext>;
 export type RouteMiddleware = HttpStep<RouteContext>;
 
+/** The template that a request is for: that of its call, where the name in its path is that of a view. */
+export function templateIn(
+  { template }: Pick<RequestState, 'template'>,
+  report: HttpCallReport | undefined,
+): string | undefined {
+  return report?.view === undefined ? (template ?? report?.template) : report.template;
+}
+
 /** Called at the end of each MCP request, which may be later than the end of its HTTP request. */
 export type ReportListener = (report: HttpCallReport, context: HttpContext) => void;
 
@@ -323,6 +331,9 @@ export class HttpCallReport implements CallReport {
   tool: string | undefined;
   /** Arguments of the tool as received. Dropped at the end of the request: the client may read its answer much later. */
   arguments: JsonFields[string];
+  /** See Tracker. */
+  template: string | undefined;
+  view: string | undefined;
   readonly address: string | undefined;
   /** See Tracker. */
   sentTo: SentTo | undefined;

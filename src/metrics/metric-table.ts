@@ -65,6 +65,16 @@ export const METRICS: readonly Metric[] = [
     ...ofTemplates(['code'], ({ retries }) => labelled('code', retries)),
   },
   {
+    kind: 'counter',
+    name: 'stagedoor_view_requests_total',
+    help: 'Requests that came through a view and ended, by outcome; they are in the other metrics, too',
+    ...ofTemplates(['view', 'outcome'], ({ views }) =>
+      [...views].flatMap(([view, outcomes]) =>
+        Array.from(outcomes, ([outcome, count]): Series<number> => [{ view, outcome }, count]),
+      ),
+    ),
+  },
+  {
     kind: 'gauge',
     name: 'stagedoor_queue_length',
     help: 'Requests that wait because all instances are at capacity',

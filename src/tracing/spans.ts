@@ -74,6 +74,7 @@ export interface RequestEnd {
   readonly status: number;
   readonly requestId: string;
   readonly template: string | undefined;
+  readonly view: string | undefined;
   readonly session: string | undefined;
   readonly attempts: number | undefined;
   readonly outcome: CallOutcome | undefined;
@@ -152,6 +153,7 @@ export class RequestSpan implements RequestTrace {
         'mcp.session.id': details.session,
         'stagedoor.request_id': details.requestId,
         'stagedoor.template': details.template,
+        'stagedoor.view': details.view,
         'stagedoor.attempts': details.attempts,
         'stagedoor.outcome': outcome,
       });
@@ -167,12 +169,13 @@ export class RequestSpan implements RequestTrace {
 // --- an attempt at an instance, and its exchanges ------------------------------------------------------------------
 
 function attemptSpan(source: SpanSource, parent: Context, details: AttemptDetails): AttemptTrace {
-  const { method, template, instanceId, transport, number } = details;
+  const { method, template, view, instanceId, transport, number } = details;
   const name = nameIn(details);
   const attributes = {
     ...mcpAttributes(method, name),
     ...networkOf(transport),
     'stagedoor.template': template,
+    ...(view === undefined ? {} : { 'stagedoor.view': view }),
     'stagedoor.instance': instanceId,
     'stagedoor.attempt': number,
   };

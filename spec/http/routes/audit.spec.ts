@@ -131,7 +131,16 @@ test('has the calls of every kind of client, with a digest of their arguments', 
       ['/mcp/demo/tools/call', 404, 'none', null, 'failed'],
     ].map(([subject, status, tool, instance, outcome]) => [
       ...['tools/call', 'ada', subject, status],
-      ['demo', tool, instance, outcome, instance === null ? 0 : 1, instance === null ? null : digest, null],
+      [
+        'demo',
+        tool,
+        null,
+        instance,
+        outcome,
+        instance === null ? 0 : 1,
+        instance === null ? null : digest,
+        null,
+      ],
     ]),
   );
   assert.match(String(found[0]?.address), /127\.0\.0\.1$/);

@@ -94,6 +94,7 @@ export class Attempt implements Observer<ExchangeEvent> {
       method: plan.request.method,
       params: plan.request.params,
       template: ref.template,
+      view: plan.request.view,
       instanceId: ref.id,
       transport: ref.definition.transport,
       number,

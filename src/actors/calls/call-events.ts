@@ -13,7 +13,7 @@ import { cutText } from '../../domain/text.ts';
 export interface ReportedCall {
   readonly template: string;
   readonly number: number;
-  readonly request: Pick<ExchangeRequest, 'method' | 'params' | 'caller' | 'requestId' | 'tracker'>;
+  readonly request: Pick<ExchangeRequest, 'method' | 'params' | 'caller' | 'view' | 'requestId' | 'tracker'>;
 }
 
 type EventInstance = Pick<InstanceDefinition, 'id' | 'serverId'>;
@@ -135,6 +135,7 @@ export class CallEvents {
       call: number,
       method: short(request.method),
       tool: tool && short(tool),
+      view: request.view,
       principal: request.caller ?? ANONYMOUS.id,
       requestId: request.requestId,
     };

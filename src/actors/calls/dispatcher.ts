@@ -88,6 +88,7 @@ export class Dispatcher {
       const { tracker } = request;
       if (tracker !== undefined) {
         tracker.attempts = 0;
+        tracker.template = template;
         tracker.tool = toolOf(request) ?? tracker.tool;
       }
       events.started();

@@ -9,7 +9,7 @@ import { CLIENT_OPTIONS, entriesOf, gatewayOf, WIDE_OPTION } from '../remote.ts'
 const MOST = 100_000;
 const SHOWN = 50;
 
-const FILTERS = ['actor', 'action', 'template', 'tool', 'outcome', 'status', 'from', 'to'] as const;
+const FILTERS = ['actor', 'action', 'template', 'tool', 'view', 'outcome', 'status', 'from', 'to'] as const;
 
 export const audit: Command = {
   name: 'gateway audit',
@@ -20,6 +20,7 @@ export const audit: Command = {
     '--action <text>': 'Entries of this action, such as tools/call or "POST /auth/login"',
     '--template <name>': 'Calls of this template',
     '--tool <name>': 'Calls of this tool',
+    '--view <name>': 'Calls through this view',
     '--outcome <word>': 'Calls with this outcome: result, tool_error, error, failed, cancelled',
     '--status <number>': 'Entries with this HTTP status',
     '--from <time>':

@@ -14,6 +14,7 @@ import {
   type HttpMiddleware,
   type ReportListener,
   type RequestState,
+  templateIn,
 } from '../request.ts';
 
 /**
@@ -55,13 +56,14 @@ function statusOf(response: HttpContext['res']): number {
  */
 export function reportLog(log: Logger): ReportListener {
   return (report, { state }) => {
-    const { requestId, principal, template, rpcMessages, isLogged, trace } = state;
+    const { requestId, principal, rpcMessages, isLogged, trace } = state;
     if ((rpcMessages === undefined && !isLogged) || !log.isLevelEnabled('info')) return;
     const { method, tool, attempts, outcome, errorCode, sentTo, startMs } = report;
     const line = {
       request_id: requestId,
       principal: principal?.id,
-      template: (template ?? sentTo?.template)?.slice(0, HTTP_LIMITS.loggedPathCharacters),
+      template: templateIn(state, report)?.slice(0, HTTP_LIMITS.loggedPathCharacters),
+      view: report.view,
       instance_id: sentTo?.id,
       rpc_method: method.slice(0, HTTP_LIMITS.loggedPathCharacters),
       tool: tool?.slice(0, HTTP_LIMITS.loggedPathCharacters),
@@ -113,7 +115,8 @@ function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<stri
     ms: Math.round(ms * 10) / 10,
     request_id: state.requestId,
     principal: state.principal?.id,
-    template: (state.template ?? report?.sentTo?.template)?.slice(0, HTTP_LIMITS.loggedPathCharacters),
+    template: templateIn(state, report)?.slice(0, HTTP_LIMITS.loggedPathCharacters),
+    view: report?.view,
     instance_id: state.instanceId ?? report?.sentTo?.id,
     forwarded_to: state.forwardedTo,
     error_code: state.errorCode,
@@ -145,7 +148,8 @@ function endSpan({ req, res, state }: HttpContext): void {
     route: state.route,
     status: statusOf(res),
     requestId: state.requestId,
-    template: state.template ?? report?.sentTo?.template,
+    template: templateIn(state, report),
+    view: report?.view,
     session: sessionOf(req, state),
     attempts: report?.attempts,
     outcome: report?.outcome,

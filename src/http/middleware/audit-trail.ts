@@ -16,6 +16,7 @@ import {
   type HttpContext,
   type ReportListener,
   type RouteMiddleware,
+  templateIn,
 } from '../request.ts';
 import type { Route } from '../route.ts';
 
@@ -99,8 +100,9 @@ export function callTrail(audit: Pick<AuditLog, 'recordsCalls' | 'recordCall'>):
       requestId,
       address,
       call: {
-        template: state.template ?? sentTo?.template ?? '',
+        template: templateIn(state, report) ?? '',
         tool,
+        view: report.view,
         instance: sentTo?.id,
         outcome,
         durationMs: Math.round(systemClock.now() - startMs),

@@ -15,6 +15,8 @@ const Outcome = Type.Enum(['result', 'tool_error', 'error', 'failed', 'cancelled
 const CallRecord = Type.Object({
   template: text('everything'),
   tool: text('echo'),
+  /** Through which the call came, if any. */
+  view: nullableText('support'),
   instance_id: nullableText('everything-1'),
   outcome: Outcome,
   duration_ms: integer(12),
@@ -52,9 +54,9 @@ function auditRecord(entry: AuditEntry): Static<typeof AuditRecord> {
 }
 
 function callRecord(call: AuditedCall): Static<typeof CallRecord> {
-  const { template, tool, instance = null, outcome, durationMs, attempts, digest = null } = call;
+  const { template, tool, view = null, instance = null, outcome, durationMs, attempts, digest = null } = call;
   return {
-    ...{ template, tool, instance_id: instance, outcome, duration_ms: durationMs, attempts },
+    ...{ template, tool, view, instance_id: instance, outcome, duration_ms: durationMs, attempts },
     ...{ arguments_sha256: digest, arguments: call.arguments ?? null },
   };
 }
@@ -88,6 +90,7 @@ export const auditRoutes: readonly Route[] = [
         status: Type.Optional(Type.Integer({ minimum: 0, maximum: 599 })),
         template: TextFilter,
         tool: TextFilter,
+        view: TextFilter,
         outcome: Type.Optional(Outcome),
         from: Timestamp,
         to: Timestamp,

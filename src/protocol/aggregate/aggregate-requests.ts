@@ -33,8 +33,16 @@ interface AggregateCall {
 }
 
 /** Answers a request from the lists of all templates, refuses it, or passes it to `toTemplate`. Cold. */
-export function aggregateExchange(call: AggregateCall): Observable<Answer> {
+export function aggregateExchange(given: AggregateCall): Observable<Answer> {
+  const call = given.selection.view === undefined ? given : throughView(given, given.selection.view);
   return defer(() => knownCall(call) ?? from(answersTo(call)).pipe(switchMap((answers$) => answers$)));
+}
+
+/** Events and records of the call name the view, whichever template gets it. */
+function throughView(call: AggregateCall, view: string): AggregateCall {
+  const { toTemplate, request } = call;
+  if (request.tracker !== undefined) request.tracker.view = view;
+  return { ...call, toTemplate: (template, own) => toTemplate(template, { ...own, view }) };
 }
 
 /** A call of a tool whose name is known: it waits for nothing. */

@@ -29,6 +29,7 @@ interface Entry {
   readonly call: {
     readonly template: string;
     readonly tool: string;
+    readonly view: string | null;
     readonly instance_id: string | null;
     readonly outcome: string;
     readonly duration_ms: number;
@@ -52,6 +53,7 @@ const TEXTS = {
   action: ['Action', 'tools/call'],
   template: ['Template', 'everything'],
   tool: ['Tool', 'echo'],
+  view: ['View', 'support'],
   status: ['Status', '403'],
 } as const;
 const TIMES = { from: 'From', to: 'Until' } as const;
@@ -221,6 +223,11 @@ function EntryDrawer({ entry }: { readonly entry: Entry }) {
             <DetailRow name="Template">
               <a href={href('template', { name: call.template })}>{call.template}</a>
             </DetailRow>
+            {call.view !== null && (
+              <DetailRow name="View">
+                <a href={href('audit', { view: call.view })}>{call.view}</a>
+              </DetailRow>
+            )}
             <DetailRow name="Instance">{call.instance_id ?? 'none'}</DetailRow>
             <DetailRow name="Attempts">{call.attempts}</DetailRow>
             <DetailRow name="Duration">{milliseconds(call.duration_ms)}</DetailRow>
