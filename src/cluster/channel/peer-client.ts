@@ -3,6 +3,7 @@
 // for it, 15 s at most. Source: ADR 148.
 
 import type { ClusterCounts, HopOutcome } from '../../actors/cluster-counts.ts';
+import { LinkedSet } from '../../domain/call-map.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { asGatewayError, codeOf } from '../../domain/errors.ts';
 import {
@@ -62,7 +63,7 @@ export class PeerClient implements SessionOwner {
   readonly #calls: ConnectionPool;
   readonly #streams: ConnectionPool;
   /** All requests that have not ended. */
-  readonly #exchanges = new Set<PeerExchange>();
+  readonly #exchanges = new LinkedSet<PeerExchange>();
   readonly #waiting = new Set<PeerExchange>();
   #shared: SharedConnection | undefined;
   #sharedAgainAtMs = 0;
@@ -123,7 +124,7 @@ export class PeerClient implements SessionOwner {
   end(): void {
     this.#hasEnded = true;
     const sinceMs = this.#silentSinceMs ?? this.#options.clock.now();
-    for (const exchange of [...this.#exchanges]) {
+    for (const exchange of this.#exchanges.values()) {
       if (!exchange.isSent) exchange.elsewhere();
       else if (exchange.retract()) exchange.elsewhere(sinceMs);
       else if (exchange.request.isStream) exchange.fail(this.#unavailable('it has left', true));
@@ -133,7 +134,7 @@ export class PeerClient implements SessionOwner {
 
   /** Every request under way fails. */
   close(): void {
-    for (const exchange of [...this.#exchanges])
+    for (const exchange of this.#exchanges.values())
       exchange.fail(this.#unavailable('it has left', exchange.isSent));
     this.#stopPings?.();
     this.#sharedAgainAtMs = Number.POSITIVE_INFINITY;
@@ -289,7 +290,7 @@ export class PeerClient implements SessionOwner {
       this.#shared?.leave(); // after a cut TCP repeats what was lost ever more rarely
     }
     if (!hasSlept) this.#shared?.probe(nowMs);
-    for (const exchange of [...this.#exchanges])
+    for (const exchange of this.#exchanges.values())
       if (nowMs >= Math.max(this.#givesUpAtMs(exchange), this.#givesUpFromMs))
         exchange.fail(this.#unavailable('it does not answer', exchange.isSent));
     if (this.#ping === undefined && this.#exchanges.size > 0) this.#sendPing();

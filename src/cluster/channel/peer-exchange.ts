@@ -2,6 +2,7 @@
 // connection when the client has left.
 
 import type { HopOutcome } from '../../actors/cluster-counts.ts';
+import type { Linked } from '../../domain/call-map.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { ForwardedAnswer, ForwardedRequest, Forwarding } from '../../domain/forwarding.ts';
 import type { AnswerReceiver } from '../../transports/http/http1-connection.ts';
@@ -27,7 +28,8 @@ export interface Carrier {
   resume(answer: PeerExchange): void;
 }
 
-export class PeerExchange implements AnswerReceiver, Forwarding {
+export class PeerExchange implements AnswerReceiver, Forwarding, Linked {
+  links?: Linked['links'];
   readonly request: ForwardedRequest;
   readonly startedAtMs: number;
   /** Since when it waits for the node. A request that was sent and is sent again waits anew. */

@@ -4,6 +4,7 @@
 
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
 import type { Principal } from '../../domain/account.ts';
+import { type Linked, LinkedSet } from '../../domain/call-map.ts';
 import {
   type ClientProfile,
   type ServerMessage,
@@ -201,6 +202,12 @@ class FrameAnswer implements ForwardedAnswer {
   }
 }
 
+/** One that is under way, and what ends it. */
+interface Exchange extends Linked {
+  readonly forwarding: Forwarding;
+  readonly subscriber: Subscriber<ExchangeEvent>;
+}
+
 class PeerConversation implements Upstream {
   readonly peer: Upstream['peer'];
   readonly pid: number | undefined;
@@ -216,8 +223,7 @@ class PeerConversation implements Upstream {
   readonly #closed = new ReplaySubject<Closed>(1);
   readonly messages$: Observable<ServerMessage> = this.#messages;
   readonly closed$: Observable<Closed> = this.#closed;
-  /** Exchanges under way, each with what ends it. */
-  readonly #exchanges = new Map<Forwarding, Subscriber<ExchangeEvent>>();
+  readonly #exchanges = new LinkedSet<Exchange>();
   /** Notifications and replies under way. */
   #notices = 0;
   /** Replies that wait for a place among them. */
@@ -325,9 +331,10 @@ class PeerConversation implements Upstream {
       } catch (thrown) {
         return subscriber.error(notWritable(thrown));
       }
-      this.#exchanges.set(forwarding, subscriber);
+      const exchange: Exchange = { forwarding, subscriber };
+      this.#exchanges.add(exchange);
       return () => {
-        this.#exchanges.delete(forwarding);
+        this.#exchanges.delete(exchange);
         forwarding.cancel();
       };
     });
@@ -349,7 +356,7 @@ class PeerConversation implements Upstream {
     if (this.#isClosed) return;
     this.#isClosed = true;
     if (endsExchanges)
-      for (const [forwarding, subscriber] of [...this.#exchanges]) {
+      for (const { forwarding, subscriber } of this.#exchanges.values()) {
         const delivered = forwarding.isSent ? 'unknown' : 'no';
         forwarding.cancel();
         subscriber.error(lost(closed.reason, delivered));

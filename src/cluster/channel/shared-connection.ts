@@ -2,6 +2,7 @@
 // take is sent on a connection of its own, and what happens to one that it took is reported as there. Source: ADR 149.
 
 import type { Socket } from 'node:net';
+import { CallMap } from '../../domain/call-map.ts';
 import { systemClock } from '../../domain/clock.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Connector } from '../../transports/http/connector.ts';
@@ -48,7 +49,7 @@ export class SharedConnection {
   readonly #socket: Socket;
   readonly #writer: MessageWriter;
   readonly #reader = new MessageReader((kind, number, content) => this.#message(kind, number, content));
-  readonly #exchanges = new Map<number, PeerExchange>();
+  #exchanges = new CallMap<PeerExchange>();
   /** Those of this turn of the event loop. */
   #pending: Pending[] = [];
   /** The place of each token, and the token of each place. */
@@ -116,9 +117,9 @@ export class SharedConnection {
     this.#cancelOpening();
     this.#socket.destroy();
     this.leave();
-    const failed = [...this.#exchanges.values()];
+    const failed = this.#exchanges.values();
     const unsent = this.#pending;
-    this.#exchanges.clear();
+    this.#exchanges = new CallMap();
     this.#pending = [];
     for (const exchange of failed) exchange.onResponseError(connectionLost());
     for (const { exchange, token } of unsent) this.#options.returned(exchange, token);

@@ -3,6 +3,7 @@
 
 import type { Duplex } from 'node:stream';
 import type { Principal } from '../../domain/account.ts';
+import { CallMap } from '../../domain/call-map.ts';
 import type { ForwardedCaller } from '../../domain/forwarding.ts';
 import { INSTANCE_PATHS } from './peer-protocol.ts';
 import {
@@ -57,7 +58,7 @@ export class SharedListener {
   readonly #socket: Duplex;
   readonly #writer: MessageWriter;
   /** By number: what came of a request whose token is still checked has none yet. */
-  readonly #answers = new Map<number, SharedAnswer>();
+  #answers = new CallMap<SharedAnswer>();
   readonly #tokens: string[] = [];
   #isClosed = false;
 
@@ -100,7 +101,7 @@ export class SharedListener {
     this.#isClosed = true;
     this.#socket.destroy();
     for (const answer of this.#answers.values()) answer.over();
-    this.#answers.clear();
+    this.#answers = new CallMap();
   }
 
   #message(kind: number, number: number, content: Buffer): void {
