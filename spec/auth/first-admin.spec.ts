@@ -2,6 +2,7 @@ import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { ensureFirstAdmin } from '../../src/auth/first-admin.ts';
+import { beginFirstPassword } from '../../src/auth/first-password.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
 import { ConfigError } from '../../src/config/config-error.ts';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
@@ -16,6 +17,13 @@ const passwords = new Passwords(4);
 
 const test = suite('the first admin');
 const folder = folderOfEach(test);
+
+const NEW_DATABASE: Parameters<typeof beginFirstPassword>[0] = {
+  authEnabled: true,
+  adminPassword: undefined,
+  databaseUrl: 'memory://',
+  folder: '/',
+};
 
 const options = (accounts: AccountStore) => ({
   accounts,
@@ -96,6 +104,48 @@ test('is created once by gateways that start concurrently, and its file has the 
     }),
     { numRuns: 25 },
   );
+});
+
+for (const [from, isTerminal, adminPassword] of [
+  ['a terminal', true, undefined],
+  ['a file', false, undefined],
+  ['the settings', false, 'configured password'],
+] as const) {
+  test(`gets the password that was hashed before the database was opened: from ${from}`, async () => {
+    const { accounts } = new MemoryStore();
+    const prepared = beginFirstPassword({ ...NEW_DATABASE, adminPassword }, passwords);
+    assert.ok(prepared);
+    await ensureFirstAdmin({
+      ...options(accounts),
+      ...{ isTerminal, prepared, configuredPassword: adminPassword },
+    });
+    const [admin] = await accounts.findUsers();
+    assert.is(admin?.passwordHash, await prepared.hash);
+    assert.ok(await passwords.matches(adminPassword ?? prepared.password, admin?.passwordHash));
+  });
+}
+
+test('has the password that an earlier start wrote to the file, whatever was hashed', async () => {
+  const { accounts } = new MemoryStore();
+  await mkdir(folder('state'));
+  await writeFile(options(accounts).passwordFile, 'of an earlier start\n', { mode: 0o600 });
+  const prepared = beginFirstPassword(NEW_DATABASE, passwords);
+  await ensureFirstAdmin({ ...options(accounts), prepared });
+  const [admin] = await accounts.findUsers();
+  assert.ok(await passwords.matches('of an earlier start', admin?.passwordHash));
+});
+
+test('no password is hashed before the database is opened if it may have an admin, or none is needed', async () => {
+  await mkdir(folder('state'));
+  await writeFile(folder('state', 'old.db'), '');
+  const begin = (config: Partial<typeof NEW_DATABASE>) =>
+    beginFirstPassword({ ...NEW_DATABASE, folder: folder('state'), ...config }, passwords);
+  assert.ok(begin({ databaseUrl: 'sqlite:///new.db' }));
+  assert.is(begin({ databaseUrl: 'sqlite:///old.db' }), undefined);
+  assert.is(begin({ databaseUrl: 'postgresql://127.0.0.1/some' }), undefined);
+  assert.is(begin({ databaseUrl: 'nothing' }), undefined);
+  assert.is(begin({ authEnabled: false }), undefined);
+  assert.is(begin({ adminPassword: 'short' }), undefined);
 });
 
 for (const created of ['not', 'perhaps'] as const) {

@@ -1,7 +1,6 @@
 // Creates the first admin of a database that has none and delivers its password to the operator only. It
 // prints and logs nothing: it returns messages as data.
 
-import { randomBytes } from 'node:crypto';
 import { mkdir, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ConfigError } from '../config/config-error.ts';
@@ -19,11 +18,10 @@ import { counted } from '../domain/text.ts';
 import { ownCommand } from '../domain/version.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { FIRST_ADMIN, newUser } from './accounts.ts';
+import { type FirstPassword, randomPassword } from './first-password.ts';
 import type { Passwords } from './passwords.ts';
 import { ensureSecretFile, readSecretFile } from './signing-secret.ts';
 
-/** 18 random bytes are 24 url-safe characters. */
-const PASSWORD_BYTES = 18;
 const WHAT = 'the password of the first admin';
 
 export interface FirstAdminOptions {
@@ -31,6 +29,8 @@ export interface FirstAdminOptions {
   readonly passwords: Passwords;
   /** GATEWAY_ADMIN_PASSWORD. */
   readonly configuredPassword?: string | undefined;
+  /** The configured password, or the one to use instead of a random one, with its hash. */
+  readonly prepared?: FirstPassword | undefined;
   /** True: the caller prints the password. False: it is written to a file. */
   readonly isTerminal: boolean;
   /** Absolute path of that file, which belongs to this database alone; a missing folder is created. */
@@ -85,8 +85,8 @@ export async function forgetInitialPassword(passwordFile: string): Promise<void>
 
 /** Undefined when another process created the admin first. */
 async function create(options: FirstAdminOptions): Promise<Announcements | undefined> {
-  const { configuredPassword, isTerminal, passwordFile: path } = options;
-  const random = randomBytes(PASSWORD_BYTES).toString('base64url');
+  const { configuredPassword, prepared, isTerminal, passwordFile: path } = options;
+  const random = prepared?.password ?? randomPassword();
   const password = configuredPassword ?? (isTerminal ? random : await passwordInFile(path, random));
   if (!(await insert(options, password))) return undefined;
   if (configuredPassword !== undefined)
@@ -112,10 +112,13 @@ async function passwordInFile(path: string, password: string): Promise<string> {
 }
 
 /** False when another process created the admin first. */
-async function insert({ accounts, passwords, wall }: FirstAdminOptions, password: string): Promise<boolean> {
+async function insert(options: FirstAdminOptions, password: string): Promise<boolean> {
+  const { accounts, passwords, prepared, wall } = options;
   const admin = { username: FIRST_ADMIN, email: `${FIRST_ADMIN}@localhost`, role: 'admin' } as const;
   try {
-    await accounts.insertUser(newUser(admin, await passwords.hash(password), wall()));
+    // An earlier start may have written another password to the file.
+    const hash = await (prepared?.password === password ? prepared.hash : passwords.hash(password));
+    await accounts.insertUser(newUser(admin, hash, wall()));
     return true;
   } catch (error) {
     if (hasCode(error, 'DUPLICATE_USERNAME')) return false;

@@ -22,6 +22,7 @@ export interface RunOptions {
   readonly isDemo: boolean;
   /** Default: this process is the whole gateway. */
   readonly worker?: ServerOptions['worker'];
+  readonly firstPassword?: ServerOptions['firstPassword'];
   readonly terminal: Pick<Terminal, 'print' | 'paint' | 'columns'>;
   /** Default: standard error, see log.ts. */
   readonly log?: Logger;
@@ -39,7 +40,14 @@ const LAST_RESORT_MS = 2_000;
  * process at once, children first. Throws UsageError for a port, a file, a database or a secret that cannot be used.
  */
 export async function runGateway(config: Config, options: RunOptions): Promise<number> {
-  const { isDemo, terminal, worker, exit = endProcess, log = createLog(config.logLevel) } = options;
+  const {
+    isDemo,
+    terminal,
+    worker,
+    firstPassword,
+    exit = endProcess,
+    log = createLog(config.logLevel),
+  } = options;
   const onUncaught = (error: unknown): void => log.fatal({ err: error }, 'uncaught error; shutting down');
   const stop = listenForStop(onUncaught, options.stop);
   let demo: Demo | undefined;
@@ -66,12 +74,14 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
     };
     const isTerminal = terminal.columns !== undefined;
     const { print: onNotice } = terminal;
-    const serverOptions = { log, worker, onGateway, onNotice, isTerminal, signal: starting.signal };
-    const server = await start(config, serverOptions).catch((error: unknown) => {
-      if (!starting.signal.aborted) throw error;
-      if (error !== starting.signal.reason)
-        log.warn({ err: error }, 'the start failed while it was being cancelled');
-    });
+    const serverOptions = { log, worker, firstPassword, onGateway, onNotice, isTerminal };
+    const server = await start(config, { ...serverOptions, signal: starting.signal }).catch(
+      (error: unknown) => {
+        if (!starting.signal.aborted) throw error;
+        if (error !== starting.signal.reason)
+          log.warn({ err: error }, 'the start failed while it was being cancelled');
+      },
+    );
     if (server === undefined) return (await stop.first).exitCode;
     isStarted = true;
     const stopReleasing = releaseStartMemory();

@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
 import { type Auth, createAuth } from '../auth/auth.ts';
 import { type Announcements, ensureFirstAdmin, forgetInitialPassword } from '../auth/first-admin.ts';
+import type { FirstPassword } from '../auth/first-password.ts';
 import type { Issuers } from '../auth/issuers.ts';
 import { OAuthKeys } from '../auth/oauth-keys.ts';
 import { unreadableRows } from '../auth/oauth-rows.ts';
@@ -58,7 +59,7 @@ export async function openServerAuth(
       ),
   });
   /** Creates the first admin if there is none; does nothing while authentication is off. Throws ConfigError. */
-  const ensureAdmin = async (): Promise<Announcements> => {
+  const ensureAdmin = async (prepared?: FirstPassword): Promise<Announcements> => {
     if (!config.authEnabled) return { warnings: [], notices: [] };
     const configuredPassword = config.adminPassword;
     const { accounts } = store;
@@ -66,6 +67,7 @@ export async function openServerAuth(
       accounts,
       passwords,
       configuredPassword,
+      prepared,
       isTerminal,
       passwordFile,
       wall: systemClock.wall,

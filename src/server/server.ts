@@ -8,6 +8,7 @@ import { type Logger, pino } from 'pino';
 import { merge, NEVER, Subject, share } from 'rxjs';
 import { ClusterCounts } from '../actors/cluster-counts.ts';
 import type { Auth } from '../auth/auth.ts';
+import type { FirstPassword } from '../auth/first-password.ts';
 import { channelKeys } from '../cluster/channel/channel-keys.ts';
 import { deploymentSalt } from '../cluster/deployment-key.ts';
 import { loneNode } from '../cluster/lone-node.ts';
@@ -78,6 +79,8 @@ export interface ServerOptions {
   readonly onNotice?: (line: string) => void;
   /** True when a terminal shows the notices. Default false: the first password is written to a file. */
   readonly isTerminal?: boolean;
+  /** For a database without an admin. Default: it is made once the database is open. */
+  readonly firstPassword?: FirstPassword | undefined;
   /** Joins the members of the deployment, once the other nodes can reach this one. Default: by the table of a database server. */
   readonly joinMembers?: (own: Member) => Members | Promise<Members>;
   /** Aborts the start, which rejects with the reason after the current step. No effect after the last step. */
@@ -184,12 +187,10 @@ async function start(
   const serverAuth = await openServerAuth(config, storage, { storeChanges$, log, isTerminal, address });
   const { auth } = serverAuth;
   onUndo(serverAuth.close);
-  // Another thread hashes the password, which takes 0.2 s; the gateway and its app are made meanwhile.
-  const firstAdmin = serverAuth.ensureAdmin();
-  firstAdmin.catch(() => {
-    // Awaited below.
-  });
-  onUndo(() => Promise.allSettled([firstAdmin]));
+  // Another thread hashes the password, which takes 0.2 s; the gateway and its app are made meanwhile. Awaited below.
+  const firstAdmin = serverAuth.ensureAdmin(options.firstPassword);
+  const settled = Promise.allSettled([firstAdmin]);
+  onUndo(() => settled);
   const catalogue = await readCatalogue(config.templatesFolder);
   const largestBody = config.requestBodyBytes;
   const { totalBytes, ownerBytes } = bounds.requests;
@@ -243,8 +244,7 @@ async function start(
       totalBytes: Math.max(totalBytes, largestBody),
       ownerBytes: Math.max(ownerBytes, largestBody),
     },
-    ...{ aggregate: config.aggregate, deniedNetworks: config.deniedNetworks },
-    passEnv: config.passEnv,
+    ...{ aggregate: config.aggregate, deniedNetworks: config.deniedNetworks, passEnv: config.passEnv },
     programUser: user,
     reaperPipe:
       reaperPipe === undefined

@@ -53,10 +53,14 @@ export const start: Command = {
       const { runSupervisor } = await import('../workers/supervisor.ts');
       return runSupervisor(config, { count, terminal });
     }
+    const effective = isDemo ? demoConfig(config) : config;
+    const { beginFirstPassword } = await import('../../auth/first-password.ts');
+    const firstPassword = beginFirstPassword(effective);
+    // Most of the program. Meanwhile another thread hashes that password.
     const { runGateway } = await import('../run-gateway.ts');
     // Before the database library is loaded, so that its code reuses the released memory.
     releaseCompiledCode();
-    return runGateway(isDemo ? demoConfig(config) : config, { isDemo, terminal });
+    return runGateway(effective, { isDemo, terminal, firstPassword });
   },
 };
 
