@@ -126,7 +126,7 @@ test('unused sessions are parked, and continue at the next message', async () =>
   assert.is(session.isParked, true);
 });
 
-test('a session has one actor while it is in use, and none while it is parked', async () => {
+test('a session has one actor while it is in use, none before its first request and none while it is parked', async () => {
   await harness.add('a');
   const actors = new Set<InspectionEvent['actorRef']>();
   harness.fleet.root.system.inspect(({ actorRef }) => {
@@ -134,6 +134,8 @@ test('a session has one actor while it is in use, and none while it is parked', 
   });
   const statuses = () => [...actors].map((actor) => actor.getSnapshot().status);
   const session = await harness.openSession();
+  session.notify('notifications/initialized', {});
+  assert.equal(statuses(), []);
   await resultOf(ask(session, 'read'));
   assert.equal(statuses(), ['active']);
   await rest();

@@ -220,7 +220,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   /** See McpSession of protocol/ports.ts. Dropped without a backend, or where the backend could not identify the client. */
   notify(method: string, params: JsonObject): void {
     if (this.#isOver) return;
-    this.used();
+    this.#supervisor.used(this); // needs no actor
     const { binding } = this.#sessionBinding;
     if (binding?.isIntact !== true) return;
     if (binding.upstream !== undefined && !binding.isShared)

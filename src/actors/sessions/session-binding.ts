@@ -1,5 +1,6 @@
 // The actor of a session, and what belongs to its state but is not a value: the requests that wait for a binding, and the client's part in
-// shared subscriptions. A parked session has no actor. The states are in client-session.machine.ts.
+// shared subscriptions. A session without requests has no actor: before the first one, and while it is parked. The states are in
+// client-session.machine.ts.
 
 import { firstValueFrom, Observable, type Subscriber } from 'rxjs';
 import { Actor, createActor } from 'xstate';
@@ -144,11 +145,9 @@ export class SessionBinding implements SessionHost, KeepableSession {
   /** Binds a new session to a first instance: at once if nothing has to be opened there, else as the machine finds it. */
   async open(): Promise<void> {
     const first = this.#table.binder.choose(this.value.template, this.value.ownerId);
-    if (this.#bindAt(first)) this.wake();
-    else {
-      this.#first = first;
-      await firstValueFrom(this.untilBound(false));
-    }
+    if (this.#bindAt(first)) return; // no actor before its first request
+    this.#first = first;
+    await firstValueFrom(this.untilBound(false));
   }
 
   /**
