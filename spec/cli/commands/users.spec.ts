@@ -59,6 +59,20 @@ test('warn of templates that the gateway does not have', async () => {
   assert.match(key.err, /^warning: the gateway has no template "other"$/m);
 });
 
+test('say that views without a list of templates leave all templates', async () => {
+  const all = /^all templates may be used beside these views; "--templates none" leaves the views only$/m;
+  const noteOf = async (command: string) => all.test((await gateway.run(command)).err);
+  assert.ok(await noteOf('gateway create-api-key k1 --views support'));
+  assert.not.ok(await noteOf('gateway create-api-key k2 --views support --templates none'));
+  assert.not.ok(await noteOf('gateway create-api-key k3 --views support --templates all'));
+  assert.not.ok(await noteOf('users set ada --views support')); // she has a list of templates
+  assert.not.ok(await noteOf('users set ada --templates all'));
+  assert.ok(await noteOf('users set ada --views support'));
+  assert.not.ok(await noteOf('users set ada --templates none'));
+  assert.not.ok(await noteOf('users set ada --views all'));
+  await gateway.run('users set ada --templates files');
+});
+
 test('set changes what its options name, and nothing else', async () => {
   const set = async (line: string) => JSON.parse((await gateway.run(`users set ada --json ${line}`)).out);
   assert.match(

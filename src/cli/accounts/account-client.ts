@@ -50,14 +50,16 @@ function shownList(list: unknown): unknown {
 }
 
 /**
- * Warns about templates of an account, and of its tools, that the gateway does not have: the account could use none of them. Without a gateway, and for
- * a caller that may not read the registry, nothing is known.
+ * Warns about lists of an account that probably are not what was meant: views without a list of templates, which leaves all templates, and
+ * templates that the gateway does not have. Without a gateway, and for a caller that may not read the registry, these are not known.
  */
-export async function warnOfTemplates(
+export async function warnOfRights(
   client: AccountClient,
-  { templates, tools }: WrittenRights,
+  { templates, views, tools }: WrittenRights,
   { note }: Pick<Terminal, 'note'>,
 ): Promise<void> {
+  if (Array.isArray(views) && templates === undefined)
+    note('all templates may be used beside these views; "--templates none" leaves the views only');
   const names = new Set([...(templates ?? []), ...templatesIn(tools ?? [])]);
   if (!(client instanceof Remote) || names.size === 0) return;
   const registry = await client.request('/gateway/registry').catch(() => undefined);

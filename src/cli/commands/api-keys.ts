@@ -5,7 +5,7 @@ import {
   ACCOUNT_CLIENT_OPTIONS,
   findApiKey,
   rightsColumns,
-  warnOfTemplates,
+  warnOfRights,
   withAccountClient,
 } from '../accounts/account-client.ts';
 import { LIFETIME_MS, permissionsOf, rightsOf, rightsOptions } from '../accounts/account-options.ts';
@@ -61,6 +61,7 @@ export const createApiKey: Command = {
     'gateway create-api-key ci --expires 30d',
     'gateway create-api-key search-only --permissions tools:call --templates search',
     'gateway create-api-key readers --permissions tools:call --tools "files/read_*"',
+    'gateway create-api-key desk --permissions tools:call --views support --templates none',
   ],
   run: async (input, terminal) => {
     const expires = input.text('expires');
@@ -72,7 +73,7 @@ export const createApiKey: Command = {
     };
     const record = await withAccountClient(input, terminal, async (client) => {
       const created = fields(await client.request('/auth/api-keys', { method: 'POST', body }));
-      await warnOfTemplates(client, body, terminal);
+      await warnOfRights(client, body, terminal);
       return created;
     });
     return printResult(input, terminal, record, () =>
@@ -92,7 +93,7 @@ function forPeople({
 }: Fields): string {
   const details = [
     [permissions].flat().join(', '),
-    Array.isArray(templates) ? `templates ${templates.join(', ')}` : 'all templates',
+    Array.isArray(templates) ? `templates ${templates.join(', ') || 'none'}` : 'all templates',
     ...(Array.isArray(views) ? [`views ${views.join(', ') || 'none'}`] : []),
     ...(Array.isArray(tools) ? [`tools ${tools.join(', ') || 'none'}`] : []),
     typeof expiresAt === 'string' ? `until ${minute(expiresAt)}` : 'until it is revoked',

@@ -7,7 +7,7 @@ import {
   findUser,
   PASSWORD_OPTION,
   rightsColumns,
-  warnOfTemplates,
+  warnOfRights,
   withAccountClient,
 } from '../accounts/account-client.ts';
 import { readPassword, rightsOf, rightsOptions, roleOf } from '../accounts/account-options.ts';
@@ -73,7 +73,7 @@ export const createUser: Command = {
       const password = await readPassword(input, terminal, { question, isNew: true });
       const body = { ...details, password };
       const user = fields(await client.request('/auth/users', { method: 'POST', body }));
-      await warnOfTemplates(client, details, terminal);
+      await warnOfRights(client, details, terminal);
       return printResult(input, terminal, user, `created the ${details.role} ${user.username}`);
     });
   },
@@ -134,7 +134,8 @@ export const usersSet: Command = {
     const user = await withAccountClient(input, terminal, async (client) => {
       const { id } = await findUser(client, input.positional(0));
       const changed = fields(await client.request(`/auth/users/${id}`, { method: 'PATCH', body }));
-      await warnOfTemplates(client, rights, terminal);
+      const views = Array.isArray(changed.templates) ? undefined : rights.views;
+      await warnOfRights(client, { ...rights, views }, terminal);
       return changed;
     });
     return printResult(input, terminal, user, () => table(terminal, userColumns([user]), [user]));
