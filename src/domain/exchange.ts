@@ -33,6 +33,8 @@ export interface ExchangeRequest {
    * wait counts. Not sent. Default: now.
    */
   readonly arrivedAtMs?: number;
+  /** Whether a view says that calling its tool twice does no harm. Not sent. Default: the annotations of the tool. */
+  readonly mayRepeat?: boolean | undefined;
   /** The limit of a view for the first answer, in ms. Not sent. Default: that of the tool or the template. */
   readonly timeoutMs?: number | undefined;
   /** Has the reason of a cancellation, if the client gives one. Not sent itself. */

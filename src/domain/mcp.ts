@@ -119,6 +119,19 @@ export function isRepeatableTool(tool: Tool | undefined): boolean {
 }
 
 /**
+ * The same of a tool for which an operator has changed these hints; undefined when they say nothing about it. Without the annotations of
+ * the tool: false unless the hints alone say that it is.
+ */
+export function isRepeatableBy(
+  hints: Required<Tool>['annotations'],
+  own: Tool['annotations'] = {},
+): boolean | undefined {
+  const { readOnlyHint, idempotentHint } = hints;
+  if (readOnlyHint === undefined && idempotentHint === undefined) return undefined;
+  return (readOnlyHint ?? own.readOnlyHint) === true || (idempotentHint ?? own.idempotentHint) === true;
+}
+
+/**
  * True for a method that only the other of the two eras has: no backend gets it in a conversation of this one, because some end
  * when they do. A bare backend counts as legacy.
  */

@@ -16,7 +16,7 @@ export function isRepeatable(
   { tools }: { readonly tools: Pick<ToolCache, 'isRepeatable'> | undefined },
 ): boolean {
   const tool = toolOf(request);
-  if (tool !== undefined) return tools?.isRepeatable(tool) ?? false;
+  if (tool !== undefined) return request.mayRepeat ?? tools?.isRepeatable(tool) ?? false;
   return isRepeatableMethod(request.method);
 }
 

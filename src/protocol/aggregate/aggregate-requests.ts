@@ -158,9 +158,10 @@ function carried(
   if (typeof given === 'string') return rpcErrorAnswer(RPC.invalidParams, given);
   const params = { ...request.params, ...named, ...(own.defaults && { arguments: given }) };
   const limit = list === 'tools' ? selection.limitOf?.(own.listed ?? own.name, client.owner) : undefined;
-  if (limit === undefined) return toTemplate(own.template, { ...request, params });
+  const isSafe = own.mayRepeat === undefined ? undefined : { mayRepeat: own.mayRepeat };
+  if (limit === undefined) return toTemplate(own.template, { ...request, params, ...isSafe });
   const timeoutMs = limit.timeout === undefined ? undefined : limit.timeout * 1_000;
-  return toTemplate(own.template, { ...request, params, timeoutMs }).pipe(
+  return toTemplate(own.template, { ...request, params, ...isSafe, timeoutMs }).pipe(
     map((answer) => boundedAnswer(answer, limit)),
   );
 }

@@ -3,7 +3,7 @@
 
 import { compileGlobs, type GlobMatcher } from '../../domain/globs.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
-import type { ListField } from '../../domain/mcp.ts';
+import { isRepeatableBy, type ListField } from '../../domain/mcp.ts';
 import type { ViewChoice, ViewDefinition, ViewHints, ViewLimit, ViewSource } from '../../domain/view.ts';
 import { KEY_FIELDS } from './aggregate-items.ts';
 import { DefaultArguments } from './default-arguments.ts';
@@ -19,6 +19,8 @@ export interface ChosenItem {
   /** As it is shown, but under its own name. */
   readonly item: JsonObject;
   readonly defaults?: DefaultArguments | undefined;
+  /** Whether calling it twice does no harm, where the view annotates it. */
+  readonly mayRepeat?: boolean | undefined;
 }
 
 /** A definition, ready for use. */
@@ -52,6 +54,11 @@ export class CompiledView {
   /** True when the names and globs alone say which tools of the template the view has. */
   isByName(template: string): boolean {
     return this.definition.from.find((source) => source.template === template)?.only === undefined;
+  }
+
+  /** Whether calling a tool of an unknown definition twice does no harm; undefined where the view does not annotate it. */
+  mayRepeatUnlisted(template: string, own: string): boolean | undefined {
+    return this.#choices.get(template)?.mayRepeatUnlisted(own);
   }
 
   /** True for a tool or a prompt that the view has if its server lists it, whatever its hints are. */
@@ -110,7 +117,17 @@ class TemplateChoices {
     const defaults = this.#defaults.get(wished);
     const shown = this.#shown(item, wished, defaults);
     if (only !== undefined && !hasHints(shown, only)) return [];
-    return { template, own, wished, isRenamed, item: shown, defaults };
+    const mayRepeat = this.#mayRepeat(wished, item.annotations);
+    return { template, own, wished, isRenamed, item: shown, defaults, mayRepeat };
+  }
+
+  #mayRepeat(wished: string, annotations?: unknown): boolean | undefined {
+    const hints = ownField(this.#source.annotate ?? {}, wished);
+    return hints && isRepeatableBy(hints, isJsonObject(annotations) ? annotations : {});
+  }
+
+  mayRepeatUnlisted(own: string): boolean | undefined {
+    return this.#mayRepeat(ownField(this.#source.rename ?? {}, own) ?? own);
   }
 
   #shown(item: JsonObject, wished: string, defaults: DefaultArguments | undefined): JsonObject {

@@ -150,7 +150,8 @@ export class ViewDirectory implements Directory {
     // Neither where its changes need its list.
     if (source === undefined || !view.isByName(own.template) || source.defaults !== undefined)
       return undefined;
-    return view.takes(list, own.template, own.name) ? { ...own, listed: name } : undefined;
+    if (!view.takes(list, own.template, own.name)) return undefined;
+    return { ...own, listed: name, mayRepeat: view.mayRepeatUnlisted(own.template, own.name) };
   }
 
   #compile(list: ListField, gathered: readonly GatheredList[], { profile }: Client): Compiled {
@@ -200,10 +201,11 @@ function isAllowed(owner: Owner, item: ChosenItem | undefined): boolean {
   return item !== undefined && mayCall(owner, item.template, item.own);
 }
 
-function targetOf({ template, own, defaults }: ChosenItem, listed: string | Compiled): OwnTarget {
+function targetOf({ template, own, defaults, mayRepeat }: ChosenItem, listed: string | Compiled): OwnTarget {
   return {
     template,
     name: own,
+    mayRepeat,
     ...(defaults === undefined ? {} : { defaults }),
     listed: typeof listed === 'string' ? listed : nameIn(listed, template, own),
   };
