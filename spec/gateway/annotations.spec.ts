@@ -65,4 +65,23 @@ test('a renamed tool is annotated by its new name, and `only` goes by its annota
   assert.ok(await isSentTwice('desk', 'plain'), 'called by its own name');
 });
 
+test('a template annotates its tools: in its list, in those of views, and for repeats', async () => {
+  await gateway.changeTemplate('slow', { timeout: 2, max_retries: 1 });
+  await view({ safe: { title: 'Safe' } }, { only: { readOnly: true } });
+  const safe = ['safe', { readOnlyHint: true }];
+  assert.equal(await listed('slow'), [['plain', {}], safe]);
+  assert.equal(await listed('desk'), [['safe', { readOnlyHint: true, title: 'Safe' }]]);
+  const annotate = { plain: { readOnlyHint: true, title: 'Plain' }, safe: { readOnlyHint: false } };
+  await gateway.changeTemplate('slow', { annotate });
+  const plain = ['plain', { readOnlyHint: true, title: 'Plain' }];
+  assert.equal(await listed('slow'), [plain, ['safe', { readOnlyHint: false }]]);
+  assert.equal(await listed('desk'), [plain]);
+  assert.equal([await isSentTwice('slow', 'plain'), await isSentTwice('slow', 'safe')], [true, false]);
+  assert.ok(await isSentTwice('desk', 'plain'));
+  await view({ safe: { readOnlyHint: true } });
+  assert.ok(await isSentTwice('desk', 'safe'), 'the view goes before the template');
+  await gateway.changeTemplate('slow', { annotate: null });
+  assert.equal(await listed('slow'), [['plain', {}], safe]);
+});
+
 test.run();

@@ -31,7 +31,7 @@ import type { InstanceActorInput, InstanceEmission } from './instances/instance-
 import { rootMachine, type TemplateActor } from './template.machine.ts';
 
 export interface FleetOptions
-  extends Omit<InstanceActorInput, 'definition' | 'policy' | 'open' | 'isElsewhere'> {
+  extends Omit<InstanceActorInput, 'definition' | 'policy' | 'hints' | 'open' | 'isElsewhere'> {
   readonly openTransport: (definition: InstanceDefinition) => Open;
   /** Opens an instance that another node runs. Default: such instances are only listed. */
   readonly openElsewhere?: ((definition: InstanceDefinition) => Open | undefined) | undefined;
@@ -124,7 +124,7 @@ export class Fleet {
     const group = this.#groups.get(template);
     if (!this.has(template)) this.#sorted = undefined;
     if (group === undefined) this.#groups.set(template, new Group(template, policy, this.#options));
-    else group.setPolicy(policy);
+    else if (group.setPolicy(policy)) this.listChanged$.next({ template, list: 'tools' });
     void this.#options.scheduler.each(this.refs(template), (ref) => this.#renewPolicy(ref));
   }
 
@@ -151,7 +151,8 @@ export class Fleet {
     const { template, id } = definition;
     const group = this.group(template);
     this.#dismissPredecessor(template, id);
-    const ref = this.#start(group, { ...this.#options, definition, policy: group.policy, open, isElsewhere });
+    const own = { definition, policy: group.policy, hints: () => group.policy.annotate, open, isElsewhere };
+    const ref = this.#start(group, { ...this.#options, ...own });
     this.#list(ref);
     ref.onEmission((emission) => this.#emitEmission(ref, emission));
     ref.state$.subscribe((state) => {

@@ -101,12 +101,13 @@ export class Group {
     return this.pool.candidates.length * LIMITS.queuedPerInstance;
   }
 
-  /** Also of a deleted template, which exists again then. */
-  setPolicy(policy: BalancerPolicy): void {
+  /** Also of a deleted template, which exists again then. True when the annotations of its tools are others. */
+  setPolicy(policy: BalancerPolicy): boolean {
     this.isDeleted = false;
-    const { strategy } = this.#policy;
+    const { strategy, annotate } = this.#policy;
     this.#policy = policy;
     if (policy.strategy !== strategy) this.pool.renewStrategy();
+    return JSON.stringify(policy.annotate) !== JSON.stringify(annotate);
   }
 
   /** Follows the state of one instance: only a healthy one is in the pool. */

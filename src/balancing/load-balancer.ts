@@ -3,6 +3,7 @@
 import Type, { type TSchema, type TSchemaOptions } from 'typebox';
 import type { TemplateAuth } from '../domain/instance.ts';
 import { definedFields } from '../domain/json.ts';
+import { ToolAnnotations } from '../domain/view-schema.ts';
 import {
   type AnyRow,
   type BalancerPolicy,
@@ -144,6 +145,10 @@ function schemasOf({ kind: { values, show }, default: value }: AnyRow) {
         exact: Type.Number({ minimum: 1, maximum: most * 1000 }),
       };
     }
+    case 'hintsByTool': {
+      const hints = byTool(ToolAnnotations, { report: { readOnlyHint: true } });
+      return { written: hints, shown: hints, exact: hints };
+    }
     case 'secondsByTool': {
       const { least, most } = values;
       const written = byTool(Type.Number({ minimum: least, maximum: most }), { report: 300 });
@@ -153,7 +158,7 @@ function schemasOf({ kind: { values, show }, default: value }: AnyRow) {
   }
 }
 
-function byTool(value: TSchema, example: Readonly<Record<string, number>>) {
+function byTool(value: TSchema, example: Readonly<Record<string, unknown>>) {
   return Type.Record(Type.String({ pattern: '^[\\s\\S]{1,256}$' }), value, {
     additionalProperties: false,
     maxProperties: MAX_TOOLS,

@@ -3,6 +3,7 @@
 // and docs/reference/load-balancing.md; load-balancer.ts has the schemas. It imports no schema library, because the command line reads
 // the defaults first. Source: ADR 129.
 
+import type { ToolHints } from '../domain/view.ts';
 import { ARGUMENT, PRINCIPAL, STRATEGIES, STRATEGY_NAMES } from './strategies.ts';
 
 /** The values of a setting, in the policy and as they are written. */
@@ -24,6 +25,7 @@ type Values =
       readonly meanings: ReadonlyMap<string, string>;
     }
   | { readonly kind: 'text'; readonly pattern: string; readonly forms: readonly string[] }
+  | { readonly kind: 'hintsByTool' }
   | {
       readonly kind: 'whole' | 'seconds' | 'secondsByTool';
       readonly least: number;
@@ -158,6 +160,15 @@ const POLICY = {
     title: 'Session failover',
     doc: 'Whether an MCP session moves to another instance when its own is gone.',
   }),
+  /** Source: ADR 243. */
+  annotate: row({
+    name: 'annotate',
+    kind: hintsByTool(),
+    default: {},
+    level: 'template',
+    title: 'Annotations of tools',
+    doc: 'Hints instead of those of the server, by tool: `{"report": {"readOnlyHint": true}}`. They decide about repeats.',
+  }),
   /** It takes the scope `admin`. Source: ADR 238. */
   approve: row({
     name: 'approve',
@@ -252,6 +263,10 @@ function text(pattern: string, forms: readonly string[]): Kind<string, string> {
 
 function whole(least: number, most: number): Kind<number, number> {
   return { values: { kind: 'whole', least, most }, read: (written) => written, show: (value) => value };
+}
+
+function hintsByTool(): Kind<Readonly<Record<string, ToolHints>>, Readonly<Record<string, ToolHints>>> {
+  return { values: { kind: 'hintsByTool' }, read: (written) => written, show: (value) => value };
 }
 
 /** The value is in milliseconds. */

@@ -43,6 +43,7 @@ function typeOf({ values, read }: AnyRow['kind']): types.SettingType<unknown> {
     case 'seconds':
       return types.seconds(values.least, values.most);
     case 'secondsByTool':
+    case 'hintsByTool':
       throw new Error('tools belong to templates');
   }
 }

@@ -114,7 +114,7 @@ export interface WithheldItem {
 }
 
 /** True when a tool declares that it is read-only or idempotent. Source: MCP server/tools, annotations. */
-export function isRepeatableTool(tool: Tool | undefined): boolean {
+export function isRepeatableTool(tool: Partial<Tool> | undefined): boolean {
   return tool?.annotations?.readOnlyHint === true || tool?.annotations?.idempotentHint === true;
 }
 

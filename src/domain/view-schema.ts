@@ -29,7 +29,8 @@ const optionalText = (maxLength: number, example: string) =>
 
 const Hints = Type.Object({ readOnly: Flag, destructive: Flag, idempotent: Flag, openWorld: Flag }, CLOSED);
 
-const Annotations = Type.Object(
+/** See ToolHints. */
+export const ToolAnnotations = Type.Object(
   {
     title: optionalText(256, 'List tickets'),
     readOnlyHint: Flag,
@@ -57,7 +58,7 @@ const Source = Type.Object(
     prompts: Type.Optional(Choice),
     rename: byTool(NewName, { echo: 'say' }),
     describe: byTool(Type.String({ maxLength: 8_192 }), { say: 'Says it again.' }),
-    annotate: byTool(Annotations, { say: { readOnlyHint: true } }),
+    annotate: byTool(ToolAnnotations, { say: { readOnlyHint: true } }),
     defaults: byTool(Type.Unsafe<JsonObject>(Type.Object({})), { say: { message: 'hello' } }),
   },
   { ...CLOSED, examples: [{ template: 'everything', tools: ['echo', 'get-*'], rename: { echo: 'say' } }] },

@@ -56,13 +56,14 @@ export interface ViewHints {
   readonly openWorld?: boolean;
 }
 
-interface ToolHints {
+/** Annotations that replace those of the server. A type, because interfaces are no JSON objects. */
+export type ToolHints = {
   readonly title?: string;
   readonly readOnlyHint?: boolean;
   readonly destructiveHint?: boolean;
   readonly idempotentHint?: boolean;
   readonly openWorldHint?: boolean;
-}
+};
 
 export interface ViewLimit {
   /** Longest wait for the first answer, in seconds. */

@@ -44,7 +44,7 @@ test('keeps of a tool only what the gateway itself needs', async () => {
     { name: 'mirrored', inputSchema: mirrored },
   ]);
   await refreshed;
-  assert.equal(cache.find('plain'), { name: 'plain', annotations: { idempotentHint: true } });
+  assert.equal(cache.find('plain'), { name: 'plain', annotations: { readOnlyHint: true } });
   assert.equal(cache.find('mirrored'), { name: 'mirrored', inputSchema: mirrored });
 });
 

@@ -9,7 +9,7 @@ import type { GatewayEvent } from '../../domain/events.ts';
 import { type Answer, type ExchangeOptions, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import type { Fleet } from '../fleet.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
-import { type ToolTrust, type TrustOf, withTrustedTools } from '../instances/tool-trust.ts';
+import { type ToolTrust, type TrustOf, withHints, withTrustedTools } from '../instances/tool-trust.ts';
 import { Call } from './call.ts';
 import { CallEvents } from './call-events.ts';
 import { BalancedRoute, BoundRoute, type CallDeps, type CallInput } from './routes.ts';
@@ -64,11 +64,19 @@ export class Dispatcher {
 
   /** Like `exchange`, for any route. `inputOf` throws when no instance can ever take the call. */
   carry(template: string, request: ExchangeRequest, inputOf: () => CallInput): Observable<Answer> {
-    const trust = request.method === LIST_TOOLS ? this.#deps.trustOf?.(template) : undefined;
     const answers$ = this.#carry(template, request, inputOf);
-    return trust === undefined
-      ? answers$
-      : answers$.pipe(map((answer) => this.#trusted(template, answer, trust)));
+    return request.method === LIST_TOOLS ? this.#asListed(template, answers$) : answers$;
+  }
+
+  /** The tools that are trusted, with the annotations that the template sets. */
+  #asListed(template: string, answers$: Observable<Answer>): Observable<Answer> {
+    const { trustOf, fleet } = this.#deps;
+    const trust = trustOf?.(template);
+    const { annotate = {} } = fleet.has(template) ? fleet.group(template).policy : {};
+    const trusted$ =
+      trust === undefined ? answers$ : answers$.pipe(map((answer) => this.#trusted(template, answer, trust)));
+    const isAnnotated = Object.keys(annotate).length > 0;
+    return isAnnotated ? trusted$.pipe(map((answer) => withHints(answer, annotate))) : trusted$;
   }
 
   /** A list with a definition that is not trusted may be newer than that of the instance, by which its calls are refused. */

@@ -23,6 +23,7 @@ import {
   type SessionChange,
   session,
 } from './session.ts';
+import type { HintsByTool } from './tool-cache.ts';
 import type { TrustOf } from './tool-trust.ts';
 
 export interface InstanceActorInput extends Clock {
@@ -37,6 +38,8 @@ export interface InstanceActorInput extends Clock {
   readonly toolLists?: ByteBudget | undefined;
   /** Default: every definition of a tool is used. */
   readonly trustOf?: TrustOf | undefined;
+  /** Default: no annotations of tools but those of the server. */
+  readonly hints?: HintsByTool | undefined;
   /** Gets events; of the actor itself those of leased conversations, `upstream.*`. */
   readonly emit: (event: GatewayEvent) => void;
 }

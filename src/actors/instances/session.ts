@@ -34,7 +34,7 @@ import { answerOf } from '../calls/requests.ts';
 import { Feed } from '../subscriptions/feed.ts';
 import { closeQuietly } from './conversation.ts';
 import type { Leases } from './leases.ts';
-import { type ListBudget, ToolCache } from './tool-cache.ts';
+import { type HintsByTool, type ListBudget, ToolCache } from './tool-cache.ts';
 import type { ToolTrust, TrustOf } from './tool-trust.ts';
 
 /** The open transport of an instance, with what the instance knows from it. */
@@ -57,6 +57,7 @@ export class OpenedTransport {
     counted?: ListBudget,
     onCut?: (reason: string) => void,
     trust?: () => ToolTrust | undefined,
+    hints?: HintsByTool,
   ) {
     this.transport = transport;
     this.lastMessageAtMs = clock.now();
@@ -68,7 +69,8 @@ export class OpenedTransport {
     // Subscriptions, too, are neither counted nor timed.
     const exchange = (request: ExchangeRequest) =>
       ownExchange(transport, request).pipe(tap(() => this.noteMessage()));
-    this.tools = new ToolCache(() => listTools({ peer, exchange }, clock, onCut), clock, counted, trust);
+    const load = () => listTools({ peer, exchange }, clock, onCut);
+    this.tools = new ToolCache(load, clock, counted, trust, hints);
     this.feed = new Feed({ peer, messages$, closed$, exchange }, clock);
   }
 
@@ -86,6 +88,7 @@ export interface SessionInput extends Pick<Clock, 'now' | 'alarm'> {
   readonly policy: Pick<BalancerPolicy, 'startTimeoutMs'>;
   readonly toolLists?: ByteBudget | undefined;
   readonly trustOf?: TrustOf | undefined;
+  readonly hints?: HintsByTool | undefined;
   readonly definition?: Pick<InstanceDefinition, 'serverId' | 'template'>;
 }
 
@@ -177,7 +180,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
       if (reason !== lastCut) sendBack({ type: 'list.cut', list: 'tools', reason });
       lastCut = reason;
     };
-    const opened = new OpenedTransport(started, input, counted, onCut, trust);
+    const opened = new OpenedTransport(started, input, counted, onCut, trust, input.hints);
     tools = opened.tools;
     started.messages$.subscribe(opened.noteMessage);
     opened.feed.messages(new Set()).subscribe(({ method }) => {

@@ -5,12 +5,16 @@ import type { Clock } from '../../domain/clock.ts';
 import { timer$ } from '../../domain/clock-streams.ts';
 import { type ByteBudget, keptBytes } from '../../domain/held-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { isRepeatableTool, type Tool } from '../../domain/mcp.ts';
+import { isRepeatableBy, isRepeatableTool, type Tool } from '../../domain/mcp.ts';
 import { declaredBy } from '../../domain/param-headers.ts';
+import type { ToolHints } from '../../domain/view.ts';
 import type { ToolTrust } from './tool-trust.ts';
 
 /** Most names that are kept of an instance that is down. */
 const MAX_NAMES = 1_000;
+
+/** Of tools whose annotations the template sets. */
+export type HintsByTool = () => Readonly<Record<string, ToolHints>>;
 
 /** Where the memory of a list is counted. */
 export interface ListBudget {
@@ -31,23 +35,29 @@ export class ToolCache {
   #stale = false;
   readonly #counted: ListBudget | undefined;
   readonly #trust: () => ToolTrust | undefined;
+  readonly #hints: HintsByTool;
   /** By name, of the present list; undefined if every definition was trusted when it was read. */
   #digests: ReadonlyMap<string, string> | undefined;
   /** Memory of the present list, as it is counted. */
   #bytes = 0;
   #isForgotten = false;
 
-  /** `load` lists all tools of the instance. `counted`: default not at all. `trust`: default every definition is trusted. */
+  /**
+   * `load` lists all tools of the instance. `counted`: default not at all. `trust`: default every definition is trusted. `hints`: those
+   * that the template sets now.
+   */
   constructor(
     load: () => Promise<readonly Tool[]>,
     clock: Pick<Clock, 'now' | 'alarm'>,
     counted?: ListBudget,
     trust: () => ToolTrust | undefined = () => undefined,
+    hints: HintsByTool = () => ({}),
   ) {
     this.#load = load;
     this.#clock = clock;
     this.#counted = counted;
     this.#trust = trust;
+    this.#hints = hints;
   }
 
   /** The session has ended: no list is kept any more. */
@@ -80,9 +90,12 @@ export class ToolCache {
     return tools?.size === names.length && names.every((name) => tools.has(name));
   }
 
-  /** True when the annotations of the tool say that calling it twice does no harm. */
+  /** True when the annotations of the tool, or those that its template sets, say that calling it twice does no harm. */
   isRepeatable(tool: string): boolean {
-    return isRepeatableTool(this.find(tool));
+    const hints = this.#hints();
+    const found = this.find(tool);
+    const own = Object.hasOwn(hints, tool) ? hints[tool] : undefined;
+    return (own && isRepeatableBy(own, found?.annotations)) ?? isRepeatableTool(found);
   }
 
   #isTrusted(tool: string): boolean {
@@ -171,13 +184,15 @@ export class ToolCache {
 }
 
 /** The fields of a tool that the gateway itself needs: a list may take many megabytes. */
-function keptOf({ name, annotations, inputSchema }: Tool): Tool {
-  const { readOnlyHint, idempotentHint } = annotations ?? {};
-  const isRepeatable = readOnlyHint === true || idempotentHint === true;
+function keptOf({ name, annotations = {}, inputSchema }: Tool): Tool {
+  const safe = {
+    ...(annotations.readOnlyHint === true && { readOnlyHint: true }),
+    ...(annotations.idempotentHint === true && { idempotentHint: true }),
+  };
   const { declarations } = declaredBy(inputSchema);
   return {
     name,
-    ...(isRepeatable ? { annotations: { idempotentHint: true } } : {}),
+    ...(isRepeatableTool({ annotations }) ? { annotations: safe } : {}),
     ...(declarations.length > 0 ? { inputSchema } : {}),
   };
 }

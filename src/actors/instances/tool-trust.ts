@@ -3,6 +3,7 @@
 import { type Answer, parsedResult } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import type { Tool } from '../../domain/mcp.ts';
+import type { ToolHints } from '../../domain/view.ts';
 
 export interface ToolTrust {
   digestOf(tool: Tool): string;
@@ -25,6 +26,18 @@ export function withTrustedTools(answer: Answer, trust: ToolTrust): Answer {
   trust.listed(listed.filter(isNamed));
   const result = parsedResult(event.result, 'exactValue');
   const tools = toolsIn(result).filter((_, index) => isTrusted[index]);
+  return { ...answer, event: { ...event, result: JsonText.ofValue({ ...Object(result), tools }) } };
+}
+
+/** The list with the annotations that the template sets. */
+export function withHints(answer: Answer, hints: Readonly<Record<string, ToolHints>>): Answer {
+  const { event } = answer;
+  if (event.kind !== 'result') return answer;
+  const result = parsedResult(event.result, 'exactValue');
+  const tools = toolsIn(result).map((tool) => {
+    if (!isNamed(tool) || !Object.hasOwn(hints, tool.name)) return tool;
+    return { ...tool, annotations: { ...Object(tool.annotations), ...hints[tool.name] } };
+  });
   return { ...answer, event: { ...event, result: JsonText.ofValue({ ...Object(result), tools }) } };
 }
 
