@@ -5,6 +5,7 @@ import {
   COMMA,
   NONE,
   OPEN_BRACE,
+  OPEN_BRACKET,
   scanned,
   skipColon,
   skipSpace,
@@ -55,6 +56,30 @@ export function editedFields(
   return Buffer.concat([OPEN_TEXT, ...separated, CLOSE_TEXT]);
 }
 
+/**
+ * An array that is valid JSON, with other items: `edit` returns the new one, or undefined to keep it. Everything else keeps its bytes;
+ * anything but an array is unchanged.
+ */
+export function editedItems(array: Buffer, edit: (item: Buffer) => Buffer | undefined): Buffer {
+  let at = skipSpace(array, 0);
+  if (array[at] !== OPEN_BRACKET) return array;
+  const source = scanned(array, { levels: Number.POSITIVE_INFINITY, values: array.length });
+  const parts: Buffer[] = [];
+  let keptFrom = 0;
+  do {
+    const start = skipSpace(array, at + 1);
+    const end = skipValue(source, start, 1);
+    if (end === NONE) break; // it is empty
+    const edited = edit(array.subarray(start, end));
+    if (edited !== undefined) {
+      parts.push(array.subarray(keptFrom, start), edited);
+      keptFrom = end;
+    }
+    at = skipSpace(array, end);
+  } while (array[at] === COMMA);
+  return parts.length === 0 ? array : Buffer.concat([...parts, array.subarray(keptFrom)]);
+}
+
 const COMMA_TEXT = Buffer.from(',');
 const OPEN_TEXT = Buffer.from('{');
 const CLOSE_TEXT = Buffer.from('}');
@@ -69,9 +94,9 @@ interface FieldSpan {
 
 /** The fields of an object that is valid JSON; none of anything else. */
 function* fieldsOf(object: Buffer): Generator<FieldSpan> {
-  const source = scanned(object, { levels: Number.POSITIVE_INFINITY, values: object.length });
   let at = skipSpace(object, 0);
   if (object[at] !== OPEN_BRACE) return;
+  const source = scanned(object, { levels: Number.POSITIVE_INFINITY, values: object.length });
   do {
     const start = skipSpace(object, at + 1);
     const keyEnd = skipString(source, start);

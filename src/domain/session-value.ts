@@ -73,8 +73,10 @@ const SEVERAL = {
   ...COMMON,
   /** The templates that its owner may use; absent for all. */
   templates: Type.Optional(Type.Array(Text)),
-  /** The resources that the client has subscribed to, by template. */
+  /** The resources that the client has subscribed to, by template, as the client named them. */
   uris: Type.Record(Text, Type.Array(Text)),
+  /** By template, their URIs there, where they are others: see protocol/aggregate/composed-uris.ts. */
+  composed: Type.Optional(Type.Record(Text, Type.Record(Text, Text))),
   /** The templates whose sessions asked for the mark: see UnsafeMark. */
   unsafeIn: Type.Optional(Type.Array(Text)),
 };

@@ -19,6 +19,8 @@ const test = suite('aggregate directory');
 
 const LONG = 'l'.repeat(100);
 
+const noSkills = async () => {};
+
 function setUp(visible = ['a', 'b']) {
   const a = new ListingBackends({
     tools: [{ name: 'read', title: 'A' }, { name: LONG }],
@@ -36,7 +38,7 @@ function setUp(visible = ['a', 'b']) {
     () => visible,
   );
   const named = (aggregated: string) => directory.ownerOfName(aggregated, 'tools', CLIENT);
-  const resource = (uri: string) => directory.ownerOfResource(uri, CLIENT);
+  const resource = async (uri: string) => (await directory.uris.targetOf(uri, CLIENT, noSkills))?.template;
   return { directory, named, resource, a, b };
 }
 
@@ -56,7 +58,8 @@ test('lists everything under aggregate names', async () => {
   ]);
   assert.equal(await directory.list('prompts', CLIENT), [{ name: 'a__ask' }]);
   assert.equal(await directory.list('resources', CLIENT), [
-    { uri: 'file:///both', name: 'both' },
+    { uri: 'file://a//both', name: 'both' },
+    { uri: 'file://b//both', name: 'file:///both' },
     { uri: 'b:1', name: 'b:1' },
   ]);
 });
@@ -157,7 +160,11 @@ test('assigns a resource to the template that lists it now', async () => {
   b.instead = throwError(() => new Error('dead'));
   const other = { ...CLIENT, owner: { id: 'user:bob' } };
   assert.equal(await directory.list('resourceTemplates', other), []);
-  assert.is(await directory.ownerOfResource('a://7/data', other), 'b', 'its list could not be read');
+  assert.is(
+    (await directory.uris.targetOf('a://7/data', other, noSkills))?.template,
+    'b',
+    'its list could not be read',
+  );
 });
 
 test('assigns an unlisted resource to the only template', async () => {

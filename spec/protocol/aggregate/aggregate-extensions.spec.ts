@@ -6,10 +6,13 @@ import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import type { ListChange } from '../../../src/domain/mcp.ts';
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
+import { NO_NAMES, type ViewDefinition } from '../../../src/domain/view.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
 import { everything } from '../../../src/protocol/aggregate/selection.ts';
+import { CompiledView } from '../../../src/protocol/aggregate/view-choices.ts';
+import { ViewDirectory } from '../../../src/protocol/aggregate/view-directory.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, answered, CLOCK, ListingBackends, PROFILE, TABLE } from '../listing-backends.ts';
@@ -63,7 +66,7 @@ function skill(name: string): JsonObject {
 
 const SKILLS = 'io.modelcontextprotocol/skills';
 
-function setUp(all: Readonly<Record<string, ExtendedBackends>>) {
+function setUp(all: Readonly<Record<string, ExtendedBackends>>, definition?: ViewDefinition) {
   const backendsOf = (template: string) => {
     const backends = all[template];
     assert.ok(backends, template);
@@ -72,9 +75,15 @@ function setUp(all: Readonly<Record<string, ExtendedBackends>>) {
   const listChanges$ = new Subject<ListChange>();
   const templates = () => Object.keys(all);
   const lists = new AggregateLists({ ...CLOCK, backendsOf, listChanges$ });
+  const compiled = definition && new CompiledView(definition);
+  const names = { owners: () => NO_NAMES, claim: () => {}, version: () => 0 };
+  const selection = {
+    ...everything(lists, templates),
+    ...(compiled && { directory: new ViewDirectory({ lists, templates, view: () => compiled, ...names }) }),
+  };
   const aggregated = new AggregateBackends({
     indexes: new ToolIndexes(),
-    ...{ ...CLOCK, templates, backendsOf, listChanges$, lists, selection: everything(lists, templates) },
+    ...{ ...CLOCK, templates, backendsOf, listChanges$, lists, selection },
     timeoutFor: () => 30_000,
     movesUnsafe: () => false,
     sessions: TABLE,
@@ -129,10 +138,38 @@ test('a URI is found without a list before, and one that is nowhere is not', asy
   const a = new ExtendedBackends('a', [SKILLS], ['write']);
   const { ask } = setUp({ a, b: new ExtendedBackends('b', [SKILLS], ['write']) });
   assert.is((await ask('skills/get', { uri: 'skill://a/write/SKILL.md' })).from, 'a');
-  for (const uri of ['skill://write/SKILL.md', 'skill://c/write/SKILL.md', 'skill://none/SKILL.md', 5])
+  const first = await ask('skills/get', { uri: 'skill://write/SKILL.md' });
+  assert.equal(first, { ...skill('write'), from: 'a' }, 'texts of a skill name its files so');
+  for (const uri of ['skill://c/write/SKILL.md', 'skill://none/SKILL.md', 5])
     assert.is((await ask('skills/get', { uri })).code, -32002, String(uri));
   const limited: Owner = { ...ADA, id: 'user:b', templates: new Set(['b']) };
   assert.is((await ask('skills/get', { uri: 'skill://write/SKILL.md' }, limited)).from, 'b');
+});
+
+test('a skill is composed alike as a skill and as a resource', async () => {
+  const a = new ExtendedBackends('a', [SKILLS], ['write']);
+  const b = new ExtendedBackends('b', [SKILLS], ['write', 'review']);
+  const uri = 'skill://write/SKILL.md';
+  a.lists = { resources: [{ uri, name: 'write' }] };
+  const { ask } = setUp({ a, b });
+  const { skills } = await ask('skills/list');
+  const { resources } = await ask('resources/list');
+  assert.is(resources[0].uri, skills[0].uri);
+  assert.is(skills[0].uri, 'skill://a/write/SKILL.md');
+  const notes = await ask('skills/get', { uri: 'skill://b/review/SKILL.md' });
+  assert.is(notes.resources[0].uri, 'skill://b/review/notes.md', 'as the client named it');
+});
+
+test('globs on the resources of a view hold for skills, too', async () => {
+  const a = new ExtendedBackends('a', [SKILLS], ['write', 'review']);
+  const b = new ExtendedBackends('b', [SKILLS], ['review', 'write']);
+  const from = [{ template: 'a', resources: ['skill://write/*'] }, { template: 'b' }];
+  const { ask } = setUp({ a, b }, { id: 'v', from });
+  const { skills } = await ask('skills/list');
+  const uris = skills.map(({ uri }: JsonObject) => uri);
+  assert.equal(uris, ['skill://a/write/SKILL.md', 'skill://review/SKILL.md', 'skill://b/write/SKILL.md']);
+  assert.is((await ask('skills/get', { uri: 'skill://review/SKILL.md' })).from, 'b');
+  assert.is((await ask('skills/get', { uri: 'skill://a/review/SKILL.md' })).code, -32002);
 });
 
 test('a template with skills without end, or too much of them, hides no others', async () => {

@@ -34,11 +34,12 @@ function setUp(owner: Owner = ADA, scheduler = new TaskScheduler()) {
   const listChanges$ = new Subject<ListChange>();
   const lists = new AggregateLists({ backendsOf: of, listChanges$, ...CLOCK });
   const templates = ['a', 'b'];
+  const selection = everything(lists, () => ['a', 'b']);
   const uses: unknown[] = [];
   const value = newAggregateSession(owner, PROFILE, PEER);
   const session: AggregateSession = new AggregateSession(value, owner, PEER, {
-    extensions: new AggregateExtensions({ templates: () => templates, backendsOf: of }),
-    selection: everything(lists, () => ['a', 'b']),
+    extensions: new AggregateExtensions({ lists, selection }),
+    selection,
     search: () => undefined,
     backendsOf: of,
     templates: () => templates,

@@ -20,7 +20,7 @@ import {
 } from 'rxjs';
 import type { ClientProfile, ServerNotification } from '../../domain/client.ts';
 import { timer$ } from '../../domain/clock-streams.ts';
-import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import type { Answer, ExchangeRequest, SentTo } from '../../domain/exchange.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import {
   LEGACY_VERSIONS,
@@ -35,13 +35,14 @@ import type { AggregateSessionValue } from '../../domain/session-value.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends, Client, McpSession, Owner, SessionlessOptions, SessionOpening } from '../ports.ts';
-import { AggregateExtensions } from './aggregate-extensions.ts';
+import { AggregateExtensions, type ToTemplate } from './aggregate-extensions.ts';
 import { aggregateGreeting } from './aggregate-greeting.ts';
 import type { AggregateLists } from './aggregate-lists.ts';
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
-import { aggregateExchange, type ToTemplate } from './aggregate-requests.ts';
+import { aggregateExchange } from './aggregate-requests.ts';
 import { AggregateSession, type AggregateSessionDeps } from './aggregate-session.ts';
 import { checkRecoverable, newAggregateSession, RIGHTS_CHANGED, viewOf } from './aggregate-value.ts';
+import { isUpdate, updatesAsAsked } from './composed-uris.ts';
 import { FindableTools, type ToolIndexes } from './findable-tools.ts';
 import { SearchMode } from './search-mode.ts';
 import type { Presentation, Selection } from './selection.ts';
@@ -77,8 +78,7 @@ export class AggregateBackends implements Backends {
     this.#selection = options.selection;
     const closed$ = options.listChanges$.pipe(ignoreElements(), endWith(true));
     this.#changes$ = merge(options.listChanges$, options.lists.late$).pipe(takeUntil(closed$));
-    const templates = (owner: Owner) => this.#templates(owner);
-    this.#extensions = new AggregateExtensions({ templates, backendsOf: options.backendsOf });
+    this.#extensions = new AggregateExtensions(options);
     const shared = { extensions: this.#extensions, search: () => this.search };
     this.#sessionDeps = { ...options, ...shared, listChanges$: this.#changes$ };
   }
@@ -146,14 +146,21 @@ export class AggregateBackends implements Backends {
     const { owner, profile, instanceId } = options;
     const bound = instanceId === undefined ? undefined : splitInstance(instanceId);
     const isPermitted = bound !== undefined && this.#templates(owner).includes(bound.template);
-    const toTemplate = (template: string, own: ExchangeRequest) => {
-      const there = bound?.template === template ? bound.id : undefined;
-      const answers$ = this.#options
-        .backendsOf(template)
-        .exchange(own, { owner, profile, instanceId: there });
+    const client = { owner, profile };
+    return this.route(
+      request,
+      client,
+      this.#toTemplate(client, bound),
+      isPermitted ? bound.template : undefined,
+    );
+  }
+
+  #toTemplate(client: Client, bound?: SentTo): ToTemplate {
+    return (template, own) => {
+      const instanceId = bound?.template === template ? bound.id : undefined;
+      const answers$ = this.#options.backendsOf(template).exchange(own, { ...client, instanceId });
       return answers$.pipe(map(withAggregateInstance(template)));
     };
-    return this.route(request, { owner, profile }, toTemplate, isPermitted ? bound.template : undefined);
   }
 
   /** Answers one request, or passes it to `toTemplate` with the names of the template. `bound`: the template that it continues with. */
@@ -207,10 +214,11 @@ export class AggregateBackends implements Backends {
     return defer(() => {
       const unknown = new Set(resources);
       if (unknown.size === 0) return EMPTY;
+      const readSkills = () => this.#extensions.listSkills(client, this.#toTemplate(client));
       const lookUp = async () => {
-        const owned = await this.#selection.directory.ownersOfResources(unknown, client);
-        for (const uri of [...owned.values()].flatMap((uris) => [...uris])) unknown.delete(uri);
-        return [...owned];
+        const targets = await this.#selection.directory.uris.targetsOf(unknown, client, readSkills);
+        for (const asked of targets.keys()) unknown.delete(asked);
+        return [...Map.groupBy(targets, ([, { template }]) => template)];
       };
       const listed$ = changes$.pipe(
         filter(({ list }) => list === 'resources' || list === 'resourceTemplates'),
@@ -220,10 +228,16 @@ export class AggregateBackends implements Backends {
         startWith(undefined),
         concatMap(lookUp),
         mergeMap((owned) => owned),
-        mergeMap(([template, uris]) => {
-          const own = { lists: new Set<ListField>(), resources: uris };
-          const changes$ = this.#options.backendsOf(template).changes(owner, profile, own);
-          return changes$.pipe(finalize(() => uris.forEach((uri) => void unknown.add(uri))));
+        mergeMap(([template, found]) => {
+          const subscribed = found.map(([asked, { uri }]) => [asked, uri] as const);
+          const own = { lists: new Set<ListField>(), resources: new Set(subscribed.map(([, uri]) => uri)) };
+          return this.#options
+            .backendsOf(template)
+            .changes(owner, profile, own)
+            .pipe(
+              mergeMap((notice) => (isUpdate(notice) ? updatesAsAsked(notice, subscribed) : [notice])),
+              finalize(() => subscribed.forEach(([asked]) => void unknown.add(asked))),
+            );
         }),
       );
     });

@@ -41,10 +41,8 @@ export interface Directory {
   knownOwner(name: string, owner: Owner, list?: 'tools' | 'prompts'): OwnTarget | undefined;
   /** The names that were probably meant instead of an unknown one. Reads the list. */
   nearestNames(written: string, list: 'tools' | 'prompts', client: Client): Promise<readonly string[]>;
-  /** The template of a resource. */
-  ownerOfResource(uri: string, client: Client): Promise<string | undefined>;
-  /** These resources by template; unknown ones are left out. */
-  ownersOfResources(uris: Iterable<string>, client: Client): Promise<Map<string, Set<string>>>;
+  /** The URIs of resources, and where they lead. */
+  readonly uris: ResourceOwners;
 }
 
 /** Remembers the lists of all callers; each answer respects the permissions of its caller. */
@@ -54,16 +52,12 @@ export class AggregateDirectory implements Directory {
   readonly #mapped = new LruMap<OwnName>(MAX_REMEMBERED);
   /** By the own name of a tool, the templates that list it. */
   readonly #ownNames = new LruMap<ReadonlySet<string>>(MAX_REMEMBERED);
-  readonly #resources: ResourceOwners;
+  readonly uris: ResourceOwners;
 
   constructor(lists: AggregateLists, templates: (owner: Owner) => readonly string[]) {
     this.#lists = lists;
     this.#templates = templates;
-    this.#resources = new ResourceOwners({
-      lists,
-      templates,
-      read: (list, client) => this.listing(list, client),
-    });
+    this.uris = new ResourceOwners({ lists, templates });
   }
 
   /** The items of `listing`. */
@@ -77,13 +71,18 @@ export class AggregateDirectory implements Directory {
     const complete = gathered.filter(({ missing }) => missing === undefined);
     const read = new Set(complete.map(({ template }) => template));
     if (list === 'tools') this.#learnOwnNames(gathered, read);
-    this.#resources.learn(list, gathered);
+    await this.uris.learn(list, gathered, client);
+    if (list === 'resources' || list === 'resourceTemplates') {
+      const items = complete.flatMap(({ template, items }) => items.map((item) => ({ template, item })));
+      return listingOf(this.uris.shownItems(list, items, client.owner), gathered);
+    }
     const isLegacy = !MODERN_VERSIONS.some((version) => version === client.profile.protocolVersion);
     const keys = new Set<string>();
     const listed: JsonObject[] = [];
     for (const { template, items } of complete) {
       for (const listedItem of items) {
-        const item = aggregateItem(list, template, listedItem, isLegacy);
+        const own = list === 'tools' ? this.uris.shownTool(template, listedItem, client.owner) : listedItem;
+        const item = aggregateItem(list, template, own, isLegacy);
         const isFirst = keys.size < keys.add(item.key).size;
         if (isFirst) listed.push(item.shown);
         if (item.own !== undefined) this.#mapped.set(item.key, item.own);
@@ -160,14 +159,6 @@ export class AggregateDirectory implements Directory {
     return undefined;
   }
 
-  ownerOfResource(uri: string, client: Client): Promise<string | undefined> {
-    return this.#resources.ownerOf(uri, client);
-  }
-
-  ownersOfResources(uris: Iterable<string>, client: Client): Promise<Map<string, Set<string>>> {
-    return this.#resources.ownersOf(uris, client);
-  }
-
   /** Of the templates that were read, those have a tool that list it now. */
   #learnOwnNames(gathered: readonly GatheredList[], read: ReadonlySet<string>): void {
     const listing = new Map<string, Set<string>>();
@@ -192,10 +183,10 @@ function ownNameIn(aggregated: string): readonly string[] {
   return own === undefined ? [] : [own.name];
 }
 
-// Items of one template as the list of all templates shows them: tools and prompts with their aggregate names.
+// Tools and prompts of one template as the list of all templates shows them.
 
 interface AggregateItem {
-  /** Unique in its list: aggregate name, URI, or URI template. */
+  /** The aggregate name. */
   readonly key: string;
   readonly shown: JsonObject;
   /** Template and own name of a mapped name. */
@@ -204,13 +195,12 @@ interface AggregateItem {
 
 /** `item` is one that `checkedItem` accepts. `isLegacy`: for a client of the legacy era. */
 function aggregateItem(
-  list: ListField,
+  list: 'tools' | 'prompts',
   template: string,
   item: JsonObject,
   isLegacy: boolean,
 ): AggregateItem {
   const name = String(item[KEY_FIELDS[list]]);
-  if (list === 'resources' || list === 'resourceTemplates') return { key: name, shown: item, own: undefined };
   const own = { template, name };
   const key = aggregateName(own);
   const isMapped = mayBeMapped(key);

@@ -122,6 +122,14 @@ export class AggregateLists {
     return peers.some(({ era, capabilities }) => era === 'bare' || capabilities[capability] !== undefined);
   }
 
+  /** True when an instance of the template announces an extension whose last segment is this one. */
+  announces(extension: string, template: string, owner: Owner): boolean {
+    const peers = this.#options.backendsOf(template).peers(owner);
+    return peers.some(({ capabilities: { extensions } }) =>
+      Object.keys(Object(extensions)).some((id) => id.slice(id.lastIndexOf('/') + 1) === extension),
+    );
+  }
+
   async #listed(list: ListField, template: string, client: Client): Promise<Found> {
     const { owner, profile } = client;
     const { backendsOf, hasInstances, kept } = this.#options;

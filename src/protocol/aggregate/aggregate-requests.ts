@@ -3,7 +3,7 @@
 
 import { defer, from, isObservable, map, type Observable, of, switchMap } from 'rxjs';
 import { toolNotFound, withHint } from '../../domain/error-catalogue.ts';
-import { type Answer, type ExchangeRequest, parsedResult } from '../../domain/exchange.ts';
+import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { type ListField, listOf, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
@@ -11,14 +11,12 @@ import { GATEWAY_INFO } from '../../domain/version.ts';
 import type { Client } from '../ports.ts';
 import { isTaskMethod } from '../task-log.ts';
 import type { OwnTarget } from './aggregate-directory.ts';
-import type { AggregateExtensions } from './aggregate-extensions.ts';
+import type { AggregateExtensions, ToTemplate } from './aggregate-extensions.ts';
 import type { AggregateListing } from './aggregate-listing.ts';
+import { asAsked, withShownUris } from './composed-uris.ts';
 import type { SearchMode } from './search-mode.ts';
 import type { Selection } from './selection.ts';
 import { boundedAnswer } from './view-limits.ts';
-
-/** Sends a request to a template, by the names of the template. */
-export type ToTemplate = (template: string, request: ExchangeRequest) => Observable<Answer>;
 
 interface AggregateCall {
   readonly request: ExchangeRequest;
@@ -82,20 +80,19 @@ async function answersTo(call: AggregateCall): Promise<Observable<Answer>> {
     case 'resources/read':
     case 'resources/subscribe':
     case 'resources/unsubscribe':
+    case 'skills/get':
+    case 'resources/directory/read':
       return byUri(call, params?.uri);
     case 'completion/complete': {
       const ref = fieldValue(params?.ref);
       const reference = isJsonObject(ref) ? ref : {};
-      if (typeof reference.uri === 'string') return byUri(call, reference.uri);
+      if (typeof reference.uri === 'string') return byUri(call, reference.uri, reference);
       return byName(call, 'prompts', reference.name, reference);
     }
     case 'skills/list':
       return from(extensions.listSkills(client, toTemplate)).pipe(
         map((result) => localAnswer({ kind: 'result', result })),
       );
-    case 'skills/get':
-    case 'resources/directory/read':
-      return (await bySkill(call, params?.uri)) ?? resourceNotFound();
     default: {
       if (bound !== undefined) return toTemplate(bound, request);
       if (isTaskMethod(method) && method !== 'tasks/list')
@@ -166,38 +163,33 @@ function carried(
   );
 }
 
-async function byUri(call: AggregateCall, uri: unknown): Promise<Observable<Answer>> {
-  const { request, selection, client, toTemplate } = call;
-  const { directory } = selection;
-  const ofSkill = await bySkill(call, uri);
-  if (ofSkill !== undefined) return ofSkill;
-  const template = typeof uri === 'string' ? await directory.ownerOfResource(uri, client) : undefined;
-  return template === undefined ? resourceNotFound() : toTemplate(template, request);
+/** The template that a URI leads to; the own one replaces it, in `reference` if the request names it there. */
+async function byUri(
+  { request, selection, client, toTemplate, extensions }: AggregateCall,
+  asked: unknown,
+  reference?: JsonObject,
+): Promise<Observable<Answer>> {
+  const { uris } = selection.directory;
+  if (typeof asked !== 'string') return resourceNotFound();
+  const target = await uris.targetOf(asked, client, () => extensions.listSkills(client, toTemplate));
+  if (target === undefined) return resourceNotFound();
+  const { template, uri } = target;
+  const named = reference === undefined ? { uri } : { ref: { ...reference, uri } };
+  const own = uri === asked ? request : { ...request, params: { ...request.params, ...named } };
+  const answers$ = toTemplate(template, own);
+  if (!WITH_URIS.has(request.method) || (uri === asked && !uris.hasShared)) return answers$;
+  const shown = (each: string) => asAsked(each, asked, uri) ?? uris.shown(template, each, client.owner);
+  return answers$.pipe(
+    map((answer) => {
+      const { event } = answer;
+      if (event.kind !== 'result') return answer;
+      return { ...answer, event: { ...event, result: withShownUris(event.result, shown) } };
+    }),
+  );
 }
 
-/** Undefined when the URI is not that of a skill. */
-async function bySkill(
-  { request, client, toTemplate, extensions }: AggregateCall,
-  uri: unknown,
-): Promise<Observable<Answer> | undefined> {
-  const target = typeof uri === 'string' ? await extensions.targetOf(uri, client, toTemplate) : undefined;
-  if (target === undefined) return undefined;
-  const { show } = target;
-  const answers$ = toTemplate(target.template, {
-    ...request,
-    params: { ...request.params, uri: target.uri },
-  });
-  return show === undefined ? answers$ : answers$.pipe(map((answer) => withResult(answer, show)));
-}
-
-function withResult(answer: Answer, show: (result: JsonObject) => JsonObject): Answer {
-  const { event } = answer;
-  if (event.kind !== 'result') return answer;
-  const result = parsedResult(event.result, 'exactValue');
-  return isJsonObject(result)
-    ? { ...answer, event: { ...event, result: JsonText.ofValue(show(result)) } }
-    : answer;
-}
+/** Methods with URIs of resources in their results. */
+const WITH_URIS: ReadonlySet<string> = new Set(['resources/read', 'resources/directory/read', 'skills/get']);
 
 function resourceNotFound(): Observable<Answer> {
   return rpcErrorAnswer(RPC.resourceNotFound, 'Resource not found.');

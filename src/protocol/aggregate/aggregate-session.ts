@@ -47,6 +47,14 @@ import { isAllowedFor, type MovesUnsafe, mayRecover, viewOf } from './aggregate-
 import { heldWhileSubscribed } from './held-messages.ts';
 import type { SearchMode } from './search-mode.ts';
 import type { Selection } from './selection.ts';
+import {
+  afterAnswer,
+  answersAsAsked,
+  endOfSubscription,
+  messagesAsAsked,
+  subscribedUris,
+  withoutSubscriptions,
+} from './session-subscriptions.ts';
 
 /** Most subscriptions that are repeated at the same time in a new session with a template. */
 const CONCURRENT_REPEATS = 16;
@@ -88,7 +96,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   /** By template: its session, open or being opened. */
   readonly #inner = new Map<string, Promise<McpSession>>();
   readonly #open = new Map<string, McpSession>();
-  readonly #opened = new Subject<McpSession>();
+  readonly #opened = new Subject<readonly [template: string, session: McpSession]>();
   /** Sessions with templates that were deleted. */
   readonly #left = new Subject<McpSession>();
   /** Undefined before it is kept. */
@@ -185,10 +193,14 @@ export class AggregateSession implements McpSession, SessionRecord {
     const open$ = defer(() => {
       if (!this.#hasListened) this.#openSubscribed();
       this.#hasListened = true;
-      return from([...this.#open.values()]);
+      return from([...this.#open]);
     });
     const messages$ = merge(open$, this.#opened, this.#reopened$).pipe(
-      mergeMap((session) => heldWhileSubscribed(session, this.#left)),
+      mergeMap(([template, session]) =>
+        heldWhileSubscribed(session, this.#left).pipe(
+          mergeMap((message) => messagesAsAsked(this.#value, template, message)),
+        ),
+      ),
     );
     const { scheduler, clock, selection } = this.#deps;
     const ofTemplates$ = this.#deps.listChanges$.pipe(
@@ -265,6 +277,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   #change(value: AggregateSessionValue): void {
+    if (value === this.#value) return;
     this.#value = value;
     this.#row?.changed();
   }
@@ -281,11 +294,23 @@ export class AggregateSession implements McpSession, SessionRecord {
   #route(request: ExchangeRequest, bound: string | undefined): Observable<Answer> {
     const { selection, clock, search, extensions } = this.#deps;
     const arrivedAtMs = clock.now();
-    const toTemplate = (template: string, own: ExchangeRequest) =>
-      this.#carry(template, own, arrivedAtMs).pipe(
-        tap(({ event }) => event.kind === 'result' && this.#noteResource(template, own)),
+    const toTemplate = (template: string, own: ExchangeRequest) => {
+      const answers$ = this.#carry(template, own, arrivedAtMs).pipe(
+        tap(({ event }) => {
+          if (event.kind === 'result') this.#change(afterAnswer(this.#value, template, own, request));
+        }),
         map(withAggregateInstance(template)),
       );
+      return this.#value.composed === undefined
+        ? answers$
+        : answers$.pipe(mergeMap((answer) => answersAsAsked(this.#value, template, answer)));
+    };
+    const end = endOfSubscription(this.#value, request);
+    if (end?.value !== undefined) {
+      this.#change(end.value);
+      return of(localAnswer({ kind: 'result', result: JsonText.ofValue({}) }));
+    }
+    if (end !== undefined) return toTemplate(end.template, end.request);
     const client = { owner: this.#owner, profile: this.profile };
     return aggregateExchange({ request, selection, client, toTemplate, bound, search: search(), extensions });
   }
@@ -356,7 +381,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     this.#open.set(template, session);
     session.ended$.subscribe(() => this.#forget(template, session));
     this.#repeatState(template, session);
-    this.#opened.next(session);
+    this.#opened.next([template, session]);
     return session;
   }
 
@@ -401,46 +426,21 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   /** It is tried again, unless the template was deleted. */
   #reopeningFailed(template: string, thrown: unknown): void {
-    if (hasCode(thrown, 'TEMPLATE_NOT_FOUND')) this.#setUris(template, []);
-  }
-
-  #noteResource(template: string, { method, params }: ExchangeRequest): void {
-    const { uri } = params ?? {};
-    if (typeof uri !== 'string') return;
-    const uris = this.#urisOf(template);
-    if (method === 'resources/unsubscribe') {
-      if (uris.includes(uri))
-        this.#setUris(
-          template,
-          uris.filter((each) => each !== uri),
-        );
-    } else if (method === 'resources/subscribe' && uris.length < LIMITS.subscriptionsPerClient) {
-      if (!uris.includes(uri)) this.#setUris(template, [...uris, uri]);
-    }
-  }
-
-  /** The subscribed resources of a template. */
-  #urisOf(template: string): readonly string[] {
-    return this.#value.uris[template] ?? [];
-  }
-
-  #setUris(template: string, uris: readonly string[]): void {
-    const { [template]: _, ...others } = this.#value.uris;
-    const present = uris.length === 0 ? others : { ...others, [template]: [...uris] };
-    this.#change({ ...this.#value, uris: present });
+    if (hasCode(thrown, 'TEMPLATE_NOT_FOUND')) this.#change(withoutSubscriptions(this.#value, template));
   }
 
   /** Repeats what the client expects its server to remember. Refusals are ignored. */
   #repeatState(template: string, session: McpSession): void {
     const level = session.peer.capabilities.logging === undefined ? undefined : this.logLevel;
     if (level !== undefined) this.#send(session, { method: 'logging/setLevel', params: { level } });
+    const uris = () => subscribedUris(this.#value, template);
     const subscribe = (uri: string): Observable<unknown> => {
-      if (!this.#urisOf(template).includes(uri)) return EMPTY; // the client has unsubscribed meanwhile
+      if (!uris().has(uri)) return EMPTY; // the client has unsubscribed meanwhile
       return session
         .exchange({ method: 'resources/subscribe', params: { uri } })
         .pipe(catchError(() => EMPTY));
     };
-    from(this.#urisOf(template)).pipe(mergeMap(subscribe, CONCURRENT_REPEATS)).subscribe();
+    from(uris()).pipe(mergeMap(subscribe, CONCURRENT_REPEATS)).subscribe();
   }
 
   /** A refusal is ignored: that server keeps its own state. */

@@ -1,99 +1,286 @@
-// Finds the template that owns a resource, from what the lists of resources and of URI templates say. A URI that several templates
-// list belongs to the first of them.
+// The URIs of several templates as one server: which templates have a resource, how its URI is shown, and where a URI leads. It knows what
+// the lists of resources, of URI templates, of tools with pages and of skills say. Source: ADR 234.
 
-import type { JsonObject } from '../../domain/json.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import type { ListField } from '../../domain/mcp.ts';
+import { isTooLong } from '../client-bounds.ts';
 import type { Client, Owner } from '../ports.ts';
 import { KEY_FIELDS } from './aggregate-items.ts';
 import type { AggregateLists, GatheredList } from './aggregate-lists.ts';
+import { composedUri, isOfSkill, ownedAs, partsOfComposed, type ResourceTarget } from './composed-uris.ts';
 
 const MAX_REMEMBERED = 50_000;
 /** URI templates remembered of one template: each is tried for a resource that no template lists. */
 const MAX_PATTERNS = 1_000;
 const MAX_PATTERN_CHARACTERS = 2_048;
+/** Most times that a URI is composed, because another template lists one that is like the composed one. */
+const MAX_COMPOSED = 3;
+/** The extension of skills. */
+export const SKILLS = 'skills';
 
 export interface ResourceOwnersDeps {
-  readonly lists: Pick<AggregateLists, 'offers'>;
+  readonly lists: Pick<AggregateLists, 'offers' | 'announces' | 'gather'>;
   /** The templates of a caller, in their order. */
   readonly templates: (owner: Owner) => readonly string[];
-  /** Reads a list, which is learnt then. */
-  readonly read: (list: ListField, client: Client) => Promise<unknown>;
   /** False for a resource that is not served. Default: all are. */
   readonly mayRead?: (template: string, uri: string) => boolean;
+  /** False for a tool that is not served. Default: all are. */
+  readonly takesTool?: (template: string, name: string) => boolean;
 }
+
+/** What says that a template has a URI. */
+type Source = 'listed' | 'pages' | 'skills';
 
 /** Remembers the lists of all callers; each answer respects the permissions of its caller. */
 export class ResourceOwners {
   readonly #deps: ResourceOwnersDeps;
-  /** By URI, the templates that list it. */
-  readonly #resources = new LruMap<Set<string>>(MAX_REMEMBERED);
+  /** By URI or skill, the templates that have it: they list it, or a tool of theirs has it as its page. */
+  readonly #having: Readonly<Record<Source, LruMap<ReadonlySet<string>>>> = {
+    listed: new LruMap(MAX_REMEMBERED),
+    pages: new LruMap(MAX_REMEMBERED),
+    skills: new LruMap(MAX_REMEMBERED),
+  };
   /** By template, the literals of the URI templates it lists. */
   readonly #patterns = new LruMap<LruMap<readonly string[]>>(LIMITS.templates);
+  #version = 0;
+  #hasShared = false;
 
   constructor(deps: ResourceOwnersDeps) {
     this.#deps = deps;
   }
 
-  /** Of the templates that were read, those own a resource that list it now. */
-  learn(list: ListField, gathered: readonly GatheredList[]): void {
-    if (list !== 'resources' && list !== 'resourceTemplates') return;
-    const complete = gathered.filter(({ missing }) => missing === undefined);
-    const read = new Set(complete.map(({ template }) => template));
-    const seen = new Set<string>();
-    for (const { template, items } of complete) {
-      if (list === 'resourceTemplates') this.#patterns.delete(template);
-      for (const item of items) {
-        const uri = String(item[KEY_FIELDS[list]]);
-        if (list === 'resourceTemplates') this.#learnPattern(template, uri);
-        else {
-          const isFirst = seen.size < seen.add(uri).size;
-          const known = [...(this.#resources.get(uri) ?? [])].filter((each) => !isFirst || !read.has(each));
-          this.#resources.set(uri, new Set(known).add(template));
-        }
-      }
+  /** Another number when a template was found to have a URI, or not to have it any more. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** False when no URI was ever found at two templates. */
+  get hasShared(): boolean {
+    return this.#hasShared;
+  }
+
+  /**
+   * To be called with each list before its items are shown. A list with pages of MCP Apps reads the one that the pages are in, too; undefined
+   * when there is nothing to wait for.
+   */
+  learn(list: ListField, gathered: readonly GatheredList[], client: Client): Promise<void> | undefined {
+    const related = RELATED[list];
+    const hasPages = this.#learn(list, gathered);
+    return related && hasPages ? this.#read(related, client) : undefined;
+  }
+
+  /** True for a resource that clients may read, if the template has it. */
+  isServed(template: string, uri: string): boolean {
+    return this.#deps.mayRead?.(template, uri) ?? true;
+  }
+
+  /** Of the templates that were read, those have a skill that list it now. */
+  learnSkills(found: readonly { readonly template: string; readonly uris: readonly string[] }[]): void {
+    this.#note('skills', found);
+  }
+
+  /** The URI of a resource of a template, or the URI template of several, as the caller sees it. */
+  shown(template: string, uri: string, owner: Owner): string {
+    if (!this.#isShared(uri, owner, template)) return uri;
+    let shown = uri;
+    for (let times = 0; times < MAX_COMPOSED; times += 1) {
+      const composed = composedUri({ template, uri: shown });
+      if (composed === undefined || isTooLong(composed)) return uri;
+      shown = composed;
+      const isTaken = this.#deps.templates(owner).some((each) => this.#has(each, shown, owner));
+      if (!isTaken && this.#composedOf(shown, owner)?.uri === uri) return shown;
     }
+    return uri;
   }
 
   /** The items of a list as they are shown: each URI once. */
-  shown(
+  shownItems(
     list: 'resources' | 'resourceTemplates',
-    chosen: readonly { readonly own: string; readonly item: JsonObject }[],
+    items: readonly { readonly template: string; readonly item: JsonObject }[],
+    owner: Owner,
   ): readonly JsonObject[] {
+    const field = KEY_FIELDS[list];
     const seen = new Set<string>();
-    const isFirst = (own: string) => seen.size < seen.add(own).size;
-    return list === 'resources' || list === 'resourceTemplates'
-      ? chosen.filter(({ own }) => isFirst(own)).map(({ item }) => item)
-      : [];
+    return items.flatMap(({ template, item }): JsonObject[] => {
+      const own = String(item[field]);
+      const uri = this.shown(template, own, owner);
+      if (seen.size === seen.add(uri).size) return [];
+      return [uri === own ? item : { ...item, [field]: uri }];
+    });
   }
 
-  /** The template of a resource: one that lists it, one with a URI template that fits, or the only template there is. */
-  async ownerOf(uri: string, client: Client): Promise<string | undefined> {
-    const [template] = (await this.ownersOf([uri], client)).keys();
-    return template;
+  /** The tool with the page that clients read. The same object where that is the own one. */
+  shownTool(template: string, tool: JsonObject, owner: Owner): JsonObject {
+    const { _meta } = tool;
+    const own = pageOf(tool);
+    const uri = own === undefined ? undefined : this.shown(template, own, owner);
+    if (uri === own || uri === undefined || !isJsonObject(_meta)) return tool;
+    const ui = isJsonObject(_meta.ui) && { ui: { ..._meta.ui, resourceUri: uri } };
+    return { ...tool, _meta: { ..._meta, ...ui, ...(_meta[FLAT] === undefined ? {} : { [FLAT]: uri }) } };
   }
 
-  /** These resources by template; unknown ones are left out. Reads the lists at most once. */
-  async ownersOf(uris: Iterable<string>, client: Client): Promise<Map<string, Set<string>>> {
-    const { lists, mayRead = () => true } = this.#deps;
-    const templates = this.#deps.templates(client.owner);
-    // A template without an instance that offers resources owns nothing.
-    const isOffering = (template: string) => lists.offers('resources', template, client.owner);
-    const ownerOf = (uri: string) =>
-      templates.find(
-        (each) => this.#resources.get(uri)?.has(each) && mayRead(each, uri) && isOffering(each),
-      ) ?? templates.find((each) => this.#hasPattern(each, uri) && mayRead(each, uri) && isOffering(each));
+  /**
+   * Where a URI leads, plain or composed: to a template that has it, or one with a URI template that fits, or the only template
+   * there is. Reads lists that may have it at most once. `readSkills` makes `learnSkills` be called.
+   */
+  async targetOf(
+    uri: string,
+    client: Client,
+    readSkills: () => Promise<unknown>,
+  ): Promise<ResourceTarget | undefined> {
+    return (await this.targetsOf([uri], client, readSkills)).get(uri);
+  }
+
+  /** The same for several; unknown ones are left out. */
+  async targetsOf(
+    uris: Iterable<string>,
+    client: Client,
+    readSkills: () => Promise<unknown>,
+  ): Promise<Map<string, ResourceTarget>> {
+    const { owner } = client;
     const asked = [...uris];
-    if (asked.some((uri) => ownerOf(uri) === undefined))
-      await Promise.all([this.#deps.read('resources', client), this.#deps.read('resourceTemplates', client)]);
-    const only = templates.length === 1 ? templates[0] : undefined;
-    const owners = new Map<string, Set<string>>();
-    for (const uri of asked) {
-      const template = ownerOf(uri) ?? (only !== undefined && mayRead(only, uri) ? only : undefined);
-      if (template !== undefined) owners.set(template, (owners.get(template) ?? new Set()).add(uri));
+    const unknown = asked.filter((uri) => this.#known(uri, owner) === undefined);
+    if (unknown.length > 0) {
+      const lists = [
+        'resources',
+        'resourceTemplates',
+        ...(unknown.some(isPage) ? ['tools' as const] : []),
+      ] as const;
+      const reading = lists.map((list) => this.#read(list, client));
+      const hasSkills = unknown.some(isOfSkill) && this.#withSkills(owner).length > 0;
+      await Promise.all([...reading, hasSkills && readSkills()]);
     }
-    return owners;
+    const [only, ...others] = this.#deps.templates(owner);
+    return new Map(
+      asked.flatMap((uri) => {
+        const target = this.#known(uri, owner);
+        if (target !== undefined) return [[uri, target]];
+        return only !== undefined && others.length === 0 && this.isServed(only, uri)
+          ? [[uri, { template: only, uri }]]
+          : [];
+      }),
+    );
+  }
+
+  /** A listed URI goes before a composed one, and both before a URI template. */
+  #known(uri: string, owner: Owner): ResourceTarget | undefined {
+    const isListed = (template: string, own: string) =>
+      this.isServed(template, own) && this.#has(template, own, owner);
+    const fits = (template: string, own: string) =>
+      this.#hasPattern(template, own) && this.isServed(template, own) && this.#offers(template, owner);
+    for (const isThere of [isListed, fits]) {
+      const template = this.#deps.templates(owner).find((each) => isThere(each, uri));
+      const target = template === undefined ? this.#composedOf(uri, owner, isThere) : { template, uri };
+      if (target !== undefined) return target;
+    }
+    return undefined;
+  }
+
+  /** What a composed URI stands for. */
+  #composedOf(
+    uri: string,
+    owner: Owner,
+    isThere = (template: string, own: string) => this.#has(template, own, owner),
+  ): ResourceTarget | undefined {
+    const templates = this.#deps.templates(owner);
+    let left = uri;
+    for (let times = 0; times < MAX_COMPOSED; times += 1) {
+      const parts = partsOfComposed(left);
+      const found = parts.find(
+        ({ template, uri: own }) => templates.includes(template) && isThere(template, own),
+      );
+      if (found !== undefined) return found;
+      const [first] = parts;
+      if (first === undefined || partsOfComposed(first.uri)[0]?.template !== first.template) return undefined;
+      left = first.uri;
+    }
+    return undefined;
+  }
+
+  #isShared(uri: string, owner: Owner, template: string): boolean {
+    const key = ownedAs(uri);
+    const having = Object.values(this.#having).map((source) => source.get(key)?.size ?? 0);
+    if (having.reduce((sum, size) => sum + size) < 2) return false;
+    const templates = this.#deps.templates(owner).filter((each) => this.#has(each, uri, owner));
+    return templates.length > 1 && templates.includes(template);
+  }
+
+  /** Where it counts that a tool has a page, it may be one that is not served: a client must not get the page of another server. */
+  #has(template: string, uri: string, owner: Owner): boolean {
+    const key = ownedAs(uri);
+    const { listed, pages, skills } = this.#having;
+    if (pages.get(key)?.has(template)) return this.#offers(template, owner);
+    if (!this.isServed(template, uri)) return false;
+    if (listed.get(key)?.has(template)) return this.#offers(template, owner);
+    return skills.get(key)?.has(template) === true && this.#deps.lists.announces(SKILLS, template, owner);
+  }
+
+  /** A template without an instance that offers resources has none. */
+  #offers(template: string, owner: Owner): boolean {
+    return this.#deps.lists.offers('resources', template, owner);
+  }
+
+  #withSkills(owner: Owner): readonly string[] {
+    return this.#deps.templates(owner).filter((each) => this.#deps.lists.announces(SKILLS, each, owner));
+  }
+
+  async #read(list: ListField, client: Client): Promise<void> {
+    const { lists, templates } = this.#deps;
+    this.#learn(list, await lists.gather(list, templates(client.owner), client));
+  }
+
+  /** True when there are pages of MCP Apps. */
+  #learn(list: ListField, gathered: readonly GatheredList[]): boolean {
+    if (list === 'prompts') return false;
+    const complete = gathered.filter(({ missing }) => missing === undefined);
+    if (list === 'tools') {
+      const { takesTool = () => true } = this.#deps;
+      const found = complete.map(({ template, items }) => ({
+        template,
+        uris: items.flatMap((tool) => (takesTool(template, String(tool.name)) ? (pageOf(tool) ?? []) : [])),
+      }));
+      const hasPages = found.some(({ uris }) => uris.length > 0);
+      if (hasPages) this.#note('pages', found);
+      return hasPages;
+    }
+    const found = complete.map(({ template, items }) => ({
+      template,
+      uris: items.map((item) => String(item[KEY_FIELDS[list]])),
+    }));
+    if (list === 'resourceTemplates') for (const each of found) this.#learnPatterns(each);
+    this.#note('listed', found);
+    return list === 'resources' && found.some(({ uris }) => uris.some(isPage));
+  }
+
+  #note(
+    source: Source,
+    found: readonly { readonly template: string; readonly uris: readonly string[] }[],
+  ): void {
+    const known = this.#having[source];
+    const read = new Set(found.map(({ template }) => template));
+    const having = new Map<string, Set<string>>();
+    for (const { template, uris } of found)
+      for (const uri of uris) {
+        const key = ownedAs(uri);
+        const templates =
+          having.get(key) ?? new Set([...(known.get(key) ?? [])].filter((each) => !read.has(each)));
+        having.set(key, templates.add(template));
+      }
+    for (const [key, templates] of having) {
+      const before = known.get(key);
+      if (
+        before !== undefined &&
+        before.size === templates.size &&
+        [...before].every((each) => templates.has(each))
+      )
+        continue;
+      known.set(key, templates);
+      this.#version += 1;
+      const all = Object.values(this.#having).flatMap((each) => [...(each.get(key) ?? [])]);
+      this.#hasShared ||= new Set(all).size > 1;
+    }
   }
 
   #hasPattern(template: string, uri: string): boolean {
@@ -101,12 +288,30 @@ export class ResourceOwners {
     return [...patterns].some((literals) => fitsBetween(literals, uri));
   }
 
-  #learnPattern(template: string, uriTemplate: string): void {
-    if (uriTemplate.length > MAX_PATTERN_CHARACTERS) return;
-    const patterns = this.#patterns.get(template) ?? new LruMap(MAX_PATTERNS);
-    if (patterns.get(uriTemplate) === undefined) patterns.set(uriTemplate, uriTemplate.split(EXPRESSION));
+  #learnPatterns({ template, uris }: { readonly template: string; readonly uris: readonly string[] }): void {
+    const patterns = new LruMap<readonly string[]>(MAX_PATTERNS);
+    for (const uri of uris)
+      if (uri.length <= MAX_PATTERN_CHARACTERS) patterns.set(uri, uri.split(EXPRESSION));
     this.#patterns.set(template, patterns);
   }
+}
+
+/** The list that pages of MCP Apps are in, too. */
+const RELATED: Partial<Record<ListField, ListField>> = { tools: 'resources', resources: 'tools' };
+
+const PAGE = 'ui://';
+/** The key of earlier MCP Apps in `_meta`. */
+const FLAT = 'ui/resourceUri';
+
+function isPage(uri: string): boolean {
+  return uri.startsWith(PAGE);
+}
+
+/** The page of a tool of MCP Apps. */
+function pageOf({ _meta }: JsonObject): string | undefined {
+  if (!isJsonObject(_meta)) return undefined;
+  const uri = isJsonObject(_meta.ui) ? (_meta.ui.resourceUri ?? _meta[FLAT]) : _meta[FLAT];
+  return typeof uri === 'string' && isPage(uri) ? uri : undefined;
 }
 
 /** One expression of a URI template. Source: RFC 6570 section 2.2. */

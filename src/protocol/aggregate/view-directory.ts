@@ -43,6 +43,8 @@ interface Compiled {
   readonly isLegacy: boolean;
   readonly view: CompiledView;
   readonly version: number;
+  /** The version of the URIs. */
+  readonly uris: number;
   readonly chosen: readonly ChosenItem[];
   readonly given: Omit<GivenNames, 'claims'>;
   readonly items: readonly JsonObject[];
@@ -57,16 +59,22 @@ export class ViewDirectory implements Directory {
   readonly #deps: ViewDirectoryDeps;
   readonly #compiled: Compiled[] = [];
   readonly #ofCaller = { tools: new LruMap<Compiled>(CALLERS), prompts: new LruMap<Compiled>(CALLERS) };
-  readonly #resources: ResourceOwners;
+  #uris: { readonly of: CompiledView; readonly owners: ResourceOwners } | undefined;
 
   constructor(deps: ViewDirectoryDeps) {
     this.#deps = deps;
-    this.#resources = new ResourceOwners({
-      lists: deps.lists,
-      templates: () => deps.templates(),
-      read: (list, client) => this.listing(list, client),
-      mayRead: (template, uri) => deps.view().mayRead(template, uri),
-    });
+  }
+
+  /** They are learnt anew when the view changes. */
+  get uris(): ResourceOwners {
+    const { lists, templates, view } = this.#deps;
+    const of = view();
+    if (this.#uris?.of !== of) {
+      const mayRead = (template: string, uri: string) => of.mayRead(template, uri);
+      const takesTool = (template: string, name: string) => of.takes('tools', template, name);
+      this.#uris = { of, owners: new ResourceOwners({ lists, templates, mayRead, takesTool }) };
+    }
+    return this.#uris.owners;
   }
 
   async list(list: ListField, client: Client): Promise<JsonObject[]> {
@@ -75,10 +83,10 @@ export class ViewDirectory implements Directory {
 
   async listing(list: ListField, client: Client): Promise<AggregateListing> {
     const gathered = await this.#deps.lists.gather(list, this.#deps.templates(), client);
+    await this.uris.learn(list, gathered, client);
     const compiled = this.#compile(list, gathered, client);
     const { owner } = client;
     if (list === 'tools' || list === 'prompts') this.#ofCaller[list].set(owner.id, compiled);
-    else this.#resources.learn(list, gathered);
     if (list !== 'tools' || owner.tools === undefined) {
       return listingOf(compiled.items, gathered, () => {
         compiled.result ??= JsonText.ofValue({ [list]: compiled.items });
@@ -121,14 +129,6 @@ export class ViewDirectory implements Directory {
     return near === undefined ? [] : [near].slice(0, MAX_HINTS);
   }
 
-  ownerOfResource(uri: string, client: Client) {
-    return this.#resources.ownerOf(uri, client);
-  }
-
-  ownersOfResources(uris: Iterable<string>, client: Client) {
-    return this.#resources.ownersOf(uris, client);
-  }
-
   /**
    * A template whose list is missing answers for itself, why. Not where its hints decide: it may be there again when the call
    * arrives.
@@ -154,11 +154,12 @@ export class ViewDirectory implements Directory {
     return { ...own, listed: name, mayRepeat: view.mayRepeatUnlisted(own.template, own.name) };
   }
 
-  #compile(list: ListField, gathered: readonly GatheredList[], { profile }: Client): Compiled {
+  #compile(list: ListField, gathered: readonly GatheredList[], { owner, profile }: Client): Compiled {
     const inputs = gathered.filter(({ missing }) => missing === undefined);
     const isLegacy = !MODERN_VERSIONS.some((version) => version === profile.protocolVersion);
     const view = this.#deps.view();
     const version = this.#deps.version();
+    const uris = list === 'prompts' ? 0 : this.uris.version;
     const isSame = (known: Compiled) =>
       known.list === list &&
       known.isLegacy === isLegacy &&
@@ -166,9 +167,9 @@ export class ViewDirectory implements Directory {
       known.inputs.length === inputs.length &&
       known.inputs.every(({ items }, index) => items === inputs[index]?.items);
     const found = this.#compiled.find(isSame);
-    if (found?.version === version) return found;
+    if (found?.version === version && found.uris === uris) return found;
     const chosen = inputs.flatMap(({ template, items }) => view.chosen(list, template, items));
-    const compiled = this.#named(list, chosen, { inputs, list, isLegacy, view, version });
+    const compiled = this.#named(list, chosen, owner, { inputs, list, isLegacy, view, version, uris });
     const index = found === undefined ? -1 : this.#compiled.indexOf(found);
     if (index >= 0) this.#compiled.splice(index, 1);
     this.#compiled.unshift(compiled);
@@ -179,18 +180,22 @@ export class ViewDirectory implements Directory {
   #named(
     list: ListField,
     chosen: readonly ChosenItem[],
-    from: Pick<Compiled, 'inputs' | 'list' | 'isLegacy' | 'view' | 'version'>,
+    owner: Owner,
+    from: Pick<Compiled, 'inputs' | 'list' | 'isLegacy' | 'view' | 'version' | 'uris'>,
   ): Compiled {
     const base = { ...from, chosen, result: undefined };
     if (list !== 'tools' && list !== 'prompts') {
-      const items = this.#resources.shown(list, chosen);
+      const items = this.uris.shownItems(list, chosen, owner);
       return { ...base, given: NO_GIVEN, items, byName: new Map(), byOwn: new Map() };
     }
     const { names = 'bare', name_length: length = 64 } = from.view.definition;
     const given = givenNames(chosen, { names, length, owners: this.#deps.owners()[list] });
     if (Object.keys(given.claims).length > 0) this.#deps.claim(list, given.claims);
     const named = chosen.map((each, index) => [given.listed[index] ?? '', each] as const);
-    const items = named.map(([name, each]) => shownItem(list, name, each, from.isLegacy));
+    const items = named.map(([name, each]) => {
+      const item = list === 'tools' ? this.uris.shownTool(each.template, each.item, owner) : each.item;
+      return shownItem(list, name, { item, own: each.own }, from.isLegacy);
+    });
     return { ...base, given, items, byName: new Map(named), byOwn: Map.groupBy(chosen, ({ own }) => own) };
   }
 }
@@ -220,10 +225,9 @@ function nameIn({ byName }: Compiled, template: string, own: string): string {
 function shownItem(
   list: 'tools' | 'prompts',
   name: string,
-  chosen: ChosenItem,
+  { item, own }: Pick<ChosenItem, 'item' | 'own'>,
   isLegacy: boolean,
 ): JsonObject {
-  const { item, own } = chosen;
   const isMade = name !== own && mayBeMapped(name);
   const shown: JsonObject = { ...item, ...(isMade && originalOf(item, own)), name };
   return isLegacy && list === 'tools' ? forLegacy(shown) : shown;

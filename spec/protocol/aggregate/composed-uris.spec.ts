@@ -1,0 +1,211 @@
+// URIs that several templates have, as one server: what is composed, where it leads, and that answers keep their other bytes. The same
+// with real servers and clients is in http/equal-uris.spec.ts.
+
+import { firstValueFrom, of, Subject } from 'rxjs';
+import * as assert from 'uvu/assert';
+import type { ServerMessage } from '../../../src/domain/client.ts';
+import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
+import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
+import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
+import { readSession, writeSession } from '../../../src/domain/session-value.ts';
+import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
+import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
+import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
+import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
+import { everything } from '../../../src/protocol/aggregate/selection.ts';
+import type { McpSession } from '../../../src/protocol/ports.ts';
+import { settled } from '../../helpers/failing-backend.ts';
+import { suite } from '../../helpers/suite.ts';
+import { ADA, answered, CLOCK, ListingBackends, type Lists, PROFILE, TABLE } from '../listing-backends.ts';
+
+const test = suite('composed URIs');
+
+function setUp(lists: Readonly<Record<string, Lists>>) {
+  const all = Object.fromEntries(
+    Object.entries(lists).map(([template, each]) => [template, new ListingBackends(each)]),
+  );
+  const backendsOf = (template: string) => {
+    const backends = all[template];
+    assert.ok(backends, template);
+    return backends;
+  };
+  const listChanges$ = new Subject<ListChange>();
+  const templates = () => Object.keys(all);
+  const gathered = new AggregateLists({ ...CLOCK, backendsOf, listChanges$ });
+  const aggregated = new AggregateBackends({
+    indexes: new ToolIndexes(),
+    ...{ ...CLOCK, templates, backendsOf, listChanges$, lists: gathered },
+    selection: everything(gathered, templates),
+    timeoutFor: () => 30_000,
+    movesUnsafe: () => false,
+    sessions: TABLE,
+    scheduler: new TaskScheduler(),
+  });
+  const answerTo = async (request: ExchangeRequest) => {
+    const { event } = await firstValueFrom(aggregated.exchange(request, { owner: ADA, profile: PROFILE }));
+    return event.kind === 'result' ? event.result : JsonText.ofValue(Object(event).error);
+  };
+  const listed = async (list: ListField, field: string) => {
+    const method = list === 'resourceTemplates' ? 'resources/templates/list' : `${list}/list`;
+    const { value } = await answerTo({ method });
+    return Object(value)[list].map((item: JsonObject) => item[field]);
+  };
+  const readAt = async (uri: string) => {
+    for (const { asked } of Object.values(all)) asked.length = 0;
+    await answerTo({ method: 'resources/read', params: { uri } });
+    return Object.entries(all).flatMap(([template, { asked }]) =>
+      asked.flatMap(({ method, params }) =>
+        method === 'resources/read' ? `${template} ${params?.uri}` : [],
+      ),
+    );
+  };
+  return { all, aggregated, answerTo, listed, readAt };
+}
+
+const resources = (...uris: string[]): Lists => ({ resources: uris.map((uri) => ({ uri, name: uri })) });
+const tool = (name: string, _meta: JsonObject) => ({ name, inputSchema: { type: 'object' }, _meta });
+
+test('each composed URI leads back, whatever else the templates list', async () => {
+  const { listed, readAt } = setUp({
+    a: resources('x://p', 'urn:p', 'x://a/p', 'x://own'),
+    b: resources('x://p', 'urn:p', 'x://a/a/p', 'x://a/p'),
+    c: resources('x://b/p', 'x://p/', 'urn://p', '//p'),
+  });
+  const SHOWN = {
+    'x://p': 'a x://p', // all composed forms are taken
+    'urn://a/p': 'a urn:p',
+    'x://a/a/a/p': 'a x://a/p',
+    'x://own': 'a x://own',
+    'x://b/b/p': 'b x://p',
+    'urn://b/p': 'b urn:p',
+    'x://a/a/p': 'b x://a/a/p',
+    'x://b/a/p': 'b x://a/p',
+    'x://b/p': 'c x://b/p',
+    'x://p/': 'c x://p/',
+    'urn://p': 'c urn://p',
+    '//p': 'c //p',
+  };
+  assert.equal(await listed('resources', 'uri'), Object.keys(SHOWN));
+  const others = { 'urn:p': 'a urn:p', 'x://a/own': 'a x://own', 'x://a/p': 'a x://a/p' };
+  for (const [uri, read] of Object.entries({ ...SHOWN, ...others })) assert.equal(await readAt(uri), [read]);
+  for (const unknown of ['x://d/p', 'x://c/p', 'x://a', 'x://a/', 'urn:a/p'])
+    assert.equal(await readAt(unknown), []);
+});
+
+test('URI templates are composed where their scheme is no expression', async () => {
+  const both: Lists = {
+    resourceTemplates: [
+      { uriTemplate: 'x://{id}', name: 'x' },
+      { uriTemplate: '{scheme}://all', name: 'all' },
+    ],
+  };
+  const { listed, readAt } = setUp({ a: both, b: both });
+  assert.equal(await listed('resourceTemplates', 'uriTemplate'), [
+    'x://a/{id}',
+    '{scheme}://all',
+    'x://b/{id}',
+  ]);
+  assert.equal(await readAt('x://b/7'), ['a x://b/7'], 'a URI template of the first takes it');
+});
+
+test('a page of a tool is composed in both forms of its key, whether it is listed or not', async () => {
+  const page = 'ui://p';
+  const { answerTo, listed } = setUp({
+    a: {
+      tools: [tool('x', { ui: { resourceUri: page, visibility: ['app'] }, 'ui/resourceUri': page, n: 1 })],
+    },
+    b: { tools: [tool('y', { 'ui/resourceUri': page })], ...resources(page) },
+    c: { tools: [tool('z', { ui: { resourceUri: 'ui://c' } })], ...resources('ui://c') },
+  });
+  const metas = (await listed('tools', '_meta')) as JsonObject[];
+  assert.equal(metas, [
+    { ui: { resourceUri: 'ui://a/p', visibility: ['app'] }, 'ui/resourceUri': 'ui://a/p', n: 1 },
+    { 'ui/resourceUri': 'ui://b/p' },
+    { ui: { resourceUri: 'ui://c' } },
+  ]);
+  assert.equal(await listed('resources', 'uri'), ['ui://b/p', 'ui://c']);
+  const { value } = await answerTo({ method: 'resources/read', params: { uri: 'ui://a/p' } });
+  assert.equal(value, { called: { uri: 'ui://a/p' } });
+});
+
+test('lists without pages read no other list', async () => {
+  const { all, listed } = setUp({
+    a: { tools: [tool('x', {})], ...resources('x://p') },
+    b: resources('x://p'),
+  });
+  await listed('tools', 'name');
+  await listed('resources', 'uri');
+  assert.equal(
+    all.a?.asked.map(({ method }) => method),
+    ['tools/list', 'resources/list'],
+  );
+});
+
+test('an answer keeps all bytes but those of its URIs', async () => {
+  const { all, answerTo } = setUp({ a: resources('x://p', 'x://q'), b: resources('x://p', 'x://q') });
+  const answerOf = async (uri: string, text: string) => {
+    const instead = {
+      event: { kind: 'result', result: JsonText.ofText(text) },
+      instanceId: '',
+      serverId: '',
+    } as const;
+    await answerTo({ method: 'resources/list' });
+    if (all.b !== undefined) all.b.instead = of(instead);
+    const { text: shown } = await answerTo({ method: 'resources/read', params: { uri } });
+    if (all.b !== undefined) all.b.instead = undefined;
+    return shown;
+  };
+  const body = (uri: string) =>
+    `{ "contents" : [ {${uri},"text":"\\u00e9 x://p \\/","size":12345678901234567890,"_meta":{"uri":"x://p", "n":1.0}} ,{"uri":"x://other","a":[]} ],` +
+    `"ttlMs":1e2,"_meta":{"uri":"x://p"}}`;
+  const shown = await answerOf('x://b/p', body('"uri":"x:\\/\\/p"'));
+  assert.is(shown.replaceAll(' ', ''), body('"uri":"x://b/p"').replaceAll(' ', ''));
+  assert.match(await answerOf('x://b/p', body('"uri":"x://p#part"')), '"uri":"x://b/p#part"');
+  assert.match(await answerOf('x://b/p', body('"uri":"x://q"')), '"uri":"x://b/q"');
+  const same = body('"uri":"x://elsewhere"');
+  assert.is(await answerOf('x://b/p', same), same);
+});
+
+test('a session tells of updates by the name of its client, also after it was made again elsewhere', async () => {
+  const lists = { a: resources('x://p'), b: resources('x://p') };
+  const [before, after] = [setUp(lists), setUp(lists)];
+  const session = await before.aggregated.openSession(ADA, PROFILE);
+  const about = (of: McpSession, name: string, uri: string) =>
+    firstValueFrom(of.exchange({ method: `resources/${name}`, params: { uri } }));
+  await about(session, 'subscribe', 'x://b/p');
+  const value = readSession(writeSession(Reflect.get(session, 'value')));
+  assert.equal(
+    [value.uris, Reflect.get(value, 'composed')],
+    [{ b: ['x://b/p'] }, { b: { 'x://b/p': 'x://p' } }],
+  );
+  if (value.kind === 'template') throw new Error('another kind was written');
+  const recovered = after.aggregated.recoverFrom(session.id, value, ADA, 2);
+  const received: ServerMessage[] = [];
+  const listening = recovered.messages$.subscribe((message) => received.push(message));
+  await settled();
+  assert.equal(
+    after.all.b?.asked.map(({ method, params }) => [method, params?.uri]),
+    [['resources/subscribe', 'x://p']],
+  );
+  const update = (uri: string) =>
+    ({ kind: 'notification', method: 'notifications/resources/updated', params: { uri, n: 1 } }) as const;
+  const { b } = after.all;
+  b?.sessions[0]?.messages.next(update('x://p'));
+  assert.equal(received, [update('x://b/p')]);
+  await firstValueFrom(recovered.exchange({ method: 'resources/list' }));
+  if (b !== undefined) b.instead = of({ ...answered({}), event: update('x://p/part') }, answered({}));
+  const events: unknown[] = [];
+  await new Promise<void>((resolve) =>
+    recovered
+      .exchange({ method: 'resources/read', params: { uri: 'x://b/p' } })
+      .subscribe({ next: ({ event }) => events.push(event), complete: resolve }),
+  );
+  assert.equal(events[0], update('x://b/p/part'), 'on the stream of a call, too');
+  if (b !== undefined) [b.instead, b.lists] = [undefined, {}];
+  await about(recovered, 'unsubscribe', 'x://b/p');
+  assert.equal(b?.asked.at(-1)?.params, { uri: 'x://p' }, 'where it was made');
+  assert.equal(recovered.value.uris, {});
+  listening.unsubscribe();
+});
+
+test.run();

@@ -1,0 +1,101 @@
+// The form of a URI that several templates have: `<scheme>://<template>/<rest>`. It is made and read here, and put into results by
+// scanning them: all other bytes stay. Source: ADR 234.
+
+import type { ServerNotification } from '../../domain/client.ts';
+import { JsonText } from '../../domain/json.ts';
+import { editedFields, editedItems } from '../../domain/json-fields.ts';
+import { isAboutOneOf } from '../../domain/resource-uris.ts';
+
+/** A resource at its template. */
+export interface ResourceTarget {
+  readonly template: string;
+  readonly uri: string;
+}
+
+const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*:)(\/\/)?/;
+const COMPOSED = /^([A-Za-z][A-Za-z0-9+.-]*:)\/\/([a-z][a-z0-9-]{0,127})\/(.*)$/s;
+const SKILL = 'skill://';
+/** Levels of a result in which URIs are translated. Those of skills have four. */
+const MAX_LEVELS = 8;
+
+/** Undefined for a text whose scheme is not there, or is an expression of a URI template. */
+export function composedUri({ template, uri }: ResourceTarget): string | undefined {
+  const [beginning, scheme] = SCHEME.exec(uri) ?? [];
+  return beginning === undefined ? undefined : `${scheme}//${template}/${uri.slice(beginning.length)}`;
+}
+
+/** What a composed URI may stand for, the usual form first; none for any other URI. */
+export function partsOfComposed(uri: string): readonly ResourceTarget[] {
+  const [, scheme = '', template = '', rest = ''] = COMPOSED.exec(uri) ?? [];
+  if (template === '') return [];
+  return [`${scheme}//${rest}`, `${scheme}${rest}`].map((own) => ({ template, uri: own }));
+}
+
+/** What has one owner: the URI, or the skill that it belongs to. */
+export function ownedAs(uri: string): string {
+  return uri.startsWith(SKILL) ? SKILL + uri.slice(SKILL.length).split('/', 1)[0] : uri;
+}
+
+export function isOfSkill(uri: string): boolean {
+  return uri.startsWith(SKILL);
+}
+
+/**
+ * The URI as its client names it: `asked` stands for `own`, and the URI for the same resource, a part of it, or another file of the same
+ * skill. Undefined for any other URI.
+ */
+export function asAsked(uri: string, asked: string, own: string): string | undefined {
+  if (ownedAs(uri) !== ownedAs(own) && !isAboutOneOf(uri, new Set([own]))) return undefined;
+  const rest = (of: string) => of.slice(SCHEME.exec(of)?.[0].length ?? 0);
+  return asked.slice(0, asked.length - rest(own).length) + rest(uri);
+}
+
+const UPDATED = 'notifications/resources/updated';
+
+/** True for the notice that a resource has changed. */
+export function isUpdate<E extends { readonly kind: string }>(event: E): event is E & ServerNotification {
+  return event.kind === 'notification' && Reflect.get(event, 'method') === UPDATED;
+}
+
+/**
+ * An update as a client is told of it that subscribed to these URIs, each as it named it and as its template does: once for each name. The
+ * same one when the client subscribed to none of them.
+ */
+export function updatesAsAsked(
+  update: ServerNotification,
+  subscribed: readonly (readonly [asked: string, own: string])[],
+): readonly ServerNotification[] {
+  const { uri } = update.params;
+  const about = subscribed.filter(([, own]) => isAboutOneOf(uri, new Set([own])));
+  const named = new Set(about.map(([asked, own]) => asAsked(String(uri), asked, own) ?? asked));
+  if (named.size === 0) return [update];
+  return [...named].map((each) =>
+    each === uri ? update : { ...update, params: { ...update.params, uri: each } },
+  );
+}
+
+const QUOTE = 0x22;
+/** What has another meaning, or is no text of the gateway. */
+const KEPT: ReadonlySet<string> = new Set(['_meta', 'frontmatter', 'inputRequests']);
+
+/** A result with each `uri` as `shown` says. The same one when nothing changes. */
+export function withShownUris(result: JsonText, shown: (uri: string) => string): JsonText {
+  const bytes = shownUris(result.bytes, shown, MAX_LEVELS);
+  return bytes === result.bytes ? result : JsonText.ofBytes(bytes);
+}
+
+function shownUris(json: Buffer, shown: (uri: string) => string, levels: number): Buffer {
+  if (levels === 0) return json;
+  const inner = (value: Buffer) => {
+    const edited = shownUris(value, shown, levels - 1);
+    return edited === value ? undefined : edited;
+  };
+  const edited = editedItems(json, inner);
+  if (edited !== json) return edited;
+  return editedFields(json, (key, value) => {
+    if (key !== 'uri' || value[0] !== QUOTE) return KEPT.has(key) ? undefined : inner(value);
+    const uri = String(JSON.parse(value.toString()));
+    const named = shown(uri);
+    return named === uri ? undefined : Buffer.from(JSON.stringify(named));
+  });
+}

@@ -1,0 +1,111 @@
+// The subscriptions of a session with several templates, in its value: by template the URIs that its client named, and what the composed
+// ones stand for. A client is told of updates under each URI that it named.
+
+import type { ServerMessage } from '../../domain/client.ts';
+import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { AggregateSessionValue } from '../../domain/session-value.ts';
+import { isUpdate, updatesAsAsked } from './composed-uris.ts';
+
+/** As its client named it, and as its template does. */
+type SubscribedUri = readonly [asked: string, own: string];
+
+/** The end of a subscription where it was made, wherever its URI leads now. */
+interface EndOfSubscription {
+  readonly template: string;
+  readonly request: ExchangeRequest;
+  /** The value without it, if the client has the resource under another name, too: its template is told nothing. */
+  readonly value?: AggregateSessionValue;
+}
+
+/** Undefined unless the request ends a subscription that the client made under this URI. */
+export function endOfSubscription(
+  value: AggregateSessionValue,
+  request: ExchangeRequest,
+): EndOfSubscription | undefined {
+  const { method, params: { uri: asked } = {} } = request;
+  if (method !== 'resources/unsubscribe' || typeof asked !== 'string') return undefined;
+  const template = Object.keys(value.uris).find((each) => value.uris[each]?.includes(asked));
+  if (template === undefined) return undefined;
+  const subscribed = subscribedAt(value, template);
+  const others = subscribed.filter(([named]) => named !== asked);
+  const [, uri = asked] = subscribed.find(([named]) => named === asked) ?? [];
+  const end = { template, request: { ...request, params: { ...request.params, uri } } };
+  return others.some(([, own]) => own === uri) ? { ...end, value: withUris(value, template, others) } : end;
+}
+
+/** The value after a request that its template answered; the same one when it is no other. `asked`: the request of the client. */
+export function afterAnswer(
+  value: AggregateSessionValue,
+  template: string,
+  { method, params: { uri } = {} }: ExchangeRequest,
+  { params: { uri: asked } = {} }: ExchangeRequest,
+): AggregateSessionValue {
+  if (typeof uri !== 'string' || typeof asked !== 'string') return value;
+  const subscribed = subscribedAt(value, template);
+  if (method === 'resources/unsubscribe') {
+    const left = subscribed.filter(([, own]) => own !== uri);
+    return left.length < subscribed.length ? withUris(value, template, left) : value;
+  }
+  const isNew = method === 'resources/subscribe' && !subscribed.some(([named]) => named === asked);
+  return isNew && subscribed.length < LIMITS.subscriptionsPerClient
+    ? withUris(value, template, [...subscribed, [asked, uri]])
+    : value;
+}
+
+/** The value without the subscriptions of a template. */
+export function withoutSubscriptions(value: AggregateSessionValue, template: string): AggregateSessionValue {
+  return withUris(value, template, []);
+}
+
+/** The URIs at the template. */
+export function subscribedUris(value: AggregateSessionValue, template: string): ReadonlySet<string> {
+  return new Set(subscribedAt(value, template).map(([, own]) => own));
+}
+
+/** A message of the template, as its client gets it: an update has the names of the client. */
+export function messagesAsAsked(
+  value: AggregateSessionValue,
+  template: string,
+  message: ServerMessage,
+): readonly ServerMessage[] {
+  return isUpdate(message) ? updatesAsAsked(message, subscribedAt(value, template)) : [message];
+}
+
+/** The same for what comes while the template answers. */
+export function answersAsAsked(
+  value: AggregateSessionValue,
+  template: string,
+  answer: Answer,
+): readonly Answer[] {
+  const { event } = answer;
+  if (!isUpdate(event)) return [answer];
+  return updatesAsAsked(event, subscribedAt(value, template)).map((update) => ({ ...answer, event: update }));
+}
+
+function subscribedAt({ uris, composed }: AggregateSessionValue, template: string): readonly SubscribedUri[] {
+  return (uris[template] ?? []).map((asked) => [asked, composed?.[template]?.[asked] ?? asked]);
+}
+
+function withUris(
+  value: AggregateSessionValue,
+  template: string,
+  subscribed: readonly SubscribedUri[],
+): AggregateSessionValue {
+  const { composed: before = {}, ...others } = value;
+  const named = subscribed.map(([asked]) => asked);
+  const uris = withEntry(value.uris, template, named);
+  const differing = Object.fromEntries(subscribed.filter(([asked, own]) => asked !== own));
+  const composed = withEntry(before, template, differing);
+  return { ...others, uris, ...(Object.keys(composed).length > 0 && { composed }) };
+}
+
+/** Without an empty value. */
+function withEntry<V extends object>(
+  entries: Readonly<Record<string, V>>,
+  key: string,
+  value: V,
+): Record<string, V> {
+  const { [key]: _, ...others } = entries;
+  return Object.keys(value).length === 0 ? others : { ...others, [key]: value };
+}
