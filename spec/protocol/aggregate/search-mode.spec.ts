@@ -110,6 +110,28 @@ test('lists what is always listed, with complete definitions', async () => {
   assert.equal(always, [{ ...FORECAST, name: 'weather__get_forecast' }]);
 });
 
+test('a tool for pages only is not found by a model, and is listed for hosts that show pages', async () => {
+  const { post, ask, call, find, aggregated } = setUp();
+  const pageOnly = { ...SEND, name: 'redraw', _meta: { ui: { visibility: ['app'] } } };
+  const both = { ...SEND, name: 'resend', _meta: { ui: { visibility: ['model', 'app'] } } };
+  const odd = { ...SEND, name: 'unsend', _meta: { ui: { visibility: [] } } };
+  post.lists = { tools: [pageOnly, both, odd] };
+  assert.equal((await find('letter')).found.sort(), ['post__resend', 'post__unsend']);
+  assert.is((await call('describe_tool', JsonText.ofValue({ name: 'post__redraw' }))).isError, true);
+  const [own] = toolsIn(await ask({ method: 'tools/list' }));
+  assert.match(String(own?.description), /3 tools .* post \(2\)\.$/);
+  assert.is(toolsIn(await ask({ method: 'tools/list' })).length, 3);
+  const capabilities = { extensions: { 'io.modelcontextprotocol/ui': {} } };
+  const shown = await resultOf(
+    aggregated.exchange({ method: 'tools/list' }, { owner: ADA, profile: { ...PROFILE, capabilities } }),
+  );
+  assert.equal(
+    toolsIn(shown).map(({ name }) => name),
+    ['find_tools', 'describe_tool', 'call_tool', 'post__redraw'],
+  );
+  assert.equal(await call('redraw', {}), { called: { name: 'redraw', arguments: {} } });
+});
+
 test('the clients of the official SDKs accept the list', async () => {
   const { ask } = setUp({ mode: 'search', always: ['*'] });
   const tools = toolsIn(await ask({ method: 'tools/list' }));

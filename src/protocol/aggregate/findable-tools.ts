@@ -13,6 +13,7 @@ import type { Client } from '../ports.ts';
 import type { FindableTool, ToolIndex } from '../tool-search/tool-index.ts';
 import type { Directory } from './aggregate-directory.ts';
 import type { AggregateListing } from './aggregate-listing.ts';
+import { isForPagesOnly } from './mcp-apps.ts';
 
 /** Callers whose tools are remembered. */
 const MAX_CALLERS = 1_000;
@@ -98,6 +99,7 @@ export class FindableTools {
     let bytes = 0;
     await scheduler.each(items, (definition) => {
       const name = String(definition.name);
+      if (isForPagesOnly(definition)) return;
       const own = directory.knownOwner(name, client.owner) ?? { template: '', name };
       const text = JSON.stringify(definition);
       hash.update(`${own.template}\0${own.name}\0${text}\0`);

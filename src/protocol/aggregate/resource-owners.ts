@@ -1,7 +1,7 @@
 // The URIs of several templates as one server: which templates have a resource, how its URI is shown, and where a URI leads. It knows what
 // the lists of resources, of URI templates, of tools with pages and of skills say. Source: ADR 234.
 
-import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import type { ListField } from '../../domain/mcp.ts';
@@ -10,6 +10,7 @@ import type { Client, Owner } from '../ports.ts';
 import { KEY_FIELDS } from './aggregate-items.ts';
 import type { AggregateLists, GatheredList } from './aggregate-lists.ts';
 import { composedUri, isOfSkill, ownedAs, partsOfComposed, type ResourceTarget } from './composed-uris.ts';
+import { isPage, pageOf, withPage } from './mcp-apps.ts';
 
 const MAX_REMEMBERED = 50_000;
 /** URI templates remembered of one template: each is tried for a resource that no template lists. */
@@ -113,12 +114,9 @@ export class ResourceOwners {
 
   /** The tool with the page that clients read. The same object where that is the own one. */
   shownTool(template: string, tool: JsonObject, owner: Owner): JsonObject {
-    const { _meta } = tool;
     const own = pageOf(tool);
     const uri = own === undefined ? undefined : this.shown(template, own, owner);
-    if (uri === own || uri === undefined || !isJsonObject(_meta)) return tool;
-    const ui = isJsonObject(_meta.ui) && { ui: { ..._meta.ui, resourceUri: uri } };
-    return { ...tool, _meta: { ..._meta, ...ui, ...(_meta[FLAT] === undefined ? {} : { [FLAT]: uri }) } };
+    return uri === own || uri === undefined ? tool : withPage(tool, uri);
   }
 
   /**
@@ -298,21 +296,6 @@ export class ResourceOwners {
 
 /** The list that pages of MCP Apps are in, too. */
 const RELATED: Partial<Record<ListField, ListField>> = { tools: 'resources', resources: 'tools' };
-
-const PAGE = 'ui://';
-/** The key of earlier MCP Apps in `_meta`. */
-const FLAT = 'ui/resourceUri';
-
-function isPage(uri: string): boolean {
-  return uri.startsWith(PAGE);
-}
-
-/** The page of a tool of MCP Apps. */
-function pageOf({ _meta }: JsonObject): string | undefined {
-  if (!isJsonObject(_meta)) return undefined;
-  const uri = isJsonObject(_meta.ui) ? (_meta.ui.resourceUri ?? _meta[FLAT]) : _meta[FLAT];
-  return typeof uri === 'string' && isPage(uri) ? uri : undefined;
-}
 
 /** One expression of a URI template. Source: RFC 6570 section 2.2. */
 const EXPRESSION = /\{[^{}]*\}/;

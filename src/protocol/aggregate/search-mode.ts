@@ -10,6 +10,7 @@ import { valueAt } from '../../domain/param-headers.ts';
 import type { Client, Owner } from '../ports.ts';
 import type { AggregateListing } from './aggregate-listing.ts';
 import type { FindableTools, FindableToolsDeps } from './findable-tools.ts';
+import { isForPagesOnly, showsPages } from './mcp-apps.ts';
 
 /** Tools that one search returns. */
 const DEFAULT_FOUND = 5;
@@ -49,10 +50,13 @@ export class SearchMode {
     this.#isAlways = options.always.length === 0 ? () => false : compileGlobs(options.always);
   }
 
-  /** What is listed in the place of all tools. */
-  listed(listing: AggregateListing, { owner }: Client): AggregateListing {
-    const always = listing.items.filter(({ name }) => this.#isAlways(String(name)));
-    const own = [findTools(this.#countsOf(listing.items, owner)), DESCRIBE_TOOL, CALL_TOOL];
+  /** What is listed in the place of all tools. Hosts that show pages keep tools for pages from models, and let pages call what is listed. */
+  listed(listing: AggregateListing, { owner, profile }: Client): AggregateListing {
+    const findable = listing.items.filter((tool) => !isForPagesOnly(tool));
+    const isListed = (tool: JsonObject) =>
+      this.#isAlways(String(tool.name)) || (showsPages(profile) && isForPagesOnly(tool));
+    const always = listing.items.filter(isListed);
+    const own = [findTools(this.#countsOf(findable, owner)), DESCRIBE_TOOL, CALL_TOOL];
     const names = new Set(own.map(({ name }) => name));
     return {
       ...listing,
