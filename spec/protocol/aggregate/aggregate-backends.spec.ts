@@ -186,6 +186,7 @@ test('sends a request to its template, with the name that the template knows', a
 
 test('refuses unknown names, resources and tasks with the code of their kind', async () => {
   const { ask, a, b } = setUp();
+  b.peer = { ...b.peer, capabilities: { ...b.peer.capabilities, tasks: {} } };
   const cases: readonly [method: string, params: JsonObject | undefined, code: number][] = [
     ['tools/call', { name: 'x' }, -32602],
     ['tools/call', { name: 7 }, -32602],

@@ -111,6 +111,18 @@ test('a custom method goes to the one template that announces its extension', as
   assert.is((await ask('gears/list', {}, limited)).from, 'b');
 });
 
+test('an unknown task is one where a template has tasks, and an unknown method where none has', async () => {
+  const get = { taskId: 'tasks-nowhere' };
+  const { ask } = setUp({ a: new ExtendedBackends('a', ['com.acme/widgets']) });
+  for (const method of ['tasks/get', 'tasks/result', 'tasks/list'])
+    assert.is((await ask(method, get)).code, -32601, method);
+  const modern = setUp({ a: new ExtendedBackends('a', ['io.modelcontextprotocol/tasks']) });
+  assert.is((await modern.ask('tasks/get', get)).code, -32602);
+  const legacy = new ExtendedBackends('a', []);
+  legacy.peer = { ...legacy.peer, capabilities: { tasks: { cancel: {} } } };
+  assert.is((await setUp({ a: legacy }).ask('tasks/cancel', get)).code, -32602);
+});
+
 test('skills of all templates are one list, and a skill that two have is named with its template', async () => {
   const a = new ExtendedBackends('a', [SKILLS], ['write', 'review']);
   const b = new ExtendedBackends('b', [SKILLS], ['review']);

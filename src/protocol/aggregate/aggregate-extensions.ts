@@ -15,7 +15,7 @@ import type { Selection } from './selection.ts';
 export type ToTemplate = (template: string, request: ExchangeRequest) => Observable<Answer>;
 
 export interface ExtensionsDeps {
-  readonly lists: Pick<AggregateLists, 'announces'>;
+  readonly lists: Pick<AggregateLists, 'announces' | 'hasTasks'>;
   readonly selection: Pick<Selection, 'templates' | 'directory'>;
 }
 
@@ -40,6 +40,12 @@ export class AggregateExtensions {
     const [first = ''] = method.split('/', 1);
     const [only, ...others] = method.includes('/') ? this.#announcing(first, owner) : [];
     return others.length === 0 ? only : undefined;
+  }
+
+  /** True when a template has tasks. */
+  hasTasks(owner: Owner): boolean {
+    const { selection, lists } = this.#deps;
+    return selection.templates(owner).some((template) => lists.hasTasks(template, owner));
   }
 
   /** The skills of all templates. One that does not answer is left out. */

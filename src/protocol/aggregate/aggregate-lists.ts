@@ -130,6 +130,13 @@ export class AggregateLists {
     );
   }
 
+  /** True when an instance of the template has tasks: those of the legacy era, or those of the extension. */
+  hasTasks(template: string, owner: Owner): boolean {
+    const peers = this.#options.backendsOf(template).peers(owner);
+    const isLegacy = peers.some(({ capabilities }) => capabilities.tasks !== undefined);
+    return isLegacy || this.announces('tasks', template, owner);
+  }
+
   async #listed(list: ListField, template: string, client: Client): Promise<Found> {
     const { owner, profile } = client;
     const { backendsOf, hasInstances, kept } = this.#options;

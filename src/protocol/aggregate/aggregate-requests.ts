@@ -95,7 +95,7 @@ async function answersTo(call: AggregateCall): Promise<Observable<Answer>> {
       );
     default: {
       if (bound !== undefined) return toTemplate(bound, request);
-      if (isTaskMethod(method) && method !== 'tasks/list')
+      if (isTaskMethod(method) && method !== 'tasks/list' && extensions.hasTasks(client.owner))
         return rpcErrorAnswer(RPC.invalidParams, 'Unknown task');
       const owner = extensions.ownerOfMethod(method, client.owner);
       if (owner !== undefined) return toTemplate(owner, request);
