@@ -1,5 +1,5 @@
 // `npm run conformance`: the official MCP conformance suites against the everything fixture and the SDK's client, directly
-// and through the gateway, compared check by check; see conformance-suite/targets.ts for the targets. Ends with status 1
+// and through the gateway at a template, `/mcp` and a view, compared check by check; see conformance-suite/targets.ts. Ends with status 1
 // when anything differs that is not on an explicit list, and closes with `N passed, N failed, N skipped`, in scenarios.
 
 import { type ConformanceOptions, readOptions } from './conformance-suite/options.ts';

@@ -4,7 +4,7 @@
 import { join } from 'node:path';
 import { type Check, eachOnce } from './checks.ts';
 import { type Found, runScenario } from './children.ts';
-import { openGateway } from './harness.ts';
+import { type Endpoint, openGateway } from './harness.ts';
 import type { Rows } from './rows.ts';
 import { CLIENT_SUITES, type ClientEra, type ClientSuite } from './suites.ts';
 import type { ClientTarget } from './targets.ts';
@@ -30,7 +30,7 @@ export async function runClients(
   if (targets.length === 0) return;
   const all = targets.flatMap(({ name, speaks, allowed }) =>
     CLIENT_SUITES.map((suite) => {
-      const run = (gateway: string) => runOne(suite, { speaks, gateway }, stop);
+      const run = ({ url }: Endpoint) => runOne(suite, { speaks, gateway: url }, stop);
       return { target: name, suite, allowed, run };
     }),
   );

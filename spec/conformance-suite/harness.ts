@@ -1,18 +1,25 @@
 // Sets up a target: a gateway as a program, started as a user would, with instances of the fixture registered through its API.
 // It also removes all of them.
 
+import * as assert from 'uvu/assert';
 import { everythingProgram } from '../fixtures/everything-server.ts';
-import { caller } from '../helpers/caller.ts';
+import { type Caller, caller } from '../helpers/caller.ts';
 import { type InstanceBody, register } from '../helpers/mcp-program.ts';
 import { Program } from '../helpers/program.ts';
 import { QUICK_START, startFixture } from './children.ts';
-import type { Target } from './targets.ts';
+import { openOwnNames } from './own-names.ts';
+import type { Door, Target } from './targets.ts';
 
 const template = 'everything';
+const view = 'all-of-everything';
+
+/** What names at `/mcp` begin with. */
+const prefix = `${template}__`;
+
 /** Above the gateway's grace time for calls in flight. */
 const stopMs = 30_000;
 
-/** An endpoint to run suites against. The caller closes it. */
+/** An endpoint to run suites against, or a gateway. The caller closes it. */
 export interface Endpoint {
   readonly url: string;
   close(): Promise<void>;
@@ -31,8 +38,14 @@ export async function openGateway(): Promise<Endpoint> {
   }
 }
 
+/** A target with the address of each of its doors. The caller closes it. */
+export interface OpenTarget {
+  readonly doors: Readonly<Record<Door, string>>;
+  close(): Promise<void>;
+}
+
 /** Starts gateway and instances; resolves once all of them are healthy. */
-export async function openTarget(target: Target): Promise<Endpoint> {
+export async function openTarget(target: Target): Promise<OpenTarget> {
   const closing: (() => Promise<void>)[] = [];
   const close = async (): Promise<void> => {
     for (const step of closing.splice(0)) await step(); // the gateway first, while its backends still answer
@@ -45,7 +58,15 @@ export async function openTarget(target: Target): Promise<Endpoint> {
       const name = `everything-${number}`;
       await register(caller(url), template, [await instanceOf(target, name, closing)]);
     }
-    return { url: `${url}/mcp/${template}`, close };
+    await makeView(caller(url));
+    const aggregate = await openOwnNames(url, prefix);
+    closing.unshift(aggregate.close);
+    const doors = {
+      template: `${url}/mcp/${template}`,
+      aggregate: `${aggregate.url}/mcp`,
+      view: `${url}/mcp/${view}`,
+    };
+    return { doors, close };
   } catch (error) {
     await close();
     throw error;
@@ -63,6 +84,12 @@ async function instanceOf(
   const fixture = await startFixture({ name, era });
   closing.push(fixture.stop);
   return { id: name, endpoint: fixture.url };
+}
+
+/** A view of everything that the template has. */
+async function makeView(call: Caller): Promise<void> {
+  const made = await call(`PUT /gateway/views/${view}`, { from: [{ template }] });
+  assert.is(made.status, 201, JSON.stringify(made.body));
 }
 
 async function endGateway(gateway: Program): Promise<void> {

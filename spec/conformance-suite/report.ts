@@ -8,7 +8,7 @@ const shownDifferences = 60;
 const longestMessage = 160;
 
 const columns = ['target', 'suite', 'passed', 'failed', 'warnings', 'different', 'accepted', 'seconds'];
-const widths = [22, 12, 8, 8, 10, 11, 10, 9];
+const widths = [32, 12, 8, 8, 10, 11, 10, 9];
 
 /** The head of the table. */
 export function headLine(): string {

@@ -3,18 +3,17 @@
 import type { Check } from './checks.ts';
 import type { Found } from './children.ts';
 import type { Allowance } from './compare.ts';
-import type { Endpoint } from './harness.ts';
 import { comparedOutcome, directOutcome, type Outcome, type Ran } from './outcome.ts';
 
 /** A suite at a target. */
-export interface Row extends Pick<Ran, 'target' | 'suite'> {
+export interface Row<Opened> extends Pick<Ran, 'target' | 'suite'> {
   /** Differences from the direct run that are accepted. */
   readonly allowed: readonly Allowance[];
-  readonly run: (url: string) => Promise<Found>;
+  readonly run: (opened: Opened) => Promise<Found>;
 }
 
 export class Rows {
-  readonly #direct = new Map<Row['suite'], readonly Check[]>();
+  readonly #direct = new Map<Ran['suite'], readonly Check[]>();
   readonly #report: (outcome: Outcome) => void;
   readonly #stop: AbortSignal;
 
@@ -24,31 +23,34 @@ export class Rows {
   }
 
   /** Runs a suite without a gateway. */
-  async runDirect(target: string, suite: Row['suite'], found: Promise<Found>): Promise<void> {
+  async runDirect(target: string, suite: Ran['suite'], found: Promise<Found>): Promise<void> {
     const ran = { target, suite, ...(await found) };
     this.#direct.set(suite, ran.checks);
     this.#report(directOutcome(ran));
   }
 
-  /** Runs rows at the opened endpoint; rows that do not run have the reason as their problem. Never rejects. */
-  async run(rows: readonly Row[], open: () => Promise<Endpoint>): Promise<void> {
-    const report = (row: Row, found: Found): void =>
+  /** Runs rows at the opened target; rows that do not run have the reason as their problem. Never rejects. */
+  async run<Opened extends { close(): Promise<void> }>(
+    rows: readonly Row<Opened>[],
+    open: () => Promise<Opened>,
+  ): Promise<void> {
+    const report = (row: Row<Opened>, found: Found): void =>
       this.#report(comparedOutcome({ ...row, ...found }, this.#direct.get(row.suite) ?? [], row.allowed));
     let reported = 0;
     try {
       this.#stop.throwIfAborted();
-      const endpoint = await open();
+      const opened = await open();
       try {
         for (const row of rows) {
-          report(row, await row.run(endpoint.url));
+          report(row, await row.run(opened));
           reported += 1;
         }
       } finally {
-        await endpoint.close();
+        await opened.close();
       }
     } catch (error) {
       const problems = [error instanceof Error ? error.message : String(error)];
-      // All rows ran, and closing the endpoint failed: the last row has the problem.
+      // All rows ran, and closing the target failed: the last row has the problem.
       for (const row of rows.slice(Math.min(reported, rows.length - 1)))
         report(row, { checks: [], durationMs: 0, problems });
     }

@@ -3,7 +3,7 @@
 
 import { runSuite, startFixture } from './children.ts';
 import { runClients } from './client-run.ts';
-import { openTarget } from './harness.ts';
+import { type OpenTarget, openTarget } from './harness.ts';
 import type { ConformanceOptions } from './options.ts';
 import type { Outcome } from './outcome.ts';
 import { type Row, Rows } from './rows.ts';
@@ -54,10 +54,13 @@ async function runServers(targets: readonly Target[], rows: Rows, stop: AbortSig
   }
   for (const target of targets) {
     const { name, allowed } = target;
-    const all = target.suites.map((suiteName): Row => {
-      const suite = SUITES[suiteName];
-      return { target: name, suite, allowed, run: (url) => runSuite(suite, url, stop) };
-    });
+    const all = target.doors.flatMap((door) =>
+      target.suites.map((suiteName): Row<OpenTarget> => {
+        const suite = SUITES[suiteName];
+        const run = ({ doors }: OpenTarget) => runSuite(suite, doors[door], stop);
+        return { target: door === 'template' ? name : `${name} ${door}`, suite, allowed, run };
+      }),
+    );
     await rows.run(all, () => openTarget(target));
   }
 }

@@ -7,6 +7,9 @@ import { API_CLIENT, CLIENT_ACROSS } from './expected-clients.ts';
 import { LEGACY_TO_MODERN, MODERN_TO_LEGACY, MODERN_TO_LEGACY_PROGRAM } from './expected-crossed.ts';
 import type { SuiteName } from './suites.ts';
 
+/** A path of the gateway that serves the fixture: its template, the aggregate of all templates, or a view of the template. */
+export type Door = 'template' | 'aggregate' | 'view';
+
 /** A gateway with instances of the fixture behind it. */
 export interface Target {
   readonly name: string;
@@ -14,6 +17,8 @@ export interface Target {
   readonly era: EverythingEra;
   readonly transport: 'http' | 'stdio';
   readonly instances: number;
+  /** Each gets all suites, one after the other. */
+  readonly doors: readonly Door[];
   readonly suites: readonly SuiteName[];
   /** Differences from the direct run of the dual-era build that are accepted. */
   readonly allowed: readonly Allowance[];
@@ -22,6 +27,7 @@ export interface Target {
 const all: readonly SuiteName[] = ['0.1.16', '2025-11-25', '2026-07-28'];
 const legacy: readonly SuiteName[] = ['0.1.16', '2025-11-25'];
 const modern: readonly SuiteName[] = ['2026-07-28'];
+const doors: readonly Door[] = ['template', 'aggregate', 'view'];
 
 /** The only accepted difference between client and backend of the same era. */
 const POLLING_NEEDS_HTTP: Allowance = {
@@ -31,13 +37,22 @@ const POLLING_NEEDS_HTTP: Allowance = {
 
 /** Every target behind the gateway, in the order they are run. */
 export const TARGETS: readonly Target[] = [
-  { name: 'one-http', era: 'dual', transport: 'http', instances: 1, suites: all, allowed: [] },
-  { name: 'three-http', era: 'dual', transport: 'http', instances: 3, suites: all, allowed: [] },
+  { name: 'one-http', era: 'dual', transport: 'http', instances: 1, doors, suites: all, allowed: [] },
+  {
+    name: 'three-http',
+    era: 'dual',
+    transport: 'http',
+    instances: 3,
+    doors: ['template'],
+    suites: all,
+    allowed: [],
+  },
   {
     name: 'three-stdio',
     era: 'dual',
     transport: 'stdio',
     instances: 3,
+    doors: ['template'],
     suites: all,
     allowed: [POLLING_NEEDS_HTTP],
   },
@@ -49,7 +64,15 @@ export const TARGETS: readonly Target[] = [
 function crossed(era: 'legacy' | 'modern', transport: Target['transport']): Target {
   const toLegacy = transport === 'stdio' ? MODERN_TO_LEGACY_PROGRAM : MODERN_TO_LEGACY;
   const [suites, allowed] = era === 'legacy' ? [modern, toLegacy] : [legacy, LEGACY_TO_MODERN];
-  return { name: `crossed-${era}-${transport}`, era, transport, instances: 2, suites, allowed };
+  return {
+    name: `crossed-${era}-${transport}`,
+    era,
+    transport,
+    instances: 2,
+    doors: transport === 'http' ? doors : ['template'],
+    suites,
+    allowed,
+  };
 }
 
 /** A client of the gateway: the server of each scenario is an instance behind it, whose client is the gateway. */
