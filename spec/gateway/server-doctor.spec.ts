@@ -132,12 +132,18 @@ test('faults of an endpoint are seen as plain HTTP has them', async () => {
   assert.equal(await atServer((_message, _request, response) => response.writeHead(308).end()), [
     'redirect-elsewhere',
   ]);
-  assert.equal(await atServer((_message, _request, response) => response.writeHead(401).end()), ['refused']);
+  assert.equal(await atServer((_message, _request, response) => response.writeHead(401).end('no key')), [
+    'refused',
+  ]);
 });
 
 test('the table has a remedy for every fault, and no code twice', () => {
   const all = Object.values(FAULTS).flat();
   assert.ok(all.every(({ fault, gateway, remedy }) => [fault, gateway, remedy].every((text) => text !== '')));
+  assert.ok(
+    all.every(({ code, unseen }) => (code === undefined) !== (unseen === undefined)),
+    'a code, or why there is none',
+  );
   const codes = all.flatMap(({ code }) => code ?? []);
   assert.is(new Set(codes).size, codes.length);
 });

@@ -14,6 +14,8 @@ const https = process.getBuiltinModule('node:https');
 
 /** Metadata of large providers has some 10 kB. */
 const MOST_BYTES = 64 * 1024;
+/** Of a body that is read partly. */
+const MOST_PARTLY_BYTES = 8 * 1024 * 1024;
 const TIMEOUT_MS = 10_000;
 const MOST_AT_ONCE = 20;
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i;
@@ -36,6 +38,16 @@ export interface ProviderRequest {
   readonly body?: string;
   /** Only the status and the headers are needed. */
   readonly isBodyIgnored?: boolean;
+  /** For a body that may never end: what came counts. */
+  readonly partly?: PartlyRead;
+}
+
+/** Reads a body to its end; or until nothing came for `restMs` and `isEnough` holds for it; or for the time that is allowed. */
+interface PartlyRead {
+  readonly isEnough: (body: Buffer) => boolean;
+  readonly restMs: number;
+  /** The body had not ended. */
+  readonly onLeftOpen: () => void;
 }
 
 export class ProviderFetch {
@@ -123,15 +135,20 @@ export class ProviderFetch {
           asked.destroy();
           return;
         }
+        if (request.partly !== undefined) {
+          stop();
+          readPartly(response, request.partly, this.#options.alarm, (body) => {
+            if (body !== undefined) resolve(responseOf(response, body));
+            asked.destroy(body === undefined ? tooLarge(url, MOST_PARTLY_BYTES) : undefined);
+          });
+          return;
+        }
         const chunks: Buffer[] = [];
         let length = 0;
         response.on('data', (chunk: Buffer) => {
           length += chunk.length;
           if (length <= MOST_BYTES) chunks.push(chunk);
-          else
-            asked.destroy(
-              new ProviderFailure(`the server ${url.host} answered with more than ${MOST_BYTES} bytes`),
-            );
+          else asked.destroy(tooLarge(url, MOST_BYTES));
         });
         response.on('error', reject);
         response.on('end', () => resolve(responseOf(response, Buffer.concat(chunks))));
@@ -139,6 +156,43 @@ export class ProviderFetch {
       asked.end(body);
     });
   }
+}
+
+function tooLarge({ host }: URL, bytes: number): ProviderFailure {
+  return new ProviderFailure(`the server ${host} answered with more than ${bytes} bytes`);
+}
+
+/** What came is looked at in pauses only, so that many small pieces are no more work than a large one. */
+function readPartly(
+  response: IncomingMessage,
+  { isEnough, restMs, onLeftOpen }: PartlyRead,
+  alarm: Clock['alarm'],
+  done: (body: Buffer | undefined) => void,
+): void {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  const finish = (isOpen: boolean, body: Buffer | undefined): void => {
+    for (const cancel of [stop, pause]) cancel();
+    response.removeAllListeners('data').removeAllListeners('end');
+    if (isOpen) onLeftOpen();
+    done(body);
+  };
+  const look = (): void => {
+    const body = Buffer.concat(chunks);
+    if (isEnough(body)) finish(true, body);
+    else pause = alarm(restMs, look);
+  };
+  const stop = alarm(TIMEOUT_MS, () => finish(true, Buffer.concat(chunks)));
+  let pause = alarm(restMs, look);
+  response.on('data', (chunk: Buffer) => {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > MOST_PARTLY_BYTES) return finish(false, undefined);
+    pause();
+    pause = alarm(restMs, look);
+  });
+  response.on('error', () => finish(false, Buffer.concat(chunks)));
+  response.on('end', () => finish(false, Buffer.concat(chunks)));
 }
 
 function readUrl(address: string): URL {
@@ -153,7 +207,8 @@ function hostOf({ hostname }: URL): string {
 }
 
 const KEPT_HEADERS = [
-  ...['content-type', 'www-authenticate', 'retry-after', 'cache-control', 'location', 'mcp-session-id'],
+  ...['content-type', 'content-encoding', 'www-authenticate', 'retry-after', 'cache-control', 'location'],
+  'mcp-session-id',
 ];
 
 function responseOf({ statusCode = 500, headers }: IncomingMessage, body: Buffer): Response {

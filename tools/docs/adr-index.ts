@@ -28,7 +28,7 @@ const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
     198, 169, 186, 162, 164, 161, 166, 167, 172, 173, 193, 174, 175, 182, 153, 188, 183, 194, 191, 192, 222,
   ],
   'Events, metrics and traces': [55, 141, 74, 199, 75, 126, 177, 76, 80],
-  'Command line, clients and deployment': [54, 56, 61, 62, 64, 156, 96, 209, 210, 216, 217, 236],
+  'Command line, clients and deployment': [54, 56, 61, 62, 64, 156, 96, 209, 210, 216, 217, 236, 246],
 };
 
 const folder = new URL('../../docs/adr/', import.meta.url);

@@ -7,11 +7,11 @@ const HEAD = ['Fault', 'What the gateway does', 'What to change in the server', 
 
 export function serverFaultsReference(): string {
   const sections = Object.entries(FAULTS).map(([section, faults]) => {
-    const rows = faults.map(({ fault, gateway, remedy, code }) => [
+    const rows = faults.map(({ fault, gateway, remedy, code, unseen = '' }) => [
       fault,
       gateway,
       remedy,
-      code === undefined ? '' : `\`${code}\``,
+      code === undefined ? unseen : `\`${code}\``,
     ]);
     return `## ${section}\n\n${table(HEAD, rows)}`;
   });

@@ -3,6 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { InstanceInput } from '../../domain/instance.ts';
+import { definedFields } from '../../domain/json.ts';
 import { fields, itemsOf, listOf } from '../answers.ts';
 import { type CommandInput, pairsOf } from '../command.ts';
 import { UsageError } from '../failures.ts';
@@ -86,7 +87,19 @@ async function examineHere(
     while (performance.now() < untilMs && !snapshot().healthy && snapshot().consecutiveFailures < FAILURES)
       await sleep(LOOK_MS);
     const [examined] = await examineTemplate(gateway, 'server', { ...systemClock, deniedNetworks: [] });
-    const { era = null, lists = {}, findings = [] } = examined ?? {};
+    const { era = null, lists = {}, findings: seen = [] } = examined ?? {};
+    const findings = [...seen];
+    if (server.command !== undefined) {
+      await gateway.close({ graceMs: 0 }); // the program may be there once only
+      const { probeProgram } = await import('../../gateway/doctor/program-probe.ts');
+      const program = {
+        ...{ command: server.command, args: server.args ?? [] },
+        ...definedFields({ workingDir: server.working_dir }),
+      };
+      const known = new Set(findings.map(({ code }) => code));
+      const plain = await probeProgram({ ...program, env: {}, secretEnv: [] }, passEnv);
+      findings.push(...plain.filter(({ code }) => !known.has(code)));
+    }
     const explained = findings.map((finding) => ({ ...finding, remedy: remedyOf(finding) }));
     const id = server.endpoint ?? [server.command, ...(server.args ?? [])].join(' ');
     return { ok: findings.length === 0, instances: [{ id, era, lists, findings: explained }] };

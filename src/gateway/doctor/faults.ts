@@ -6,6 +6,8 @@ import type { ListField } from '../../domain/mcp.ts';
 export interface Fault {
   /** Of those that the doctor finds. */
   readonly code?: string;
+  /** Of the others: why not. */
+  readonly unseen?: string;
   /** Completes "The server ...". */
   readonly fault: string;
   /** Completes "The gateway ...". */
@@ -31,38 +33,44 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
       remedy: 'write logs to standard error',
     },
     {
+      code: 'line-form',
       fault: 'starts its output with a byte order mark, or ends lines with CRLF',
       gateway: 'ignores both',
       remedy: 'write UTF-8 without a mark, and `\\n`',
     },
     {
+      code: 'invalid-utf8',
       fault: 'sends invalid UTF-8 in a result',
       gateway: 'replaces the bytes by U+FFFD, as SDK clients do',
       remedy: 'encode as UTF-8',
     },
     {
+      code: 'slow-start',
       fault: 'needs long until it answers `initialize`',
-      gateway:
-        'requests wait within their timeout; a program has 300 s ([ADR 114](../adr/0114-start-limit-of-programs.md))',
+      gateway: 'requests wait; a program has 300 s ([ADR 114](../adr/0114-start-limit-of-programs.md))',
       remedy: 'answer `initialize` first, then load',
     },
     {
+      unseen: 'only a call shows it',
       fault: 'ends after each call, with code 0',
       gateway:
-        'starts it again at once; the next call waits for it ([ADR 115](../adr/0115-programs-that-end-after-a-call.md))',
+        'starts it again; the next call waits ([ADR 115](../adr/0115-programs-that-end-after-a-call.md))',
       remedy: 'serve further calls',
     },
     {
+      code: 'ends-at-discover',
       fault: 'ends when it is asked `server/discover`',
       gateway: 'starts it again without that question, and remembers the command',
       remedy: 'answer unknown methods with -32601',
     },
     {
+      code: 'ends-at-unknown',
       fault: 'ends at a method of the other era in a session',
       gateway: 'answers it with -32601 itself; the program never gets it',
       remedy: 'answer unknown methods with -32601',
     },
     {
+      code: 'ends-at-cancelled',
       fault: 'ends at `notifications/cancelled`',
       gateway:
         'starts it again; programs of that command get no cancellation any more ([ADR 119](../adr/0119-fatal-messages.md))',
@@ -90,17 +98,19 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
       remedy: 'nothing: register the final address to save a request',
     },
     {
-      fault: 'compresses answers unasked: `gzip`, `deflate`, `br`, `zstd`, up to three of them',
+      code: 'compressed',
+      fault: 'compresses answers unasked: `gzip`, `deflate`, `br`, `zstd`, up to three',
       gateway: 'decodes them; the error names others',
       remedy: 'send plain bodies unless `Accept-Encoding` names the encoding',
     },
     {
+      code: 'not-json-rpc',
       fault: 'answers 200 with a text or other JSON, or cuts a compressed body short',
-      gateway:
-        'the error shows the beginning of the text without secrets, or names the encoding that ended early',
+      gateway: 'the error shows its beginning without secrets, or names the encoding',
       remedy: 'answer with JSON-RPC',
     },
     {
+      unseen: 'it is allowed',
       fault: 'finds the server of a session by a cookie',
       gateway: 'returns the cookies in that session, to that origin',
       remedy: 'nothing',
@@ -112,21 +122,25 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
       remedy: 'send one message',
     },
     {
+      code: 'initialized-answer',
       fault: 'answers `notifications/initialized` with an error, a body or another status',
       gateway: 'ignores the answer',
       remedy: 'answer 202 without a body',
     },
     {
+      code: 'discover-answer',
       fault: 'answers `server/discover` with any status, HTML or foreign JSON',
       gateway: 'goes on with `initialize`',
       remedy: 'answer unknown methods with -32601',
     },
     {
+      code: 'refuses-with-text',
       fault: 'refuses a call with a status and text',
       gateway: 'the caller gets both, without secrets ([ADR 107](../adr/0107-refusals-of-servers.md))',
       remedy: 'answer with a JSON-RPC error',
     },
     {
+      code: 'refused-silently',
       fault: 'answers 401 or 403',
       gateway: "names them as the gateway's credentials for the server, never as those of the caller",
       remedy: 'say in the body what is missing',
@@ -138,16 +152,19 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
       remedy: 'publish the final address',
     },
     {
+      code: 'endless-refusal',
       fault: 'refuses with a body that is endless, or never ends',
       gateway: 'reads 256 KiB, or waits 2 s, and uses the beginning',
       remedy: 'end the answer',
     },
     {
+      code: 'open-stream',
       fault: 'keeps the event stream of a POST open after its answer',
       gateway: 'closes it 2 s after the answer',
       remedy: 'end the stream after the answer',
     },
     {
+      code: 'event-text',
       fault: 'sends event streams with `[DONE]`, comments, CR or CRLF, one byte at a time',
       gateway: 'reads them',
       remedy: 'nothing: most of it is allowed',
@@ -155,11 +172,13 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
   ],
   Messages: [
     {
+      unseen: 'only a failing call shows it',
       fault: 'repeats its own credentials in an error (programs)',
-      gateway: 'shows `***` for variables with names such as `API_KEY`, and for passwords in URLs',
+      gateway: 'shows `***` for variables such as `API_KEY`, and for passwords in URLs',
       remedy: 'leave them out',
     },
     {
+      code: 'null-member',
       fault: 'sends `"error": null` beside a result, or `"result": null` beside an error',
       gateway: 'uses the member that is not null',
       remedy: 'send one of the two',
@@ -171,16 +190,19 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
       remedy: 'send it back as it came',
     },
     {
+      code: 'id-null',
       fault: 'answers an error with `"id": null`',
       gateway: 'fails the one call in flight with it; with several, they end at their timeout',
       remedy: 'repeat the id of the request',
     },
     {
+      code: 'large-integer',
       fault: 'writes integers over 2^53',
       gateway: 'passes them on exactly; JavaScript clients read others',
       remedy: 'write such ids as text',
     },
     {
+      code: 'answers-twice',
       fault: 'answers twice, or sends progress after its answer',
       gateway: 'drops what comes late; no other caller gets it',
       remedy: 'answer once',
@@ -224,6 +246,7 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
       remedy: 'use letters, digits, `_` and `-`',
     },
     {
+      code: 'odd-cursor',
       fault: 'ends a list with `nextCursor: ""`, `null` or a number (before 2026-07-28)',
       gateway: 'ends the list',
       remedy: 'leave `nextCursor` out on the last page',
@@ -235,11 +258,13 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
       remedy: 'leave `nextCursor` out on the last page',
     },
     {
+      code: 'slow-list',
       fault: 'needs seconds for its first list, or is down',
       gateway: '`/mcp` waits up to 10 s, then shows its last list or names it in `_meta`',
       remedy: 'answer `tools/list` from memory',
     },
     {
+      unseen: 'it is allowed',
       fault: 'announces no `prompts` or `resources`, or answers -32601 to their lists',
       gateway: 'REST and `/mcp` show an empty list',
       remedy: 'nothing',
@@ -277,44 +302,52 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
   ],
   'Sessions and eras': [
     {
+      code: 'discover-silent',
       fault: 'does not answer `server/discover`',
       gateway: 'uses `initialize` after a few seconds, once per start',
       remedy: 'answer unknown methods with -32601',
     },
     {
+      code: 'era-announced',
       fault: 'answers `server/discover`, and then no request of that era',
       gateway: 'tries `initialize` after 5 s, once; set `era` to `legacy` to skip the wait',
       remedy: 'announce only the era that works',
     },
     {
+      code: 'refuses-revision',
       fault: 'refuses `initialize` for its revision',
       gateway:
-        'offers the revisions that the refusal names, else the older ones; after a bare "Invalid params" the next older one',
+        'offers those that the refusal names, else older ones; after a bare "Invalid params" the next one',
       remedy: 'answer with a revision of its own',
     },
     {
+      code: 'eras-differ',
       fault: 'answers wrongly in one of its two eras',
       gateway: 'nothing by itself: set `era` (`--era`, `instance set --era`) to the other one',
       remedy: 'announce only the era that works',
     },
     {
+      code: 'modern-fields',
       fault:
         'speaks 2026-07-28 and leaves out `resultType`, `ttlMs` or `cacheScope`, or sends them in a wrong form',
       gateway: 'adds each of them: `complete`, 0, `private`',
       remedy: 'send all three',
     },
     {
+      unseen: 'it is allowed',
       fault: 'lists some tools only for clients with an extension, such as MCP Apps',
       gateway:
         'with `session: auto`, clients with equal extensions share a process that was opened with them',
       remedy: 'nothing',
     },
     {
+      code: 'session-status',
       fault: 'answers 400, 401, 403, 410 or 429 for an unknown session',
       gateway: 'pings, and opens a new session ([ADR 108](../adr/0108-sessions-that-servers-forget.md))',
       remedy: 'answer 404',
     },
     {
+      unseen: 'it is allowed',
       fault: 'sends no `Mcp-Session-Id`',
       gateway: 'uses it without a session',
       remedy: 'nothing: sessions are optional',

@@ -24,7 +24,7 @@ export interface Examination {
   readonly findings: readonly Finding[];
 }
 
-export interface ExamineOptions extends Pick<Clock, 'alarm'> {
+export interface ExamineOptions extends Pick<Clock, 'alarm' | 'now'> {
   /** CIDR ranges that are not asked. */
   readonly deniedNetworks: readonly string[];
   readonly signal?: AbortSignal | undefined;
@@ -61,7 +61,7 @@ async function examine(
   gateway: Pick<Gateway, 'list' | 'instance'>,
   { definition, snapshot }: Server,
   fetch: ProviderFetch,
-  { signal }: ExamineOptions,
+  { signal, now }: ExamineOptions,
 ): Promise<Examination> {
   const { template, id } = definition;
   const lists: Partial<Record<ListField, number>> = {};
@@ -70,7 +70,7 @@ async function examine(
     const why = snapshot.reason ?? `it is ${snapshot.state}`;
     findings.push({ code: 'no-era', message: `It is not open: ${why.replace(/\.$/, '')}.` });
   }
-  findings.push(...(await asPlainHttp(definition, fetch)));
+  findings.push(...(await asPlainHttp(definition, fetch, now)));
   for (const field of snapshot.healthy ? LISTS : [])
     try {
       const { items, cut } = await gateway.list(template, field, {
@@ -115,11 +115,15 @@ function faultsOfOutput({ oddOutput }: InstanceSnapshot): Finding[] {
 }
 
 /** An account that signs its requests is not used for them. */
-async function asPlainHttp(definition: InstanceDefinition, fetch: ProviderFetch): Promise<Finding[]> {
+async function asPlainHttp(
+  definition: InstanceDefinition,
+  fetch: ProviderFetch,
+  now: Clock['now'],
+): Promise<Finding[]> {
   const { endpoint, auth, transport, headers } = definition;
   const { isNetworked, onlyEra }: { isNetworked: boolean; onlyEra?: string } = TRANSPORT_TRAITS[transport];
   if (endpoint === undefined || auth !== undefined || !isNetworked || onlyEra !== undefined) return [];
-  return probeEndpoint(endpoint, headers, (request) => fetch.send(endpoint, endpoint, request));
+  return probeEndpoint(endpoint, headers, (request) => fetch.send(endpoint, endpoint, request), now);
 }
 
 function faultsOfItems(list: ListField, items: readonly JsonObject[]): Finding[] {

@@ -1,0 +1,183 @@
+// Starts a program and talks with it line by line, without the tolerance of the gateway's own transport: once in each era, since a program
+// may take the era of its first message. For programs of the command line only: one of a template may hold a lock.
+
+import { settlesWithin, sleep, systemClock } from '../../domain/clock.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { jsonIn } from '../../domain/json.ts';
+import { type Program, type RunningProgram, startProcess } from '../../transports/stdio/child-process.ts';
+import type { Finding } from './faults.ts';
+import {
+  compareEras,
+  converseInLegacy,
+  converseInModern,
+  Findings,
+  type Heard,
+  isAnswer,
+  type Wire,
+} from './plain-checks.ts';
+
+/** An answer that comes later is none. Programs load before their first one. */
+const FIRST_ANSWER_MS = 60_000;
+const ANSWER_MS = 5_000;
+/** What comes so much after an answer still belongs to it. */
+const REST_MS = 200;
+const TERMINATE_MS = 2_000;
+/** Bytes of output that are read of one program. */
+const MOST_BYTES = 16 * 1024 * 1024;
+
+/** `passEnv`: names of the variables that it gets. A program that cannot be started has no findings: its instance says why. */
+export async function probeProgram(
+  program: Program,
+  passEnv: readonly string[],
+  answerMs = ANSWER_MS,
+): Promise<readonly Finding[]> {
+  const found = new Findings();
+  const waits = { firstMs: FIRST_ANSWER_MS, answerMs };
+  const startedAtMs = systemClock.now();
+  const inLegacy = await withProgram(program, passEnv, new ProgramWire(found, waits), (wire) =>
+    converseInLegacy(wire, found),
+  );
+  // The second start takes no longer than the first conversation.
+  const again = { firstMs: answerMs + systemClock.now() - startedAtMs, answerMs };
+  const inModern = await withProgram(program, passEnv, new ProgramWire(found, again), (wire) =>
+    converseInModern(wire, found),
+  );
+  compareEras(inLegacy, inModern, found);
+  return found.all;
+}
+
+async function withProgram(
+  program: Program,
+  passEnv: readonly string[],
+  wire: ProgramWire,
+  talk: (wire: Wire) => Promise<string[] | undefined>,
+): Promise<string[] | undefined> {
+  const over = new AbortController();
+  try {
+    const running = await startProcess(
+      program,
+      { terminateMs: TERMINATE_MS, passEnv },
+      { onOutput: (chunk) => wire.take(chunk), onError: () => {}, onPipeClosed: () => {} },
+      over.signal,
+    );
+    wire.run(running);
+    try {
+      return await talk(wire);
+    } finally {
+      await end(running);
+    }
+  } catch {
+    return undefined;
+  } finally {
+    over.abort();
+  }
+}
+
+/** By the steps of the protocol: the end of its input, SIGTERM, SIGKILL. */
+async function end(running: RunningProgram): Promise<void> {
+  running.endInput();
+  for (const signal of ['TERM', 'KILL'] as const) {
+    if (await settlesWithin(running.exited, TERMINATE_MS)) break;
+    await running.signal(signal);
+  }
+  await settlesWithin(running.swept ?? running.exited, 2 * TERMINATE_MS);
+}
+
+/** Longest waits for the first answer and for later ones. */
+interface Waits {
+  readonly firstMs: number;
+  readonly answerMs: number;
+}
+
+class ProgramWire implements Wire {
+  readonly #found: Findings;
+  readonly #waits: Waits;
+  #running: RunningProgram | undefined;
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+  #hasAnswered = false;
+  #hasEnded = false;
+  #onChange = () => {};
+
+  constructor(found: Findings, waits: Waits) {
+    this.#found = found;
+    this.#waits = waits;
+  }
+
+  run(running: RunningProgram): void {
+    this.#running = running;
+    running.exited.then(() => {
+      this.#hasEnded = true;
+      this.#onChange();
+    });
+  }
+
+  take(chunk: Buffer): void {
+    this.#bytes += chunk.length;
+    if (this.#bytes > MOST_BYTES) return;
+    this.#chunks.push(chunk);
+    if (chunk.includes(NEW_LINE)) this.#onChange();
+  }
+
+  async ask(message: Parameters<Wire['ask']>[0]): Promise<Heard> {
+    const startedAtMs = systemClock.now();
+    await this.tell(message);
+    const answered = Promise.withResolvers<void>();
+    const lines: Buffer[] = [];
+    this.#onChange = () => {
+      lines.push(...this.#wholeLines());
+      const isHere = lines.some((line) => isAnswerTo(line, message.id));
+      if (isHere || this.#hasEnded) answered.resolve();
+    };
+    this.#onChange();
+    const { firstMs, answerMs } = this.#waits;
+    await settlesWithin(answered.promise, this.#hasAnswered ? answerMs : firstMs);
+    const tookMs = systemClock.now() - startedAtMs;
+    await sleep(systemClock, REST_MS);
+    this.#onChange();
+    this.#onChange = () => {};
+    const texts = lines.map((line) => this.#textOf(line)).filter((text) => jsonIn(text) !== undefined);
+    this.#hasAnswered ||= texts.length > 0;
+    return { texts, tookMs, hasEnded: this.#hasEnded };
+  }
+
+  async tell(message: JsonObject): Promise<void> {
+    const written = new Promise<void>((resolve) => {
+      this.#running?.write(`${JSON.stringify(message)}\n`, () => resolve());
+    });
+    await settlesWithin(written, ANSWER_MS);
+  }
+
+  #wholeLines(): Buffer[] {
+    const all = Buffer.concat(this.#chunks);
+    const end = all.lastIndexOf(NEW_LINE) + 1;
+    this.#chunks = [all.subarray(end)];
+    const lines: Buffer[] = [];
+    for (let at = 0; at < end; ) {
+      const next = all.indexOf(NEW_LINE, at);
+      lines.push(all.subarray(at, next));
+      at = next + 1;
+    }
+    return lines;
+  }
+
+  /** The line as UTF-8, without what does not belong to it. */
+  #textOf(line: Buffer): string {
+    const text = line.toString();
+    if (!line.equals(Buffer.from(text)))
+      this.#found.add('invalid-utf8', 'It writes bytes that are no UTF-8.');
+    if (text.startsWith('\uFEFF') || text.endsWith('\r'))
+      this.#found.add('line-form', 'Its output begins with a byte order mark, or its lines end with CRLF.');
+    return text.replace(/^\uFEFF/, '').trim();
+  }
+}
+
+const NEW_LINE = 0x0a;
+
+/** True for any answer, whose id may be wrong, but for one that names another request. */
+function isAnswerTo(line: Buffer, id: number): boolean {
+  const parsed = jsonIn(line.toString().replace(/^\uFEFF/, ''));
+  return [parsed]
+    .flat()
+    .some((each) => isAnswer(each) && (!Number.isInteger(each.id) || Number(each.id) === id));
+}
