@@ -23,7 +23,7 @@ import type { OAuthKeys } from './oauth-keys.ts';
 import { Passwords } from './passwords.ts';
 import { type KnownRoles, keyPrincipal, userPrincipal } from './permissions.ts';
 import type { Endpoint } from './proof.ts';
-import { RateLimiter, type SharedCounter } from './rate-limiter.ts';
+import { CALL_WINDOW_SECONDS, RateLimiter, type SharedCounter } from './rate-limiter.ts';
 import type { Secrets } from './secrets.ts';
 import { SessionRevalidator } from './session-revalidator.ts';
 import { Tokens } from './tokens.ts';
@@ -162,6 +162,8 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
     company,
     audit,
     limiter: new RateLimiter(clock, shared),
+    /** Of calls that views limit, also while authentication is off. */
+    callLimiter: new RateLimiter(clock, shared, CALL_WINDOW_SECONDS),
     /** Of failed logins: the other nodes are connected with it. */
     throttle,
     /**

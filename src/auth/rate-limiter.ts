@@ -1,4 +1,4 @@
-// Counts the requests of principals with an hourly limit: in Redis or, without it, in memory, where the nodes of a deployment share the
+// Counts the requests of principals with an hourly limit, and the calls of tools that views limit: in Redis or, without it, in memory, where the nodes of a deployment share the
 // limit in chunks (limit-chunks.ts). When neither answers, this process counts alone and refuses no request because of that.
 
 import type { Principal } from '../domain/account.ts';
@@ -7,6 +7,8 @@ import { LruMap } from '../domain/lru-map.ts';
 
 /** A fixed window that begins with the first request. Source: ADR 17. */
 export const WINDOW_SECONDS = 3_600;
+/** The window of calls that a view limits. Source: ADR 244. */
+export const CALL_WINDOW_SECONDS = 60;
 
 /**
  * Messages per second that a principal without a request left may send, of those that do not count as requests. Source: ADR 90.
@@ -18,8 +20,8 @@ export const COUNTED_PRINCIPALS = 50_000;
 
 /** Counts of all nodes; undefined, after a bounded time, when they are unavailable. */
 export interface SharedCounter {
-  /** Adds `count` and compares with the limit in one step: a count over the limit is not added. */
-  add(key: string, count: number, limit: number): Promise<Window | undefined>;
+  /** Adds `count` and compares with the limit in one step: a count over the limit is not added. Default window: WINDOW_SECONDS. */
+  add(key: string, count: number, limit: number, windowSeconds?: number): Promise<Window | undefined>;
   close(): void;
 }
 
@@ -40,7 +42,8 @@ export interface RateLimit {
 }
 
 export class RateLimiter {
-  readonly #own = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_PRINCIPALS });
+  readonly #own: WindowCounter;
+  readonly #windowSeconds: number;
   readonly #free = new WindowCounter({ windowSeconds: 1, keys: COUNTED_PRINCIPALS });
   /** When the windows end in which the shared counter had nothing left. */
   readonly #spentUntilMs = new LruMap<number>(COUNTED_PRINCIPALS);
@@ -49,9 +52,11 @@ export class RateLimiter {
   #chunks: DividedCounter | undefined;
 
   /** Without `shared` this process counts alone. */
-  constructor(clock: Pick<Clock, 'now' | 'wall'>, shared?: SharedCounter) {
+  constructor(clock: Pick<Clock, 'now' | 'wall'>, shared?: SharedCounter, windowSeconds = WINDOW_SECONDS) {
     this.#clock = clock;
     this.#shared = shared;
+    this.#windowSeconds = windowSeconds;
+    this.#own = new WindowCounter({ windowSeconds, keys: COUNTED_PRINCIPALS });
   }
 
   /** There are other nodes: counts in chunks from now on, where Redis does not count. */
@@ -66,7 +71,7 @@ export class RateLimiter {
   take(id: string, limit: number, count = 1): RateLimit | Promise<RateLimit> {
     if (this.#shared === undefined) return this.#count(id, limit, count);
     return this.#shared
-      .add(id, count, limit)
+      .add(id, count, limit, this.#windowSeconds)
       .then((window) =>
         window === undefined ? this.#count(id, limit, count) : this.#noteSpent(id, window, limit, count),
       );

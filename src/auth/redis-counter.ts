@@ -8,6 +8,7 @@ import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import { ConfigError } from '../config/config-error.ts';
 import { systemClock, timeLimit } from '../domain/clock.ts';
 import { messageOf } from '../domain/errors.ts';
+import { LruMap } from '../domain/lru-map.ts';
 import { type SharedCounter, WINDOW_SECONDS } from './rate-limiter.ts';
 
 /** Longest wait of a request for Redis. */
@@ -15,6 +16,7 @@ const COMMAND_MS = 250;
 const CONNECT_MS = 2_000;
 const RECONNECT_LONGEST_MS = 1_000;
 const WARNING_MS = 60_000;
+const KEPT_LIMITERS = 100;
 
 /**
  * Counts and refuses in one step. The script of the library counts first and refuses afterwards: the refused count would have to be
@@ -56,8 +58,8 @@ export async function openRedisCounter({ url, log, now }: RedisCounterOptions): 
     retryStrategy: (attempts) => Math.min(RECONNECT_LONGEST_MS, 50 * 2 ** Math.min(attempts, 10)),
     disableClientInfo: true,
   });
-  /** By limit: there are two, of users and of keys. */
-  const limiters = new Map<number, RateLimiterRedis>();
+  /** By limit and window: two of users and of keys, and those of views. */
+  const limiters = new LruMap<RateLimiterRedis>(KEPT_LIMITERS);
   let isAway = false;
   let nextWarningAtMs = Number.NEGATIVE_INFINITY;
   const onFailure = (error: unknown): void => {
@@ -73,9 +75,10 @@ export async function openRedisCounter({ url, log, now }: RedisCounterOptions): 
   redis.on('error', onFailure);
   await opened(redis).catch(onFailure);
   return {
-    add: async (key, count, limit) => {
-      const limiter = limiters.get(limit) ?? limiterOn(redis, limit);
-      limiters.set(limit, limiter);
+    add: async (key, count, limit, windowSeconds = WINDOW_SECONDS) => {
+      const rule = `${limit} ${windowSeconds}`;
+      const limiter = limiters.get(rule) ?? limiterOn(redis, limit, windowSeconds);
+      limiters.set(rule, limiter);
       let answer: RateLimiterRes;
       try {
         answer = await limiter.consume(key, count);
@@ -106,12 +109,12 @@ async function opened(redis: Redis): Promise<void> {
   }
 }
 
-function limiterOn(storeClient: Redis, limit: number): RateLimiterRedis {
+function limiterOn(storeClient: Redis, limit: number, windowSeconds: number): RateLimiterRedis {
   return new RateLimiterRedis({
     storeClient,
     keyPrefix: 'stagedoor:limit',
     points: limit,
-    duration: WINDOW_SECONDS,
+    duration: windowSeconds,
     customIncrTtlLuaScript: COUNT_WITHIN_LIMIT,
   });
 }

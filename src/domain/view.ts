@@ -74,6 +74,15 @@ export interface ViewLimit {
   readonly calls_per_minute?: number;
 }
 
+/** Counts calls by key, of which `limit` are allowed a minute; one that is refused has `retryAfterSeconds`, and is not counted. */
+export interface CallLimiter {
+  take(key: string, limit: number): CountedCall | Promise<CountedCall>;
+}
+
+export interface CountedCall {
+  readonly retryAfterSeconds?: number;
+}
+
 /** The tools and prompts that own a bare name, as `<template>/<own name>`; empty for a name that none may have, because two wanted it. */
 export interface NameOwners {
   readonly tools: Readonly<Record<string, string>>;

@@ -19,7 +19,7 @@ import type { DedicatedBounds } from '../domain/limits.ts';
 import type { Era, WithheldItem } from '../domain/mcp.ts';
 import type { SharedPrograms } from '../domain/nodes.ts';
 import type { AggregatePresentation } from '../domain/presentation.ts';
-import type { StoredView, ViewDefinition, ViewProblem } from '../domain/view.ts';
+import type { CallLimiter, StoredView, ViewDefinition, ViewProblem } from '../domain/view.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import type { StoredDefinitions } from '../registry/registry-types.ts';
@@ -73,6 +73,8 @@ export interface GatewayOptions {
   readonly protectedPaths?: readonly ProtectedPath[];
   /** Longest call, in ms, whatever progress it reports, unless its timeout is longer. Default 600 000. */
   readonly maxCallMs?: number;
+  /** Counts the calls that views limit, perhaps with those of other nodes. Default: this gateway counts alone. */
+  readonly callLimiter?: CallLimiter | undefined;
   /** Longest wait for calls in flight when the gateway closes, in ms. Default 25 000. */
   readonly graceMs?: number;
   /** Sessions of MCP clients. `max`: most at a time, of all templates. `idleMs`: a session without a message and without an

@@ -24,6 +24,7 @@ import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
 import { AggregateLists } from '../protocol/aggregate/aggregate-lists.ts';
 import { ToolIndexes } from '../protocol/aggregate/findable-tools.ts';
 import { everything } from '../protocol/aggregate/selection.ts';
+import { CallCounts } from '../protocol/aggregate/view-limits.ts';
 import { ListCache } from '../protocol/cached-lists.ts';
 import { Endpoint } from '../protocol/endpoint.ts';
 import { type McpEndpoint, nonThrowing } from '../protocol/endpoint-types.ts';
@@ -43,7 +44,15 @@ export interface McpDeps
   extends Clock,
     Pick<
       GatewayOptions,
-      'aggregate' | 'changedCallers$' | 'life' | 'maxCallMs' | 'stateKeys' | 'sessions' | 'onFault' | 'random'
+      | 'aggregate'
+      | 'callLimiter'
+      | 'changedCallers$'
+      | 'life'
+      | 'maxCallMs'
+      | 'stateKeys'
+      | 'sessions'
+      | 'onFault'
+      | 'random'
     > {
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
@@ -148,7 +157,8 @@ export class Mcp {
       ...aggregate,
       selection: everything(lists, aggregate.templates, deps.aggregate),
     });
-    this.views = new Views({ ...{ fleet, aggregate }, registry: deps.views, dispatcher: deps.dispatcher });
+    const { dispatcher, callLimiter = new CallCounts(clock) } = deps;
+    this.views = new Views({ ...{ fleet, aggregate, dispatcher, callLimiter }, registry: deps.views });
     this.endpoint = new Endpoint({
       backends: (template) => {
         if (template === undefined) return this.#aggregate;

@@ -11,6 +11,7 @@ import { definedFields } from '../domain/json.ts';
 import { type ListChange, type ListField, MODERN_VERSIONS, NOTICED_LISTS } from '../domain/mcp.ts';
 import { GATEWAY_INFO } from '../domain/version.ts';
 import {
+  type CallLimiter,
   type NameOwners,
   NO_NAMES,
   type StoredView,
@@ -23,7 +24,7 @@ import { withAggregateInstance } from '../protocol/aggregate/aggregate-names.ts'
 import type { Selection } from '../protocol/aggregate/selection.ts';
 import { CompiledView } from '../protocol/aggregate/view-choices.ts';
 import { ViewDirectory } from '../protocol/aggregate/view-directory.ts';
-import { CallCounts } from '../protocol/aggregate/view-limits.ts';
+import { countCall } from '../protocol/aggregate/view-limits.ts';
 import { viewProblems } from '../protocol/aggregate/view-problems.ts';
 import type { Client, Owner } from '../protocol/ports.ts';
 import type { ViewRegistry } from '../registry/view-registry.ts';
@@ -34,6 +35,7 @@ export interface ViewsDeps {
   readonly fleet: Pick<Fleet, 'has' | 'existingMembers'>;
   readonly dispatcher: Pick<Dispatcher, 'exchange'>;
   readonly aggregate: Omit<AggregateOptions, 'selection'>;
+  readonly callLimiter: CallLimiter;
 }
 
 /** A caller over HTTP, to which tools are listed as a client of the newest revision gets them. */
@@ -206,16 +208,13 @@ class ServedView {
       claim: (list, owners) => this.#claim(list, owners),
       version: () => this.#version,
     });
-    const counts = new CallCounts(deps.aggregate.clock);
     const selection: Selection = {
       ...{ view: this.#id, directory: this.directory, templates, changed$: this.#changed$ },
       includes: (_owner, template) => this.#compiled.templates.includes(template),
       presentation: () => this.#compiled.presentation,
-      limitOf: (listed, owner) => {
-        const limit = this.#compiled.limits.get(listed);
-        if (limit?.calls_per_minute !== undefined) counts.take(owner.id, listed, limit.calls_per_minute);
-        return limit;
-      },
+      limitOf: (listed) => this.#compiled.limits.get(listed),
+      countCall: (tool, { id: callerId }, most) =>
+        countCall(deps.callLimiter, { view: this.#id, tool, callerId, most }),
     };
     this.backends = new AggregateBackends({ ...deps.aggregate, selection });
   }

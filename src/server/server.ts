@@ -245,7 +245,7 @@ async function start(
       ownerBytes: Math.max(ownerBytes, largestBody),
     },
     ...{ aggregate: config.aggregate, deniedNetworks: config.deniedNetworks, passEnv: config.passEnv },
-    programUser: user,
+    ...{ callLimiter: auth.callLimiter, programUser: user },
     reaperPipe:
       reaperPipe === undefined
         ? undefined
@@ -320,8 +320,8 @@ async function start(
   if (channel?.owners !== undefined) {
     const { shareWithPeers } = await import('./share-with-peers.ts');
     serveQuestion = shareWithPeers({
-      ...{ limiter: config.authEnabled ? auth.limiter : undefined, logins: auth.throttle, process: life },
-      tasks: gateway.mcp.tasks,
+      ...{ limiter: config.authEnabled ? auth.limiter : undefined, logins: auth.throttle },
+      ...{ calls: auth.callLimiter, process: life, tasks: gateway.mcp.tasks },
       owners: channel.owners,
       nodes: () => nodes(),
     });

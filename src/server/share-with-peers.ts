@@ -1,8 +1,8 @@
-// What the members share by small questions to each other: rate limits (ADR 173), tasks (ADR 188) and failed logins (ADR 193).
+// What the members share by small questions to each other: rate limits (ADR 173), those of views (ADR 244), tasks (ADR 188) and failed logins (ADR 193).
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { LoginThrottle } from '../auth/login.ts';
-import type { RateLimiter } from '../auth/rate-limiter.ts';
+import { CALL_WINDOW_SECONDS, type RateLimiter } from '../auth/rate-limiter.ts';
 import type { Principal } from '../domain/account.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import { type AnswerPeer, type PeerQuestionsOptions, peerQuestions } from './peer-questions.ts';
@@ -13,6 +13,8 @@ import { shareTasks } from './shared-tasks.ts';
 export interface SharedOptions extends PeerQuestionsOptions {
   /** Undefined: nothing is counted. */
   readonly limiter: Pick<RateLimiter, 'shareIn'> | undefined;
+  /** Of calls that views limit. */
+  readonly calls: Pick<RateLimiter, 'shareIn'>;
   readonly logins: Pick<LoginThrottle, 'shareIn' | 'countsOf'>;
   readonly tasks: McpEndpoint['tasks'];
   /** Any id that no other process has. */
@@ -29,6 +31,7 @@ export type ServeQuestion = (
 /** Connects the limits and the tasks of this node with those of the others. */
 export function shareWithPeers({
   limiter,
+  calls,
   logins,
   tasks,
   process,
@@ -37,6 +40,8 @@ export function shareWithPeers({
   const peers = peerQuestions(options);
   const answers = new Map<string, AnswerPeer>([shareTasks(tasks, peers), shareLogins(logins, peers)]);
   if (limiter !== undefined) answers.set(...shareLimits({ limiter, process, peers }));
+  const ofCalls = { limiter: calls, path: '/peer/calls', windowSeconds: CALL_WINDOW_SECONDS };
+  answers.set(...shareLimits({ ...ofCalls, process, peers }));
   return ({ url = '' }, response, { id }) => {
     const [path = '', query = ''] = url.split('?');
     const answer = answers.get(path);

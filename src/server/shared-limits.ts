@@ -13,7 +13,6 @@ import { systemClock } from '../domain/clock.ts';
 import { isJsonObject } from '../domain/json.ts';
 import type { AnswerPeer, PeerQuestions } from './peer-questions.ts';
 
-const PATH = '/peer/limit';
 /** Longest wait for the home, in ms: as for Redis. */
 const WAIT_MS = 250;
 /** Longest wait of the home for the others, in ms: its answer has to come in time. */
@@ -24,35 +23,44 @@ export interface SharedLimitsOptions {
   /** Any id that no other process has. */
   readonly process: string;
   readonly peers: PeerQuestions;
+  /** Of the questions. Default: that of requests of principals, in windows of an hour. */
+  readonly path?: string;
+  readonly windowSeconds?: number;
 }
 
 /** Shares the limits from now on. Returns the path of the questions, and the answer to those of others. */
-export function shareLimits({ limiter, process, peers }: SharedLimitsOptions): [string, AnswerPeer] {
+export function shareLimits({
+  limiter,
+  process,
+  peers,
+  path = '/peer/limit',
+  windowSeconds = WINDOW_SECONDS,
+}: SharedLimitsOptions): [string, AnswerPeer] {
   const limitPeers: LimitPeers = {
     lives: peers.lives,
     ask: async (life, { key, process: from, limit, held, endsInMs, wanted, isFirst }) => {
       const numbers = { limit, held, endsInMs, wanted, isFirst: Number(isFirst) };
       const query = new URLSearchParams({ process: from });
       for (const [name, value] of Object.entries(numbers)) query.set(name, String(value));
-      const answer = await peers.ask(life, { principal: key, path: PATH, query, waitMs: WAIT_MS });
+      const answer = await peers.ask(life, { principal: key, path, query, waitMs: WAIT_MS });
       return isAnswer(answer) ? answer : undefined; // without one, this node counts by its own share
     },
     heldElsewhere: async (key) => {
-      const question = { principal: key, path: PATH, query: new URLSearchParams(), waitMs: HELD_MS };
+      const question = { principal: key, path, query: new URLSearchParams(), waitMs: HELD_MS };
       const answers = await Promise.all(peers.lives().map((life) => peers.ask(life, question)));
       return answers.filter(isHeld);
     },
   };
   const counter = new ChunkedCounter({
     ...{ process, peers: limitPeers, now: systemClock.now },
-    ...{ windowMs: WINDOW_SECONDS * 1_000, keys: COUNTED_PRINCIPALS },
+    ...{ windowMs: windowSeconds * 1_000, keys: COUNTED_PRINCIPALS },
   });
   limiter.shareIn(counter);
   const answer: AnswerPeer = (key, query) => {
     const asked = requestIn(key, query);
     return asked === undefined ? counter.heldOf(key) : counter.answer(asked);
   };
-  return [PATH, answer];
+  return [path, answer];
 }
 
 /** Undefined: the question is only what this node holds. */

@@ -24,7 +24,8 @@ export function loadBalancingReference(): string {
 function valuesOf(schema: ReturnType<typeof describedSettings>[number]['schema']): string {
   if ('enum' in schema && Array.isArray(schema.enum))
     return schema.enum.map((word) => code(String(word))).join(', ');
-  const { patternProperties, minimum, maximum } = Object(schema);
+  const { patternProperties, properties, minimum, maximum } = Object(schema);
+  if (properties !== undefined) return 'annotations of MCP,';
   if (patternProperties === undefined) return `${minimum} to ${maximum}`;
   const [each] = Object.values(patternProperties);
   return `${valuesOf(Object(each))} each`;

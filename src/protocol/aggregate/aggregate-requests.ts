@@ -154,13 +154,16 @@ function carried(
   const given = own.defaults?.addedTo(request.params?.arguments);
   if (typeof given === 'string') return rpcErrorAnswer(RPC.invalidParams, given);
   const params = { ...request.params, ...named, ...(own.defaults && { arguments: given }) };
-  const limit = list === 'tools' ? selection.limitOf?.(own.listed ?? own.name, client.owner) : undefined;
+  const listed = own.listed ?? own.name;
+  const limit = list === 'tools' ? selection.limitOf?.(listed) : undefined;
   const isSafe = own.mayRepeat === undefined ? undefined : { mayRepeat: own.mayRepeat };
   if (limit === undefined) return toTemplate(own.template, { ...request, params, ...isSafe });
   const timeoutMs = limit.timeout === undefined ? undefined : limit.timeout * 1_000;
-  return toTemplate(own.template, { ...request, params, ...isSafe, timeoutMs }).pipe(
-    map((answer) => boundedAnswer(answer, limit)),
-  );
+  const most = limit.calls_per_minute;
+  const counted = most === undefined ? undefined : selection.countCall?.(listed, client.owner, most);
+  const answers$ = toTemplate(own.template, { ...request, params, ...isSafe, timeoutMs });
+  const bounded$ = answers$.pipe(map((answer) => boundedAnswer(answer, limit)));
+  return counted === undefined ? bounded$ : from(counted).pipe(switchMap(() => bounded$));
 }
 
 /** The template that a URI leads to; the own one replaces it, in `reference` if the request names it there. */

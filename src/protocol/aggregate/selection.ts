@@ -19,8 +19,9 @@ export interface Selection {
   includes(owner: Owner, template: string): boolean;
   /** Hot: lists that changed because the selection did. */
   readonly changed$: Observable<ListField>;
-  /** The limits of a listed tool, whose call they count. RATE_LIMIT_EXCEEDED. */
-  limitOf?(listed: string, owner: Owner): ViewLimit | undefined;
+  limitOf?(listed: string): ViewLimit | undefined;
+  /** Counts a call of a listed tool, of which so many a minute are allowed. A promise where other nodes count, too. RATE_LIMIT_EXCEEDED. */
+  countCall?(listed: string, owner: Owner, most: number): Promise<void> | undefined;
   /** How it presents itself now. The same object until that changes. */
   presentation(): Presentation | undefined;
 }

@@ -1,5 +1,5 @@
 // The limits of a view: how long a tool may take, how large its result may be, and how often each caller may call it. They protect the
-// server, so they hold for admins, too. Calls are counted on this node. Source: ADR 233.
+// server, so they hold for admins, too. Source: ADR 233, ADR 244.
 
 import { holderOf } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -8,7 +8,7 @@ import type { Answer } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/lru-map.ts';
-import type { ViewLimit } from '../../domain/view.ts';
+import type { CallLimiter, CountedCall, ViewLimit } from '../../domain/view.ts';
 
 const MINUTE_MS = 60_000;
 /** Callers and tools whose calls are counted. A forgotten one begins anew. */
@@ -19,8 +19,8 @@ interface Window {
   calls: number;
 }
 
-/** Counts calls by caller and tool, in windows of a minute from the first call. */
-export class CallCounts {
+/** Counts calls on this node alone, in windows of a minute from the first call. */
+export class CallCounts implements CallLimiter {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #windows = new LruMap<Window>(MOST_COUNTED);
 
@@ -28,24 +28,40 @@ export class CallCounts {
     this.#clock = clock;
   }
 
-  /** RATE_LIMIT_EXCEEDED. */
-  take(callerId: string, tool: string, most: number): void {
-    const key = `${holderOf(callerId)} ${tool}`;
+  take(key: string, limit: number): CountedCall {
     const now = this.#clock.now();
     const known = this.#windows.get(key);
     const window =
       known !== undefined && now - known.beganAtMs < MINUTE_MS ? known : { beganAtMs: now, calls: 0 };
     this.#windows.set(key, window);
-    if (window.calls >= most) throw tooManyCalls(tool, most, window.beganAtMs + MINUTE_MS - now);
+    const waitMs = window.beganAtMs + MINUTE_MS - now;
+    if (window.calls >= limit) return { retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) };
     window.calls += 1;
+    return {};
   }
 }
 
-function tooManyCalls(tool: string, most: number, waitMs: number): GatewayError {
+export interface LimitedCall {
+  readonly view: string;
+  /** The listed name. */
+  readonly tool: string;
+  readonly callerId: string;
+  readonly most: number;
+}
+
+/** Counts a call by view, tool and principal; undefined where it is counted already. RATE_LIMIT_EXCEEDED. */
+export function countCall(limiter: CallLimiter, call: LimitedCall): Promise<void> | undefined {
+  const { view, tool, callerId, most } = call;
+  const counted = limiter.take(`${view}/${tool}/${holderOf(callerId)}`, most);
+  if (counted instanceof Promise) return counted.then((later) => refuseOver(later, call));
+  refuseOver(counted, call);
+  return undefined;
+}
+
+function refuseOver({ retryAfterSeconds }: CountedCall, { tool, most }: LimitedCall): void {
+  if (retryAfterSeconds === undefined) return;
   const message = `The tool "${tool}" may be called ${most} times a minute by each caller.`;
-  return new GatewayError('RATE_LIMIT_EXCEEDED', message, {
-    retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)),
-  });
+  throw new GatewayError('RATE_LIMIT_EXCEEDED', message, { retryAfterSeconds });
 }
 
 /** The answer with a result within the limit. */
