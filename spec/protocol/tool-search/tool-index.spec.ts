@@ -34,7 +34,7 @@ test('finds the right tool for 95 of 100 labelled queries', async () => {
   const queries = labelledQueries();
   assert.ok(shareFound(index, queries) >= 95);
   const judged = queries.filter((query) => !isForTuning(query));
-  assert.ok(shareFound(index, judged) >= 93.5, String(shareFound(index, judged)));
+  assert.ok(shareFound(index, judged) >= 94.4, String(shareFound(index, judged)));
 });
 
 test('finds the same in the same order, in whichever order the tools were listed', async () => {
@@ -51,6 +51,14 @@ test('finds a tool by its name in any spelling', async () => {
   const index = await indexOf(tools);
   for (const query of ['slack_get_user_profile', 'slackGetUserProfile', 'SLACK GET USER PROFILE'])
     assert.is(index.find(query, 1)[0], 'slack/slack_get_user_profile', query);
+});
+
+test('a word that no tool has finds those with a word that begins like it, and a known word finds itself only', async () => {
+  const named = ['zephyrization', 'zephyrus', 'zep', 'other'];
+  const index = await indexOf(named.map((own) => ({ name: own, own, server: 's', definition: {} })));
+  assert.equal(index.find('zephyriz', 5), ['zephyrization', 'zephyrus']);
+  assert.equal(index.find('zephyrus', 5), ['zephyrus']);
+  for (const query of ['zep', 'zeph', 'zephyrologically']) assert.ok(index.find(query, 5).length <= 1, query);
 });
 
 test('finds nothing for a query without words, and in an empty list', async () => {

@@ -5,6 +5,10 @@ import { CONCEPTS, FUNCTION_WORDS } from './search-concepts.ts';
 
 /** A token of a concept begins with it. No word does. */
 const CONCEPT = '~';
+export function isConcept(token: string): boolean {
+  return token.startsWith(CONCEPT);
+}
+
 /** Words in a row that may have one meaning, as in "pull request". */
 const LONGEST_PHRASE = 3;
 /** Longest word that is compared; longer ones are cut. */

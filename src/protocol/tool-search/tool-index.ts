@@ -3,7 +3,7 @@
 
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
-import { tokensOf, type Word, wordsOf } from './search-words.ts';
+import { isConcept, tokensOf, type Word, wordsOf } from './search-words.ts';
 
 /** A tool that can be found. `name`: as it is listed. `own`: at its server. */
 export interface FindableTool {
@@ -20,6 +20,10 @@ const WORD_WEIGHT = 0.6;
 /** Of one of the concepts of a word; each has less when they are many. */
 const CONCEPT_WEIGHT = 0.8;
 const CONCEPT_EXPONENT = 0.3;
+/** A word that is nowhere counts as those that begin like it: shared letters, the least share of the longer word, and the weight. */
+const LIKE_LETTERS = 4;
+const LIKE_SHARE = 0.6;
+const LIKE_WEIGHT = 0.6;
 /** How much more a tool counts that matches in many words of the query. */
 const MATCHES_EXPONENT = 2;
 /** Tools of a server that the query names count so many times as much. */
@@ -47,6 +51,8 @@ export class ToolIndex {
   /** In the order of the names, which makes the numbers of tools, and scores, the same on every node. */
   readonly #names: readonly string[];
   readonly #postings: ReadonlyMap<string, Postings>;
+  /** Words by their first letters. */
+  readonly #words: ReadonlyMap<string, readonly string[]>;
   /** The words of the name of each tool's server. */
   readonly #servers: readonly (readonly string[])[];
   /** Of the search under way, by number of the tool. */
@@ -62,6 +68,10 @@ export class ToolIndex {
     this.#names = names;
     this.#servers = servers;
     this.#postings = postings;
+    this.#words = Map.groupBy(
+      [...postings.keys()].filter((token) => token.length >= LIKE_LETTERS && !isConcept(token)),
+      beginningOf,
+    );
     this.#totals = new Float64Array(names.length);
     this.#matches = new Uint8Array(names.length);
     this.#ofWord = new Float64Array(names.length);
@@ -144,6 +154,8 @@ export class ToolIndex {
       }
     };
     if (stem !== undefined) count(stem, concepts.length > 0 ? WORD_WEIGHT : 1);
+    if (stem !== undefined && concepts.length === 0 && !this.#postings.has(stem))
+      for (const [token, weight] of this.#wordsLike(stem)) count(token, weight);
     for (const concept of concepts) count(concept, CONCEPT_WEIGHT / concepts.length ** CONCEPT_EXPONENT);
     for (const number of touched) {
       this.#totals[number] = (this.#totals[number] as number) + (ofWord[number] as number);
@@ -151,6 +163,25 @@ export class ToolIndex {
       ofWord[number] = 0;
     }
   }
+
+  /** Words of the tools that begin like one that no tool has, as `deploy` and `deployer` do. */
+  #wordsLike(stem: string): (readonly [token: string, weight: number])[] {
+    if (stem.length < LIKE_LETTERS) return [];
+    return (this.#words.get(beginningOf(stem)) ?? []).flatMap((token) => {
+      const share = sharedLetters(token, stem) / Math.max(token.length, stem.length);
+      return share < LIKE_SHARE ? [] : [[token, LIKE_WEIGHT * share] as const];
+    });
+  }
+}
+
+function beginningOf(word: string): string {
+  return word.slice(0, LIKE_LETTERS);
+}
+
+function sharedLetters(one: string, other: string): number {
+  let at = 0;
+  while (at < one.length && one[at] === other[at]) at += 1;
+  return at;
 }
 
 const NO_POSTINGS: Postings = { tools: new Uint32Array(), scores: new Float32Array() };
