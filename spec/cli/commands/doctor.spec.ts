@@ -52,6 +52,7 @@ test('finds no problem in an empty folder', async () => {
       'lists',
       'nodes',
       'roles',
+      'views',
     ].map((check) => `${check} ok`),
   );
   assert.ok(checks.every(({ advice }) => advice === null));
@@ -99,6 +100,25 @@ test('names what the nodes should have in common', async () => {
   assert.equal(
     of('nodes').map(({ status, text }) => [status, text]),
     warnings.map((warning) => ['warn', warning]),
+  );
+  assert.is(code, 0);
+});
+
+test('names the problems of views of a running gateway', async () => {
+  const message = 'The glob "x_*" matches none of the tools of files.';
+  const problems = [{ code: 'glob_unmet', template: 'files', tool: '', message }];
+  const views = [
+    { id: 'good', problems: [] },
+    { id: 'desk', problems },
+  ];
+  const url = await serve((request, answer) => {
+    answer.setHeader('Content-Type', 'application/json');
+    answer.end(JSON.stringify(request.url === '/gateway/views' ? { views } : { build: '1' }));
+  });
+  const { code, of } = await examined([], { STAGEDOOR_URL: url });
+  assert.equal(
+    of('views').map(({ status, text }) => [status, text]),
+    [['warn', `desk: ${message}`]],
   );
   assert.is(code, 0);
 });

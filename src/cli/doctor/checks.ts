@@ -53,6 +53,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   lists: checkLists,
   nodes: checkNodes,
   roles: checkRoles,
+  views: checkViews,
 };
 
 /** Runs every check; without usable settings, only those that need none. */
@@ -345,6 +346,21 @@ async function checkRoles({ roles }: Config, terminal: Terminal): Promise<readon
   );
   const found = [...ofUsers, ...ofTemplates];
   return found.length > 0 ? found : [ok(`each role at ${gateway.url} is defined`)];
+}
+
+/** What is wrong with the views of a running gateway. */
+async function checkViews(_config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
+  const gateway = await attemptAsync(() => findGateway(undefined, terminal));
+  if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
+  const answer = await attemptAsync(() => gateway.request('/gateway/views'));
+  // The check of lists says what to do.
+  if (answer instanceof Error) return [ok(`not checked: ${answer.message}`)];
+  const found = listOf(fields(answer).views).flatMap(({ id, problems }) =>
+    listOf(problems).map(({ message }) =>
+      warn(printable(`${id}: ${message}`), `"${ownCommand(`view preview ${id}`)}" shows the view`),
+    ),
+  );
+  return found.length > 0 ? found : [ok(`no problem at ${gateway.url}`)];
 }
 
 /** In whole seconds, the precision of both clocks. */
