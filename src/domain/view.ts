@@ -121,4 +121,5 @@ export type ViewProblemCode =
   | 'default_unmet'
   | 'default_unknown_argument'
   | 'default_in_schema'
+  | 'always_unmet'
   | 'limit_unmet';

@@ -161,13 +161,16 @@ test('hints choose tools, and what meets nothing is a problem', async () => {
     },
     { template: 'unknown' },
   ];
-  const body = { from, limits: { never: { timeout: 5 } } };
+  const body = { from, limits: { never: { timeout: 5 } }, always: ['search', 'never*'] };
   const { problems } = (await app.ask('PUT', '/gateway/views/odd', { body })).body;
   assert.equal(
     recordsIn(problems)
       .map(({ code }) => String(code))
       .sort(),
-    ['default_unknown_argument', 'glob_unmet', 'limit_unmet', 'rename_unmet', 'template_unknown'],
+    [
+      ...['always_unmet', 'default_unknown_argument', 'glob_unmet', 'limit_unmet', 'rename_unmet'],
+      'template_unknown',
+    ],
   );
   assert.equal(await namesIn('odd'), ['issues_list', 'search']);
   const ofView = await app.ask('PUT', '/gateway/views/of-view', { body: { from: [{ template: 'odd' }] } });

@@ -47,10 +47,17 @@ export function viewProblems(
   const unmet = limits.map((name) =>
     problem('limit_unmet', '', name, `There is a limit for ${quote(name)}, and no such tool is listed.`),
   );
-  return [...problems, ...names, ...unmet].slice(0, MOST);
+  const always = (definition.always ?? []).filter(
+    (glob) => !surveys.tools.listed.some((name) => globMeets(glob, name)),
+  );
+  const unlisted = always.map((glob) =>
+    problem('always_unmet', '', '', `The glob ${quote(glob)} of always matches no listed tool.`),
+  );
+  return [...problems, ...names, ...unmet, ...unlisted].slice(0, MOST);
 }
 
 const MOST = 1_000;
+const SKILL_GLOB = /^!?skill:\/\//;
 
 function problem(code: ViewProblemCode, template: string, tool: string, message: string): ViewProblem {
   return { code, template, tool, message };
@@ -70,7 +77,9 @@ function globProblems(source: ViewSource, surveys: Surveys): ViewProblem[] {
     const globs = source[list];
     if (globs === undefined || typeof globs === 'string') return [];
     const names = itemsOf(surveys[list], template).map((item) => keyOf(list, item));
-    const unmet = globs.filter((glob) => !names.some((name) => globMeets(glob, name)));
+    // Skills are no part of the list of resources.
+    const judged = list === 'resources' ? globs.filter((glob) => !SKILL_GLOB.test(glob)) : globs;
+    const unmet = judged.filter((glob) => !names.some((name) => globMeets(glob, name)));
     return unmet.map((glob) =>
       problem(
         'glob_unmet',
