@@ -55,6 +55,7 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
   fileKind({
     name: 'claude-code',
     title: 'Claude Code',
+    toolNames: { prefix: (server) => `mcp__${server}__`, most: 64 },
     file: jsonFile(everywhere('.mcp.json'), {
       reference: shellReference,
       stdio: { type: 'stdio' },
@@ -101,6 +102,8 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
   fileKind({
     name: 'cursor',
     title: 'Cursor',
+    // Of name and server together; a longer tool is left out.
+    toolNames: { prefix: (server) => server, most: 60 },
     file: jsonFile(everywhere('~/.cursor/mcp.json'), { reference: envReference }),
     signIn:
       'Click "Needs login" beside the server: the browser opens. Sign in to the gateway, and allow the access.',

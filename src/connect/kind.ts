@@ -127,10 +127,23 @@ export interface ConnectKind {
   readonly steps: readonly SetupStep[];
   readonly troubleshooting: readonly string[];
   readonly documentation: readonly string[];
+  /** What the client puts before the names of tools, and the most characters that it or its models accept. Default: nothing is known. */
+  readonly toolNames?: { readonly prefix: (server: string) => string; readonly most: number };
   /** The client sends requests to the HTTP API, no MCP messages. */
   readonly usesApi?: boolean;
   /** The client signs its user in where a server asks for it. How, as a step. */
   readonly signIn?: string;
+}
+
+/** The tools whose names get too long with the client's own prefix. */
+export function overlongTools(
+  { toolNames }: Pick<ConnectKind, 'toolNames'>,
+  server: string,
+  tools: readonly string[],
+): readonly string[] {
+  if (toolNames === undefined) return [];
+  const left = toolNames.most - toolNames.prefix(server).length;
+  return tools.filter((tool) => tool.length > left);
 }
 
 /** The connection of this kind. `wanted`: by this transport only. Undefined when the client cannot use it. */

@@ -23,9 +23,12 @@ const gateway = gatewayFor(test, { withAccounts: true, more: { oauth: false } },
   await server.gateway.register('relative', { id: 'one', command: 'node ./server.js' });
 });
 
-const open = gatewayFor(test, {}, ({ server }) =>
-  server.gateway.register('weather', { id: 'one', handler: HANDLER }),
-);
+const LONG = 'a'.repeat(55);
+const open = gatewayFor(test, {}, async ({ server }) => {
+  await server.gateway.register('weather', { id: 'one', handler: HANDLER });
+  const tools = [LONG, 'short'].map((name) => ({ name, inputSchema: { type: 'object' } }));
+  await server.gateway.register('long', { id: 'one', handler: () => ({ tools }) });
+});
 
 /** Clients may send their user to sign in. */
 const signingIn = gatewayFor(test, { withAccounts: true }, ({ server }) =>
@@ -246,6 +249,16 @@ test('without a template it connects to all of them', async () => {
   assert.equal([kinds.includes('cursor'), kinds.includes('curl')], [true, false]);
   const cursor = integrations.find(({ kind }: { kind: string }) => kind === 'cursor');
   assert.equal(cursor.args.slice(1), ['bridge', '--url', open.url]);
+});
+
+test('warns where the prefix of a client makes the names of tools too long', async () => {
+  const { err, code } = await open.run('connect long --llm claude-code --http --verify');
+  assert.is(code, 0);
+  assert.match(
+    err,
+    `with the prefix of Claude Code these tools have more than 64 characters: ${LONG}; a view`,
+  );
+  assert.not.match((await open.run('connect long --llm cursor --http --verify')).err, 'characters');
 });
 
 test('refuses unknown names and incompatible options', async () => {

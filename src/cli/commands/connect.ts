@@ -12,6 +12,7 @@ import {
   connectionOf,
   type EndpointConnection,
   locationText,
+  overlongTools,
   stepsOf,
 } from '../../connect/kind.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
@@ -309,9 +310,17 @@ function report(integrations: readonly Integration[], input: CommandInput, termi
       const seen = server === undefined ? [] : [server, `MCP ${protocolVersion}`];
       const how = until === undefined ? [...seen, list] : [`as far as ${until}`];
       terminal.print(printable(`${what} works: ${[...how, `${ms} ms`].join(', ')}`));
+      const long = overlongTools(kind, connection.template, tools);
+      if (long.length > 0) terminal.complain(printable(`warning: ${overlong(kind, long)}`));
     }
   }
   return integrations.some(({ outcome }) => outcome instanceof CommandFailure) ? 1 : 0;
+}
+
+function overlong({ title, toolNames }: ConnectKind, tools: readonly string[]): string {
+  const names = [...tools.slice(0, NAMED_TOOLS), ...(tools.length > NAMED_TOOLS ? ['…'] : [])].join(', ');
+  const remedy = 'a view with a smaller name_length, or with new names, shortens them';
+  return `with the prefix of ${title} these tools have more than ${toolNames?.most} characters: ${names}; ${remedy}`;
 }
 
 const NAMED_TOOLS = 8;
