@@ -71,6 +71,8 @@ export async function runSupervisor(config: Config, options: SupervisorOptions):
   }
 }
 
+/** Longest wait for the end of the channel of a worker that has ended. */
+const HEARD_MS = 1_000;
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGBREAK'] as const;
 
 /** One of the workers, with the process that is this worker now. */
@@ -168,7 +170,7 @@ class Workers {
     );
     worker.on('message', (message: ToSupervisor) => this.#hear(slot, message));
     worker.on('exit', (code, signal) => {
-      connection.close();
+      connection.passOn(() => this.#slots.some((other) => other !== slot && other.isReady));
       watch?.close();
       this.#hearEnd(slot, signal ?? `exit code ${code}`);
     });
@@ -287,10 +289,12 @@ function tell({ process: worker }: Slot, message: ToWorker): void {
 }
 
 /**
- * node:cluster never closes a connection that it passed to a worker which ended before it took it: its client would wait. One at a time
- * is on its way. Without these internal messages, in another release of Node, nothing is closed.
+ * node:cluster forgets a connection that it passed to a worker which ended before it took it: its client would wait. One at a time is on its
+ * way. `passOn` says in place of the worker that it left and did not take the connection, which then goes to another one. Without these
+ * internal messages, in another release of Node, nothing happens. Source: ADR 249.
  */
-function watchConnections({ process: channel }: Worker): { close(): void } {
+function watchConnections(worker: Worker): { passOn(hasOthers: () => boolean): void } {
+  const { process: channel } = worker;
   let passed: { readonly seq: unknown; readonly connection: { close(): void } } | undefined;
   const send = channel.send.bind(channel);
   channel.send = (message: unknown, connection?: unknown, ...rest: unknown[]) => {
@@ -301,5 +305,15 @@ function watchConnections({ process: channel }: Worker): { close(): void } {
   channel.on('internalMessage', ({ ack }: { readonly ack?: unknown }) => {
     if (ack === passed?.seq) passed = undefined; // taken, or passed to another worker
   });
-  return { close: () => passed?.connection.close() };
+  const passOn = (hasOthers: () => boolean, fromMs = performance.now()): void => {
+    // What the worker said is heard before the end of its channel: perhaps that it took the connection.
+    const isHeard = !worker.isConnected();
+    if (!isHeard && performance.now() - fromMs < HEARD_MS) setImmediate(passOn, hasOthers, fromMs);
+    else if (passed !== undefined && isHeard && hasOthers()) {
+      const { seq } = passed;
+      channel.emit('disconnect'); // node:cluster waits for the acknowledgement before it says so: it would choose this worker again
+      channel.emit('internalMessage', { cmd: 'NODE_CLUSTER', ack: seq, accepted: false });
+    } else passed?.connection.close();
+  };
+  return { passOn };
 }
