@@ -9,6 +9,9 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import * as assert from 'uvu/assert';
 import type { RightsLists } from '../../src/domain/rights.ts';
+import { listenHttp } from '../fixtures/everything/http-face.ts';
+import { createInstance } from '../fixtures/everything/instance.ts';
+import { WATCHED_URI } from '../fixtures/everything/resources.ts';
 import { type PageServer, startPageServer } from '../fixtures/page-server.ts';
 import { becomes } from '../helpers/eventually.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
@@ -192,6 +195,45 @@ test('updates have the URI that a client without a session listens to', async ()
     await becomes(() => updated, ['file://two//notes/today#1', FILE]);
     await subscription.close();
   }
+});
+
+test('servers of the modern era are read and watched alike, by clients of both eras and over REST', async () => {
+  const instances = { three: createInstance('three'), four: createInstance('four') };
+  for (const [template, instance] of Object.entries(instances)) {
+    const server = await listenHttp(instance, 'modern');
+    closing.push(() => server.close());
+    await app.gateway.register(template, { id: template, endpoint: server.url }, { waitMs: 20_000 });
+  }
+  const uri = 'test://four/watched-resource';
+  const updated = { legacy: [] as string[], modern: [] as string[] };
+  const key = await keyWith();
+  const [old, current] = [await legacy('/mcp', key), await modern('/mcp', key)];
+  old.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => {
+    updated.legacy.push(params.uri);
+  });
+  current.setNotificationHandler('notifications/resources/updated', (({ params }: never) => {
+    updated.modern.push(String(Object(params).uri));
+  }) as never);
+  for (const client of [old, current] as never as Reader[]) {
+    assert.ok((await urisOf(client)).includes(uri));
+    assert.equal(await readBy(client, uri), [uri, 'Watched resource content']);
+    assert.equal((await readBy(client, 'test://four/template/7/data'))[0], 'test://four/template/7/data');
+  }
+  const definition = { from: [{ template: 'three' }, { template: 'four' }] };
+  await app.as(app.admin, 'PUT', '/gateway/views/everything', { body: definition });
+  const read = await app.as(key, 'POST', '/mcp/everything/resources/read', { body: { uri } });
+  assert.equal([read.status, Object(read.body.contents)[0]?.uri], [200, uri], read.text);
+  await old.subscribeResource({ uri });
+  const subscription = await current.listen({ resourceSubscriptions: [uri] });
+  const told = { legacy: [uri], modern: [uri] };
+  await becomes(async () => {
+    instances.three.changes$.next({ kind: 'resource', uri: WATCHED_URI });
+    if (updated.legacy.length === 0 || updated.modern.length === 0)
+      instances.four.changes$.next({ kind: 'resource', uri: WATCHED_URI });
+    return { legacy: updated.legacy.slice(0, 1), modern: updated.modern.slice(0, 1) };
+  }, told);
+  assert.equal([...new Set([...updated.legacy, ...updated.modern])], [uri]);
+  await subscription.close();
 });
 
 test('a URI that a third template lists goes before a composed one', async () => {

@@ -99,13 +99,20 @@ test('URI templates are composed where their scheme is no expression', async () 
       { uriTemplate: '{scheme}://all', name: 'all' },
     ],
   };
-  const { listed, readAt } = setUp({ a: both, b: both });
+  const { listed, readAt } = setUp({ a: both, b: both, c: resources('x://b/own/7') });
   assert.equal(await listed('resourceTemplates', 'uriTemplate'), [
     'x://a/{id}',
     '{scheme}://all',
     'x://b/{id}',
   ]);
-  assert.equal(await readAt('x://b/7'), ['a x://b/7'], 'a URI template of the first takes it');
+  for (const [uri, read] of [
+    ['x://b/7', 'b x://7'],
+    ['x://c/7', 'a x://c/7'],
+    ['y://all', 'a y://all'],
+    ['y://b/all', 'b y://all'],
+    ['x://b/own/7', 'c x://b/own/7'],
+  ])
+    assert.equal(await readAt(String(uri)), [read]);
 });
 
 test('a page of a tool is composed in both forms of its key, whether it is listed or not', async () => {

@@ -13,6 +13,7 @@ import { composedUri, isOfSkill, ownedAs, partsOfComposed, type ResourceTarget }
 import { isPage, pageOf, withPage } from './mcp-apps.ts';
 
 const MAX_REMEMBERED = 50_000;
+const MAX_READERS = 10_000;
 /** URI templates remembered of one template: each is tried for a resource that no template lists. */
 const MAX_PATTERNS = 1_000;
 const MAX_PATTERN_CHARACTERS = 2_048;
@@ -45,6 +46,8 @@ export class ResourceOwners {
   };
   /** By template, the literals of the URI templates it lists. */
   readonly #patterns = new LruMap<LruMap<readonly string[]>>(LIMITS.templates);
+  /** Ids of the callers for which the resources of all templates were read. */
+  readonly #readers = new LruMap<true>(MAX_READERS);
   #version = 0;
   #hasShared = false;
 
@@ -68,7 +71,7 @@ export class ResourceOwners {
    */
   learn(list: ListField, gathered: readonly GatheredList[], client: Client): Promise<void> | undefined {
     const related = RELATED[list];
-    const hasPages = this.#learn(list, gathered);
+    const hasPages = this.#learn(list, gathered, client);
     return related && hasPages ? this.#read(related, client) : undefined;
   }
 
@@ -139,7 +142,11 @@ export class ResourceOwners {
   ): Promise<Map<string, ResourceTarget>> {
     const { owner } = client;
     const asked = [...uris];
-    const unknown = asked.filter((uri) => this.#known(uri, owner) === undefined);
+    // What its lists do not have is certain only when they were read: a listed URI goes before all others.
+    const hasRead = this.#readers.has(owner.id);
+    const unknown = asked.filter(
+      (uri) => (hasRead ? this.#known(uri, owner) : this.#listedAt(uri, owner)) === undefined,
+    );
     if (unknown.length > 0) {
       const lists = [
         'resources',
@@ -162,18 +169,36 @@ export class ResourceOwners {
     );
   }
 
-  /** A listed URI goes before a composed one, and both before a URI template. */
+  /** A listed URI goes before a composed one, and both before a URI template: first one that is shown composed, too. */
   #known(uri: string, owner: Owner): ResourceTarget | undefined {
-    const isListed = (template: string, own: string) =>
-      this.isServed(template, own) && this.#has(template, own, owner);
+    const isListed = (template: string, own: string) => this.#mayReadListed(template, own, owner);
     const fits = (template: string, own: string) =>
-      this.#hasPattern(template, own) && this.isServed(template, own) && this.#offers(template, owner);
-    for (const isThere of [isListed, fits]) {
-      const template = this.#deps.templates(owner).find((each) => isThere(each, uri));
-      const target = template === undefined ? this.#composedOf(uri, owner, isThere) : { template, uri };
-      if (target !== undefined) return target;
-    }
-    return undefined;
+      this.#patternsOf(template, own).length > 0 &&
+      this.isServed(template, own) &&
+      this.#offers(template, owner);
+    const fitsAsShown = (template: string, own: string) =>
+      fits(template, own) &&
+      this.#patternsOf(template, own).some((each) => this.shown(template, each, owner) !== each);
+    const plain = (): ResourceTarget | undefined => {
+      const template = this.#deps.templates(owner).find((each) => fits(each, uri));
+      return template === undefined ? undefined : { template, uri };
+    };
+    return (
+      this.#listedAt(uri, owner) ??
+      this.#composedOf(uri, owner, isListed) ??
+      this.#composedOf(uri, owner, fitsAsShown) ??
+      plain() ??
+      this.#composedOf(uri, owner, fits)
+    );
+  }
+
+  #listedAt(uri: string, owner: Owner): ResourceTarget | undefined {
+    const template = this.#deps.templates(owner).find((each) => this.#mayReadListed(each, uri, owner));
+    return template === undefined ? undefined : { template, uri };
+  }
+
+  #mayReadListed(template: string, uri: string, owner: Owner): boolean {
+    return this.isServed(template, uri) && this.#has(template, uri, owner);
   }
 
   /** What a composed URI stands for. */
@@ -226,12 +251,13 @@ export class ResourceOwners {
 
   async #read(list: ListField, client: Client): Promise<void> {
     const { lists, templates } = this.#deps;
-    this.#learn(list, await lists.gather(list, templates(client.owner), client));
+    this.#learn(list, await lists.gather(list, templates(client.owner), client), client);
   }
 
   /** True when there are pages of MCP Apps. */
-  #learn(list: ListField, gathered: readonly GatheredList[]): boolean {
+  #learn(list: ListField, gathered: readonly GatheredList[], { owner }: Client): boolean {
     if (list === 'prompts') return false;
+    if (list === 'resources') this.#readers.set(owner.id, true);
     const complete = gathered.filter(({ missing }) => missing === undefined);
     if (list === 'tools') {
       const { takesTool = () => true } = this.#deps;
@@ -281,9 +307,12 @@ export class ResourceOwners {
     }
   }
 
-  #hasPattern(template: string, uri: string): boolean {
-    const patterns = this.#patterns.get(template)?.values() ?? [];
-    return [...patterns].some((literals) => fitsBetween(literals, uri));
+  /** The URI templates of the template that fit. */
+  #patternsOf(template: string, uri: string): readonly string[] {
+    const patterns = this.#patterns.get(template)?.entries() ?? [];
+    return [...patterns].flatMap(([uriTemplate, literals]) =>
+      fitsBetween(literals, uri) ? uriTemplate : [],
+    );
   }
 
   #learnPatterns({ template, uris }: { readonly template: string; readonly uris: readonly string[] }): void {
