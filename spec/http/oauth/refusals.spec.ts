@@ -322,14 +322,15 @@ test('while the database is away the answer is 503, and a token works again afte
   const { oauthStore: store } = app;
   const client = await register(app.url);
   const { refresh_token, access_token } = await tokensOf(app.url, client);
-  const { find } = store.oauth;
+  const { find, end } = store.oauth;
   store.oauth.find = () => Promise.reject(databaseUnavailable(undefined));
+  store.oauth.end = () => Promise.reject(databaseUnavailable(undefined));
   const away = await refresh(client.client_id, refresh_token);
   assert.equal([away.status, away.body.error], [503, 'temporarily_unavailable']);
   const body = new URLSearchParams({ client_id: client.client_id, token: access_token });
   const revoked = await fetch(`${app.url}/oauth/revoke`, { method: 'POST', body });
   assert.equal([revoked.status, revoked.headers.get('retry-after')], [503, '5']);
-  store.oauth.find = find;
+  Object.assign(store.oauth, { find, end });
   assert.is((await refresh(client.client_id, refresh_token)).status, 200);
   assert.equal(app.warnings, []);
 });

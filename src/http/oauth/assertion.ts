@@ -86,7 +86,7 @@ export function assertionHandler(provider: Provider, options: AssertionOptions) 
 
   return async (ctx: KoaContextWithOIDC): Promise<void> => {
     const { client, params = {} } = ctx.oidc;
-    const record = client && (await clients.find(client.clientId, options.causedBy()));
+    const record = client && (await clients.find(client.clientId, options.causedBy(), true));
     if (client === undefined || record === undefined || client.clientAuthMethod === 'none')
       throw new errors.UnauthorizedClient('a client that authenticates may exchange assertions');
     const assertion = await read(params.assertion, client.clientId);

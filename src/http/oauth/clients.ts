@@ -37,6 +37,8 @@ const COUNTED = 10_000;
 /** Of clients that authenticate by their key. */
 const ASSERTIONS_PER_MINUTE = 600;
 const MOST_LISTED = 1_000;
+/** Longest time until a client that another node removed is unknown here. */
+const KNOWN_MS = 10_000;
 
 export interface ClientsOptions extends Pick<Clock, 'now' | 'wall'> {
   readonly store: OAuthStore;
@@ -66,6 +68,8 @@ export class Clients {
   readonly #counts = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
   /** By key: when a use was written. */
   readonly #usedAtMs = new LruMap<number>(COUNTED);
+  /** By key: a sign-in looks its client up in each request. */
+  readonly #known = new LruMap<{ readonly client: ClientRecord; readonly atMs: number }>(COUNTED);
   readonly #assertions = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
 
   constructor(options: ClientsOptions) {
@@ -77,11 +81,20 @@ export class Clients {
     return this.#options.rule !== 'known';
   }
 
-  /** Undefined for an unknown client. Rejects with DocumentFault. */
-  async find(id: string, causedBy: string): Promise<ClientRecord | undefined> {
+  /** Undefined for an unknown client. Rejects with DocumentFault. `isFresh`: as the store has it now. */
+  async find(id: string, causedBy: string, isFresh = false): Promise<ClientRecord | undefined> {
     if (id === COMMAND_LINE.id) return COMMAND_LINE;
-    const [row] = await this.#options.store.find('client', [clientKeyOf(id)]);
-    if (row !== undefined) return this.#recordOf(row);
+    const key = clientKeyOf(id);
+    const { store, now } = this.#options;
+    const known = this.#known.get(key);
+    if (!isFresh && known !== undefined && now() - known.atMs < KNOWN_MS) return known.client;
+    const [row] = await store.find('client', [key]);
+    if (row !== undefined) {
+      const client = this.#recordOf(row);
+      this.#known.set(key, { client, atMs: now() });
+      return client;
+    }
+    this.#known.delete(key);
     if (!this.areOpen || !isDocumentUrl(id)) return undefined;
     const { host } = new URL(id);
     if (!this.#isHostAllowed(host))
@@ -143,6 +156,7 @@ export class Clients {
 
   /** Also ends its grants. False when there was none. */
   remove(id: string): Promise<boolean> {
+    this.#known.delete(clientKeyOf(id));
     return this.#options.store.end({ clientKey: clientKeyOf(id) });
   }
 

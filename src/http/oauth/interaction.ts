@@ -67,7 +67,9 @@ export class Interactions {
     const [uid = '', step = '', choice = ''] = path.split('/');
     const isPost = request.method === 'POST';
     if (uid !== details.uid) throw new errors.SessionNotFound('another interaction');
-    const client = await this.#options.clients.find(String(details.params.client_id), networkOf(address));
+    // An answer makes a grant: not for a client that was removed at another node just now.
+    const id = String(details.params.client_id);
+    const client = await this.#options.clients.find(id, networkOf(address), isPost);
     if (client === undefined) throw new errors.InvalidClient('the client was removed');
     if (isPost && exchange.isForeign) return sendPage(response, foreignFormPage());
     const asked = askedFor(details, client);

@@ -14,7 +14,7 @@ import type { Secrets } from '../../auth/secrets.ts';
 import type { ResourcePath } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { asGatewayError, hasCode } from '../../domain/errors.ts';
-import type { Store } from '../../persistence/store.ts';
+import type { OAuthStore, Store } from '../../persistence/store.ts';
 import type { RevokedToken } from './adapter.ts';
 import { ClientDocuments } from './client-documents.ts';
 import { BadClient, metadataOf } from './client-record.ts';
@@ -30,6 +30,7 @@ import { faultPage } from './pages.ts';
 import { makeProvider } from './provider.ts';
 import { CALLBACK, ProviderSignIns } from './provider-sign-ins.ts';
 import { isHabit } from './refresh.ts';
+import { oncePerRequest, type RequestRows } from './request-rows.ts';
 import type { SignIns } from './sign-ins.ts';
 import { Trail } from './trail.ts';
 
@@ -67,6 +68,7 @@ export interface OAuthServiceOptions {
 interface Served {
   readonly exchange: Pick<OAuthExchange, 'address' | 'requestId'>;
   readonly revoked?: RevokedToken | undefined;
+  readonly rows: RequestRows;
 }
 
 /** Requests to authorize from one address within a minute, without a sign-in: each is a row. */
@@ -85,6 +87,7 @@ export class OAuthService {
   readonly clients: Clients;
   readonly login: LoginForm;
   readonly #options: OAuthServiceOptions;
+  readonly #oauth: OAuthStore;
   readonly #served = new AsyncLocalStorage<Served>();
   readonly #fetch: GuardedFetch;
   readonly #signIns: SignIns;
@@ -100,45 +103,39 @@ export class OAuthService {
   constructor(options: OAuthServiceOptions, signIns: SignIns) {
     this.#options = options;
     this.#signIns = signIns;
-    const { store, clock, auth, address, rule, keepsSecrets, openNetworks, ca } = options;
+    const { clock, auth, address, rule, keepsSecrets, openNetworks, ca } = options;
+    const store = oncePerRequest(options.store.oauth, () => this.#served.getStore()?.rows);
+    this.#oauth = store;
     const { wall, now } = clock;
     this.#stopSweeps = clock.background.every(SWEEP_MS, () => void this.#sweep());
     this.#fetch = new GuardedFetch({ openNetworks, now, alarm: clock.alarm, ca });
-    const documents = new ClientDocuments({ store: store.oauth, fetch: this.#fetch, now, wall });
-    this.clients = new Clients({ store: store.oauth, documents, rule, keepsSecrets, now, wall });
+    const documents = new ClientDocuments({ store, fetch: this.#fetch, now, wall });
+    this.clients = new Clients({ store, documents, rule, keepsSecrets, now, wall });
     const trail = new Trail(auth.audit, now);
     const pathOf = (resource: string) => address.pathOf(resource);
     this.#providerSignIns =
       auth.company &&
       new ProviderSignIns({
-        ...{ store: store.oauth, providers: options.providers ?? [], accounts: auth.company },
+        ...{ store, providers: options.providers ?? [], accounts: auth.company },
         ...{ address, wall, trail },
         continue: (purpose) => continuationOf(purpose, { auth, signIns, issuer: address.issuer }),
       });
     this.login = new LoginForm({ auth, signIns, trail, providers: this.#providerSignIns });
     this.#interactions = new Interactions({
-      ...{ store: store.oauth, clients: this.clients, signIns, login: this.login, wall, trail, pathOf },
+      ...{ store, clients: this.clients, signIns, login: this.login, wall, trail, pathOf },
       issuer: () => address.issuer,
       roles: auth.roles,
     });
     this.#device = new DevicePages({
-      ...{
-        store: store.oauth,
-        signIns,
-        login: this.login,
-        interactions: this.#interactions,
-        wall,
-        now,
-        pathOf,
-        roles: auth.roles,
-      },
+      ...{ store, signIns, login: this.login, interactions: this.#interactions, wall, now, pathOf },
+      roles: auth.roles,
     });
   }
 
   /** Answers the request. Never rejects: what cannot be answered is a page or an error of OAuth. */
   async serve(exchange: OAuthExchange): Promise<void> {
     try {
-      await this.#served.run({ exchange }, () => this.#route(exchange));
+      await this.#served.run({ exchange, rows: new Map() }, () => this.#route(exchange));
     } catch (thrown) {
       this.#fail(exchange, thrown);
     }
@@ -149,10 +146,10 @@ export class OAuthService {
   }
 
   async #sweep(): Promise<void> {
-    const { store, clock, log } = this.#options;
+    const { clock, log } = this.#options;
     try {
       for (let round = 0; round < MOST_SWEEPS; round += 1)
-        if ((await store.oauth.sweep(new Date(clock.wall()).toISOString())) === 0) return;
+        if ((await this.#oauth.sweep(new Date(clock.wall()).toISOString())) === 0) return;
     } catch (thrown) {
       // The store logs its unavailability elsewhere; the next sweep tries again.
       if (!hasCode(thrown, 'DATABASE_UNAVAILABLE'))
@@ -207,7 +204,7 @@ export class OAuthService {
     if (this.#provider?.version !== present.version || this.#provider.issuer !== issuer) {
       const provider = makeProvider({
         ...{ issuer, keys: present, tokenSeconds: this.#options.tokenSeconds },
-        ...{ store: store.oauth, clients: this.clients, fetch: this.#fetch, signIns: this.#signIns },
+        ...{ store: this.#oauth, clients: this.clients, fetch: this.#fetch, signIns: this.#signIns },
         ...{ wall: clock.wall, now: clock.now, alarm: clock.alarm },
         cookieKeys: this.#options.secrets.map((secret) =>
           Buffer.from(hkdfSync('sha256', secret, '', LABEL, 32)).toString('base64url'),
@@ -351,7 +348,7 @@ export class OAuthService {
     const revoked = await keys.read(token, address.issuer);
     fields.set('token', 'signed');
     fields.set('token_type_hint', 'access_token');
-    const served = { exchange, revoked };
+    const served = { exchange, revoked, rows: new Map() };
     return this.#served.run(served, () => this.#pass(exchange, { body: String(fields) }));
   }
 

@@ -1,0 +1,74 @@
+// What a sign-in by URL costs the store when the browser is signed in: each query is CPU time that calls wait for.
+
+import * as assert from 'uvu/assert';
+import { clientKeyOf } from '../../../src/auth/oauth-rows.ts';
+import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { appFor } from '../../helpers/http-app.ts';
+import {
+  allow,
+  askToken,
+  type Begun,
+  begin,
+  REDIRECT,
+  register,
+  startSignIn,
+} from '../../helpers/sign-in.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('queries of a sign-in');
+const asked: string[] = [];
+const app = appFor(test, () => startSignIn({ store: countingStore() }));
+
+test('a flow of five requests makes 24 queries, and asks for its client once', async () => {
+  const client = await register(app.url);
+  const { browser } = await flow();
+  asked.length = 0;
+  await flow(browser);
+  assert.ok(asked.length <= 24, `${asked.length}: ${asked.join(', ')}`);
+  assert.is(asked.filter((query) => query === 'oauth.find client').length, 1);
+
+  async function flow(known?: Begun['browser']): Promise<Begun> {
+    const begun = await begin(app.url, client, known === undefined ? {} : { browser: known });
+    const fields = await allow(begun);
+    const { status } = await askToken(app.url, {
+      ...{ grant_type: 'authorization_code', client_id: client.client_id, redirect_uri: REDIRECT },
+      ...{ code: fields.get('code') ?? '', code_verifier: begun.verifier },
+    });
+    assert.is(status, 200);
+    return begun;
+  }
+});
+
+test('a client that was removed at another node just now gets no grant', async () => {
+  const client = await register(app.url);
+  const begun = await begin(app.url, client);
+  const consent = await begun.browser.signIn(begun.page);
+  await app.oauthStore.oauth.end({ clientKey: clientKeyOf(client.client_id) });
+  const answer = await begun.browser.submit(consent, 'Allow');
+  assert.is(answer.status, 400);
+  const grants = await app.oauthStore.oauth.count({
+    kind: 'grant',
+    clientKey: clientKeyOf(client.client_id),
+  });
+  assert.is(grants, 0);
+});
+
+function countingStore(): MemoryStore {
+  const store = new MemoryStore();
+  const counted = <T extends object>(part: T, name: string): T =>
+    new Proxy(part, {
+      get: (target, key) => {
+        const method = Reflect.get(target, key);
+        if (typeof method !== 'function') return method;
+        return (...words: unknown[]) => {
+          asked.push(`${name}.${String(key)} ${typeof words[0] === 'string' ? words[0] : ''}`.trim());
+          return method.apply(target, words);
+        };
+      },
+    });
+  Object.defineProperty(store, 'oauth', { value: counted(store.oauth, 'oauth') });
+  Object.defineProperty(store, 'accounts', { value: counted(store.accounts, 'accounts') });
+  return store;
+}
+
+test.run();
