@@ -170,6 +170,7 @@ test('has no ids of sign-ins and of addresses for connecting', async () => {
     const { whole } = await logged('GET', `${path}${id}/login`);
     assert.is(whole.path, `${path}abcdef.../login`);
   }
+  assert.is((await logged('GET', '/oauth/device/BCDFGHJK/login')).whole.path, '/oauth/device/.../login');
 });
 
 test('records the end of a call once, and releases its arguments', () => {

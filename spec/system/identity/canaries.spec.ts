@@ -5,6 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import { DEVICE_GRANT } from '../../../src/http/oauth/client-record.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
 import { type Caller, caller, tokenOf } from '../../helpers/caller.ts';
@@ -94,6 +95,7 @@ needsProcesses(
     assert.is(next.status, 200);
     secrets.set('next access token', String(next.body.access_token));
     secrets.set('next refresh token', String(next.body.refresh_token));
+    await signInByDevice(url, browser, secrets);
     backend.isDown = true;
     backend.expireTokens();
     assert.is.not((await whoami()).status, 200);
@@ -140,13 +142,42 @@ needsProcesses(
 
     const found: string[] = [];
     for (const [name, secret] of secrets) {
-      assert.ok(secret.length >= 20, name);
+      assert.ok(secret.length >= (name.startsWith('user code') ? 8 : 20), name);
       for (const [place, text] of places) if (text.includes(secret)) found.push(`${name} in ${place}`);
     }
     assert.equal(found, []);
     assert.not.match([...places.values()].join('\n'), PASSWORD);
   },
 );
+
+/** As `gateway login --device`, with a code that is mistyped once, and entered and followed as a link. */
+async function signInByDevice(url: string, browser: ScriptedBrowser, secrets: Map<string, string>) {
+  const client_id = 'stagedoor-cli';
+  const ask = async (path: string, fields: Readonly<Record<string, string>>) => {
+    const answer = await fetch(url + path, { method: 'POST', body: new URLSearchParams(fields) });
+    return { status: answer.status, body: Object(await answer.json()) };
+  };
+  for (const way of ['entered', 'followed']) {
+    const { body } = await ask('/oauth/device_authorization', { client_id, scope: 'tools:call' });
+    const { device_code, user_code, verification_uri, verification_uri_complete } = body;
+    secrets.set(`device code ${way}`, device_code).set(`user code ${way}`, user_code);
+    secrets.set(`user code ${way}, without its sign`, user_code.replace('-', ''));
+    const poll = () => ask('/oauth/token', { grant_type: DEVICE_GRANT, client_id, device_code });
+    assert.is((await poll()).body.error, 'authorization_pending');
+    await browser.open(way === 'entered' ? verification_uri : verification_uri_complete);
+    if (way === 'entered') {
+      await browser.press('Next', { user_code: `${user_code}X` });
+      await browser.press('Next', { user_code });
+    }
+    pageOf(await browser.press('Allow'));
+    const { status, body: tokens } = await poll();
+    assert.is(status, 200, JSON.stringify(tokens));
+    secrets.set(`access token of a device ${way}`, tokens.access_token);
+    secrets.set(`refresh token of a device ${way}`, tokens.refresh_token);
+    secrets.set(`proof of a device ${way}`, tokens.proof_secret);
+    assert.is((await poll()).body.error, 'invalid_grant');
+  }
+}
 
 /** `text` resolves when the server ends the stream. */
 async function listenTo(

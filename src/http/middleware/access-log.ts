@@ -99,6 +99,8 @@ function sessionOf({ headers }: HttpContext['req'], { sessionId }: RequestState)
 
 /** The id of a sign-in in the middle is also the value of its cookie; that of a connection is an address for one user. */
 const SIGN_IN_ID = /(?<=^\/(?:oauth\/(?:interaction|authorize)|connections)\/)[\w-]{32,}/;
+/** As its command shows it, or as it was mistyped. */
+const USER_CODE = /(?<=^\/oauth\/device\/)[^/]+/;
 const SHOWN_CHARACTERS = 6;
 
 function shortened(id: string): string {
@@ -110,7 +112,10 @@ function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<stri
   const report = state.rpcMessages === undefined ? state.report : undefined;
   return {
     method: req.method,
-    path: path.replace(SIGN_IN_ID, shortened).slice(0, HTTP_LIMITS.loggedPathCharacters),
+    path: path
+      .replace(SIGN_IN_ID, shortened)
+      .replace(USER_CODE, '...')
+      .slice(0, HTTP_LIMITS.loggedPathCharacters),
     status: statusOf(res),
     ms: Math.round(ms * 10) / 10,
     request_id: state.requestId,
