@@ -281,6 +281,30 @@ vaults(
 );
 
 vaults(
+  'the lease of a node that has ended is taken at once, that of one that may go on is not',
+  withBackend(async ({ backend, store, target, node }) => {
+    let looks = 0;
+    const hasEnded = (life: string) => {
+      assert.equal([life, backend.refreshes], ['two', 0]);
+      looks += 1;
+      return looks === 3;
+    };
+    const one = node({ lives: { life: () => 'one', hasEnded } });
+    await connect(one, target, 'user-1');
+    const token = await one.tokens(target, 'user-1').current();
+    backend.expireTokens();
+    // As it was left by a node that dies between its question and the answer.
+    const [row] = await store.oauth.list({ kind: 'connection' }, 1);
+    assert.ok(row);
+    const lease = { untilMs: Date.now() + 30_000, tries: 1, life: 'two' };
+    const value = JSON.stringify({ ...JSON.parse(row.value), lease });
+    await store.oauth.replace({ ...row, value }, row.version);
+    assert.ok(await one.tokens(target, 'user-1').renewed(token));
+    assert.equal([looks, backend.refreshes], [3, 1]);
+  }),
+);
+
+vaults(
   'a token without refresh lives until a 401',
   withBackend(
     async ({ target, node }) => {

@@ -15,6 +15,11 @@ export class EndedLives {
     return nowMs - (this.#endedAtMs.get(life.stored.life) ?? nowMs) < RETURN_MS;
   }
 
+  /** It has ended, and its process does not go on. */
+  isSure(life: Known | undefined, nowMs: number): boolean {
+    return life?.stored.end !== undefined && !this.mayReturn(life, nowMs);
+  }
+
   /** Those that this node has seen ended for this time, and whose sessions and programs are free. `known`: as just read. */
   old(known: ReadonlyMap<string, Known>, nowMs: number, afterMs: number): string[] {
     const old: string[] = [];

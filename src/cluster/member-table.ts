@@ -180,6 +180,7 @@ export class MemberTable implements Members {
   }
 
   readonly mayReturn = (life: string) => this.#ended.mayReturn(this.#known.get(life), this.#now.atMs);
+  readonly hasEnded = (life: string) => this.#ended.isSure(this.#known.get(life), this.#now.atMs);
 
   takesSessions(life: string): boolean {
     const { clock, own } = this.#options;

@@ -10,6 +10,7 @@ import type { Issuers } from '../auth/issuers.ts';
 import { OAuthKeys } from '../auth/oauth-keys.ts';
 import { unreadableRows } from '../auth/oauth-rows.ts';
 import { Passwords } from '../auth/passwords.ts';
+import type { MemberTable } from '../cluster/member-table.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { systemClock } from '../domain/clock.ts';
@@ -160,9 +161,14 @@ export function connectionsOf(
   { oauth, authEnabled }: Config,
   { keepsSecrets }: Pick<Storage, 'keepsSecrets'>,
   address: GatewayAddress,
+  members: () => Pick<MemberTable, 'life' | 'hasEnded'> | undefined,
 ) {
   if (!keepsSecrets) return undefined;
-  return { address, openNetworks: oauth.clientNetworks, hasUsers: authEnabled };
+  const lives = {
+    life: () => members()?.life,
+    hasEnded: (life: string) => members()?.hasEnded(life) === true,
+  };
+  return { address, openNetworks: oauth.clientNetworks, hasUsers: authEnabled, lives };
 }
 
 /** Costs nothing until a client asks for it. */

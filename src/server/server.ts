@@ -260,7 +260,7 @@ async function start(
       registryFile: config.registryFile,
       onNotice: (line) => log.warn(line),
     },
-    connections: connectionsOf(config, storage, address),
+    connections: connectionsOf(config, storage, address, () => table),
     changedCallers$: auth.changed$,
     onFault: (error) => log.error({ err: error }, 'an MCP request failed'),
   });

@@ -26,8 +26,13 @@ export interface StoredConnection {
   readonly wanted?: readonly string[] | undefined;
   /** Why it has to be connected again, as a clause. It has no tokens then. */
   readonly ended?: string | undefined;
-  /** One node refreshes it until then, by the wall clock. `tries`: leases in a row that have ended without a new token. */
-  readonly lease?: { readonly untilMs: number; readonly tries: number } | undefined;
+  /**
+   * One node refreshes it until then, by the wall clock. `tries`: leases in a row that have ended without a new token. `life`: of that node,
+   * if it has one.
+   */
+  readonly lease?:
+    | { readonly untilMs: number; readonly tries: number; readonly life?: string | undefined }
+    | undefined;
 }
 
 /** A connection as it was read. */

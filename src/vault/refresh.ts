@@ -1,5 +1,5 @@
 // The access token of a connection: from memory, from its row, or refreshed. A refresh token is often for one use, so one node at a time
-// refreshes a connection, by a lease on its row; the others wait for the new version. A connection whose grant is gone has ended: it is not
+// refreshes a connection, by a lease on its row; the others wait for the new version, or for the end of that node. A connection whose grant is gone has ended: it is not
 // tried again until its owner connects it. Source: ADR 218.
 
 import { type Clock, sleep } from '../domain/clock.ts';
@@ -55,7 +55,17 @@ interface Known extends Pick<StoredConnection, 'expiresAtMs' | 'dueAtMs'> {
   readonly readAtMs: number;
 }
 
+/** The nodes of the deployment, each in one of its lives. */
+export interface Lives {
+  /** The present one of this node. */
+  readonly life: () => string | undefined;
+  /** Its process has ended, and does not go on: false while that is not sure. */
+  readonly hasEnded: (life: string) => boolean;
+}
+
 export interface RefreshesOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
+  /** Undefined: there is one node. */
+  readonly lives?: Lives | undefined;
   readonly connections: Connections;
   readonly clients: OwnClients;
   readonly provider: Provider;
@@ -130,7 +140,7 @@ export class Refreshes {
       // One that was just made is used, however short its life.
       const isGood = value.accessToken !== first || !isDue(value, wall());
       if (isGood && value.accessToken !== refused) return this.#keep(key, value);
-      if (value.lease !== undefined && value.lease.untilMs > wall()) {
+      if (this.#isHeld(value.lease)) {
         if (now() - beganAtMs > WAIT_MS)
           throw new ProviderFailure('another node renews its token, and has not finished');
         round = 0;
@@ -178,6 +188,13 @@ export class Refreshes {
     }
   }
 
+  /** A node that has ended will not store what it asked for: its lease counts as over. */
+  #isHeld(lease: StoredConnection['lease']): boolean {
+    const { lives, wall } = this.#options;
+    if (lease === undefined || lease.untilMs <= wall()) return false;
+    return lease.life === undefined || lives?.hasEnded(lease.life) !== true;
+  }
+
   #keep(key: string, { accessToken: token, expiresAtMs, dueAtMs }: StoredConnection): string {
     this.#known.set(key, { token, expiresAtMs, dueAtMs, readAtMs: this.#options.now() });
     return token;
@@ -194,7 +211,7 @@ export class Refreshes {
     const { connections, wall, now } = this.#options;
     const failed = this.#failed.get(read.key);
     if (failed !== undefined && now() - failed.atMs < AGAIN_MS) throw failed.failure;
-    const lease = { untilMs: wall() + LEASE_MS, tries };
+    const lease = { untilMs: wall() + LEASE_MS, tries, life: this.#options.lives?.life() };
     const taken = await connections.replace(read, { ...read.value, lease });
     if (taken === undefined) return;
     try {

@@ -20,7 +20,7 @@ import {
 import { Flow, ServerChanged } from './flow.ts';
 import { Provider } from './provider.ts';
 import { ProviderFailure, ProviderFetch } from './provider-fetch.ts';
-import { NotConnected, Refreshes } from './refresh.ts';
+import { type Lives, NotConnected, Refreshes } from './refresh.ts';
 
 export interface VaultOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
   readonly store: OAuthStore;
@@ -30,6 +30,7 @@ export interface VaultOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
   /** Where browsers and other servers reach the gateway. */
   readonly address: { readonly issuer: string; readonly isPublic: boolean };
   readonly changes$: Subject<ConnectionChange>;
+  readonly lives?: Lives | undefined;
 }
 
 /** What is known of the authorization server of a backend. */
