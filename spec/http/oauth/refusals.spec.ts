@@ -6,6 +6,7 @@ import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../../../src/domain/errors.ts';
 import { PASSWORD } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';
+import { textOf } from '../../helpers/scripted-browser.ts';
 import {
   allow,
   askToken,
@@ -372,6 +373,24 @@ test('an admin limits a client to tools and views, whatever its user may use', a
   assert.equal(await me(tokens), lists);
   const again = await refresh(client.client_id, tokens.refresh_token);
   assert.equal(await me({ access_token: again.body.access_token }), lists);
+});
+
+test('the consent page names the servers, views and tools that client and user have in common', async () => {
+  const consentOf = async (lists: object) => {
+    const body = { name: 'limited', redirect_uris: [REDIRECT], ...lists };
+    const { body: made } = await app.as(app.admin, 'POST', '/auth/clients', { body });
+    const client = { ...made, client_id: String(made.client_id), redirect_uris: [REDIRECT] };
+    const { browser, page } = await begin(app.url, client);
+    const { text } = await browser.signIn(page, 'admin');
+    return textOf({ html: /<dl>.*<\/dl>/s.exec(text)?.[0] ?? text });
+  };
+  const limited = { templates: ['demo'], views: ['desk'], tools: ['demo/read_*', '!demo/read_mail'] };
+  assert.match(
+    await consentOf(limited),
+    /Servers demo Views desk Tools only demo\/read_\*, !demo\/read_mail It may/,
+  );
+  assert.match(await consentOf({ templates: ['demo'] }), /Servers demo It may/);
+  assert.match(await consentOf({}), /Servers all, also later ones It may/);
 });
 
 function statusBy(host: string, path: string): Promise<number | undefined> {

@@ -17,7 +17,7 @@ import {
   type Interactions,
   originOf,
   placeOf,
-  templatesOf,
+  reachOf,
   WORDS,
 } from './interaction.ts';
 import type { LoginForm } from './login-form.ts';
@@ -137,7 +137,7 @@ export class DevicePages {
         destination: `the machine that asked, at the address ${address}`,
         scopes: scopes.map((scope) => WORDS[scope]),
         dropped: [],
-        templates: templatesOf(user, path),
+        ...reachOf([user], path),
         code: shown(code),
       }),
     );

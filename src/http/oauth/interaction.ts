@@ -7,6 +7,7 @@ import { oauthKey, rowOfGrant } from '../../auth/oauth-rows.ts';
 import { type DefinedRoles, SCOPES, type Scope, scopesOfUser, type User } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Grant } from '../../domain/grant.ts';
+import { commonRights, type RightsLists } from '../../domain/rights.ts';
 import type { OAuthStore } from '../../persistence/store.ts';
 import { type ClientRecord, COMMAND_LINE, isLoopback } from './client-record.ts';
 import type { Clients } from './clients.ts';
@@ -152,7 +153,7 @@ export class Interactions {
       destination,
       scopes: scopes.map((scope) => WORDS[scope]),
       dropped: asked.dropped.map((scope) => WORDS[scope]),
-      templates: templatesOf(user, path),
+      ...reachOf([user, client.lists ?? {}], path),
       formTarget,
     });
   }
@@ -274,7 +275,17 @@ function destinationOf(redirectUri: string, name: string): { destination: string
   return { destination: `the program that opens links with ${protocol}`, formTarget: protocol };
 }
 
-export function templatesOf({ templates }: User, path: string): string {
-  if (path.startsWith('/mcp/')) return `only ${path.slice('/mcp/'.length)}`;
-  return templates === undefined ? 'all, also later ones' : templates.join(', ') || 'none';
+/** What of the gateway it may use, in words: what all of these lists have in common. */
+export function reachOf(
+  all: readonly RightsLists[],
+  path: string,
+): { readonly templates: string; readonly views?: string; readonly tools: readonly string[] } {
+  const { templates, views, tools } = commonRights(...all);
+  const reach = { tools: (tools?.lists ?? []).map((list) => list.join(', ')) };
+  if (path.startsWith('/mcp/')) return { ...reach, templates: `only ${path.slice('/mcp/'.length)}` };
+  return {
+    ...reach,
+    templates: templates === undefined ? 'all, also later ones' : [...templates].join(', ') || 'none',
+    ...(views === undefined || views.size === 0 ? {} : { views: [...views].join(', ') }),
+  };
 }

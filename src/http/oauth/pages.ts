@@ -153,6 +153,9 @@ export interface ConsentView {
   /** Scopes that are not given to this client, in words. */
   readonly dropped: readonly string[];
   readonly templates: string;
+  readonly views?: string;
+  /** Lists of rules; a tool must pass all of them. Empty: all tools. */
+  readonly tools: readonly string[];
   /** Where the answer leads the browser. Undefined: to a page of this gateway. */
   readonly formTarget?: string | undefined;
   /** The code that the user entered for a command on another machine. */
@@ -169,7 +172,17 @@ export function consentPage(view: ConsentView): Page {
 <dl><dt>Program</dt><dd>${clientName}, ${view.origin}</dd>
 <dt>The answer goes to</dt><dd>${view.destination}</dd>
 <dt>Servers</dt><dd>${view.templates}</dd>
-<dt>It may</dt><dd><ul>${scopes.map((scope) => html`<li>${scope}</li>`)}</ul></dd></dl>
+${
+  view.views === undefined
+    ? undefined
+    : html`<dt>Views</dt><dd>${view.views}</dd>
+`
+}${
+  view.tools.length === 0
+    ? undefined
+    : html`<dt>Tools</dt>${view.tools.map((rules) => html`<dd>only ${rules || 'none'}</dd>`)}
+`
+}<dt>It may</dt><dd><ul>${scopes.map((scope) => html`<li>${scope}</li>`)}</ul></dd></dl>
 ${dropped.length === 0 ? undefined : html`<p class="muted">It also asked to ${dropped.join(' and to ')}. Only clients that an admin added get this.</p>`}
 <form method="post" action="${action}/consent">${hidden}
 <p>It acts as <strong>${username}</strong> until you end its grant.</p>
