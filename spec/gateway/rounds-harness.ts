@@ -12,6 +12,7 @@ import { META } from '../../src/domain/mcp.ts';
 import { Mcp } from '../../src/gateway/mcp.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
+import { ToolApprovals } from '../../src/registry/tool-approvals.ts';
 import { ViewRegistry } from '../../src/registry/view-registry.ts';
 import {
   type BackendOptions,
@@ -54,15 +55,23 @@ export class RoundsHarness {
     this.inner = new Harness({ policy: { sessionFailover } });
     const { fleet, dispatcher, emit, budget } = this.inner;
     const scheduler = untimedScheduler();
+    const store = new MemoryStore();
     this.mcp = new Mcp({
       fleet,
       dispatcher,
       budget,
       emit,
       views: new ViewRegistry(
-        { store: new MemoryStore(), clock: simulatedClock, emit, fleet },
+        { store, clock: simulatedClock, emit, fleet },
         { change: (work) => work(), reload: async () => {}, advance: () => true },
       ),
+      approvals: new ToolApprovals({
+        store: store.approvals,
+        emit,
+        clock: simulatedClock,
+        hintsOf: () => ({}),
+        onChanged: () => {},
+      }),
       scheduler,
       ...spreadClock(scheduler, simulatedClock),
       isAccepting: () => this.inner.isAccepting,

@@ -19,7 +19,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/gateway/gateway.ts',
   'src/registry/active-registry.ts',
   'src/registry/follower.ts',
-  'src/registry/tool-approvals.ts',
+  'src/registry/pinned-scope.ts',
   // The end of a certificate.
   'src/server/public-tls.ts',
   // The age of a list that outlives the gateway.

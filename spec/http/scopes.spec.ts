@@ -164,6 +164,13 @@ const ROWS: Readonly<Record<string, Row>> = {
   ...rows(['GET /gateway/views/:view', 'GET /gateway/views/:view/preview'], {
     ...{ needs: lists, admitted: '404 VIEW_NOT_FOUND', params: { view: 'none' } },
   }),
+  'GET /gateway/views/:view/tools': {
+    ...{ needs: write, admitted: '404 VIEW_NOT_FOUND', params: { view: 'none' } },
+  },
+  'POST /gateway/views/:view/tools/approve': {
+    ...{ needs: admin, admitted: '404 VIEW_NOT_FOUND', params: { view: 'none' } },
+    body: () => ({}),
+  },
   'POST /gateway/views/preview': {
     ...{ needs: write, ...toDemo },
     body: () => ({ from: [{ template: 'demo' }] }),

@@ -92,8 +92,8 @@ export class Group {
    * The tool that an instance has to list in an approved form before it gets the request of an MCP client; undefined where every
    * definition is used, and the server itself refuses an unknown tool.
    */
-  approvedTool(request: Pick<ExchangeRequest, 'method' | 'params'>): string | undefined {
-    return this.#trustOf?.(this.template) === undefined ? undefined : toolOf(request);
+  approvedTool(request: Pick<ExchangeRequest, 'method' | 'params' | 'view'>): string | undefined {
+    return this.#trustOf?.(this.template)?.isFor(request.view) === true ? toolOf(request) : undefined;
   }
 
   /** Most calls that may wait, in proportion to the instances that are up. */

@@ -19,6 +19,16 @@ export interface NewApproval extends Approval {
 
 export const MAX_DIGESTS = 8;
 
+/** How an approval of a view names a tool: see Approval. */
+export function toolKey(template: string, tool: string): string {
+  return `${template}/${tool}`;
+}
+
+export function splitToolKey(key: string): { readonly template: string; readonly tool: string } {
+  const at = key.indexOf('/');
+  return { template: key.slice(0, at), tool: key.slice(at + 1) };
+}
+
 /** What is approved of a tool: what a model reads about it, and how it is called. Fields that only programs use may change. */
 export function approvedPart(tool: JsonObject): JsonObject {
   const { name, title, description, inputSchema, outputSchema, annotations, _meta } = tool;

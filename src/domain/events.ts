@@ -39,6 +39,13 @@ interface EventFields {
   readonly atMs: number;
 }
 
+interface PinnedToolFields {
+  readonly template: string;
+  readonly tool: string;
+  /** The pinned view; absent where the template itself is pinned. */
+  readonly view?: string;
+}
+
 interface CallFields {
   /** Number of the call in this run of the gateway: the same in all of its events. */
   readonly call: number;
@@ -126,6 +133,8 @@ export const EVENTS = {
     EventFields &
       Partial<Pick<InstanceFields, 'instanceId' | 'serverId'>> & {
         readonly template: string;
+        /** The pinned view in which it waits for approval. */
+        readonly view?: string;
         readonly list?: string;
         /** Its name or URI; its place in the list if it has none. */
         readonly tool: string;
@@ -133,10 +142,10 @@ export const EVENTS = {
         readonly alias: 'tool.omitted';
       }
   >(),
-  /** A server of a pinned template lists the tool with a definition that was not approved; it is withheld until it is. */
-  'tool.changed': fields<EventFields & { readonly template: string; readonly tool: string }>(),
-  /** An admin has approved the tool of a pinned template as it is listed now, or it was listed first after the template was pinned. */
-  'tool.approved': fields<EventFields & { readonly template: string; readonly tool: string }>(),
+  /** A server of a pinned template or view lists the tool with a definition that was not approved; it is withheld until it is. */
+  'tool.changed': fields<EventFields & PinnedToolFields>(),
+  /** An admin has approved the tool of a pinned template or view as it is listed now, or it was listed first after that was pinned. */
+  'tool.approved': fields<EventFields & PinnedToolFields>(),
   /** A call came in. One `call.finished` follows, after an `attempt.finished` for each attempt that was not its end. */
   'call.started': fields<
     EventFields & CallFields & { readonly template: string; readonly alias: 'exchange.started' }

@@ -88,6 +88,7 @@ export const VIEW_FIELDS = {
   mode: Type.Optional(Type.Enum(['list', 'search'])),
   always: Type.Optional(Globs),
   limits: byTool(Limit, { say: { timeout: 60 } }),
+  approve: Type.Optional(Type.Enum(['none', 'pinned'])),
   version: optionalText(128, '1'),
 };
 

@@ -21,6 +21,8 @@ export interface ViewDefinition {
   readonly always?: readonly string[];
   /** By the listed name of the tool. */
   readonly limits?: Readonly<Record<string, ViewLimit>>;
+  /** Default `none`. `pinned`: a tool that is new or changed is withheld until an admin approves it. */
+  readonly approve?: 'none' | 'pinned';
   /** Free text of the operator. */
   readonly version?: string;
 }
@@ -122,4 +124,5 @@ export type ViewProblemCode =
   | 'default_unknown_argument'
   | 'default_in_schema'
   | 'always_unmet'
-  | 'limit_unmet';
+  | 'limit_unmet'
+  | 'tool_withheld';

@@ -103,6 +103,7 @@ export function composeGateway(
   });
   const approvals = new ToolApprovals({
     ...{ store: store.approvals, emit, clock: ownClock },
+    hintsOf: (template) => (fleet.has(template) ? (fleet.group(template).policy.annotate ?? {}) : {}),
     onChanged: (template) => fleet.listChanged$.next({ template, list: 'tools' }),
   });
   const { trustOf } = approvals;
@@ -171,7 +172,7 @@ export function composeGateway(
     views: registry.views,
     userNotices$: userAccounts?.notices$,
     lists: store.kind === 'memory' ? undefined : store.lists,
-    toolsWaiting: approvals.withheldOf,
+    approvals,
   });
   events.on('gateway.draining').subscribe(() => mcp.sessions.drain());
   events.on('gateway.resumed').subscribe(() => mcp.sessions.resume());

@@ -279,6 +279,13 @@ export interface ServedViews {
   delete(id: string, ifMatch?: string): Promise<void>;
   /** What the lists of its templates show wrong now. VIEW_NOT_FOUND. */
   problems(id: string): Promise<ViewProblem[]>;
+  /** Its tools, with their approval where it is pinned. VIEW_NOT_FOUND, DATABASE_UNAVAILABLE. */
+  tools(id: string): Promise<ViewTool[]>;
+  /**
+   * Approves tools of a pinned view as they are listed now, by their names, or all; resolves with those that waited. VIEW_NOT_FOUND,
+   * TOOL_NOT_FOUND, DATABASE_UNAVAILABLE.
+   */
+  approve(id: string, tools?: readonly string[]): Promise<readonly string[]>;
   /** What a caller would get from this definition, or from a stored view. Stores nothing. VIEW_NOT_FOUND. */
   preview(view: ViewDefinition | string, owner?: ViewCaller): Promise<ViewPreview>;
   /** Of each template of the view. VIEW_NOT_FOUND. */
@@ -297,6 +304,22 @@ export interface ViewRecord {
 export interface ViewPreview {
   readonly tools: readonly JsonObject[];
   readonly problems: readonly ViewProblem[];
+}
+
+/** A tool of a view, and whether clients of it get the tool. */
+export interface ViewTool {
+  /** Under which it is listed, or would be. */
+  readonly name: string;
+  readonly template: string;
+  /** Its name at its server. */
+  readonly tool: string;
+  readonly state: 'approved' | 'new' | 'changed' | 'withheld';
+  /** Why it is withheld, as a clause. */
+  readonly reason?: string;
+  /** The newest approved definition. */
+  readonly approved?: JsonObject;
+  /** The newest one that waits for approval. */
+  readonly listed?: JsonObject;
 }
 
 /** The health of one template of a view. */

@@ -17,7 +17,7 @@ import type { Clock } from '../domain/clock.ts';
 import { templateNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import type { ByteBudget, HeldBytes } from '../domain/held-bytes.ts';
-import { changedList, type WithheldItem } from '../domain/mcp.ts';
+import { changedList } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { ListStore } from '../persistence/store.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
@@ -29,6 +29,7 @@ import { ListCache } from '../protocol/cached-lists.ts';
 import { Endpoint } from '../protocol/endpoint.ts';
 import { type McpEndpoint, nonThrowing } from '../protocol/endpoint-types.ts';
 import type { Backends } from '../protocol/ports.ts';
+import type { ToolApprovals } from '../registry/tool-approvals.ts';
 import type { ViewRegistry } from '../registry/view-registry.ts';
 import type { UserNotice } from './accounts-at-backends.ts';
 import type { GatewayOptions } from './gateway-types.ts';
@@ -73,8 +74,8 @@ export interface McpDeps
   readonly declarations: ByteBudget;
   /** Stores the sessions of clients, so that another life can recover them. Default: they end with the gateway. */
   readonly keeper?: SessionKeeper | undefined;
-  /** The tools of a template that wait for approval. Default: none does. */
-  readonly toolsWaiting?: ((template: string) => readonly WithheldItem[]) | undefined;
+  /** The approved tools of pinned templates and views. */
+  readonly approvals: ToolApprovals;
   /** Keeps the lists of templates over restarts. Default: they are read again. */
   readonly lists?: ListStore | undefined;
   /** See BackendDeps. */
@@ -114,7 +115,7 @@ export class Mcp {
     const onFault = nonThrowing(deps.onFault);
     const { max: maxSessions, idleMs, share } = sessions;
     this.#deps = deps;
-    this.withheld = new WithheldItems(deps.emit, deps.toolsWaiting ?? (() => []));
+    this.withheld = new WithheldItems(deps.emit, deps.approvals.withheldOf);
     this.sessions = new ClientSessions({ ...deps, maxSessions, idleMs, share });
     this.#parked = new ParkedCalls(scheduler, deps.heldQuestions, deps, () => this.sessions.newId());
     const pool = new StatelessPool(declarations, scheduler);
@@ -157,8 +158,11 @@ export class Mcp {
       ...aggregate,
       selection: everything(lists, aggregate.templates, deps.aggregate),
     });
-    const { dispatcher, callLimiter = new CallCounts(clock) } = deps;
-    this.views = new Views({ ...{ fleet, aggregate, dispatcher, callLimiter }, registry: deps.views });
+    const { dispatcher, approvals, callLimiter = new CallCounts(clock) } = deps;
+    this.views = new Views({
+      ...{ fleet, aggregate, dispatcher, callLimiter, approvals, registry: deps.views },
+      withheldOf: (template) => this.withheld.of(template),
+    });
     this.endpoint = new Endpoint({
       backends: (template) => {
         if (template === undefined) return this.#aggregate;

@@ -5,10 +5,17 @@ import { map, type Observable, Subject, Subscription } from 'rxjs';
 import type { Dispatcher } from '../actors/calls/dispatcher.ts';
 import type { Fleet } from '../actors/fleet.ts';
 import { ANONYMOUS } from '../domain/account.ts';
+import { splitToolKey, toolKey } from '../domain/approval.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from '../domain/exchange.ts';
 import { countHealth } from '../domain/instance.ts';
 import { definedFields } from '../domain/json.ts';
-import { type ListChange, type ListField, MODERN_VERSIONS, NOTICED_LISTS } from '../domain/mcp.ts';
+import {
+  type ListChange,
+  type ListField,
+  MODERN_VERSIONS,
+  NOTICED_LISTS,
+  type WithheldItem,
+} from '../domain/mcp.ts';
 import { GATEWAY_INFO } from '../domain/version.ts';
 import {
   type CallLimiter,
@@ -27,8 +34,9 @@ import { ViewDirectory } from '../protocol/aggregate/view-directory.ts';
 import { countCall } from '../protocol/aggregate/view-limits.ts';
 import { viewProblems } from '../protocol/aggregate/view-problems.ts';
 import type { Client, Owner } from '../protocol/ports.ts';
+import type { ToolApprovals } from '../registry/tool-approvals.ts';
 import type { ViewRegistry } from '../registry/view-registry.ts';
-import type { PartHealth, ServedViews, ViewPreview, ViewRecord } from './gateway-types.ts';
+import type { PartHealth, ServedViews, ViewPreview, ViewRecord, ViewTool } from './gateway-types.ts';
 
 export interface ViewsDeps {
   readonly registry: ViewRegistry;
@@ -36,15 +44,36 @@ export interface ViewsDeps {
   readonly dispatcher: Pick<Dispatcher, 'exchange'>;
   readonly aggregate: Omit<AggregateOptions, 'selection'>;
   readonly callLimiter: CallLimiter;
+  /** The approved tools of pinned views. */
+  readonly approvals: ViewApprovals;
+  /** The tools that the lists of a template leave out. */
+  readonly withheldOf: (template: string) => readonly WithheldItem[];
 }
+
+type ViewApprovals = Pick<
+  ToolApprovals,
+  | 'viewChanged$'
+  | 'isPinned'
+  | 'awaitsFirst'
+  | 'waitingIn'
+  | 'approveFirst'
+  | 'states'
+  | 'withheldFrom'
+  | 'approve'
+>;
 
 /** A caller over HTTP, to which tools are listed as a client of the newest revision gets them. */
 const PROFILE = { protocolVersion: MODERN_VERSIONS[0], capabilities: {}, clientInfo: GATEWAY_INFO };
+
+/** The gateway itself: names and approvals do not depend on the rights of a caller. */
+const GATEWAY: Client = { owner: ANONYMOUS, profile: PROFILE };
 
 export class Views implements ServedViews {
   readonly #deps: ViewsDeps;
   readonly #served = new Map<string, ServedView>();
   readonly #subscriptions = new Subscription();
+  /** Views that are being stored here: their first lists are read then. */
+  readonly #settling = new Set<string>();
 
   constructor(deps: ViewsDeps) {
     this.#deps = deps;
@@ -55,6 +84,11 @@ export class Views implements ServedViews {
     };
     this.#subscriptions.add(listChanges$.subscribe(note));
     this.#subscriptions.add(lists.late$.subscribe(note));
+    const approved = deps.approvals.viewChanged$.subscribe((id) => {
+      this.#served.get(id)?.approvalsChanged();
+      this.#approveFirst(id);
+    });
+    this.#subscriptions.add(approved);
   }
 
   close(): void {
@@ -91,15 +125,69 @@ export class Views implements ServedViews {
     definition: ViewDefinition,
     { ifMatch }: { readonly ifMatch?: string | undefined } = {},
   ): Promise<ViewRecord & { readonly isNew: boolean }> {
+    const { registry, approvals } = this.#deps;
+    const { id } = definition;
     const draft = this.#draft(definition);
     await draft.survey();
-    const stored = await this.#deps.registry.put(definition, { names: draft.names, ifMatch });
-    return { ...stored, problems: await this.problems(definition.id) };
+    this.#settling.add(id);
+    try {
+      const stored = await registry.put(definition, { names: draft.names, ifMatch });
+      await approvals.approveFirst(id, () => this.problems(id));
+      return { ...stored, problems: await this.problems(id) };
+    } finally {
+      this.#settling.delete(id);
+    }
   }
 
   /** VIEW_NOT_FOUND, PRECONDITION_FAILED, DATABASE_UNAVAILABLE. */
   delete(id: string, ifMatch?: string): Promise<void> {
     return this.#deps.registry.delete(id, ifMatch);
+  }
+
+  /** Its tools by the names under which they are listed, or would be. VIEW_NOT_FOUND, DATABASE_UNAVAILABLE. */
+  async tools(id: string): Promise<ViewTool[]> {
+    const view = this.#of(id);
+    if (view === undefined) throw viewNotFound(id);
+    const { approvals, withheldOf } = this.#deps;
+    const names = await view.toolNames();
+    const reasons = new Map(approvals.withheldFrom(id).map(({ tool, reason }) => [tool, reason]));
+    const states = approvals.isPinned(id)
+      ? await approvals.states(id)
+      : [...names.keys()].map((tool) => ({ tool, state: 'approved' as const }));
+    const known = new Set(states.map(({ tool }) => tool));
+    const withheld = view.templates.flatMap((template) =>
+      withheldOf(template).flatMap(({ list, name, reason }) => {
+        const tool = toolKey(template, name);
+        const isShown = list === 'tools' && view.takes(template, name) && !known.has(tool);
+        return isShown ? [{ tool, state: 'withheld' as const, reason }] : [];
+      }),
+    );
+    return [...states, ...withheld].map(({ tool: key, ...others }) => {
+      const reason = reasons.get(key);
+      const own = splitToolKey(key);
+      return {
+        name: names.get(key) ?? view.wishOf(own),
+        ...own,
+        ...(reason !== undefined && { reason }),
+        ...others,
+      };
+    });
+  }
+
+  /**
+   * Approves these tools of a pinned view as they are listed now, or all that wait; resolves with those that waited. A tool is named as in
+   * the list, or `<template>/<tool>`. VIEW_NOT_FOUND, TOOL_NOT_FOUND, DATABASE_UNAVAILABLE.
+   */
+  async approve(id: string, tools?: readonly string[]): Promise<readonly string[]> {
+    const view = this.#of(id);
+    if (view === undefined) throw viewNotFound(id);
+    const names = await view.toolNames();
+    const keys = new Map([...names].map(([key, name]) => [name, key]));
+    const approved = await this.#deps.approvals.approve(
+      id,
+      tools?.map((tool) => keys.get(tool) ?? tool),
+    );
+    return approved.map((key) => names.get(key) ?? key);
   }
 
   /** What the lists of its templates show wrong now. VIEW_NOT_FOUND. */
@@ -166,6 +254,13 @@ export class Views implements ServedViews {
       this.#served.delete(id);
       view?.close();
     }
+    this.#approveFirst(id);
+  }
+
+  /** One of a registry file: its first list is approved without a client that asks for it. */
+  #approveFirst(id: string): void {
+    if (!this.#deps.approvals.awaitsFirst(id) || this.#settling.has(id)) return;
+    this.problems(id).catch(() => undefined); // it may be gone
   }
 }
 
@@ -200,13 +295,14 @@ class ServedView {
     this.#isDraft = isDraft;
     this.#compiled = new CompiledView(definition);
     this.names = names;
-    const templates = () => this.#compiled.templates.filter((template) => fleet.has(template));
+    const templates = () => this.templates.filter((template) => fleet.has(template));
     this.directory = new ViewDirectory({
       ...{ lists: deps.aggregate.lists, templates },
       view: () => this.#compiled,
       owners: () => this.names,
       claim: (list, owners) => this.#claim(list, owners),
       version: () => this.#version,
+      waiting: isDraft ? undefined : (chosen) => deps.approvals.waitingIn(this.#id, chosen),
     });
     const selection: Selection = {
       ...{ view: this.#id, directory: this.directory, templates, changed$: this.#changed$ },
@@ -217,6 +313,20 @@ class ServedView {
         countCall(deps.callLimiter, { view: this.#id, tool, callerId, most }),
     };
     this.backends = new AggregateBackends({ ...deps.aggregate, selection });
+  }
+
+  get templates(): readonly string[] {
+    return this.#compiled.templates;
+  }
+
+  /** True for a tool that the view has if its server lists it, whatever its hints are. */
+  takes(template: string, tool: string): boolean {
+    return this.#compiled.takes('tools', template, tool);
+  }
+
+  /** The name of a tool that is in no list now. */
+  wishOf({ template, tool }: { readonly template: string; readonly tool: string }): string {
+    return this.#compiled.wishOf(template, tool);
   }
 
   noteChange(template: string): void {
@@ -230,17 +340,29 @@ class ServedView {
     for (const list of NOTICED_LISTS) this.#changed$.next(list);
   }
 
+  approvalsChanged(): void {
+    this.#version += 1;
+    this.#changed$.next('tools');
+  }
+
+  /** By key (toolKey), the names of its tools, also of those that wait for approval. */
+  async toolNames(): Promise<ReadonlyMap<string, string>> {
+    const { chosen, waiting } = await this.directory.survey('tools', GATEWAY);
+    const all = [...chosen, ...waiting.keys()];
+    const names = this.directory.namesOf(all);
+    return new Map(all.map(({ template, own }, index) => [toolKey(template, own), names[index] ?? own]));
+  }
+
   close(): void {
     this.backends.close('the view was deleted');
   }
 
-  /** Reads all lists, as the gateway itself: names do not depend on the rights of a caller. */
+  /** Reads all lists. */
   async survey(): Promise<ViewProblem[]> {
-    const client: Client = { owner: ANONYMOUS, profile: PROFILE };
     const [tools, prompts, resources] = await Promise.all([
-      this.directory.survey('tools', client),
-      this.directory.survey('prompts', client),
-      this.directory.survey('resources', client),
+      this.directory.survey('tools', GATEWAY),
+      this.directory.survey('prompts', GATEWAY),
+      this.directory.survey('resources', GATEWAY),
     ]);
     const { fleet, registry } = this.#deps;
     return viewProblems(this.#compiled, { tools, prompts, resources }, (name) => {

@@ -333,7 +333,10 @@ export class Registry {
       if (this.#isClosed) throw shuttingDown(); // what was not applied yet would only be ended again
     };
     const definitions = await this.definitions.read();
-    await this.#deps.approvals?.read(templates);
+    await this.#deps.approvals?.read(
+      templates,
+      views.map(({ definition }) => definition),
+    );
     const steps = this.#active.apply({ templates, instances, definitions }, isStart);
     await this.#deps.scheduler.each(steps, visit, (hasStarted) => (hasStarted ? LIMITS.startTasks : 1));
     this.views.apply(views, isStart);
@@ -418,7 +421,7 @@ export class Registry {
     if (this.#active.hasSettings(change)) return false;
     const { fleet, approvals } = this.#deps;
     const before = fleet.has(name) ? this.#active.settings(name) : { loadBalancer: {} };
-    const wasPinned = approvals?.trustOf(name) !== undefined;
+    const wasPinned = approvals?.isPinned(name) === true;
     this.#advance(await this.#store.saveTemplate(change));
     this.#active.applySettings(changedTemplate(before, change));
     this.#advance(await approvals?.settle(name, wasPinned, fleet.refs(name)));

@@ -1,41 +1,55 @@
-// The approved definitions of the tools of pinned templates, and those that wait for approval. A template without an approval was just
-// pinned: what is listed first is approved. Source: ADR 238.
+// The approved definitions of the tools of pinned templates and views, and those that wait for approval. One without an approval was
+// just pinned: what is listed first is approved. Source: ADR 238, ADR 242.
 
-import { createHash } from 'node:crypto';
+import { Subject } from 'rxjs';
 import type { ToolCache } from '../actors/instances/tool-cache.ts';
-import type { ToolTrust, TrustOf } from '../actors/instances/tool-trust.ts';
+import {
+  type ToolDigests,
+  type ToolTrust,
+  type TrustOf,
+  withOwnHints,
+} from '../actors/instances/tool-trust.ts';
 import type { TemplateSettings } from '../balancing/load-balancer.ts';
-import { type Approval, approvedPart, MAX_DIGESTS, type NewApproval } from '../domain/approval.ts';
-import type { Clock } from '../domain/clock.ts';
+import { type Approval, type NewApproval, splitToolKey, toolKey } from '../domain/approval.ts';
 import { toolNotFound } from '../domain/error-catalogue.ts';
-import type { GatewayEvent } from '../domain/events.ts';
-import { canonicalText, type JsonObject } from '../domain/json.ts';
+import type { JsonObject } from '../domain/json.ts';
 import type { Tool, WithheldItem } from '../domain/mcp.ts';
+import type { ToolHints, ViewDefinition } from '../domain/view.ts';
 import { type ApprovalStore, MAX_APPENDED } from '../persistence/store.ts';
+import { checkedItem } from '../protocol/aggregate/aggregate-items.ts';
+import { type ChosenItem, CompiledView } from '../protocol/aggregate/view-choices.ts';
+import type { Waiting } from '../protocol/aggregate/view-problems.ts';
+import {
+  digestOf,
+  type ListedTool,
+  PinnedScope,
+  type PinnedScopeDeps,
+  type ToolState,
+  type WaitingTool,
+} from './pinned-scope.ts';
 
-/** UTF-16 units of the definitions of one template that wait for approval. Those beyond are withheld, and can be approved later. */
-const MAX_WAITING_UNITS = 16 * 1024 * 1024;
-
-export interface ToolApprovalsDeps {
+export interface ToolApprovalsDeps extends Pick<PinnedScopeDeps, 'emit' | 'clock'> {
   readonly store: ApprovalStore;
-  readonly emit: (event: GatewayEvent) => void;
-  readonly clock: Pick<Clock, 'wall'>;
+  /** The annotations of tools that the template sets. */
+  readonly hintsOf: (template: string) => Readonly<Record<string, ToolHints>>;
   /** What is approved of a template has changed. */
   readonly onChanged: (template: string) => void;
 }
 
-export interface ToolState {
-  readonly tool: string;
-  readonly state: 'approved' | 'new' | 'changed';
-  /** The newest approved definition; absent for a new tool. */
-  readonly approved?: JsonObject;
-  /** The newest one that waits for approval; absent for an approved tool. */
-  readonly listed?: JsonObject;
+interface PinnedView {
+  readonly scope: PinnedScope;
+  readonly choices: CompiledView;
 }
 
 export class ToolApprovals {
+  /** Hot: the id of a view of which what is approved, or waits, has changed; completes never. */
+  readonly viewChanged$ = new Subject<string>();
   readonly #deps: ToolApprovalsDeps;
-  readonly #pinned = new Map<string, PinnedTemplate>();
+  readonly #templates = new Map<string, PinnedScope>();
+  readonly #views = new Map<string, PinnedView>();
+  readonly #shown = new ShownDigests();
+  /** By template; made anew when something is pinned or released. */
+  #trusts = new Map<string, ToolTrust>();
   /** By scope, as they were read from the store last; undefined before. */
   #stored: ReadonlyMap<string, readonly Approval[]> | undefined;
 
@@ -43,27 +57,44 @@ export class ToolApprovals {
     this.#deps = deps;
   }
 
-  readonly trustOf: TrustOf = (template) => this.#pinned.get(template);
+  readonly trustOf: TrustOf = (template) => this.#trusts.get(template);
+
+  /** True for a pinned template or view. */
+  isPinned(scope: string): boolean {
+    return this.#of(scope) !== undefined;
+  }
 
   /** Until `read`, or `settle`, no definition of a template that is pinned now is trusted. */
   setPinned(template: string, isPinned: boolean): void {
-    const isKnown = this.#pinned.has(template);
-    if (isPinned === isKnown) return;
-    if (isPinned) {
-      const pinned = new PinnedTemplate(template, this.#deps, (first) => this.#approveFirst(first));
-      if (this.#stored !== undefined) pinned.replace(this.#stored.get(template) ?? []);
-      this.#pinned.set(template, pinned);
-    } else this.#pinned.delete(template);
+    if (isPinned === this.#templates.has(template)) return;
+    if (isPinned) this.#templates.set(template, this.#newScope(template, false));
+    else this.#templates.delete(template);
+    this.#renewTrusts();
     this.#deps.onChanged(template);
   }
 
-  /** Reads the approvals from the store if a template is pinned, or will be with these settings. DATABASE_UNAVAILABLE. */
-  async read(templates: readonly TemplateSettings[]): Promise<void> {
-    if (this.#pinned.size === 0 && !templates.some(({ loadBalancer }) => loadBalancer.approve === 'pinned'))
-      return;
+  /** The same for a view. `definition`: undefined for one that is gone. */
+  setView(id: string, definition: ViewDefinition | undefined): void {
+    const before = this.#views.get(id);
+    if (definition?.approve === 'pinned') {
+      const scope = before?.scope ?? this.#newScope(id, true);
+      const choices = new CompiledView(definition);
+      scope.keepWaiting((tool) => takes(choices, tool));
+      this.#views.set(id, { scope, choices });
+    } else if (!this.#views.delete(id)) return;
+    this.#renewTrusts();
+  }
+
+  /** Reads the approvals from the store if something is pinned, or will be by these. DATABASE_UNAVAILABLE. */
+  async read(templates: readonly TemplateSettings[], views: readonly ViewDefinition[]): Promise<void> {
+    const isAnyPinned = this.#templates.size > 0 || this.#views.size > 0;
+    const willBe =
+      templates.some(({ loadBalancer }) => loadBalancer.approve === 'pinned') ||
+      views.some(({ approve }) => approve === 'pinned');
+    if (!isAnyPinned && !willBe) return;
     this.#stored = Map.groupBy(await this.#deps.store.list(), ({ scope }) => scope);
-    for (const [template, pinned] of this.#pinned)
-      if (pinned.replace(this.#stored.get(template) ?? [])) this.#deps.onChanged(template);
+    for (const scope of [...this.#templates.values(), ...[...this.#views.values()].map((view) => view.scope)])
+      if (scope.replace(this.#stored.get(scope.id) ?? [])) this.#changed(scope.id);
   }
 
   /**
@@ -75,196 +106,233 @@ export class ToolApprovals {
     wasPinned: boolean,
     instances: readonly { readonly tools: Pick<ToolCache, 'lookUp'> | undefined }[],
   ): Promise<number | undefined> {
-    const pinned = this.#pinned.get(template);
-    if (pinned === undefined) return wasPinned ? this.#deps.store.deleteOf(template) : undefined;
-    if (wasPinned) return undefined;
-    pinned.replace([]);
-    pinned.isGathering = true;
-    try {
-      await Promise.all(instances.map(({ tools }) => tools?.lookUp()));
-    } finally {
-      pinned.isGathering = false;
-    }
-    return this.#save(pinned, pinned.waiting());
+    const isPinned = this.#templates.has(template);
+    if (isPinned === wasPinned) return undefined;
+    const revision = await this.begin(template);
+    if (!isPinned) return revision;
+    return this.approveFirst(template, () => Promise.all(instances.map(({ tools }) => tools?.lookUp())));
   }
-
-  /** The tools of a pinned template, sorted by name. DATABASE_UNAVAILABLE. */
-  async states(template: string): Promise<ToolState[]> {
-    const pinned = this.#pinned.get(template);
-    return pinned === undefined ? [] : pinned.states(await this.#deps.store.definitionsOf(template));
-  }
-
-  readonly withheldOf = (template: string): readonly WithheldItem[] =>
-    this.#pinned.get(template)?.withheld() ?? [];
 
   /**
-   * Approves what waits of these tools, or of all; resolves with the names of those that waited. TOOL_NOT_FOUND for a tool that is neither
-   * listed nor approved; DATABASE_UNAVAILABLE.
+   * One was pinned or released here: drops what was approved, also of an earlier one with this name. Resolves with the revision of the
+   * change. DATABASE_UNAVAILABLE.
    */
-  async approve(template: string, tools?: readonly string[]): Promise<readonly string[]> {
-    const pinned = this.#pinned.get(template);
-    if (pinned === undefined) return [];
-    const unknown = tools?.find((tool) => !pinned.knows(tool));
-    if (unknown !== undefined) throw toolNotFound(unknown, template);
-    const approvals = pinned.waiting(tools);
-    await this.#save(pinned, approvals);
-    return approvals.map(({ tool }) => tool);
-  }
-
-  async #save(pinned: PinnedTemplate, approvals: readonly NewApproval[]): Promise<number | undefined> {
-    const { store, emit, clock, onChanged } = this.#deps;
-    let revision: number | undefined;
-    for (let at = 0; at < approvals.length; at += MAX_APPENDED)
-      revision = await store.save(approvals.slice(at, at + MAX_APPENDED));
-    pinned.add(approvals);
-    const { template } = pinned;
-    for (const { tool } of approvals) emit({ type: 'tool.approved', atMs: clock.wall(), template, tool });
-    if (approvals.length > 0) onChanged(template);
+  async begin(id: string): Promise<number | undefined> {
+    const others = [...(this.#stored ?? [])].filter(([scope]) => scope !== id);
+    this.#stored = this.#stored && new Map(others);
+    const revision = await this.#deps.store.deleteOf(id);
+    this.#of(id)?.replace([]);
+    if (this.#views.has(id)) this.viewChanged$.next(id);
     return revision;
   }
 
-  /** The next listing tries again when the store fails. */
-  #approveFirst(pinned: PinnedTemplate): void {
-    this.#save(pinned, pinned.waiting()).catch(() => undefined);
-  }
-}
-
-interface Waiting {
-  /** By digest, the newest last. */
-  readonly definitions: Map<string, JsonObject>;
-}
-
-class PinnedTemplate implements ToolTrust {
-  readonly template: string;
-  readonly #deps: Pick<ToolApprovalsDeps, 'emit' | 'clock' | 'onChanged'>;
-  readonly #onFirst: (pinned: PinnedTemplate) => void;
-  /** By tool, the approved digests; undefined before they were read from the store. */
-  #approved: Map<string, readonly string[]> | undefined;
-  readonly #waiting = new Map<string, Waiting>();
-  #units = 0;
-  /** More instances are about to list their tools. */
-  isGathering = false;
-
-  constructor(
-    template: string,
-    deps: Pick<ToolApprovalsDeps, 'emit' | 'clock' | 'onChanged'>,
-    onFirst: (pinned: PinnedTemplate) => void,
-  ) {
-    this.template = template;
-    this.#deps = deps;
-    this.#onFirst = onFirst;
+  /** True for a pinned view of which nothing is approved yet, so that its first list will be. */
+  awaitsFirst(view: string): boolean {
+    return this.#views.get(view)?.scope.isFirst === true;
   }
 
-  digestOf(tool: Tool): string {
-    return createHash('sha256')
-      .update(canonicalText(approvedPart(tool as JsonObject)))
-      .digest('hex');
-  }
-
-  has(tool: string, digest: string): boolean {
-    if (this.#isFirst) return true;
-    return this.#approved?.get(tool)?.includes(digest) === true;
-  }
-
-  listed(tools: readonly Tool[]): void {
-    const isNew = tools.map((tool) => this.#note(tool)).some(Boolean);
-    // Stored lists still have the definition that was approved.
-    if (isNew) this.#deps.onChanged(this.template);
-    if (this.#isFirst && !this.isGathering && this.#waiting.size > 0) this.#onFirst(this);
-  }
-
-  /** True when something changed. */
-  replace(approvals: readonly Approval[]): boolean {
-    const next = new Map(approvals.map(({ tool, digests }) => [tool, digests]));
-    const isSame = JSON.stringify([...next].sort()) === JSON.stringify([...(this.#approved ?? [])].sort());
-    const wasRead = this.#approved !== undefined;
-    this.#approved = next;
-    for (const [tool, digests] of next) this.#drop(tool, digests);
-    return !isSame || !wasRead;
-  }
-
-  add(approvals: readonly Approval[]): void {
-    this.#approved ??= new Map();
-    for (const { tool, digests } of approvals) {
-      this.#approved.set(tool, digests);
-      this.#drop(tool, digests);
+  /** If nothing is approved yet: approves what `list` lists. Resolves with the revision of the change. DATABASE_UNAVAILABLE. */
+  async approveFirst(id: string, list: () => Promise<unknown>): Promise<number | undefined> {
+    const scope = this.#of(id);
+    if (scope?.isFirst !== true) return undefined;
+    scope.isGathering = true;
+    try {
+      await list();
+    } finally {
+      scope.isGathering = false;
     }
+    const revision = await this.#save(scope);
+    if (this.#views.has(id)) this.viewChanged$.next(id);
+    return revision;
   }
 
-  knows(tool: string): boolean {
-    return this.#waiting.has(tool) || this.#approved?.has(tool) === true;
+  /** The tools of a pinned template or view, sorted by name. DATABASE_UNAVAILABLE. */
+  async states(id: string): Promise<ToolState[]> {
+    const states = this.#of(id)?.states(await this.#deps.store.definitionsOf(id)) ?? [];
+    const choices = this.#views.get(id)?.choices;
+    return choices === undefined ? states : states.filter(({ tool }) => takes(choices, tool));
   }
 
-  /** What an approval of these tools, or of all that wait, would store. */
-  waiting(tools: Iterable<string> = this.#waiting.keys()): NewApproval[] {
-    return [...tools].flatMap((tool) => {
-      const [...definitions] = this.#waiting.get(tool)?.definitions ?? [];
-      const definition = definitions.at(-1)?.[1];
-      if (definition === undefined) return [];
-      const before = this.#approved?.get(tool) ?? [];
-      const digests = [...before, ...definitions.map(([digest]) => digest)].slice(-MAX_DIGESTS);
-      return { scope: this.template, tool, digests, definition };
-    });
+  /** The tools of a pinned template or view that wait. */
+  withheldFrom(id: string): readonly WaitingTool[] {
+    return this.#of(id)?.withheld() ?? [];
   }
 
-  states(approved: ReadonlyMap<string, JsonObject>): ToolState[] {
-    const names = new Set([...(this.#approved?.keys() ?? []), ...this.#waiting.keys()]);
-    return [...names].sort().map((tool) => {
-      const before = approved.get(tool);
-      const listed = [...(this.#waiting.get(tool)?.definitions.values() ?? [])].at(-1);
-      const state = listed === undefined ? 'approved' : before === undefined ? 'new' : 'changed';
-      return { tool, state, ...(before && { approved: before }), ...(listed && { listed }) };
-    });
-  }
-
-  withheld(): WithheldItem[] {
-    if (this.#isFirst) return [];
-    return [...this.#waiting.keys()].map((tool) => ({
+  readonly withheldOf = (template: string): readonly WithheldItem[] =>
+    (this.#templates.get(template)?.withheld() ?? []).map(({ tool: name, reason }) => ({
       list: 'tools',
-      name: tool,
-      reason: this.#reasonFor(tool),
+      name,
+      reason,
     }));
+
+  /** Those of a list of the view that are not approved, which are noted. */
+  readonly waitingIn = (view: string, chosen: readonly ChosenItem[]): ReadonlyMap<ChosenItem, Waiting> => {
+    const scope = this.#views.get(view)?.scope;
+    if (scope === undefined) return new Map();
+    const listed = chosen.map((item) => [item, this.#shown.listedIn(item)] as const);
+    const refused = listed.filter(([, { tool, digest }]) => !scope.has(tool, digest));
+    const tools = listed.map(([, tool]) => tool);
+    scope.listed(tools, true);
+    return new Map(refused.map(([item, { tool }]) => [item, scope.waitingOf(tool)]));
+  };
+
+  /**
+   * Approves what waits of these tools, or of all; resolves with those that waited. TOOL_NOT_FOUND for a tool that is neither
+   * listed nor approved; DATABASE_UNAVAILABLE.
+   */
+  async approve(id: string, tools?: readonly string[]): Promise<readonly string[]> {
+    const scope = this.#of(id);
+    if (scope === undefined) return [];
+    const unknown = tools?.find((tool) => !scope.knows(tool));
+    if (unknown !== undefined) throw toolNotFound(unknown, id);
+    const approvals = scope.waiting(tools);
+    await this.#save(scope, approvals);
+    if (this.#views.has(id)) this.viewChanged$.next(id);
+    return approvals.map(({ tool }) => tool);
   }
 
-  /** Nothing is approved yet, so that what is listed now will be. */
-  get #isFirst(): boolean {
-    return this.#approved?.size === 0;
+  #of(id: string): PinnedScope | undefined {
+    return this.#templates.get(id) ?? this.#views.get(id)?.scope;
   }
 
-  #reasonFor(tool: string): string {
-    return this.#approved?.has(tool) === true
-      ? 'its definition has changed since it was approved'
-      : 'it is new and waits for approval';
+  #newScope(id: string, isView: boolean): PinnedScope {
+    const scope = new PinnedScope(id, isView, {
+      ...this.#deps,
+      // The next list tries again when the store fails.
+      onFirst: (first) => void this.#save(first).catch(() => undefined),
+    });
+    if (this.#stored !== undefined) scope.replace(this.#stored.get(id) ?? []);
+    return scope;
   }
 
-  /** True for a tool that waits since now. */
-  #note(tool: Tool): boolean {
-    const digest = this.digestOf(tool);
-    const { name } = tool;
-    const { definitions } = this.#waiting.get(name) ?? { definitions: new Map<string, JsonObject>() };
-    if (this.#approved?.get(name)?.includes(digest) === true || definitions.has(digest)) return false;
-    const definition = approvedPart(tool as JsonObject);
-    const units = JSON.stringify(definition).length;
-    if (this.#units + units > MAX_WAITING_UNITS || definitions.size >= MAX_DIGESTS) return false;
-    this.#units += units;
-    definitions.set(digest, definition);
-    this.#waiting.set(name, { definitions });
-    if (this.#isFirst || this.#approved === undefined) return false;
-    const fields = { atMs: this.#deps.clock.wall(), template: this.template, tool: name };
-    if (this.#approved.has(name)) this.#deps.emit({ type: 'tool.changed', ...fields });
-    const reason = this.#reasonFor(name);
-    this.#deps.emit({ type: 'tool.withheld', ...fields, list: 'tools', reason, alias: 'tool.omitted' });
-    return true;
+  #changed(id: string): void {
+    if (this.#views.has(id)) this.viewChanged$.next(id);
+    else this.#deps.onChanged(id);
   }
 
-  #drop(tool: string, digests: readonly string[]): void {
-    const { definitions } = this.#waiting.get(tool) ?? {};
-    for (const digest of digests) {
-      const definition = definitions?.get(digest);
-      if (definition === undefined) continue;
-      this.#units -= JSON.stringify(definition).length;
-      definitions?.delete(digest);
-    }
-    if (definitions?.size === 0) this.#waiting.delete(tool);
+  #renewTrusts(): void {
+    const views = [...this.#views.values()];
+    const names = [...this.#templates.keys(), ...views.flatMap(({ choices }) => choices.templates)];
+    this.#trusts = new Map(
+      [...new Set(names)].map((template) => {
+        const having = views.filter(({ choices }) => choices.templates.includes(template));
+        const own = this.#templates.get(template);
+        // Lists that are stored still have the definition that was approved.
+        const hints = () => this.#deps.hintsOf(template);
+        const onWaiting = () => this.#deps.onChanged(template);
+        return [
+          template,
+          new TemplateTrust({ template, own, views: having, shown: this.#shown, hints, onWaiting }),
+        ];
+      }),
+    );
+  }
+
+  async #save(
+    scope: PinnedScope,
+    approvals: readonly NewApproval[] = scope.waiting(),
+  ): Promise<number | undefined> {
+    const { store, emit } = this.#deps;
+    let revision: number | undefined;
+    for (let at = 0; at < approvals.length; at += MAX_APPENDED)
+      revision = await store.save(approvals.slice(at, at + MAX_APPENDED));
+    scope.add(approvals);
+    for (const { tool } of approvals) emit({ type: 'tool.approved', ...scope.eventOf(tool) });
+    if (approvals.length > 0 && this.#templates.has(scope.id)) this.#deps.onChanged(scope.id);
+    return revision;
+  }
+}
+
+function takes(choices: CompiledView, key: string): boolean {
+  const { template, tool } = splitToolKey(key);
+  return choices.takes('tools', template, tool);
+}
+
+/** The digests of definitions as lists of several templates show them. Lists are made of the same items again and again. */
+class ShownDigests {
+  readonly #known = new WeakMap<JsonObject, string>();
+
+  /** A number that is kept as text counts as every parser reads it. */
+  of(item: JsonObject): string {
+    const digest = this.#known.get(item) ?? digestOf(JSON.parse(JSON.stringify(item)));
+    this.#known.set(item, digest);
+    return digest;
+  }
+
+  readonly listedIn = ({ template, own, listed }: ChosenItem): ListedTool => ({
+    tool: toolKey(template, own),
+    digest: this.of(listed),
+    definition: listed,
+  });
+}
+
+function toolOf(tool: string, definition: JsonObject): ListedTool {
+  return { tool, digest: digestOf(definition), definition };
+}
+
+/** As lists of several templates show it; none if they do not. */
+function shownItems(tool: Tool, hints: Readonly<Record<string, ToolHints>>): readonly JsonObject[] {
+  const checked = checkedItem('tools', withOwnHints(tool, hints));
+  return 'item' in checked ? [checked.item] : [];
+}
+
+interface TrustParts {
+  readonly template: string;
+  readonly own: PinnedScope | undefined;
+  readonly views: readonly PinnedView[];
+  readonly shown: ShownDigests;
+  /** The annotations that the template sets now. */
+  readonly hints: () => Readonly<Record<string, ToolHints>>;
+  /** A tool waits for approval since now. */
+  readonly onWaiting: () => void;
+}
+
+/** The trust in the definitions of one template: its own, and that of each pinned view that has it. */
+class TemplateTrust implements ToolTrust {
+  readonly #parts: TrustParts;
+  readonly #views: ReadonlyMap<string, PinnedView>;
+
+  constructor(parts: TrustParts) {
+    this.#parts = parts;
+    this.#views = new Map(parts.views.map((view) => [view.scope.id, view]));
+  }
+
+  isFor(view: string | undefined): boolean {
+    return this.#parts.own !== undefined || (view !== undefined && this.#views.has(view));
+  }
+
+  digestsOf(tool: Tool): ToolDigests {
+    const own = digestOf(tool as JsonObject);
+    const [item = tool] = shownItems(tool, this.#parts.hints());
+    return { own, shown: item === tool ? own : digestOf(item as JsonObject) };
+  }
+
+  has(tool: string, digests: ToolDigests, view?: string): boolean {
+    if (this.#parts.own?.has(tool, digests.own) === false) return false;
+    const pinned = view === undefined ? undefined : this.#views.get(view);
+    return pinned === undefined || this.#hasIn(pinned, tool, digests);
+  }
+
+  isUsedEverywhere(tool: string, digests: ToolDigests): boolean {
+    if (this.#parts.own?.has(tool, digests.own) === false) return false;
+    return [...this.#views.values()].every(
+      (view) => !view.choices.takes('tools', this.#parts.template, tool) || this.#hasIn(view, tool, digests),
+    );
+  }
+
+  listed(tools: readonly Tool[], isComplete: boolean): void {
+    const { template, own, views, shown, hints, onWaiting } = this.#parts;
+    const asListed = tools.map((tool) => toolOf(tool.name, tool as JsonObject));
+    const isNew = own?.listed(asListed, isComplete) ?? false;
+    const items = views.length === 0 ? [] : tools.flatMap((tool) => shownItems(tool, hints()));
+    // Not complete: a view is listed with all of its templates.
+    const areNew = views.map(({ scope, choices }) =>
+      scope.listed(choices.chosen('tools', template, items).map(shown.listedIn), false),
+    );
+    if (isNew || areNew.some(Boolean)) onWaiting();
+  }
+
+  #hasIn({ scope }: PinnedView, tool: string, { shown }: ToolDigests): boolean {
+    return scope.has(toolKey(this.#parts.template, tool), shown);
   }
 }

@@ -11,6 +11,7 @@ import type { GatewayEvent, ViewChange } from '../domain/events.ts';
 import type { NameOwners, StoredView, ViewDefinition } from '../domain/view.ts';
 import { duplicateView, viewChanged, viewNotFound } from '../domain/view-errors.ts';
 import type { ViewStore } from '../persistence/store.ts';
+import type { ToolApprovals } from './tool-approvals.ts';
 
 /** Each may be 256 kB. */
 const MOST_VIEWS = 1_000;
@@ -22,6 +23,8 @@ export interface ViewRegistryDeps {
   readonly clock: Pick<Clock, 'wall'>;
   readonly emit: (event: GatewayEvent) => void;
   readonly fleet: { has(template: string): boolean };
+  /** The approved tools of pinned views. Default: none is pinned. */
+  readonly approvals?: Pick<ToolApprovals, 'setView' | 'begin'> | undefined;
 }
 
 /** What the registry does for its views. */
@@ -84,6 +87,7 @@ export class ViewRegistry {
       const revision = await this.#deps.store.views.save(view, before ?? null);
       if (!this.#registry.advance(revision)) return undefined;
       this.#set(view);
+      await this.#settle(before?.definition, definition);
       return { view, isNew: before === undefined };
     });
   }
@@ -107,6 +111,7 @@ export class ViewRegistry {
       if (before === undefined) throw viewNotFound(id);
       this.#registry.advance(await this.#deps.store.views.delete(id));
       this.#remove(id);
+      await this.#settle(before.definition, undefined);
       return true;
     });
   }
@@ -140,18 +145,27 @@ export class ViewRegistry {
     });
   }
 
+  /** A view was pinned or released: what was approved before does not count. */
+  async #settle(before: ViewDefinition | undefined, after: ViewDefinition | undefined): Promise<void> {
+    const id = after?.id ?? before?.id ?? '';
+    if ((before?.approve === 'pinned') === (after?.approve === 'pinned')) return;
+    this.#registry.advance(await this.#deps.approvals?.begin(id));
+  }
+
   #set(view: StoredView, isStart = false): void {
     const { id } = view.definition;
     const before = this.#views.get(id);
     this.#views.set(id, view);
     const isSame = before !== undefined && isDeepStrictEqual(before.definition, view.definition);
     if (isSame) return; // other names, which this node finds out itself
+    this.#deps.approvals?.setView(id, view.definition);
     if (!isStart) this.#emit(id, before === undefined ? 'created' : 'changed');
     this.changed$.next(id);
   }
 
   #remove(id: string): void {
     this.#views.delete(id);
+    this.#deps.approvals?.setView(id, undefined);
     this.#emit(id, 'deleted');
     this.changed$.next(id);
   }

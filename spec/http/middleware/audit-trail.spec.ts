@@ -131,7 +131,7 @@ test('covers exactly the routes that change something, logins and logouts', () =
       'POST /gateway/instances/:template/:instance_id/resume',
       ...['POST /gateway/nodes/:node_id/drain', 'POST /gateway/nodes/:node_id/resume'],
       ...['POST /gateway/register', 'POST /gateway/sync', 'POST /gateway/templates/:template/tools/approve'],
-      ...['POST /gateway/test', 'POST /servers'],
+      ...['POST /gateway/test', 'POST /gateway/views/:view/tools/approve', 'POST /servers'],
       'PUT /gateway/templates/:template/definition',
       'PUT /gateway/views/:view',
     ],

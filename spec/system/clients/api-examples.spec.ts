@@ -139,6 +139,8 @@ const EXCEPTIONS: Readonly<Record<string, Exception>> = {
 const LAST: readonly string[] = [
   'GET /gateway/views/{view}', // of the view that PUT makes
   'GET /gateway/views/{view}/preview',
+  'GET /gateway/views/{view}/tools',
+  'POST /gateway/views/{view}/tools/approve',
   'DELETE /gateway/views/{view}',
   'POST /auth/login', // of the user that POST /auth/users makes
   'POST /gateway/instances/{template}/{instance_id}/restart',

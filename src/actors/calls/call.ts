@@ -72,7 +72,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#deps = deps;
     this.number = number;
     this.#input = input;
-    this.#tool = new WantedTool(input.wantedTool);
+    this.#tool = new WantedTool(input.wantedTool, input.request.view);
     this.#events = events;
     this.#route = input.route;
     this.#subscriber = subscriber;

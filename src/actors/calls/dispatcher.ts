@@ -81,9 +81,9 @@ export class Dispatcher {
 
   /** A list with a definition that is not trusted may be newer than that of the instance, by which its calls are refused. */
   #trusted(template: string, answer: Answer, trust: ToolTrust): Answer {
-    const trusted = withTrustedTools(answer, trust);
-    const member = trusted === answer ? undefined : this.#deps.fleet.find(template, answer.instanceId);
-    if (member instanceof InstanceRef) void member.tools?.refresh();
+    const { answer: trusted, isWaiting } = withTrustedTools(answer, trust);
+    const member = isWaiting ? this.#deps.fleet.find(template, answer.instanceId) : undefined;
+    if (member instanceof InstanceRef) void member.tools?.distrust();
     return trusted;
   }
 

@@ -6,14 +6,16 @@ type Listing = Pick<InstanceRef, 'tools'>;
 
 export class WantedTool {
   readonly #name: string | undefined;
+  readonly #view: string | undefined;
   /** Its name, if an instance lacked it. */
   lacking: string | undefined;
   /** The call waits for a list of tools. */
   isLookingUp = false;
 
-  /** Undefined when any instance will do, or the backend itself may reject the tool. */
-  constructor(name: string | undefined) {
+  /** `name`: undefined when any instance will do, or the backend itself may reject the tool. `view`: of the call. */
+  constructor(name: string | undefined, view: string | undefined) {
     this.#name = name;
+    this.#view = view;
   }
 
   /** An instance lacks it. */
@@ -23,7 +25,7 @@ export class WantedTool {
 
   /** True when the instance has not listed the tool: it lacks the tool, or the list is out of date. */
   mayBeAbsent({ tools }: Listing): boolean {
-    return this.#name !== undefined && tools?.knows(this.#name) === 'no';
+    return this.#name !== undefined && tools?.knows(this.#name, this.#view) === 'no';
   }
 
   /** True when the tool is absent and the list is too new to be out of date. */

@@ -8,7 +8,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { isRepeatableBy, isRepeatableTool, type Tool } from '../../domain/mcp.ts';
 import { declaredBy } from '../../domain/param-headers.ts';
 import type { ToolHints } from '../../domain/view.ts';
-import type { ToolTrust } from './tool-trust.ts';
+import type { ToolDigests, ToolTrust } from './tool-trust.ts';
 
 /** Most names that are kept of an instance that is down. */
 const MAX_NAMES = 1_000;
@@ -37,7 +37,7 @@ export class ToolCache {
   readonly #trust: () => ToolTrust | undefined;
   readonly #hints: HintsByTool;
   /** By name, of the present list; undefined if every definition was trusted when it was read. */
-  #digests: ReadonlyMap<string, string> | undefined;
+  #digests: ReadonlyMap<string, ToolDigests> | undefined;
   /** Memory of the present list, as it is counted. */
   #bytes = 0;
   #isForgotten = false;
@@ -66,10 +66,13 @@ export class ToolCache {
     this.#keep(undefined);
   }
 
-  /** `unknown`: there is no list yet. `no` also for a tool whose definition is not trusted, and where this is not known. */
-  knows(tool: string): 'yes' | 'no' | 'unknown' {
+  /**
+   * `unknown`: there is no list yet. `no` also for a tool whose definition is not trusted, for the template or for the view of the call,
+   * and where this is not known.
+   */
+  knows(tool: string, view?: string): 'yes' | 'no' | 'unknown' {
     const tools = this.#present;
-    if (!this.#isTrusted(tool)) return 'no';
+    if (!this.#isTrusted(tool, view)) return 'no';
     if (tools === undefined) return 'unknown';
     return tools.has(tool) ? 'yes' : 'no';
   }
@@ -98,12 +101,17 @@ export class ToolCache {
     return (own && isRepeatableBy(own, found?.annotations)) ?? isRepeatableTool(found);
   }
 
-  #isTrusted(tool: string): boolean {
+  #isTrusted(tool: string, view?: string): boolean {
     const trust = this.#trust();
-    if (trust === undefined) return true;
-    if (this.#digests === undefined) this.#stale = true; // the list was read before its template was pinned
-    const digest = this.#digests?.get(tool);
-    return digest !== undefined && trust.has(tool, digest);
+    if (trust === undefined || !trust.isFor(view)) return true;
+    if (this.#digests === undefined) this.#stale = true;
+    const digests = this.#digests?.get(tool);
+    return digests !== undefined && trust.has(tool, digests, view);
+  }
+
+  /** The present list was read before its template, or a view of it, was pinned. */
+  get #lacksDigests(): boolean {
+    return this.#digests === undefined && this.#trust() !== undefined;
   }
 
   /** The first use of an invalidated list starts the delayed listing. */
@@ -112,15 +120,23 @@ export class ToolCache {
     return this.#tools;
   }
 
-  /** True when another listing may find a missing tool: the list is older than a second. */
+  /** True when another listing may find a missing tool: the list is older than a second, or nothing is known of its definitions. */
   get mayRefresh(): boolean {
-    return this.#loading !== undefined || this.#clock.now() - this.#loadedAtMs >= LIMITS.toolListAgeMs;
+    if (this.#loading !== undefined || this.#clock.now() - this.#loadedAtMs >= LIMITS.toolListAgeMs)
+      return true;
+    return this.#lacksDigests;
   }
 
   /** Lists again; concurrent callers share one listing. A failed listing keeps the present list. Never rejects. */
   refresh(): Promise<void> {
     this.#loading ??= this.#reload();
     return this.#loading;
+  }
+
+  /** A list with definitions that wait for approval was read elsewhere: none of the present one is trusted until it is listed again. */
+  distrust(): Promise<void> {
+    this.#digests = new Map();
+    return this.refresh();
   }
 
   /** `refresh` for a call, for LIMITS.toolLookupMs at most. Undefined when LIMITS.queuedPerInstance calls wait already. */
@@ -159,9 +175,9 @@ export class ToolCache {
       if (tools !== undefined && !this.#stale) {
         this.#keep(tools.map(keptOf));
         const trust = this.#trust();
-        this.#digests = trust && new Map(tools.map((tool) => [tool.name, trust.digestOf(tool)]));
-        trust?.listed(tools);
-      }
+        this.#digests = trust && new Map(tools.map((tool) => [tool.name, trust.digestsOf(tool)]));
+        trust?.listed(tools, true);
+      } else if (this.#lacksDigests) this.#digests = new Map(); // the next attempt waits its second
       this.#loadedAtMs = this.#clock.now();
       if (!this.#stale) break;
     }

@@ -1,44 +1,76 @@
-// Which definitions of the tools of a template are used. By default all are; of a pinned template only the approved ones. Source: ADR 238.
+// Which definitions of the tools of a template are used. By default all are; of a pinned template, and through a pinned view, only the
+// approved ones. Source: ADR 238, ADR 242.
 
 import { type Answer, parsedResult } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import type { Tool } from '../../domain/mcp.ts';
 import type { ToolHints } from '../../domain/view.ts';
 
+/** What identifies a definition. */
+export interface ToolDigests {
+  /** As its server lists it. */
+  readonly own: string;
+  /** As lists of several templates show it. */
+  readonly shown: string;
+}
+
 export interface ToolTrust {
-  digestOf(tool: Tool): string;
-  /** True when a definition with this digest is approved. */
-  has(tool: string, digest: string): boolean;
-  /** An instance has listed these tools, complete. */
-  listed(tools: readonly Tool[]): void;
+  /** True when definitions have to be approved, for the template or for this view. */
+  isFor(view: string | undefined): boolean;
+  digestsOf(tool: Tool): ToolDigests;
+  /** True when the definition is approved for the template, and for this view. */
+  has(tool: string, digests: ToolDigests, view?: string): boolean;
+  /** True when no view withholds the definition either. */
+  isUsedEverywhere(tool: string, digests: ToolDigests): boolean;
+  /** An instance has listed these tools; `isComplete`: all that it has. */
+  listed(tools: readonly Tool[], isComplete: boolean): void;
 }
 
 /** Undefined for a template of which every definition is used. Called for each call of a tool. */
 export type TrustOf = (template: string) => ToolTrust | undefined;
 
-/** The list without the tools whose definition is not trusted, which are noted; the same answer when all are. */
-export function withTrustedTools(answer: Answer, trust: ToolTrust): Answer {
+export interface TrustedList {
+  /** Without the tools whose definition is not trusted; the same answer when all are. */
+  readonly answer: Answer;
+  /** A definition waits for approval, of the template or of a view; it is noted. */
+  readonly isWaiting: boolean;
+}
+
+export function withTrustedTools(answer: Answer, trust: ToolTrust): TrustedList {
   const { event } = answer;
-  if (event.kind !== 'result') return answer;
+  if (event.kind !== 'result') return { answer, isWaiting: false };
   const listed = toolsIn(parsedResult(event.result));
-  const isTrusted = listed.map((tool) => !isNamed(tool) || trust.has(tool.name, trust.digestOf(tool)));
-  if (isTrusted.every(Boolean)) return answer;
-  trust.listed(listed.filter(isNamed));
+  const named = listed.filter(isNamed);
+  const digests = new Map(named.map((tool) => [tool, trust.digestsOf(tool)]));
+  const isWaiting = [...digests].some(([{ name }, own]) => !trust.isUsedEverywhere(name, own));
+  if (!isWaiting) return { answer, isWaiting };
+  trust.listed(named, false);
+  const isTrusted = listed.map((tool) => {
+    const own = isNamed(tool) ? digests.get(tool) : undefined;
+    return !isNamed(tool) || own === undefined || trust.has(tool.name, own);
+  });
+  if (isTrusted.every(Boolean)) return { answer, isWaiting };
   const result = parsedResult(event.result, 'exactValue');
   const tools = toolsIn(result).filter((_, index) => isTrusted[index]);
-  return { ...answer, event: { ...event, result: JsonText.ofValue({ ...Object(result), tools }) } };
+  const shown = JsonText.ofValue({ ...Object(result), tools });
+  return { answer: { ...answer, event: { ...event, result: shown } }, isWaiting };
 }
 
 /** The list with the annotations that the template sets. */
-export function withHints(answer: Answer, hints: Readonly<Record<string, ToolHints>>): Answer {
+export function withHints(answer: Answer, hints: Hints): Answer {
   const { event } = answer;
   if (event.kind !== 'result') return answer;
   const result = parsedResult(event.result, 'exactValue');
-  const tools = toolsIn(result).map((tool) => {
-    if (!isNamed(tool) || !Object.hasOwn(hints, tool.name)) return tool;
-    return { ...tool, annotations: { ...Object(tool.annotations), ...hints[tool.name] } };
-  });
+  const tools = toolsIn(result).map((tool) => (isNamed(tool) ? withOwnHints(tool, hints) : tool));
   return { ...answer, event: { ...event, result: JsonText.ofValue({ ...Object(result), tools }) } };
+}
+
+type Hints = Readonly<Record<string, ToolHints>>;
+
+/** The same tool where none are set. */
+export function withOwnHints<T extends Pick<Tool, 'name' | 'annotations'>>(tool: T, hints: Hints): T {
+  if (!Object.hasOwn(hints, tool.name)) return tool;
+  return { ...tool, annotations: { ...Object(tool.annotations), ...hints[tool.name] } };
 }
 
 function toolsIn(result: unknown): readonly unknown[] {

@@ -25,6 +25,7 @@ import { settingRoutes } from './settings.ts';
 import { statisticsRoutes } from './statistics.ts';
 import { templateToolRoutes } from './template-tools.ts';
 import { templateRoutes } from './templates.ts';
+import { viewToolRoutes } from './view-tools.ts';
 import { viewRoutes } from './views.ts';
 import { wellKnownRoutes } from './well-known.ts';
 
@@ -37,6 +38,7 @@ export const ROUTES: readonly Route[] = [
   ...definitionRoutes,
   ...serverDoctorRoutes,
   ...viewRoutes,
+  ...viewToolRoutes,
   ...instanceRoutes,
   ...syncRoutes,
   ...connectRoutes,

@@ -6,7 +6,8 @@ import { json } from '../reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
 import { AnyObject, closed, text } from '../schemas.ts';
 
-const ListedTool = Type.Object({
+/** A tool of a template or a view, with its approval. */
+export const TOOL_FIELDS = {
   name: text('search'),
   state: Type.Enum(['approved', 'new', 'changed', 'withheld'], {
     description: '`withheld`: clients could not use it; only lists of all templates leave it out',
@@ -16,10 +17,11 @@ const ListedTool = Type.Object({
   approved: Type.Optional(AnyObject),
   /** The definition that waits for approval. */
   listed: Type.Optional(AnyObject),
-});
+};
+const ListedTool = Type.Object(TOOL_FIELDS);
 type ListedTool = Type.Static<typeof ListedTool>;
 
-const Approving = closed({
+export const Approving = closed({
   /** Absent: all. */
   tools: Type.Optional(
     Type.Union([Type.Literal('all'), Type.Array(Type.String({ minLength: 1 }), { maxItems: 10_000 })]),

@@ -104,6 +104,7 @@ export const viewRoutes: readonly Route[] = [
       const before = gateway.views.list().find((each) => each.definition.id === id);
       requireTemplates(principal, definition);
       if (before !== undefined) requireTemplates(principal, before.definition);
+      requireAdminToTrust(principal, before?.definition, definition);
       const { view, isNew, problems } = await gateway.views.put(definition, {
         ifMatch: request.headers['if-match'],
       });
@@ -122,7 +123,9 @@ export const viewRoutes: readonly Route[] = [
     answers: { 204: { description: 'It is gone; its sessions end' } },
     errors: ['TEMPLATE_NOT_FOUND', 'PRECONDITION_FAILED'],
     handler: async ({ params: { view: id }, principal, request }, { gateway, auth }) => {
-      requireTemplates(principal, gateway.views.find(id).definition);
+      const { definition } = gateway.views.find(id);
+      requireTemplates(principal, definition);
+      requireAdminToTrust(principal, definition);
       await requireAdminIfNamed(principal, auth, id);
       await gateway.views.delete(id, request.headers['if-match']);
       return noContent();
@@ -162,7 +165,7 @@ function isVisible(principal: Principal, { definition }: StoredView): boolean {
   );
 }
 
-function visibleView(principal: Principal, gateway: Pick<Gateway, 'views'>, id: string): StoredView {
+export function visibleView(principal: Principal, gateway: Pick<Gateway, 'views'>, id: string): StoredView {
   const view = gateway.views.find(id);
   if (!isVisible(principal, view)) throw viewNotFound(id);
   return view;
@@ -172,6 +175,18 @@ function visibleView(principal: Principal, gateway: Pick<Gateway, 'views'>, id: 
 function requireTemplates(principal: Principal, { from }: ViewDefinition): void {
   const refused = from.find(({ template }) => !mayUseAll(principal, template));
   if (refused !== undefined) throw templateNotFound(refused.template);
+}
+
+/**
+ * A caller that may not approve tools must not end the need for it. `after`: default the view is deleted. INSUFFICIENT_PERMISSIONS.
+ */
+function requireAdminToTrust(
+  principal: Principal,
+  before: ViewDefinition | undefined,
+  after?: ViewDefinition,
+): void {
+  const isSame = (before?.approve ?? 'none') === (after?.approve ?? 'none');
+  if (!isSame && !mayDo(principal, ['admin'])) throw insufficientPermissions(['admin']);
 }
 
 /** What others may do would change with it. INSUFFICIENT_PERMISSIONS; DATABASE_UNAVAILABLE. */

@@ -16,6 +16,8 @@ export interface ChosenItem {
   /** The name that it gets if nothing else has it. */
   readonly wished: string;
   readonly isRenamed: boolean;
+  /** As its server lists it. */
+  readonly listed: JsonObject;
   /** As it is shown, but under its own name. */
   readonly item: JsonObject;
   readonly defaults?: DefaultArguments | undefined;
@@ -44,6 +46,12 @@ export class CompiledView {
   /** The items of a list of one of the templates that the view has. The same array for the same items. */
   chosen(list: ListField, template: string, items: readonly JsonObject[]): readonly ChosenItem[] {
     return this.#choices.get(template)?.chosen(list, items) ?? [];
+  }
+
+  /** The name that a tool gets if nothing else has it, except for a prefix. */
+  wishOf(template: string, own: string): string {
+    const { rename = {} } = this.definition.from.find((source) => source.template === template) ?? {};
+    return ownField(rename, own) ?? own;
   }
 
   /** True when a client of the view may read this resource of the template, listed or not. */
@@ -110,7 +118,7 @@ class TemplateChoices {
     const own = String(item[KEY_FIELDS[list]]);
     if (!this.#takes[list](own)) return [];
     const { template, only, rename = {} } = this.#source;
-    const plain = { template, own, wished: own, isRenamed: false, item };
+    const plain = { template, own, wished: own, isRenamed: false, listed: item, item };
     if (list !== 'tools') return plain;
     const isRenamed = Object.hasOwn(rename, own);
     const wished = isRenamed ? (rename[own] ?? own) : own;
@@ -118,7 +126,7 @@ class TemplateChoices {
     const shown = this.#shown(item, wished, defaults);
     if (only !== undefined && !hasHints(shown, only)) return [];
     const mayRepeat = this.#mayRepeat(wished, item.annotations);
-    return { template, own, wished, isRenamed, item: shown, defaults, mayRepeat };
+    return { template, own, wished, isRenamed, listed: item, item: shown, defaults, mayRepeat };
   }
 
   #mayRepeat(wished: string, annotations?: unknown): boolean | undefined {

@@ -16,7 +16,7 @@ import { mayBeMapped, splitName } from './aggregate-names.ts';
 import { ResourceOwners } from './resource-owners.ts';
 import type { ChosenItem, CompiledView } from './view-choices.ts';
 import { type GivenNames, givenNames, ownerKey } from './view-names.ts';
-import type { Survey } from './view-problems.ts';
+import type { Survey, Waiting } from './view-problems.ts';
 
 /** Callers whose last list is remembered, and different lists that are remembered. */
 const CALLERS = 1_000;
@@ -32,8 +32,10 @@ export interface ViewDirectoryDeps {
   readonly owners: () => NameOwners;
   /** Gets owners of bare names that had none. */
   readonly claim: (list: 'tools' | 'prompts', owners: NameOwners['tools']) => void;
-  /** Another number after each change of the view or of a list of its templates. */
+  /** Another number after each change of the view, of a list of its templates, or of what is approved. */
   readonly version: () => number;
+  /** The tools that wait for approval, which are noted. Default: none does. */
+  readonly waiting?: ((chosen: readonly ChosenItem[]) => ReadonlyMap<ChosenItem, Waiting>) | undefined;
 }
 
 /** A list of the view that was compiled from lists of its templates. */
@@ -46,6 +48,8 @@ interface Compiled {
   /** The version of the URIs. */
   readonly uris: number;
   readonly chosen: readonly ChosenItem[];
+  /** What the view has and does not list. */
+  readonly waiting: Survey['waiting'];
   readonly given: Omit<GivenNames, 'claims'>;
   readonly items: readonly JsonObject[];
   /** By listed name. */
@@ -100,8 +104,14 @@ export class ViewDirectory implements Directory {
   /** What the view has now, for people: each item with its listed name. */
   async survey(list: ListField, client: Client): Promise<Survey> {
     const gathered = await this.#deps.lists.gather(list, this.#deps.templates(), client);
-    const { chosen, given } = this.#compile(list, gathered, client);
-    return { gathered, chosen, listed: given.listed, displaced: given.displaced };
+    const { chosen, given, waiting } = this.#compile(list, gathered, client);
+    return { gathered, chosen, listed: given.listed, displaced: given.displaced, waiting };
+  }
+
+  /** The names of these tools if all of them were listed. Gives none away. */
+  namesOf(chosen: readonly ChosenItem[]): readonly string[] {
+    const { names = 'bare', name_length: length = 64 } = this.#deps.view().definition;
+    return givenNames(chosen, { names, length, owners: this.#deps.owners().tools }).listed;
   }
 
   async ownerOfName(name: string, list: 'tools' | 'prompts', client: Client): Promise<OwnTarget | undefined> {
@@ -168,8 +178,10 @@ export class ViewDirectory implements Directory {
       known.inputs.every(({ items }, index) => items === inputs[index]?.items);
     const found = this.#compiled.find(isSame);
     if (found?.version === version && found.uris === uris) return found;
-    const chosen = inputs.flatMap(({ template, items }) => view.chosen(list, template, items));
-    const compiled = this.#named(list, chosen, owner, { inputs, list, isLegacy, view, version, uris });
+    const all = inputs.flatMap(({ template, items }) => view.chosen(list, template, items));
+    const waiting = (list === 'tools' ? this.#deps.waiting?.(all) : undefined) ?? new Map();
+    const from = { inputs, list, isLegacy, view, version, uris, waiting };
+    const compiled = this.#named(list, all, owner, from);
     const index = found === undefined ? -1 : this.#compiled.indexOf(found);
     if (index >= 0) this.#compiled.splice(index, 1);
     this.#compiled.unshift(compiled);
@@ -179,24 +191,39 @@ export class ViewDirectory implements Directory {
 
   #named(
     list: ListField,
-    chosen: readonly ChosenItem[],
+    all: readonly ChosenItem[],
     owner: Owner,
-    from: Pick<Compiled, 'inputs' | 'list' | 'isLegacy' | 'view' | 'version' | 'uris'>,
+    from: Pick<Compiled, 'inputs' | 'list' | 'isLegacy' | 'view' | 'version' | 'uris' | 'waiting'>,
   ): Compiled {
-    const base = { ...from, chosen, result: undefined };
     if (list !== 'tools' && list !== 'prompts') {
-      const items = this.uris.shownItems(list, chosen, owner);
-      return { ...base, given: NO_GIVEN, items, byName: new Map(), byOwn: new Map() };
+      const items = this.uris.shownItems(list, all, owner);
+      const names = { given: NO_GIVEN, byName: new Map(), byOwn: new Map() };
+      return { ...from, ...names, chosen: all, items, result: undefined };
     }
+    const { waiting } = from;
+    // Another instance may still have the approved definition of a changed tool: its calls find that one.
+    const callable = all.filter((item) => waiting.get(item)?.hasApproved !== false);
     const { names = 'bare', name_length: length = 64 } = from.view.definition;
-    const given = givenNames(chosen, { names, length, owners: this.#deps.owners()[list] });
+    const given = givenNames(callable, { names, length, owners: this.#deps.owners()[list] });
     if (Object.keys(given.claims).length > 0) this.#deps.claim(list, given.claims);
-    const named = chosen.map((each, index) => [given.listed[index] ?? '', each] as const);
-    const items = named.map(([name, each]) => {
+    const named = callable.map((each, index) => [given.listed[index] ?? '', each] as const);
+    const shown = waiting.size === 0 ? named : named.filter(([, each]) => !waiting.has(each));
+    const items = shown.map(([name, each]) => {
       const item = list === 'tools' ? this.uris.shownTool(each.template, each.item, owner) : each.item;
       return shownItem(list, name, { item, own: each.own }, from.isLegacy);
     });
-    return { ...base, given, items, byName: new Map(named), byOwn: Map.groupBy(chosen, ({ own }) => own) };
+    return {
+      ...from,
+      chosen: shown.map(([, each]) => each),
+      given: {
+        listed: shown.map(([name]) => name),
+        displaced: given.displaced.filter((each) => !waiting.has(each)),
+      },
+      items,
+      byName: new Map(named),
+      byOwn: Map.groupBy(callable, ({ own }) => own),
+      result: undefined,
+    };
   }
 }
 

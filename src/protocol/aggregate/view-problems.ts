@@ -15,6 +15,16 @@ export interface Survey {
   /** The name of each chosen item, in their order. */
   readonly listed: readonly string[];
   readonly displaced: readonly ChosenItem[];
+  /** What the view has and does not list. */
+  readonly waiting: ReadonlyMap<ChosenItem, Waiting>;
+}
+
+/** A tool waits for approval. */
+export interface Waiting {
+  /** A clause. */
+  readonly reason: string;
+  /** Another definition of it is approved. */
+  readonly hasApproved: boolean;
 }
 
 export interface Surveys {
@@ -53,7 +63,10 @@ export function viewProblems(
   const unlisted = always.map((glob) =>
     problem('always_unmet', '', '', `The glob ${quote(glob)} of always matches no listed tool.`),
   );
-  return [...problems, ...names, ...unmet, ...unlisted].slice(0, MOST);
+  const withheld = [...surveys.tools.waiting].map(([{ template, own }, { reason }]) =>
+    problem('tool_withheld', template, own, `${own} of ${template} is withheld: ${reason}.`),
+  );
+  return [...problems, ...names, ...unmet, ...unlisted, ...withheld].slice(0, MOST);
 }
 
 const MOST = 1_000;
@@ -97,7 +110,8 @@ function keyOf(list: ListField, item: JsonObject): string {
 
 function changeProblems(source: ViewSource, tools: Survey): ViewProblem[] {
   const { template, rename = {}, describe = {}, annotate = {}, defaults = {} } = source;
-  const chosen = tools.chosen.filter((item) => item.template === template);
+  const all = [...tools.chosen, ...tools.waiting.keys()];
+  const chosen = all.filter((item) => item.template === template);
   const own = new Set(chosen.map((item) => item.own));
   const byName = new Map(chosen.map((item) => [item.wished, item]));
   const unmet = (

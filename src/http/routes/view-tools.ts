@@ -1,0 +1,56 @@
+// The tools of a view with their approval, and the approval itself. Source: ADR 242.
+
+import Type from 'typebox';
+import { json } from '../reply.ts';
+import { defineRoute, type Route, ViewParams } from '../route.ts';
+import { text } from '../schemas.ts';
+import { Approving, TOOL_FIELDS } from './template-tools.ts';
+import { visibleView } from './views.ts';
+
+const ViewTool = Type.Object({
+  ...TOOL_FIELDS,
+  template: text('everything'),
+  /** Its name at its server. */
+  tool: text('echo'),
+});
+
+export const viewToolRoutes: readonly Route[] = [
+  defineRoute('GET', '/gateway/views/:view/tools', {
+    summary: 'The tools of a view, and whether their definitions are approved',
+    scope: 'gateway:write',
+    request: { params: ViewParams },
+    answers: {
+      200: {
+        description:
+          'By the names under which they are listed, or would be; of a view that is not pinned, every usable tool is approved',
+        body: Type.Object({
+          view: text('support'),
+          approve: Type.Enum(['none', 'pinned']),
+          tools: Type.Array(ViewTool),
+        }),
+      },
+    },
+    handler: async ({ params, principal }, { gateway }) => {
+      const { definition } = visibleView(principal, gateway, params.view);
+      const { id, approve = 'none' } = definition;
+      return json(200, { view: id, approve, tools: await gateway.views.tools(id) });
+    },
+  }),
+  defineRoute('POST', '/gateway/views/:view/tools/approve', {
+    summary: 'Approve tools of a pinned view as they are listed now',
+    scope: 'admin',
+    request: { params: ViewParams, body: Approving },
+    answers: {
+      200: {
+        description: 'The tools that waited for it',
+        body: Type.Object({ view: text('support'), approved: Type.Array(text('search')) }),
+      },
+    },
+    errors: ['TOOL_NOT_FOUND', 'SHUTTING_DOWN'],
+    handler: async ({ params, body: { tools = 'all' }, principal }, { gateway }) => {
+      const { id } = visibleView(principal, gateway, params.view).definition;
+      const approved = await gateway.views.approve(id, tools === 'all' ? undefined : tools);
+      return json(200, { view: id, approved: [...approved] });
+    },
+  }),
+];

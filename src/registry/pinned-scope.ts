@@ -1,0 +1,190 @@
+// What is approved of a pinned template, or of a pinned view, and what waits for approval. Source: ADR 238, ADR 242.
+
+import { createHash } from 'node:crypto';
+import {
+  type Approval,
+  approvedPart,
+  MAX_DIGESTS,
+  type NewApproval,
+  splitToolKey,
+} from '../domain/approval.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { GatewayEvent } from '../domain/events.ts';
+import { canonicalText, type JsonObject } from '../domain/json.ts';
+import type { Waiting } from '../protocol/aggregate/view-problems.ts';
+
+/** UTF-16 units of the definitions of one scope that wait for approval. Those beyond are withheld, and can be approved later. */
+const MAX_WAITING_UNITS = 16 * 1024 * 1024;
+
+export interface ToolState {
+  /** See Approval. */
+  readonly tool: string;
+  readonly state: 'approved' | 'new' | 'changed';
+  /** The newest approved definition; absent for a new tool. */
+  readonly approved?: JsonObject;
+  /** The newest one that waits for approval; absent for an approved tool. */
+  readonly listed?: JsonObject;
+}
+
+export interface WaitingTool {
+  readonly tool: string;
+  /** A clause. */
+  readonly reason: string;
+}
+
+/** A definition, with its digest. */
+export interface ListedTool {
+  /** See Approval. */
+  readonly tool: string;
+  readonly digest: string;
+  readonly definition: JsonObject;
+}
+
+export interface PinnedScopeDeps {
+  readonly emit: (event: GatewayEvent) => void;
+  readonly clock: Pick<Clock, 'wall'>;
+  /** The first list is to be approved. */
+  readonly onFirst: (scope: PinnedScope) => void;
+}
+
+export function digestOf(tool: JsonObject): string {
+  return createHash('sha256')
+    .update(canonicalText(approvedPart(tool)))
+    .digest('hex');
+}
+
+export class PinnedScope {
+  readonly id: string;
+  readonly #isView: boolean;
+  readonly #deps: PinnedScopeDeps;
+  /** By tool, the approved digests; undefined before they were read from the store. */
+  #approved: Map<string, readonly string[]> | undefined;
+  /** By tool and digest, the newest last. */
+  readonly #waiting = new Map<string, Map<string, JsonObject>>();
+  #units = 0;
+  /** More is about to be listed. */
+  isGathering = false;
+
+  constructor(id: string, isView: boolean, deps: PinnedScopeDeps) {
+    this.id = id;
+    this.#isView = isView;
+    this.#deps = deps;
+  }
+
+  has(tool: string, digest: string): boolean {
+    if (this.isFirst) return true;
+    return this.#approved?.get(tool)?.includes(digest) === true;
+  }
+
+  /** Notes what is not approved; true when a tool waits since now. `isComplete`: all is listed, so that a first list can be approved. */
+  listed(tools: readonly ListedTool[], isComplete: boolean): boolean {
+    const isNew = tools.map((tool) => this.#note(tool)).some(Boolean);
+    if (isComplete && this.isFirst && !this.isGathering && this.#waiting.size > 0) this.#deps.onFirst(this);
+    return isNew;
+  }
+
+  /** True when something changed. */
+  replace(approvals: readonly Approval[]): boolean {
+    const next = new Map(approvals.map(({ tool, digests }) => [tool, digests]));
+    const isSame = JSON.stringify([...next].sort()) === JSON.stringify([...(this.#approved ?? [])].sort());
+    const wasRead = this.#approved !== undefined;
+    this.#approved = next;
+    for (const [tool, digests] of next) this.#drop(tool, digests);
+    return !isSame || !wasRead;
+  }
+
+  add(approvals: readonly Approval[]): void {
+    this.#approved ??= new Map();
+    for (const { tool, digests } of approvals) {
+      this.#approved.set(tool, digests);
+      this.#drop(tool, digests);
+    }
+  }
+
+  /** Nothing waits any more of the tools for which this is false. */
+  keepWaiting(isKept: (tool: string) => boolean): void {
+    for (const [tool, definitions] of this.#waiting)
+      if (!isKept(tool)) this.#drop(tool, [...definitions.keys()]);
+  }
+
+  knows(tool: string): boolean {
+    return this.#waiting.has(tool) || this.#approved?.has(tool) === true;
+  }
+
+  /** What an approval of these tools, or of all that wait, would store. */
+  waiting(tools: Iterable<string> = this.#waiting.keys()): NewApproval[] {
+    return [...new Set(tools)].flatMap((tool) => {
+      const [...definitions] = this.#waiting.get(tool) ?? [];
+      const definition = definitions.at(-1)?.[1];
+      if (definition === undefined) return [];
+      const before = this.#approved?.get(tool) ?? [];
+      const digests = [...before, ...definitions.map(([digest]) => digest)].slice(-MAX_DIGESTS);
+      return { scope: this.id, tool, digests, definition };
+    });
+  }
+
+  states(approved: ReadonlyMap<string, JsonObject>): ToolState[] {
+    const names = new Set([...(this.#approved?.keys() ?? []), ...this.#waiting.keys()]);
+    return [...names].sort().map((tool) => {
+      const before = approved.get(tool);
+      const listed = [...(this.#waiting.get(tool)?.values() ?? [])].at(-1);
+      const state = listed === undefined ? 'approved' : before === undefined ? 'new' : 'changed';
+      return { tool, state, ...(before && { approved: before }), ...(listed && { listed }) };
+    });
+  }
+
+  withheld(): WaitingTool[] {
+    if (this.isFirst) return [];
+    return [...this.#waiting.keys()].map((tool) => ({ tool, reason: this.#reasonFor(tool) }));
+  }
+
+  /** Why the tool waits. */
+  waitingOf(tool: string): Waiting {
+    return { reason: this.#reasonFor(tool), hasApproved: this.#approved?.has(tool) === true };
+  }
+
+  #reasonFor(tool: string): string {
+    return this.#approved?.has(tool) === true
+      ? 'its definition has changed since it was approved'
+      : 'it is new and waits for approval';
+  }
+
+  /** The fields that name the tool in an event. */
+  eventOf(tool: string) {
+    const named = this.#isView ? { ...splitToolKey(tool), view: this.id } : { template: this.id, tool };
+    return { atMs: this.#deps.clock.wall(), ...named };
+  }
+
+  /** Nothing is approved yet, so that what is listed now will be. */
+  get isFirst(): boolean {
+    return this.#approved?.size === 0;
+  }
+
+  /** True for a tool that waits since now. */
+  #note({ tool, digest, definition: listed }: ListedTool): boolean {
+    const definitions = this.#waiting.get(tool) ?? new Map<string, JsonObject>();
+    if (this.#approved?.get(tool)?.includes(digest) === true || definitions.has(digest)) return false;
+    const text = JSON.stringify(approvedPart(listed));
+    if (this.#units + text.length > MAX_WAITING_UNITS || definitions.size >= MAX_DIGESTS) return false;
+    this.#units += text.length;
+    definitions.set(digest, JSON.parse(text));
+    this.#waiting.set(tool, definitions);
+    if (this.isFirst || this.#approved === undefined) return false;
+    const fields = this.eventOf(tool);
+    if (this.#approved.has(tool)) this.#deps.emit({ type: 'tool.changed', ...fields });
+    const reason = this.#reasonFor(tool);
+    this.#deps.emit({ type: 'tool.withheld', ...fields, list: 'tools', reason, alias: 'tool.omitted' });
+    return true;
+  }
+
+  #drop(tool: string, digests: readonly string[]): void {
+    const definitions = this.#waiting.get(tool);
+    for (const digest of digests) {
+      const definition = definitions?.get(digest);
+      if (definition === undefined) continue;
+      this.#units -= JSON.stringify(definition).length;
+      definitions?.delete(digest);
+    }
+    if (definitions?.size === 0) this.#waiting.delete(tool);
+  }
+}
