@@ -7,7 +7,7 @@ import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { complaint, gatewayFor } from './against-gateway.ts';
 
-const test = suite('view list, show, set, delete and preview');
+const test = suite('view list, show, set, delete, preview, tools and approve');
 const gateway = gatewayFor(test);
 const folder = folderOfAll(test)();
 
@@ -45,6 +45,25 @@ test('a file that is no view is refused', async () => {
   assert.match(await complaint(gateway.run('view set', file)), 'is not the definition of a view');
   writeFileSync(file, 'title: x');
   assert.match(await complaint(gateway.run('view set', file)), 'the view has no id');
+});
+
+test('view tools shows what waits for approval in a pinned view, and view approve approves it', async () => {
+  const tools = [{ name: 'find', inputSchema: { type: 'object' } as const }];
+  await gateway.server.gateway.register('pinnable', { handler: () => ({ tools }) }, { waitMs: 5_000 });
+  const file = join(folder, 'pinned.yaml');
+  writeFileSync(file, 'id: pinned\nfrom:\n  - template: pinnable\napprove: pinned');
+  assert.is((await gateway.run('view set', file)).code, 0);
+  tools.push({ name: 'erase', inputSchema: { type: 'object' } });
+  await gateway.server.gateway.list('pinnable', 'tools');
+  const shown = await gateway.run('view tools pinned');
+  assert.match(shown.out, /^erase +new +it is new and waits for approval$/m);
+  assert.match(shown.out, /^find +approved$/m);
+  assert.match((await gateway.run('view show pinned')).err, 'erase of pinnable is withheld: it is new');
+  const { tools: listed } = JSON.parse((await gateway.run('view tools pinned --json')).out);
+  assert.equal(listed[0].listed, tools[1]);
+  assert.match(await complaint(gateway.run('view approve pinned fnd')), /no tool named "fnd"/);
+  assert.is((await gateway.run('view approve pinned erase')).out, 'approved: erase');
+  assert.is((await gateway.run('view approve pinned')).out, 'no tool waited for approval');
 });
 
 test('tools, call and connect take a view like a template', async () => {

@@ -66,7 +66,7 @@ const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
   [/^gateway delete-user ada/, 'stagedoor gateway create-user ada --password - < password.txt'],
   [/^users unlink ada/, 'stagedoor users link ada --issuer https://login.example.com --subject 248289761001'],
   [
-    /^view (show|set|delete|preview)/,
+    /^view (show|set|delete|preview|tools|approve)/,
     `echo '{"id":"support","from":[{"template":"search"}]}' > support.yaml; stagedoor view set support.yaml`,
   ],
   [/^template (set|tools|approve) search/, `${SEARCH} search-1`],

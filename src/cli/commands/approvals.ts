@@ -1,26 +1,54 @@
-// `stagedoor template tools | approve`: the tools of a template, and the approval of those of a pinned one.
+// `stagedoor template tools | approve` and `stagedoor view tools | approve`: the tools of a template or of a view, and the approval of those
+// of a pinned one.
 
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import type { Command } from '../command.ts';
 import { type Columns, printResult, table } from '../output.ts';
-import { CLIENT_OPTIONS, gatewayOf, ofTemplate } from '../remote.ts';
+import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote } from '../remote.ts';
 
-export const templateTools: Command = {
-  name: 'template tools',
-  positionals: '<template>',
-  summary: 'List the tools of a template, and whether their definitions are approved',
-  options: CLIENT_OPTIONS,
-  examples: ['template tools search'],
-  run: async (input, terminal) => {
-    const template = input.positional(0);
-    const gateway = await gatewayOf(input, terminal);
-    const answer = fields(await ofTemplate(gateway, template, () => gateway.request(pathOf(template))));
-    const tools = listOf(answer.tools);
-    return printResult(input, terminal, answer, () =>
-      tools.length === 0 ? `The template ${template} has no tools.` : table(terminal, COLUMNS, tools),
-    );
-  },
+interface Kind {
+  readonly name: 'template' | 'view';
+  readonly positional: string;
+  readonly example: string;
+  readonly path: string;
+  /** A failure of the request says more about the name. */
+  explained<T>(gateway: Remote, id: string, request: () => Promise<T>): Promise<T>;
+}
+
+const TEMPLATE: Kind = {
+  name: 'template',
+  positional: '<template>',
+  example: 'search',
+  path: '/gateway/templates',
+  explained: ofTemplate,
 };
+
+const VIEW: Kind = {
+  name: 'view',
+  positional: '<id>',
+  example: 'support',
+  path: '/gateway/views',
+  explained: (_gateway, _id, request) => request(),
+};
+
+function toolsCommand(kind: Kind): Command {
+  return {
+    name: `${kind.name} tools`,
+    positionals: kind.positional,
+    summary: `List the tools of a ${kind.name}, and whether their definitions are approved`,
+    options: CLIENT_OPTIONS,
+    examples: [`${kind.name} tools ${kind.example}`],
+    run: async (input, terminal) => {
+      const id = input.positional(0);
+      const gateway = await gatewayOf(input, terminal);
+      const answer = fields(await kind.explained(gateway, id, () => gateway.request(pathOf(kind, id))));
+      const tools = listOf(answer.tools);
+      return printResult(input, terminal, answer, () =>
+        tools.length === 0 ? `The ${kind.name} ${id} has no tools.` : table(terminal, COLUMNS, tools),
+      );
+    },
+  };
+}
 
 const COLUMNS: Columns<Fields> = {
   TOOL: 'name',
@@ -28,31 +56,39 @@ const COLUMNS: Columns<Fields> = {
   REASON: ({ reason }) => reason ?? '',
 };
 
-export const templateApprove: Command = {
-  name: 'template approve',
-  positionals: '<template> [...tools]',
-  summary: 'Approve tools of a pinned template as they are listed now, or all; `template tools` shows them',
-  options: CLIENT_OPTIONS,
-  examples: ['template approve search', 'template approve search echo'],
-  run: async (input, terminal) => {
-    const template = input.positional(0);
-    const tools = input.positionals.slice(1);
-    const body = tools.length === 0 ? {} : { tools };
-    const gateway = await gatewayOf(input, terminal);
-    const path = `${pathOf(template)}/approve`;
-    const answer = fields(
-      await ofTemplate(gateway, template, () => gateway.request(path, { method: 'POST', body })),
-    );
-    const approved = itemsOf(answer.approved);
-    return printResult(
-      input,
-      terminal,
-      answer,
-      approved.length === 0 ? 'no tool waited for approval' : `approved: ${approved.join(', ')}`,
-    );
-  },
-};
-
-function pathOf(template: string): string {
-  return `/gateway/templates/${encodeURIComponent(template)}/tools`;
+function approveCommand(kind: Kind): Command {
+  const { name, positional, example } = kind;
+  return {
+    name: `${name} approve`,
+    positionals: `${positional} [...tools]`,
+    summary: `Approve tools of a pinned ${name} as they are listed now, or all; \`${name} tools\` shows them`,
+    options: CLIENT_OPTIONS,
+    examples: [`${name} approve ${example}`, `${name} approve ${example} echo`],
+    run: async (input, terminal) => {
+      const id = input.positional(0);
+      const tools = input.positionals.slice(1);
+      const body = tools.length === 0 ? {} : { tools };
+      const gateway = await gatewayOf(input, terminal);
+      const path = `${pathOf(kind, id)}/approve`;
+      const answer = fields(
+        await kind.explained(gateway, id, () => gateway.request(path, { method: 'POST', body })),
+      );
+      const approved = itemsOf(answer.approved);
+      return printResult(
+        input,
+        terminal,
+        answer,
+        approved.length === 0 ? 'no tool waited for approval' : `approved: ${approved.join(', ')}`,
+      );
+    },
+  };
 }
+
+function pathOf({ path }: Kind, id: string): string {
+  return `${path}/${encodeURIComponent(id)}/tools`;
+}
+
+export const templateTools = toolsCommand(TEMPLATE);
+export const templateApprove = approveCommand(TEMPLATE);
+export const viewTools = toolsCommand(VIEW);
+export const viewApprove = approveCommand(VIEW);

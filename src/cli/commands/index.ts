@@ -2,7 +2,7 @@
 
 import type { Command } from '../command.ts';
 import { apiKeys, createApiKey, revoke } from './api-keys.ts';
-import { templateApprove, templateTools } from './approvals.ts';
+import { templateApprove, templateTools, viewApprove, viewTools } from './approvals.ts';
 import { audit } from './audit.ts';
 import { clients } from './clients.ts';
 import { completionOf } from './completion.ts';
@@ -54,6 +54,6 @@ export const COMMANDS: readonly Command[] = [
   ...[templateList, templateShow, templateSet, templateTools, templateApprove],
   ...[templateInit, templateValidate, templateAdd],
   ...[templateSearch, templateImport, templateDelete],
-  ...[views, showView, setView, deleteView, previewView],
+  ...[views, showView, setView, deleteView, previewView, viewTools, viewApprove],
   ...[config, doctor, completionOf(() => COMMANDS)],
 ];

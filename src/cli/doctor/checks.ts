@@ -356,9 +356,10 @@ async function checkViews(_config: Config, terminal: Terminal): Promise<readonly
   // The check of lists says what to do.
   if (answer instanceof Error) return [ok(`not checked: ${answer.message}`)];
   const found = listOf(fields(answer).views).flatMap(({ id, problems }) =>
-    listOf(problems).map(({ message }) =>
-      warn(printable(`${id}: ${message}`), `"${ownCommand(`view preview ${id}`)}" shows the view`),
-    ),
+    listOf(problems).map(({ code, message }) => {
+      const command = ownCommand(`view ${code === 'tool_withheld' ? 'tools' : 'preview'} ${id}`);
+      return warn(printable(`${id}: ${message}`), `"${command}" shows the view`);
+    }),
   );
   return found.length > 0 ? found : [ok(`no problem at ${gateway.url}`)];
 }
