@@ -105,6 +105,20 @@ test('nothing is found where there are no faults', async () => {
       .end(JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32000, message: 'no session' } })),
   );
   assert.equal(await codesAt(legacyOnly), []);
+  const modernOnly: Say = (message, request, response) =>
+    isModern(request)
+      ? plain(message, request, response)
+      : response
+          .writeHead(400, { 'content-type': 'application/json' })
+          .end(JSON.stringify({ jsonrpc: '2.0', id: message.id, error: { code: -32601, message: 'no' } }));
+  assert.equal(await codesAt(modernOnly), []);
+  const half = withResult('server/discover', { ttlMs: null });
+  assert.equal(
+    await codesAt((message, request, response) =>
+      (message.method === 'initialize' ? modernOnly : half)(message, request, response),
+    ),
+    ['modern-fields'],
+  );
   const stream = asEvents((answer) => `id: 1\nretry: 100\ndata: \n\n: comment\n\ndata: ${answer}\n\n`);
   assert.equal(await codesAt(stream), []);
 });
@@ -113,7 +127,11 @@ test('faults of messages are named', async () => {
   const cases: readonly (readonly [code: string, say: Say])[] = [
     [
       'refuses-revision',
-      changed('initialize', ({ id }) => ({ jsonrpc: '2.0', id, error: { code: -32602 } })),
+      (message, ...rest) => {
+        const refused = ({ id }: JsonObject) => ({ jsonrpc: '2.0', id, error: { code: -32602 } });
+        const method = message.method === 'server/discover' ? 'server/discover' : 'initialize';
+        return changed(method, refused)(message, ...rest);
+      },
     ],
     ['null-member', changed('ping', (answer) => ({ ...answer, error: null }))],
     ['id-null', changed('stagedoor/unknown', (answer) => ({ ...answer, id: null }))],

@@ -34,6 +34,13 @@ test('nothing is found at a program without faults', async () => {
   assert.equal(await codesOf({}), []);
 });
 
+test('a program of the modern era alone refuses initialize without a fault', async () => {
+  const result = { supportedVersions: ['2026-07-28'], capabilities: {}, resultType: 'complete', ttlMs: 0 };
+  const discovered = JSON.stringify({ ...result, cacheScope: 'public' });
+  const before = `delete RESULTS.initialize; RESULTS['server/discover'] = ${discovered};`;
+  assert.equal(await codesOf({ before }), []);
+});
+
 test('a program that ends at a message is named with the message', async () => {
   const endsAt = (method: string) => codesOf({ before: `if (method === '${method}') process.exit(1);` });
   assert.equal(await endsAt('server/discover'), ['ends-at-discover']);

@@ -76,7 +76,7 @@ class HttpProbe implements Wire {
       const tookMs = this.#now() - startedAtMs - (isLeftOpen ? STREAM_REST_MS : 0);
       if (method === 'initialize') {
         this.#session = response.headers.get('mcp-session-id') ?? undefined;
-        this.isRefused = this.#faultsOfHead(response, body) || !response.ok;
+        this.isRefused = this.#faultsOfHead(response, body) || (!response.ok && !isMessage(body));
       }
       // The end of a body that has not ended may be missing.
       const texts = this.#messagesIn(response, isLeftOpen ? wholeEventsOf(body) : body, method);
@@ -196,11 +196,15 @@ class HttpProbe implements Wire {
       found.add(isFollowed ? 'redirect' : 'redirect-elsewhere', `It answers POST with ${status}, ${where}.`);
       return true;
     }
-    if (status === 405) found.add('redirect-elsewhere', 'It answers POST with 405.');
+    if (status === 405) {
+      found.add('redirect-elsewhere', 'It answers POST with 405.');
+      return true;
+    }
     if (status === 401 || status === 403) {
       found.add('refused', `It answers ${status}: credentials are missing, or it refuses them.`);
       if (body === '' && !headers.has('www-authenticate'))
         found.add('refused-silently', `It answers ${status} without a body and without WWW-Authenticate.`);
+      return true;
     }
     const isKnown = /^(?:application\/json|text\/event-stream)\b/i.test(type);
     if (ok && (!isKnown || status !== 200))

@@ -30,6 +30,10 @@ export class Findings {
     if (!this.#byCode.has(code)) this.#byCode.set(code, { code, message });
   }
 
+  drop(code: string): void {
+    this.#byCode.delete(code);
+  }
+
   get all(): readonly Finding[] {
     return [...this.#byCode.values()];
   }
@@ -85,6 +89,7 @@ export async function converseInModern(wire: Wire, found: Findings): Promise<str
   const { result } = read(discovered, ID + 10, 'server/discover', found);
   const versions = result?.supportedVersions;
   if (!Array.isArray(versions) || !versions.includes(MODERN_VERSIONS[0])) return undefined;
+  found.drop('refuses-revision'); // it has no legacy era to open
   faultsOfFields(result, 'server/discover', found);
   if (!isJsonObject(result?.capabilities) || result.capabilities.tools === undefined) return undefined;
   const listed = await wire.ask(modern(ID + 11, 'tools/list'));
