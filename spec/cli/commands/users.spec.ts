@@ -88,6 +88,22 @@ test('set changes what its options name, and nothing else', async () => {
   assert.match((await gateway.run('users set ada --role user')).out, /^ada +user/m);
 });
 
+test('scopes limit those of the role, and the list shows them where a user has some', async () => {
+  assert.not.match((await gateway.run('gateway users')).out, 'SCOPES');
+  const set = async (scopes: string) =>
+    JSON.parse((await gateway.run(`users set ada --json --scopes ${scopes}`)).out).scopes;
+  assert.equal(await set('tools:call'), ['tools:call']);
+  assert.match((await gateway.run('gateway users')).out, /SCOPES.*^ada .*tools:call/ms);
+  assert.match(await complaint(gateway.run('users set ada --scopes tools'), 2), '--scopes must be');
+  assert.is(await set('all'), undefined);
+  const made = await gateway.runAt(
+    { line: 'correct horse' },
+    'gateway create-user flo --json --password - --scopes gateway:read',
+  );
+  assert.equal(JSON.parse(made.out).scopes, ['gateway:read']);
+  await gateway.run('gateway delete-user flo');
+});
+
 test('link only to a user of a provider that the gateway knows, and say so', async () => {
   assert.match(await complaint(gateway.run('users link ada --issuer x'), 2), 'needs --issuer and --subject');
   assert.match(

@@ -27,6 +27,18 @@ function oneOf<T extends string>(option: string, known: readonly T[], written: s
   throw new UsageError(`--${option} must be ${known.join(' or ')}, not "${written}"`);
 }
 
+/** The option of `scopesOf`. */
+export const SCOPES_OPTION: OptionTable = {
+  '--scopes <list>': `Scopes of the role to which the user is limited: ${SCOPES.join(', ')}; "all" for all of the role`,
+};
+
+/** Those of `--scopes`; null for all of the role, undefined without the option. */
+export function scopesOf(input: CommandInput): readonly Scope[] | null | undefined {
+  const words = wordsOf(input, 'scopes');
+  if (words?.join() === 'all') return null;
+  return words?.map((word) => oneOf('scopes', SCOPES, word));
+}
+
 /** The words of an option, which commas separate; undefined without the option. */
 export function wordsOf(input: CommandInput, option: string): readonly string[] | undefined {
   return input

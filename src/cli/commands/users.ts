@@ -10,7 +10,14 @@ import {
   warnOfRights,
   withAccountClient,
 } from '../accounts/account-client.ts';
-import { readPassword, rightsOf, rightsOptions, roleOf } from '../accounts/account-options.ts';
+import {
+  readPassword,
+  rightsOf,
+  rightsOptions,
+  roleOf,
+  SCOPES_OPTION,
+  scopesOf,
+} from '../accounts/account-options.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
 import type { Command } from '../command.ts';
 import { UsageError } from '../failures.ts';
@@ -38,6 +45,9 @@ const userColumns = (found: readonly Fields[]): Columns<Fields> => ({
   USER: 'username',
   ROLE: 'role',
   'E-MAIL': 'email',
+  ...(found.some(({ scopes }) => Array.isArray(scopes)) && {
+    SCOPES: ({ scopes }: Fields) => scopes ?? 'of the role',
+  }),
   ...rightsColumns(found),
   STATE: ({ is_active: isActive }) => (isActive === false ? 'disabled' : 'active'),
   CREATED: ({ created_at: at }) => minute(at),
@@ -52,6 +62,7 @@ export const createUser: Command = {
     ...PASSWORD_OPTION,
     '--role <word>': 'admin, user or a role of the settings (roles); default user',
     '--email <address>': 'Default <username>@localhost',
+    ...SCOPES_OPTION,
     ...rightsOptions('the user may use'),
     ...ACCOUNT_CLIENT_OPTIONS,
   },
@@ -66,6 +77,7 @@ export const createUser: Command = {
       // A user name may be an address already.
       email: input.text('email') ?? (username.includes('@') ? username : `${username}@localhost`),
       role: roleOf(input) ?? 'user',
+      ...definedFields({ scopes: scopesOf(input) }),
       ...rightsOf(input),
     };
     return withAccountClient(input, terminal, async (client) => {
@@ -109,6 +121,7 @@ export const usersSet: Command = {
   summary: 'Change the role, the rights, the e-mail address or the state of a user',
   options: {
     '--role <word>': 'admin, user or a role of the settings (roles)',
+    ...SCOPES_OPTION,
     ...rightsOptions('the user may use', '"all" for all'),
     '--email <address>': 'E-mail address',
     '--disable': 'The user can no longer log in; tokens and keys of the user become void',
@@ -119,6 +132,7 @@ export const usersSet: Command = {
     'users set ada --role admin',
     'users set ci --templates search,files',
     'users set ci --tools "search/*,files/read_*"',
+    'users set ci --scopes tools:call',
     'users set ci --disable',
   ],
   run: async (input, terminal) => {
@@ -127,6 +141,7 @@ export const usersSet: Command = {
     const body = definedFields({
       role: roleOf(input),
       email: input.text('email'),
+      scopes: scopesOf(input),
       ...rights,
       is_active: input.has('enable') ? true : input.has('disable') ? false : undefined,
     });

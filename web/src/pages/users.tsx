@@ -182,7 +182,7 @@ interface UserRowProps {
 }
 
 function UserRow({ user, onToggled, onChange, onDelete }: UserRowProps) {
-  const { id, username, email, role, is_active: isActive } = user;
+  const { id, username, email, role, scopes, is_active: isActive } = user;
   const isFixed = isOpen.value || id === account.value?.user_id;
   const toggle = async (): Promise<void> => {
     const done = `${username} may ${isActive ? 'no longer ' : ''}sign in.`;
@@ -196,7 +196,10 @@ function UserRow({ user, onToggled, onChange, onDelete }: UserRowProps) {
         <div class="cut small muted">{email}</div>
       </div>
       <Activity isActive={isActive} />
-      <span>{ROLES[role] ?? role}</span>
+      <span>
+        {ROLES[role] ?? role}
+        {scopes !== undefined && <div class="cut small muted">{scopes.join(', ')}</div>}
+      </span>
       <Cell name="may use">{rightsText(user)}</Cell>
       <span class="actions end">
         <RowButton action="Change" name={username} disabled={isOpen.value} onClick={onChange} />

@@ -19,6 +19,8 @@ export interface User extends Rights {
   readonly email: string;
   /** `admin`, `user`, or one of the settings. */
   readonly role: string;
+  /** Absent: all of the role. */
+  readonly scopes?: readonly string[];
   readonly is_active: boolean;
 }
 
@@ -79,7 +81,10 @@ function FormDialog({ title, action = 'Create', rights, onClose, onSave, childre
 export function NewUser({ onClose, onDone }: { readonly onClose: () => void; readonly onDone: () => void }) {
   const save = async (data: FormData): Promise<void> => {
     const { username, email, password, role } = Object.fromEntries(data);
-    await change('POST', 'auth/users', { username, email, password, role, ...rightsOf(data) });
+    await change('POST', 'auth/users', {
+      ...{ username, email, password, role, scopes: scopesIn(data) },
+      ...rightsOf(data),
+    });
     notify(`${data.get('username')} may sign in.`);
     onDone();
     onClose();
@@ -102,6 +107,7 @@ export function NewUser({ onClose, onDone }: { readonly onClose: () => void; rea
         <input name="password" type="password" required autocomplete="new-password" />
       </Field>
       <RoleField />
+      <ScopeChecks legend={LIMIT} name="scopes" />
     </FormDialog>
   );
 }
@@ -131,6 +137,7 @@ export function ChangeUser({ user, onClose, onDone }: ChangeUserProps) {
     const password = data.get('password');
     await change('PATCH', `auth/users/${user.id}`, {
       role: data.get('role'),
+      scopes: scopesIn(data),
       ...rightsOf(data),
       ...(password === '' ? {} : { password }),
     });
@@ -150,6 +157,7 @@ export function ChangeUser({ user, onClose, onDone }: ChangeUserProps) {
         <input name="password" type="password" autocomplete="new-password" />
       </Field>
       <RoleField value={user.role} />
+      <ScopeChecks legend={LIMIT} name="scopes" checked={user.scopes} />
     </FormDialog>
   );
 }
@@ -160,6 +168,34 @@ const SCOPES = {
   'gateway:write': 'Register and change instances',
   admin: 'Everything',
 } as const;
+
+const LIMIT = 'Only these rights of the role (none: all)';
+
+interface ScopeChecksProps {
+  readonly legend: string;
+  readonly name: string;
+  readonly checked?: readonly string[] | undefined;
+}
+
+function ScopeChecks({ legend, name, checked = [] }: ScopeChecksProps) {
+  return (
+    <fieldset class="form">
+      <legend class="label">{legend}</legend>
+      {Object.entries(SCOPES).map(([scope, text]) => (
+        <label key={scope} class="check">
+          <input type="checkbox" name={name} value={scope} defaultChecked={checked.includes(scope)} />
+          {text}
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+/** Null: all of the role. */
+function scopesIn(data: FormData): readonly FormDataEntryValue[] | null {
+  const scopes = data.getAll('scopes');
+  return scopes.length === 0 ? null : scopes;
+}
 
 export function NewKey({
   onClose,
@@ -185,15 +221,7 @@ export function NewKey({
       <Field label="Name" isRequired hint="The program that uses it, such as nightly build.">
         <input name="name" required maxLength={128} autocomplete="off" />
       </Field>
-      <fieldset class="form">
-        <legend class="label">Permissions</legend>
-        {Object.entries(SCOPES).map(([scope, text]) => (
-          <label key={scope} class="check">
-            <input type="checkbox" name="permissions" value={scope} defaultChecked={scope === 'tools:call'} />
-            {text}
-          </label>
-        ))}
-      </fieldset>
+      <ScopeChecks legend="Permissions" name="permissions" checked={['tools:call']} />
       <Field label="Expires" hint="Never if empty.">
         <input name="expires" type="date" />
       </Field>
