@@ -226,7 +226,10 @@ test('does not start when an issuer vouches for accounts and for subjects withou
 test('refuses users without a role, and the name of a local account, and says what to do', async () => {
   provider.users.set('s-2', { preferred_username: 'guest', hd: 'a.example', groups: ['guests'] });
   provider.users.set('s-3', { preferred_username: 'admin', hd: 'a.example', groups: ['staff'] });
+  // A group of the provider with the name of our role.
+  provider.users.set('s-4', { preferred_username: 'boss', hd: 'a.example', groups: ['admin'] });
   for (const [user, words] of [
+    ['s-4', 'No group of the token has a role'],
     ['s-2', 'No group of the token has a role'],
     ['s-3', 'has the name admin already'],
   ] as const) {

@@ -20,6 +20,7 @@ const test = suite('journey: attacks on the sign-in', { timeoutMs: 120_000 });
 /** A grant has to end everywhere within this time, in ms. */
 const ENDED_WITHIN_MS = 12_000;
 const WEB = 'https://app.example.com/callback';
+const USER = { username: 'ada' };
 
 let gateway: OAuthHarness;
 let clientId = '';
@@ -278,6 +279,52 @@ test('the page of one browser is of no use in another: neither to sign in there,
   pageOf(await attacker.press('Sign in', { username: 'ada', password: PASSWORD }));
   const fresh = attacker.cookies.filter(({ value }) => !before.includes(value));
   assert.ok(fresh.length > 0, 'a sign-in has a new cookie');
+});
+
+test('a cookie that was planted before the sign-in is signed in by nothing', async () => {
+  const { oauth, url } = gateway;
+  const victim = new ScriptedBrowser(url);
+  const known = new ScriptedBrowser(url);
+  await authorize(known, await oauth.authorizationUrl(clientId, newProof()));
+  const planted = known.cookies.find(({ name, path }) => name.includes('sign_in') && path === '/oauth');
+  assert.ok(planted);
+  const guess = { ...planted, value: newProof().challenge } as typeof planted;
+  victim.cookies.push(guess as NonNullable<typeof planted>);
+  await authorize(victim, await oauth.authorizationUrl(clientId, newProof()), { username: 'ada' });
+  assert.not.ok(victim.cookies.some(({ value }) => value === guess?.value));
+  const attacker = new ScriptedBrowser(url);
+  attacker.cookies.push(guess as NonNullable<typeof planted>);
+  const page = pageOf(await attacker.open(await oauth.authorizationUrl(clientId, newProof())));
+  assert.match(textOf(page), 'Sign in');
+  assert.not.match(textOf(page), 'Allow');
+});
+
+test('a session is of the client that began it: another client of the same user does not find it', async () => {
+  const { oauth, url } = gateway;
+  const [one, two] = [await oauth.signIn(clientId, USER), await oauth.signIn(await oauth.client(), USER)];
+  const ask = async (token: string, method: string, session?: string) => {
+    const params =
+      method === 'initialize'
+        ? { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'spec', version: '1' } }
+        : {};
+    const answer = await fetch(`${url}/mcp/tools`, {
+      method: 'POST',
+      headers: {
+        ...{ Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+        Accept: 'application/json, text/event-stream',
+        ...(session === undefined ? {} : { 'Mcp-Session-Id': session }),
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+    });
+    await answer.body?.cancel();
+    return answer;
+  };
+  const begun = await ask(one.access_token, 'initialize');
+  const session = begun.headers.get('mcp-session-id') ?? '';
+  assert.equal([begun.status, session === ''], [200, false]);
+  assert.is((await ask(one.access_token, 'tools/list', session)).status, 200);
+  assert.is((await ask(two.access_token, 'tools/list', session)).status, 404);
+  assert.is((await ask(one.access_token, 'tools/list', session)).status, 200);
 });
 
 test('cookies of the sign-in are for its pages only, and for this port', async () => {
