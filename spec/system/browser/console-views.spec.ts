@@ -169,6 +169,13 @@ inBrowser('say at the tool, and at the name, why a definition is refused', async
   }
 });
 
+inBrowser('are on the page that connects clients', async () => {
+  const { page } = watched;
+  await page.goto(`${gateway.url}/console/connect?client=claude-code`);
+  await page.getByLabel('Template').selectOption('support');
+  await page.getByText('/mcp/support').first().waitFor();
+});
+
 inBrowser('are not overwritten when they were changed meanwhile', async () => {
   const { page } = watched;
   await page.goto(`${gateway.url}/console/view?id=support`);

@@ -1,4 +1,4 @@
-// How clients connect to a template: the same texts as in the command `connect`.
+// How clients connect to a template or a view: the same texts as in the command `connect`.
 
 import { isAdmin } from '../account.ts';
 import { get } from '../api.ts';
@@ -35,8 +35,13 @@ const ALL = '*';
 
 export function ConnectPage() {
   const used = [...templates.value].filter(([, members]) => members.length > 0).map(([name]) => name);
+  const views = useLoaded(() => get<{ readonly views: readonly { id: string }[] }>('gateway/views'), []).data;
   // Empty: all templates at once, at /mcp.
-  const names = ['', ...(used.length > 0 ? used : templates.value.keys())];
+  const names = [
+    '',
+    ...(used.length > 0 ? used : templates.value.keys()),
+    ...(views?.views.map(({ id }) => id) ?? []),
+  ];
   const template = route.value.params.get('template') ?? names[1];
   return (
     <>
