@@ -5,7 +5,7 @@ import { type FilterQuery, raw, UniqueConstraintViolationException } from '@mikr
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Cipher } from './cipher.ts';
 import type { OAuthTableRow, Tables } from './entities.ts';
-import type { OrmSession } from './orm-session.ts';
+import type { OrmSession, Work } from './orm-session.ts';
 import { opened, purposeOfOAuth, sealed } from './sealed.ts';
 import {
   MAX_OAUTH_ROWS,
@@ -15,6 +15,9 @@ import {
   type OAuthRow,
   type OAuthStore,
 } from './store.ts';
+
+/** What every sign-in replaces. As with `save`, a power failure may lose the last second of it: clients sign in again. */
+const BEHIND: ReadonlySet<OAuthKind> = new Set<OAuthKind>(['grant', 'code', 'refresh']);
 
 export function ormOAuth(session: OrmSession, cipher: Cipher | undefined): OAuthStore {
   const columns = (row: Omit<OAuthRow, 'version'>) => columnsOf(row, cipher);
@@ -44,10 +47,11 @@ export function ormOAuth(session: OrmSession, cipher: Cipher | undefined): OAuth
     replace: async (row, version) => {
       const own = columns(row);
       const { key, kind, ...changes } = own;
-      return session.write(async (em, tables) => {
+      const work: Work<boolean> = async (em, tables) => {
         if (version === 0) return inserted(em, tables, own);
         return (await em.nativeUpdate(tables.oauth, { key, kind, version }, { ...changes, ...next() })) > 0;
-      });
+      };
+      return BEHIND.has(row.kind) ? session.writeBehind(work) : session.write(work);
     },
     consume: async (kind, key, at) =>
       (await session.writeBehind((em, { oauth }) =>

@@ -262,7 +262,7 @@ export class OrmSession {
     try {
       return await Promise.race([queue === undefined ? begin() : queue.take(begin), giveUp]);
     } finally {
-      timer.abort();
+      timer.abort(ENDED);
     }
   }
 
@@ -372,6 +372,8 @@ async function timeOf(timeoutMs: number, signal: AbortSignal): Promise<void> {
 
 type OperationWork<T> = (em: SqlEntityManager, tables: Tables, operation: Operation) => Promise<T>;
 
+/** Without a reason each operation would make a DOMException with its stack, at a cost of a query on a file. */
+const ENDED = new Error('the operation has ended');
 const CLOSED = 'the store is closed';
 const DROPPED = 'its connections were closed';
 const MOVED = 'the database file was moved, deleted or replaced: put it back, or start the gateway again';

@@ -78,7 +78,7 @@ function rowAdapter(kind: OAuthKind, options: AdapterOptions): Partial<Adapter> 
       const nowMs = wall();
       if (userCode !== undefined)
         await store.save(rowOfUserCode(userCode, oauthKey(kind, id), nowMs, seconds));
-      await store.save({
+      const row = {
         kind,
         key: oauthKey(kind, id),
         grantId: payload.grantId,
@@ -87,7 +87,9 @@ function rowAdapter(kind: OAuthKind, options: AdapterOptions): Partial<Adapter> 
         createdAt: new Date(nowMs).toISOString(),
         expiresAt: new Date(nowMs + seconds * 1_000 + (REMEMBERED_MS[kind] ?? 0)).toISOString(),
         value: JSON.stringify(payload),
-      });
+      };
+      // The others have random ids and never change.
+      if (kind === 'interaction' || !(await store.replace(row, 0))) await store.save(row);
     },
     find: async (id) => {
       const [row] = await store.find(kind, [oauthKey(kind, id)]);
