@@ -1,6 +1,7 @@
 // Maps a JSON-RPC error of a backend to an error for callers of a REST route or of the facade. MCP clients get the JSON-RPC error
 // unchanged.
 
+import { ConfirmationRequired } from './confirmation-required.ts';
 import { ConnectionRequired } from './connection-required.ts';
 import { quoted, validationFailed } from './error-catalogue.ts';
 import { GatewayError } from './errors.ts';
@@ -16,6 +17,8 @@ import { type JsonRpcError, RPC } from './jsonrpc.ts';
 export function errorOfAnswer(request: ExchangeRequest, error: JsonRpcError, isListed = false): GatewayError {
   const { method, params } = request;
   if (error instanceof ConnectionRequired) return notConnectedAccount(error);
+  if (error instanceof ConfirmationRequired)
+    return new GatewayError('CONFIRMATION_REQUIRED', error.message, { delivered: 'no' });
   const isInvalid = error.code === RPC.invalidParams;
   const isNotOffered = error.code === RPC.methodNotFound; // a server without resources or prompts has none of them
   switch (method) {

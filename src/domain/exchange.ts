@@ -28,6 +28,8 @@ export interface ExchangeRequest {
   readonly view?: string | undefined;
   /** The tools that the caller may call. Not sent. Absent: all. */
   readonly tools?: ToolRights | undefined;
+  /** The tool whose call with these arguments the user has confirmed: see toolKey. Not sent. */
+  readonly confirmed?: string | undefined;
   /**
    * Arrival time in ms of the gateway's monotonic clock, from which the deadline of a request that had to
    * wait counts. Not sent. Default: now.
@@ -134,6 +136,8 @@ export interface Answer {
   readonly isRemembered?: true;
   /** Its age, when it is no longer fresh and no backend could be asked. */
   readonly staleMs?: number;
+  /** That of the request, if it needed one. */
+  readonly confirmed?: string;
 }
 
 export type FinalAnswer = Omit<Answer, 'event'> & { readonly event: FinalEvent };

@@ -89,6 +89,7 @@ export const VIEW_FIELDS = {
   always: Type.Optional(Globs),
   limits: byTool(Limit, { say: { timeout: 60 } }),
   approve: Type.Optional(Type.Enum(['none', 'pinned'])),
+  confirm: Type.Optional(Globs),
   version: optionalText(128, '1'),
 };
 

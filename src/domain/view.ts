@@ -23,6 +23,8 @@ export interface ViewDefinition {
   readonly limits?: Readonly<Record<string, ViewLimit>>;
   /** Default `none`. `pinned`: a tool that is new or changed is withheld until an admin approves it. */
   readonly approve?: 'none' | 'pinned';
+  /** Globs on listed names: the user confirms each call of these tools. */
+  readonly confirm?: readonly string[];
   /** Free text of the operator. */
   readonly version?: string;
 }
@@ -125,4 +127,5 @@ export type ViewProblemCode =
   | 'default_in_schema'
   | 'always_unmet'
   | 'limit_unmet'
-  | 'tool_withheld';
+  | 'tool_withheld'
+  | 'confirm_unmet';

@@ -303,6 +303,8 @@ export interface ViewRecord {
 
 export interface ViewPreview {
   readonly tools: readonly JsonObject[];
+  /** Listed names of the tools whose calls their user confirms. */
+  readonly asks: readonly string[];
   readonly problems: readonly ViewProblem[];
 }
 

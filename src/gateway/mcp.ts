@@ -27,7 +27,7 @@ import { everything } from '../protocol/aggregate/selection.ts';
 import { CallCounts } from '../protocol/aggregate/view-limits.ts';
 import { ListCache } from '../protocol/cached-lists.ts';
 import { Endpoint } from '../protocol/endpoint.ts';
-import { type McpEndpoint, nonThrowing } from '../protocol/endpoint-types.ts';
+import { type EndpointOptions, type McpEndpoint, nonThrowing } from '../protocol/endpoint-types.ts';
 import type { Backends } from '../protocol/ports.ts';
 import type { ToolApprovals } from '../registry/tool-approvals.ts';
 import type { ViewRegistry } from '../registry/view-registry.ts';
@@ -78,6 +78,8 @@ export interface McpDeps
   readonly approvals: ToolApprovals;
   /** Keeps the lists of templates over restarts. Default: they are read again. */
   readonly lists?: ListStore | undefined;
+  /** See EndpointOptions. */
+  readonly useOnce: EndpointOptions['useOnce'];
   /** See BackendDeps. */
   readonly userNotices$?: Observable<UserNotice> | undefined;
   /** Counts questions and results of parked calls. Default: they are not bounded. */
@@ -173,6 +175,7 @@ export class Mcp {
       parked: this.#parked,
       newSessionId: () => this.sessions.newId(),
       stateKeys,
+      useOnce: deps.useOnce,
       onFault,
       scheduler,
       clock,

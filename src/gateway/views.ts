@@ -204,7 +204,9 @@ export class Views implements ServedViews {
     const problems = await shown.survey();
     const client = { owner, profile: PROFILE };
     const listing = await shown.directory.listing('tools', client);
-    return { tools: shown.backends.search?.listed(listing, client).items ?? listing.items, problems };
+    const names = listing.items.map(({ name }) => String(name));
+    const asks = names.filter((name) => shown.directory.knownOwner(name, owner)?.asks === true);
+    return { tools: shown.backends.search?.listed(listing, client).items ?? listing.items, asks, problems };
   }
 
   /** Of each template of the view. VIEW_NOT_FOUND. */

@@ -309,6 +309,7 @@ export const OAUTH_KINDS = [
   'visit',
   'backend',
   'own-client',
+  'confirmation',
 ] as const;
 export type OAuthKind = (typeof OAUTH_KINDS)[number];
 

@@ -127,6 +127,8 @@ export interface EndpointOptions {
    * Earlier errors are thrown. It must not throw: see nonThrowing.
    */
   readonly onFault: FaultListener;
+  /** True for the first use of this id, on all nodes, within the validity of a confirmation. DATABASE_UNAVAILABLE. */
+  readonly useOnce: (id: string) => Promise<boolean>;
   /** Spreads the end of many streams over turns of the event loop. */
   readonly scheduler: TaskScheduler;
   /** Its alarms ring over several turns of the event loop. */

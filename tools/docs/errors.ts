@@ -96,6 +96,12 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
       'Open `connect_url` in a browser, connect the account, and repeat the call. Instead of using an API key, sign in by URL, or let an admin ' +
       'register the instance with `who: shared`: docs/guides/backends-with-oauth.md.',
   },
+  CONFIRMATION_REQUIRED: {
+    cause:
+      'A view asks its user before this tool is called (`confirm`), and a caller of REST cannot be asked.',
+    remedy:
+      'Call the tool with an MCP client that supports elicitation: docs/guides/views.md#calls-that-the-user-confirms.',
+  },
   ORIGIN_NOT_ALLOWED: {
     cause: 'The `Host` or the `Origin` of the request is not allowed.',
     remedy: 'Add it to `allowed_hosts`, `allowed_origins` or `cors_origins`, as `detail` says.',

@@ -93,7 +93,7 @@ export const mcpRequestRoutes: readonly Route[] = [
   requestRoute('tools/call', 'Call a tool on a healthy instance', {
     body: CallToolBody,
     result: CallToolResult,
-    errors: ['TOOL_NOT_FOUND', 'INVALID_TOOL_ARGUMENTS'],
+    errors: ['TOOL_NOT_FOUND', 'INVALID_TOOL_ARGUMENTS', 'CONFIRMATION_REQUIRED'],
   }),
   listRoute('tools', 'tools', 'tools', Tool, toolView, ToolList),
   listRoute('resources', 'resources', 'resources', Resource),

@@ -38,6 +38,7 @@ const Preview = named('ViewPreview', {
   tools: Type.Array(AnyObject),
   count: Type.Integer(),
   tokens: integer(420),
+  asks: Type.Array(Type.String(), { examples: [['say']] }),
   problems: Type.Array(Problem, { examples: [[]] }),
 });
 
@@ -100,8 +101,8 @@ export const viewRoutes: readonly Route[] = [
     errors: WRITES,
     handler: async ({ params: { view: id }, body, principal, request }, { gateway, auth }) => {
       const definition = checkedView(withViewId(body, id), id);
-      await requireAdminIfNamed(principal, auth, id);
       const before = gateway.views.list().find((each) => each.definition.id === id);
+      await requireAdmin(principal, auth, id, [before?.definition, definition]);
       requireTemplates(principal, definition);
       if (before !== undefined) requireTemplates(principal, before.definition);
       requireAdminToTrust(principal, before?.definition, definition);
@@ -126,7 +127,7 @@ export const viewRoutes: readonly Route[] = [
       const { definition } = gateway.views.find(id);
       requireTemplates(principal, definition);
       requireAdminToTrust(principal, definition);
-      await requireAdminIfNamed(principal, auth, id);
+      await requireAdmin(principal, auth, id, [definition]);
       await gateway.views.delete(id, request.headers['if-match']);
       return noContent();
     },
@@ -189,13 +190,19 @@ function requireAdminToTrust(
   if (!isSame && !mayDo(principal, ['admin'])) throw insufficientPermissions(['admin']);
 }
 
-/** What others may do would change with it. INSUFFICIENT_PERMISSIONS; DATABASE_UNAVAILABLE. */
-async function requireAdminIfNamed(
+/**
+ * What others may do would change with it, or what they confirm: `confirm` could be made to meet nothing. `versions`: as the view is, and as
+ * it is to be. INSUFFICIENT_PERMISSIONS; DATABASE_UNAVAILABLE.
+ */
+async function requireAdmin(
   principal: Principal,
   auth: Pick<Services['auth'], 'namesView'>,
   id: string,
+  versions: readonly (ViewDefinition | undefined)[],
 ): Promise<void> {
-  if (!mayDo(principal, ['admin']) && (await auth.namesView(id))) throw insufficientPermissions(['admin']);
+  if (mayDo(principal, ['admin'])) return;
+  const isGuarded = versions.some((definition) => definition?.confirm !== undefined);
+  if (isGuarded || (await auth.namesView(id))) throw insufficientPermissions(['admin']);
 }
 
 function mayUseAll(rights: Rights, template: string): boolean {
@@ -225,7 +232,7 @@ function writtenView(
   return record as Static<typeof ViewRecord>;
 }
 
-function previewOf({ tools, problems }: Awaited<ReturnType<Gateway['views']['preview']>>) {
+function previewOf({ tools, asks, problems }: Awaited<ReturnType<Gateway['views']['preview']>>) {
   const tokens = Math.ceil(JSON.stringify(tools).length / TOKEN_CHARACTERS);
-  return { tools: [...tools], count: tools.length, tokens, problems: [...problems] };
+  return { tools: [...tools], count: tools.length, tokens, asks: [...asks], problems: [...problems] };
 }

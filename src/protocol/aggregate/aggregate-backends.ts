@@ -170,7 +170,8 @@ export class AggregateBackends implements Backends {
     toTemplate: ToTemplate,
     bound?: string | undefined,
   ): Observable<Answer> {
-    const common = { selection: this.#selection, extensions: this.#extensions, search: this.search };
+    const { clock } = this.#options;
+    const common = { selection: this.#selection, extensions: this.#extensions, search: this.search, clock };
     return aggregateExchange({ ...common, request, client, toTemplate, bound });
   }
 

@@ -28,6 +28,8 @@ export interface OwnTarget extends OwnName {
   readonly mayRepeat?: boolean | undefined;
   /** Arguments that the gateway sets. */
   readonly defaults?: { addedTo(given: JsonFields[string]): JsonFields[string] | string };
+  /** Its user confirms each call. */
+  readonly asks?: boolean;
 }
 
 /** The names and URIs of several templates as one server: of all templates, or of a view. */

@@ -2,9 +2,10 @@
 // template uses.
 
 import { defer, from, isObservable, map, type Observable, of, switchMap } from 'rxjs';
+import type { Clock } from '../../domain/clock.ts';
 import { toolNotFound, withHint } from '../../domain/error-catalogue.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
-import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { type ListField, listOf, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
@@ -14,6 +15,7 @@ import type { OwnTarget } from './aggregate-directory.ts';
 import type { AggregateExtensions, ToTemplate } from './aggregate-extensions.ts';
 import type { AggregateListing } from './aggregate-listing.ts';
 import { asAsked, withShownUris } from './composed-uris.ts';
+import { whenConfirmed } from './confirmation.ts';
 import type { SearchMode } from './search-mode.ts';
 import type { Selection } from './selection.ts';
 import { boundedAnswer } from './view-limits.ts';
@@ -28,6 +30,7 @@ interface AggregateCall {
   /** Undefined where all tools are listed. */
   readonly search?: SearchMode | undefined;
   readonly extensions: AggregateExtensions;
+  readonly clock: Pick<Clock, 'alarm' | 'now'>;
 }
 
 /** Answers a request from the lists of all templates, refuses it, or passes it to `toTemplate`. Cold. */
@@ -145,15 +148,31 @@ async function byName(
 }
 
 function carried(
-  { request, selection, client, toTemplate }: AggregateCall,
+  call: AggregateCall,
   list: 'tools' | 'prompts',
   own: OwnTarget,
   reference?: JsonObject,
 ): Observable<Answer> {
+  const { request } = call;
   const named = reference === undefined ? { name: own.name } : { ref: { ...reference, name: own.name } };
   const given = own.defaults?.addedTo(request.params?.arguments);
   if (typeof given === 'string') return rpcErrorAnswer(RPC.invalidParams, given);
   const params = { ...request.params, ...named, ...(own.defaults && { arguments: given }) };
+  if (own.asks !== true) return sent(call, list, own, params);
+  return whenConfirmed({
+    ...call,
+    tool: { listed: own.listed ?? own.name, template: own.template, own: own.name },
+    carry: () => sent(call, list, own, params),
+    again: (next) => aggregateExchange({ ...call, request: next }),
+  });
+}
+
+function sent(
+  { request, selection, client, toTemplate }: AggregateCall,
+  list: 'tools' | 'prompts',
+  own: OwnTarget,
+  params: JsonFields,
+): Observable<Answer> {
   const listed = own.listed ?? own.name;
   const limit = list === 'tools' ? selection.limitOf?.(listed) : undefined;
   const isSafe = own.mayRepeat === undefined ? undefined : { mayRepeat: own.mayRepeat };

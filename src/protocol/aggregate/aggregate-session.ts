@@ -295,7 +295,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     const { selection, clock, search, extensions } = this.#deps;
     const arrivedAtMs = clock.now();
     const toTemplate = (template: string, own: ExchangeRequest) => {
-      const answers$ = this.#carry(template, own, arrivedAtMs).pipe(
+      const answers$ = this.#carry(template, own, own.arrivedAtMs ?? arrivedAtMs).pipe(
         tap(({ event }) => {
           if (event.kind === 'result') this.#change(afterAnswer(this.#value, template, own, request));
         }),
@@ -311,8 +311,8 @@ export class AggregateSession implements McpSession, SessionRecord {
       return of(localAnswer({ kind: 'result', result: JsonText.ofValue({}) }));
     }
     if (end !== undefined) return toTemplate(end.template, end.request);
-    const client = { owner: this.#owner, profile: this.profile };
-    return aggregateExchange({ request, selection, client, toTemplate, bound, search: search(), extensions });
+    const call = { request, client: { owner: this.#owner, profile: this.profile }, toTemplate, bound };
+    return aggregateExchange({ ...call, selection, clock, extensions, search: search() });
   }
 
   /** A call waits for a session that is being opened until its own deadline. The session is opened in any case. */

@@ -30,6 +30,8 @@ export class CompiledView {
   readonly definition: ViewDefinition;
   readonly templates: readonly string[];
   readonly limits: ReadonlyMap<string, ViewLimit>;
+  /** By listed name: calls that their user confirms. Undefined where none is. */
+  readonly isConfirmed: GlobMatcher | undefined;
   readonly presentation: Presentation;
   readonly #choices: ReadonlyMap<string, TemplateChoices>;
 
@@ -40,6 +42,8 @@ export class CompiledView {
     const isPrefixed = names === 'prefixed';
     this.presentation = { mode, always, instructions, view: { name, title, version, isPrefixed } };
     this.limits = new Map(Object.entries(definition.limits ?? {}));
+    const { confirm = [] } = definition;
+    this.isConfirmed = confirm.length === 0 ? undefined : compileGlobs(confirm);
     this.#choices = new Map(definition.from.map((source) => [source.template, new TemplateChoices(source)]));
   }
 

@@ -56,6 +56,8 @@ interface Compiled {
   readonly byName: ReadonlyMap<string, ChosenItem>;
   /** By own name. */
   readonly byOwn: ReadonlyMap<string, readonly ChosenItem[]>;
+  /** Tools whose calls their user confirms. Undefined where none is. */
+  readonly asking: ReadonlySet<ChosenItem> | undefined;
   result: JsonText | undefined;
 }
 
@@ -126,11 +128,13 @@ export class ViewDirectory implements Directory {
     if (compiled === undefined || compiled.version !== this.#deps.version()) return undefined;
     const listed = compiled.byName.get(name);
     if (listed !== undefined && (list === 'prompts' || isAllowed(owner, listed)))
-      return targetOf(listed, name);
+      return targetOf(listed, compiled, name);
     if (list === 'prompts') return undefined;
     const own = compiled.byOwn.get(name) ?? [];
     const [only, ...others] = owner.tools === undefined ? own : own.filter((each) => isAllowed(owner, each));
-    return only === undefined || others.length > 0 ? undefined : targetOf(only, compiled);
+    return only === undefined || others.length > 0
+      ? undefined
+      : targetOf(only, compiled, nameIn(compiled, only));
   }
 
   async nearestNames(written: string, list: 'tools' | 'prompts', client: Client): Promise<readonly string[]> {
@@ -160,6 +164,8 @@ export class ViewDirectory implements Directory {
     // Neither where its changes need its list.
     if (source === undefined || !view.isByName(own.template) || source.defaults !== undefined)
       return undefined;
+    // Nor where a call may need its user's confirmation: by which name the tool is listed is not known.
+    if (list === 'tools' && view.isConfirmed !== undefined) return undefined;
     if (!view.takes(list, own.template, own.name)) return undefined;
     return { ...own, listed: name, mayRepeat: view.mayRepeatUnlisted(own.template, own.name) };
   }
@@ -197,7 +203,7 @@ export class ViewDirectory implements Directory {
   ): Compiled {
     if (list !== 'tools' && list !== 'prompts') {
       const items = this.uris.shownItems(list, all, owner);
-      const names = { given: NO_GIVEN, byName: new Map(), byOwn: new Map() };
+      const names = { given: NO_GIVEN, byName: new Map(), byOwn: new Map(), asking: undefined };
       return { ...from, ...names, chosen: all, items, result: undefined };
     }
     const { waiting } = from;
@@ -222,6 +228,7 @@ export class ViewDirectory implements Directory {
       items,
       byName: new Map(named),
       byOwn: Map.groupBy(callable, ({ own }) => own),
+      asking: list === 'tools' ? askingIn(named, from.view) : undefined,
       result: undefined,
     };
   }
@@ -233,18 +240,31 @@ function isAllowed(owner: Owner, item: ChosenItem | undefined): boolean {
   return item !== undefined && mayCall(owner, item.template, item.own);
 }
 
-function targetOf({ template, own, defaults, mayRepeat }: ChosenItem, listed: string | Compiled): OwnTarget {
+/** One that did not get its name counts by the name that it wishes, too: the globs may have been written for that. */
+function askingIn(
+  named: readonly (readonly [name: string, item: ChosenItem])[],
+  { isConfirmed, definition }: CompiledView,
+): ReadonlySet<ChosenItem> | undefined {
+  if (isConfirmed === undefined) return undefined;
+  const isBare = definition.names !== 'prefixed';
+  const asking = named.filter(([name, { wished }]) => isConfirmed(name) || (isBare && isConfirmed(wished)));
+  return new Set(asking.map(([, item]) => item));
+}
+
+function targetOf(item: ChosenItem, { asking }: Compiled, listed: string): OwnTarget {
+  const { template, own, defaults, mayRepeat } = item;
   return {
     template,
     name: own,
     mayRepeat,
     ...(defaults === undefined ? {} : { defaults }),
-    listed: typeof listed === 'string' ? listed : nameIn(listed, template, own),
+    ...(asking?.has(item) && { asks: true }),
+    listed,
   };
 }
 
 /** Rare: a client called a tool by its own name. */
-function nameIn({ byName }: Compiled, template: string, own: string): string {
+function nameIn({ byName }: Compiled, { template, own }: ChosenItem): string {
   const key = ownerKey({ template, own });
   return [...byName].find(([, item]) => ownerKey(item) === key)?.[0] ?? own;
 }

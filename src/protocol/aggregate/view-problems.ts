@@ -66,7 +66,19 @@ export function viewProblems(
   const withheld = [...surveys.tools.waiting].map(([{ template, own }, { reason }]) =>
     problem('tool_withheld', template, own, `${own} of ${template} is withheld: ${reason}.`),
   );
-  return [...problems, ...names, ...unmet, ...unlisted, ...withheld].slice(0, MOST);
+  const { chosen } = surveys.tools;
+  const wishes = definition.names === 'prefixed' ? [] : chosen.map(({ wished }) => wished);
+  const asked = [...listed, ...wishes];
+  const unasked = (definition.confirm ?? []).filter((glob) => !asked.some((name) => globMeets(glob, name)));
+  const confirm = unasked.map((glob) =>
+    problem(
+      'confirm_unmet',
+      '',
+      '',
+      `\`confirm\` has the glob ${quote(glob)}, which matches no listed tool.`,
+    ),
+  );
+  return [...problems, ...names, ...unmet, ...unlisted, ...withheld, ...confirm].slice(0, MOST);
 }
 
 const MOST = 1_000;

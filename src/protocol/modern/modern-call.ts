@@ -5,6 +5,7 @@
 
 import type { ClientQuestion, ServerNotification, ServerRequest } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
+import { CONFIRM, CONFIRM_MS, ConfirmationRequired } from '../../domain/confirmation-required.ts';
 import { ConnectionRequired } from '../../domain/connection-required.ts';
 import { type ErrorCode, hasCode } from '../../domain/errors.ts';
 import type { Answer, CallReport, FinalEvent } from '../../domain/exchange.ts';
@@ -16,6 +17,7 @@ import { AnswerWriter } from '../answer-writer.ts';
 import { type McpReply, type McpStream, noteError } from '../endpoint-types.ts';
 import {
   connectionInWords,
+  failure,
   type InputRequest,
   type InputRequests,
   missingCapabilities,
@@ -26,7 +28,7 @@ import { errorMessage, notificationMessage, RpcFailure, resultMessage, rpcFailur
 import { infoFor } from './modern-discover.ts';
 import { completed, modernError, requestedVisits, resultTypeOf } from './modern-over-legacy.ts';
 import { invalidParams, type ModernRequest } from './modern-request.ts';
-import type { ModernRouting } from './modern-routing.ts';
+import { ASKED, type ModernRouting, placeOf } from './modern-routing.ts';
 
 export interface ModernCallDeps {
   readonly routing: ModernRouting;
@@ -85,15 +87,16 @@ export class ModernCall extends AnswerWriter<Answer | ClientQuestion> {
   // -----------------------------------------------------------------------------------------------------------------
 
   #handle(answer: Answer): void {
-    const { event, instanceId } = answer;
+    const { event } = answer;
     this.noteInstanceOf(answer);
     switch (event.kind) {
       case 'result':
-        this.#answerWith(this.#finished(event.result, instanceId), event);
+        this.#answerWith(this.#finished(event.result, answer), event);
         return;
       case 'error':
         if (event.error instanceof ConnectionRequired) this.#requireConnection(event.error, answer);
-        else this.#takeError(event.error, instanceId);
+        else if (event.error instanceof ConfirmationRequired) this.#requireConfirmation(event.error, answer);
+        else this.#takeError(event.error, answer);
         return;
       case 'notification':
         this.#notify(event);
@@ -116,18 +119,25 @@ export class ModernCall extends AnswerWriter<Answer | ClientQuestion> {
     resumed?.subscribe({ error: () => undefined }).unsubscribe();
   }
 
-  #takeError(error: JsonRpcError, instanceId: string): void {
+  #takeError(error: JsonRpcError, answer: Answer): void {
     const { method, params } = this.#request;
     const visits = hasRounds(method) ? requestedVisits(error) : undefined;
     if (visits === undefined) this.#fail(modernError(method, params, error));
-    else this.#require(visits, { i: instanceId });
+    else this.#require(visits, placeOf(answer), answer.confirmed === undefined ? undefined : CONFIRM_MS);
   }
 
   #requireConnection(error: ConnectionRequired, answer: Answer): void {
     const { method, envelope } = this.#request;
     const event = connectionInWords(method, error, envelope.profile.capabilities);
     if (event !== undefined) this.#handle({ ...answer, event });
-    else this.#require(requestedVisits(error) ?? {}, { i: answer.instanceId }, VISIT_MS);
+    else this.#require(requestedVisits(error) ?? {}, placeOf(answer), VISIT_MS);
+  }
+
+  /** A client that cannot be asked gets the same in words. */
+  #requireConfirmation({ message, request, tool }: ConfirmationRequired, answer: Answer): void {
+    if (this.#missing([request]) !== undefined)
+      this.#handle({ ...answer, event: failure(this.#request.method, message) });
+    else this.#require({ [CONFIRM]: request }, { [ASKED]: tool }, CONFIRM_MS);
   }
 
   /** Answers with input requests: the client repeats the request with its responses. False when it cannot answer them. */
@@ -154,12 +164,13 @@ export class ModernCall extends AnswerWriter<Answer | ClientQuestion> {
     return missingCapabilities(requests, this.#request.envelope.profile.capabilities);
   }
 
-  #finished(result: JsonText, instanceId: string): JsonText {
+  #finished(result: JsonText, answer: Answer): JsonText {
+    const { instanceId } = answer;
     const { routing } = this.#deps;
     const request = this.#request;
     const type = resultTypeOf(result);
     if (type === 'input_required' && hasRounds(request.method))
-      return routing.encryptState(request, result, instanceId);
+      return routing.encryptState(request, result, answer);
     if ((type !== undefined && type !== 'complete') || request.params.task !== undefined)
       routing.learnTask(request, result, instanceId);
     const listed = routing.encryptCursor(request, result, instanceId);

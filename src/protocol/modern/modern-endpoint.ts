@@ -1,8 +1,9 @@
 // The MCP endpoint for clients of the modern era (2026-07-28): every request is complete and checked by itself. endpoint.ts
 // decided the era before; modern-call.ts carries a request under way.
 
-import type { Observable } from 'rxjs';
+import { defer, type Observable, of, switchMap } from 'rxjs';
 import { acceptsServerRequests, type ClientQuestion } from '../../domain/client.ts';
+import { notConfirmed } from '../../domain/confirmation-required.ts';
 import { noHealthyInstance } from '../../domain/error-catalogue.ts';
 import type { Answer, CallReport } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
@@ -18,6 +19,7 @@ import {
   type McpRequest,
 } from '../endpoint-types.ts';
 import { checkMirroredHeaders, checkSentHeaders, headerOf } from '../headers.ts';
+import { failure } from '../input-requests.ts';
 import type { Backends } from '../ports.ts';
 import { RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import type { TaskLog } from '../task-log.ts';
@@ -25,12 +27,12 @@ import { ListenStreams } from './listen.ts';
 import { ModernCall, type ModernCallDeps } from './modern-call.ts';
 import { commonCapabilities, discoverResult, infoFor } from './modern-discover.ts';
 import { badField, checkVersion, invalidParams, type ModernRequest, readEnvelope } from './modern-request.ts';
-import { ModernRouting } from './modern-routing.ts';
+import { ModernRouting, type StatedConfirmation } from './modern-routing.ts';
 import { ListedHeaders, paramHeadersIn } from './param-headers.ts';
 
 interface ModernOptions
   extends CommonOptions,
-    Pick<EndpointOptions, 'parked' | 'stateKeys' | 'declarations'> {
+    Pick<EndpointOptions, 'parked' | 'stateKeys' | 'declarations' | 'useOnce'> {
   readonly tasks: TaskLog;
 }
 
@@ -39,8 +41,10 @@ export class ModernEndpoint {
   readonly #listed = new ListedHeaders();
   readonly #listens: ListenStreams;
   readonly #deps: ModernCallDeps;
+  readonly #useOnce: ModernOptions['useOnce'];
 
-  constructor({ parked, stateKeys, onFault, scheduler, tasks, declarations, clock }: ModernOptions) {
+  constructor({ parked, stateKeys, onFault, scheduler, tasks, declarations, clock, useOnce }: ModernOptions) {
+    this.#useOnce = useOnce;
     this.#listens = new ListenStreams({ onFault, scheduler, declarations, clock });
     this.#deps = {
       routing: new ModernRouting(stateKeys, tasks, clock),
@@ -142,28 +146,64 @@ export class ModernEndpoint {
 
   /** Continues a parked call, or sends the request to the instance that it is about, or to any. */
   #answers(call: ModernRequest, from: McpRequest, tracker: CallReport): Observable<Answer | ClientQuestion> {
+    const { routing, parked } = this.#deps;
+    const route = routing.route(call);
+    if (route === undefined || !('parkedId' in route)) {
+      const { confirmation } = route ?? {};
+      const begun = (confirmed?: string) => this.#begun(call, from, { tracker, ...route, confirmed });
+      return confirmation === undefined ? begun() : this.#whenUsed(call, confirmation, begun);
+    }
+    const resumed = parked.resume(route.parkedId, call.owner, call.method, route.replies);
+    if (resumed === undefined) throw invalidParams(CALL_LOST, { reason: 'call_lost' });
+    return resumed;
+  }
+
+  /** The answer of a user counts once: after that, and without one, the call begins anew, and its user is asked. */
+  #whenUsed(
+    { method }: ModernRequest,
+    { tool, id, action }: StatedConfirmation,
+    begun: (confirmed?: string) => Observable<Answer | ClientQuestion>,
+  ): Observable<Answer | ClientQuestion> {
+    if (action === undefined) return begun();
+    return defer(() => this.#useOnce(id)).pipe(
+      switchMap((isFirst) => {
+        if (!isFirst) return begun();
+        if (action === 'accept') return begun(tool);
+        return of({ event: failure(method, notConfirmed(action)), instanceId: '', serverId: '' });
+      }),
+    );
+  }
+
+  #begun(
+    call: ModernRequest,
+    from: McpRequest,
+    { tracker, params = call.params, instanceId, confirmed }: Begun,
+  ): Observable<Answer | ClientQuestion> {
     const headers = paramHeadersIn(from.headers);
     const { method, owner, backends } = call;
     const { profile } = call.envelope;
-    const { routing, parked } = this.#deps;
-    const route = routing.route(call);
-    if (route !== undefined && 'parkedId' in route) {
-      const resumed = parked.resume(route.parkedId, owner, method, route.replies);
-      if (resumed === undefined) throw invalidParams(CALL_LOST, { reason: 'call_lost' });
-      return resumed;
-    }
+    const { parked } = this.#deps;
     const request = {
       method,
-      params: route?.params ?? call.params,
+      params,
       ...(headers === undefined ? {} : { headers }),
       tracker,
       ...(owner.tools === undefined ? undefined : { tools: owner.tools }),
+      ...(confirmed === undefined ? undefined : { confirmed }),
       requestId: from.requestId,
     };
-    const answers$ = backends.exchange(request, { owner, profile, instanceId: route?.instanceId });
+    const answers$ = backends.exchange(request, { owner, profile, instanceId });
     if (!hasRounds(method) || !acceptsServerRequests(profile)) return answers$;
     return parked.follow(owner, method, holdingBody(answers$, from)); // it may outlive its HTTP request
   }
+}
+
+/** How a request begins: as its route says, and perhaps confirmed. */
+interface Begun {
+  readonly tracker: CallReport;
+  readonly params?: ModernRequest['params'];
+  readonly instanceId?: string | undefined;
+  readonly confirmed?: string | undefined;
 }
 
 /** Answers now, or when the servers that are starting have told their capabilities. */

@@ -5,21 +5,36 @@
 
 import type { ClientReply } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { parsedResult } from '../../domain/exchange.ts';
+import { CONFIRM, CONFIRM_MS } from '../../domain/confirmation-required.ts';
+import { type Answer, parsedResult } from '../../domain/exchange.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { hasRounds, listOf, META } from '../../domain/mcp.ts';
-import { isTooLong } from '../client-bounds.ts';
+import { isTooLong, shortKey } from '../client-bounds.ts';
 import type { InputRequests } from '../input-requests.ts';
 import { RpcFailure } from '../rpc.ts';
 import { isTaskId, isTaskMethod, type TaskLog } from '../task-log.ts';
 import { callKey, invalidParams, type ModernRequest, pathKey } from './modern-request.ts';
 import { StateCipher, type StateKeys } from './state-cipher.ts';
 
-/** A retry that continues a parked call, or a request for one instance with the params that it understands. */
+/** A retry that continues a parked call, or a request, perhaps for one instance, with the params that it understands. */
 export type ModernRoute =
   | { readonly parkedId: string; readonly replies: ReadonlyMap<string, ClientReply> }
-  | { readonly params: JsonFields; readonly instanceId: string };
+  | {
+      readonly params: JsonFields;
+      readonly instanceId: string | undefined;
+      readonly confirmation?: StatedConfirmation | undefined;
+    };
+
+/** What the state of a retry, and the answer of its user, say about the confirmation of the call. */
+export interface StatedConfirmation {
+  /** See toolKey. */
+  readonly tool: string;
+  /** Of the state, which counts once. */
+  readonly id: string;
+  /** What the user did; undefined when the client did not say. */
+  readonly action: unknown;
+}
 
 /** Routes the requests of modern clients, at all paths, and writes into their results what later requests are routed by. */
 export class ModernRouting {
@@ -75,15 +90,22 @@ export class ModernRouting {
     return JsonText.ofValue(isKept ? { ...rest, nextCursor: encrypted } : rest);
   }
 
-  /** An `input_required` result with its state encrypted; unchanged without a state, since then any instance may be asked next. */
-  encryptState(call: ModernRequest, result: JsonText, instanceId: string): JsonText {
+  /**
+   * An `input_required` result with its state encrypted; unchanged without a state, since then any instance may be asked next, unless
+   * the call was confirmed: its state says so.
+   */
+  encryptState(call: ModernRequest, result: JsonText, answer: Answered): JsonText {
     const value = parsedResult(result, 'exactValue');
-    if (!isJsonObject(value) || typeof value.requestState !== 'string') return result;
-    const requestState = this.#encryptFor(call, { i: instanceId, s: value.requestState });
+    if (!isJsonObject(value)) return result;
+    const { requestState: own } = value;
+    const isConfirmed = answer.confirmed !== undefined;
+    if (typeof own !== 'string' && (own !== undefined || !isConfirmed)) return result;
+    const state = { ...placeOf(answer), ...(own === undefined ? {} : { s: own }) };
+    const requestState = this.#encryptFor(call, state, isConfirmed ? CONFIRM_MS : undefined);
     return JsonText.ofValue({ ...value, requestState });
   }
 
-  /** The result for a call of a legacy backend: `state` names the parked call, or the instance that refused it. */
+  /** The result for a call that needs something of its client first: `state` names the parked call, the instance that refused it, or the tool. */
   inputRequired(
     call: ModernRequest,
     requests: InputRequests,
@@ -104,10 +126,20 @@ export class ModernRouting {
     const content =
       typeof requestState === 'string' ? this.#cipher.decrypt(requestState, callKey(call)) : undefined;
     if (typeof content?.p === 'string') return { parkedId: content.p, replies: repliesOf(params) };
+    const tool = content?.[ASKED] ?? content?.[CONFIRMED];
+    const isAsked = content?.[ASKED] !== undefined;
+    const confirmation =
+      typeof tool === 'string'
+        ? { tool, id: shortKey(String(requestState)), action: isAsked ? actionIn(params) : 'accept' }
+        : undefined;
+    if (isAsked) {
+      const { inputResponses: _, ...asBefore } = params; // no backend has asked
+      return { params: asBefore, instanceId: undefined, confirmation };
+    }
     if (typeof content?.i !== 'string')
       throw invalidParams('Invalid or expired requestState', { reason: 'invalid_request_state' });
     const own = typeof content.s === 'string' ? { requestState: content.s } : {};
-    return { params: { ...params, ...own }, instanceId: content.i };
+    return { params: { ...params, ...own }, instanceId: content.i, confirmation };
   }
 
   /** An empty cursor is a cursor like any other. */
@@ -135,6 +167,22 @@ export class ModernRouting {
       message: 'The state of the server is too large for the client to carry',
     });
   }
+}
+
+type Answered = Pick<Answer, 'instanceId' | 'confirmed'>;
+
+/** The state of a retry that the instance of this answer is to get. */
+export function placeOf({ instanceId, confirmed }: Answered): JsonObject {
+  return { i: instanceId, ...(confirmed === undefined ? {} : { [CONFIRMED]: confirmed }) };
+}
+
+/** Keys of a state: the tool whose call its user is asked to confirm, and the one whose call was confirmed in an earlier round. */
+export const ASKED = 'c';
+const CONFIRMED = 'd';
+
+function actionIn(params: JsonFields): unknown {
+  const reply = repliesOf(params).get(CONFIRM);
+  return reply !== undefined && 'result' in reply ? Object(reply.result).action : undefined;
 }
 
 function cursorKey(call: ModernRequest): string {

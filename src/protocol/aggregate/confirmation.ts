@@ -1,0 +1,71 @@
+// Calls of a view that their user confirms first. A client without a session is asked by the answer and repeats the call, whose
+// state says that it was confirmed (modern/modern-routing.ts); a session is asked on the stream of the call. Source: ADR 241.
+
+import { map, Observable, of } from 'rxjs';
+import { type ClientReply, serverRequest } from '../../domain/client.ts';
+import type { Clock } from '../../domain/clock.ts';
+import {
+  CONFIRM_MS,
+  ConfirmationRequired,
+  type ConfirmedTool,
+  notConfirmed,
+  toolKey,
+} from '../../domain/confirmation-required.ts';
+import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import { MODERN_VERSIONS } from '../../domain/mcp.ts';
+import { failure, missingCapabilities } from '../input-requests.ts';
+import type { Client } from '../ports.ts';
+
+interface UnconfirmedCall {
+  readonly request: ExchangeRequest;
+  readonly client: Client;
+  readonly clock: Pick<Clock, 'alarm' | 'now'>;
+  readonly tool: ConfirmedTool;
+  readonly carry: () => Observable<Answer>;
+  /** Begins the call again: rights and the view may have changed while its user was asked. */
+  readonly again: (request: ExchangeRequest) => Observable<Answer>;
+}
+
+/** Carries the call out if its user has confirmed it; else asks, or says that it cannot. */
+export function whenConfirmed(call: UnconfirmedCall): Observable<Answer> {
+  const { request, client, tool, carry } = call;
+  const confirmed = toolKey(tool);
+  if (request.confirmed === confirmed) return carry().pipe(map((answer) => ({ ...answer, confirmed })));
+  const required = new ConfirmationRequired(tool, request.params?.arguments);
+  const { protocolVersion, capabilities } = client.profile;
+  if (MODERN_VERSIONS.some((version) => version === protocolVersion))
+    return of(local({ kind: 'error', error: required }));
+  if (missingCapabilities([required.request], capabilities) !== undefined)
+    return of(local(failure(request.method, required.message)));
+  return askedInSession(call, required);
+}
+
+function askedInSession({ request, clock, again }: UnconfirmedCall, required: ConfirmationRequired) {
+  return new Observable<Answer>((subscriber) => {
+    const end = (why: string): void => {
+      subscriber.next(local(failure(request.method, why)));
+      subscriber.complete();
+    };
+    const question = serverRequest(required.request, (reply) => {
+      disarm();
+      if (subscriber.closed) return;
+      const action = actionOf(reply);
+      // Its own deadline begins now.
+      const next = { ...request, confirmed: required.tool, arrivedAtMs: clock.now() };
+      if (action === 'accept') subscriber.add(again(next).subscribe(subscriber));
+      else end('error' in reply ? `${notConfirmed(action)} ${reply.error.message}` : notConfirmed(action));
+    });
+    const disarm = clock.alarm(CONFIRM_MS, () => end(notConfirmed(undefined)));
+    subscriber.add(disarm);
+    subscriber.next(local(question));
+  });
+}
+
+function actionOf(reply: ClientReply): unknown {
+  return 'result' in reply && isJsonObject(reply.result) ? reply.result.action : undefined;
+}
+
+function local(event: Answer['event']): Answer {
+  return { event, instanceId: '', serverId: '' };
+}
