@@ -79,6 +79,10 @@ test('tools, call and connect take a view like a template', async () => {
   const { code, out, err } = await gateway.run('connect desk --llm curl');
   assert.is(code, 0, err);
   assert.match(out, '/mcp/desk');
+  await inner.views.put({ id: 'asks', from: [{ template: 'tools' }], confirm: ['echo'] });
+  assert.match((await gateway.run('view show asks')).out, 'confirm:\n  - echo');
+  assert.match((await gateway.run('view preview asks')).out, /the user confirms: echo$/);
+  assert.match(await complaint(gateway.run('gateway call asks echo')), 'CONFIRMATION_REQUIRED');
 });
 
 test.run();

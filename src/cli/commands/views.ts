@@ -103,15 +103,19 @@ export const previewView: Command = {
         { TOOL: 'name', DESCRIPTION: ({ description }) => firstLine(description) },
         tools,
       );
-      return [rows, `\n${tools.length} tools, about ${preview.tokens} tokens`, ...problemLines(preview)].join(
-        '\n',
-      );
+      const size = `\n${tools.length} tools, about ${preview.tokens} tokens`;
+      return [rows, size, ...confirmedLine(preview), ...problemLines(preview)].join('\n');
     });
   },
 };
 
 function pathOf(id: string): string {
   return `${PATH}/${encodeURIComponent(id)}`;
+}
+
+function confirmedLine({ asks }: Fields): readonly string[] {
+  const names = Array.isArray(asks) ? asks : [];
+  return names.length === 0 ? [] : [`the user confirms: ${names.map(String).join(', ')}`];
 }
 
 function problemLines({ problems }: Fields): readonly string[] {
