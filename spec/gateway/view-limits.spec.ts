@@ -1,5 +1,6 @@
 // `calls_per_minute` of a view where several nodes count together: one count of each caller, view and tool, whichever node gets a call.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { RateLimiter } from '../../src/auth/rate-limiter.ts';
 import { systemClock } from '../../src/domain/clock.ts';
@@ -43,6 +44,31 @@ test('a caller has its calls once, and a refused one is not sent', async () => {
   assert.equal([await call(0, 'echo'), await call(1, 'echo')], Array(2).fill('RATE_LIMIT_EXCEEDED 60'));
   assert.equal([await call(0, 'other'), await call(1, 'other')], ['called', 'called']);
   assert.equal([...counts], [['desk/echo/anonymous', 2]]);
+});
+
+test('a call that is cancelled while its tool is looked up is not counted, and its refusal is no unhandled error', async () => {
+  const unhandled: unknown[] = [];
+  const note = (error: unknown) => void unhandled.push(error);
+  process.on('unhandledRejection', note);
+  let taken = 0;
+  const take = async () => {
+    taken += 1;
+    return { retryAfterSeconds: 5 };
+  };
+  const gateway = await createGateway({ callLimiter: { take } });
+  try {
+    await gateway.register('t', { id: 'one', handler: serving({ echo: () => ({ content: [] }) }) });
+    await gateway.views.put(VIEW);
+    const over = new AbortController();
+    const cancelled = gateway.call('desk', 'echo', {}, { signal: over.signal }).catch(() => 'cancelled');
+    over.abort();
+    assert.is(await cancelled, 'cancelled');
+    await sleep(200);
+    assert.equal([taken, unhandled], [0, []]);
+  } finally {
+    process.off('unhandledRejection', note);
+    await gateway.close({ graceMs: 0 });
+  }
 });
 
 test.run();

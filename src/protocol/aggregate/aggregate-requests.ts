@@ -179,10 +179,14 @@ function sent(
   if (limit === undefined) return toTemplate(own.template, { ...request, params, ...isSafe });
   const timeoutMs = limit.timeout === undefined ? undefined : limit.timeout * 1_000;
   const most = limit.calls_per_minute;
-  const counted = most === undefined ? undefined : selection.countCall?.(listed, client.owner, most);
   const answers$ = toTemplate(own.template, { ...request, params, ...isSafe, timeoutMs });
   const bounded$ = answers$.pipe(map((answer) => boundedAnswer(answer, limit)));
-  return counted === undefined ? bounded$ : from(counted).pipe(switchMap(() => bounded$));
+  if (most === undefined) return bounded$;
+  // Not before it is awaited: its client may have cancelled the call while its tool was looked up.
+  return defer(() => {
+    const counted = selection.countCall?.(listed, client.owner, most);
+    return counted === undefined ? bounded$ : from(counted).pipe(switchMap(() => bounded$));
+  });
 }
 
 /** The template that a URI leads to; the own one replaces it, in `reference` if the request names it there. */
