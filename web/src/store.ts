@@ -38,6 +38,8 @@ export const balancers = signal<ReadonlyMap<string, LoadBalancer> | undefined>(u
 /** By template, the items that the lists of all templates leave out. */
 export const withheld = signal<ReadonlyMap<string, readonly Withheld[]>>(new Map());
 const instances = signal<ReadonlyMap<string, Instance>>(new Map());
+/** Grows when tools of a pinned template or view change, or are approved. */
+export const toolChanges = signal(0);
 export const stateError = signal<string | undefined>(undefined);
 
 /** The nodes of the deployment, as they were last read. */
@@ -169,8 +171,10 @@ function apply(event: GatewayEvent): void {
   else if (OF_CALLS.some((group) => type.startsWith(`${group}.`))) calls.add(event);
   else if (type.startsWith('instance.')) applyToInstance(event, String(event.server_id));
   else if (type.startsWith('session.')) noteSessions();
-  else if (type === 'template.changed' || type === 'tool.withheld') readAll();
-  else if (type === 'gateway.started') {
+  else if (type === 'template.changed' || type.startsWith('tool.')) {
+    toolChanges.value += 1;
+    readAll();
+  } else if (type === 'gateway.started') {
     calls.forgetRunning(event.node);
     if (event.node === undefined) isBehind.value = false;
   } else if (type.startsWith('registry.')) {

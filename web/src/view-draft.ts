@@ -27,6 +27,7 @@ export interface ViewDraft {
   readonly instructions?: string | undefined;
   readonly names?: 'bare' | 'prefixed';
   readonly mode?: 'list' | 'search';
+  readonly approve?: 'none' | 'pinned';
   readonly from: readonly ViewSource[];
   /** By the listed name. */
   readonly limits?: ByTool;

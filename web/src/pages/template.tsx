@@ -5,6 +5,7 @@ import { mayCall, mayWrite } from '../account.ts';
 import { command, deleteTemplate, setBalancer, setWeight } from '../actions.ts';
 import { get } from '../api.ts';
 import { milliseconds, percent, plural } from '../format.ts';
+import { Approvals } from '../parts/approvals.tsx';
 import { Bar, Cell } from '../parts/cell.tsx';
 import { Confirm } from '../parts/dialog.tsx';
 import { Field } from '../parts/field.tsx';
@@ -87,6 +88,9 @@ function TemplateView({ name, members, balancer }: TemplateProps & { readonly ba
       </div>
       <Description name={name} />
       <Instances name={name} members={members} />
+      {mayWrite.value && balancer.approve === 'pinned' && (
+        <Approvals path={`gateway/templates/${name}`} what="template" />
+      )}
       <Balancer name={name} balancer={balancer} />
       {mayWrite.value && <Deletion name={name} members={members} />}
       {open && <InstanceDrawer instance={open} onClose={() => setParams({ instance: undefined })} />}

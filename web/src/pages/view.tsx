@@ -1,8 +1,9 @@
 // The editor of a view: all tools at the left, those of the view at the right, and what a client gets from it.
 
 import { useSignal } from '@preact/signals';
-import { mayWrite } from '../account.ts';
+import { isAdmin, mayWrite } from '../account.ts';
 import { ApiError, change, get, messageOf } from '../api.ts';
+import { Approvals } from '../parts/approvals.tsx';
 import { Field } from '../parts/field.tsx';
 import { useLoaded } from '../parts/load.ts';
 import { notify } from '../parts/notices.tsx';
@@ -108,6 +109,7 @@ function Editor({ record, onReload }: EditorProps) {
           </a>
         </div>
       </form>
+      {record?.approve === 'pinned' && <Approvals path={`gateway/views/${record.id}`} what="view" />}
       <ViewPreview view={draft} isStored={record !== undefined} />
     </>
   );
@@ -205,6 +207,18 @@ function Words({ view, isNew, faults, onChange }: WordsProps) {
           </button>
         ))}
       </fieldset>
+      <label class="check">
+        <input
+          type="checkbox"
+          disabled={!isAdmin.value}
+          checked={view.approve === 'pinned'}
+          onChange={(event) => {
+            const { approve: _, ...others } = view;
+            onChange(event.currentTarget.checked ? { ...others, approve: 'pinned' } : others);
+          }}
+        />
+        Approve tools: what servers add or change later waits for an admin
+      </label>
     </div>
   );
 }
