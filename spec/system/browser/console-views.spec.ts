@@ -135,6 +135,15 @@ inBrowser('are what a key may use, when nothing else is chosen', async () => {
   await page.getByText('no template; view support').waitFor();
   const { body } = await holder('GET /mcp/support/tools/list');
   assert.equal([Object(body).count, (await holder('GET /mcp/desk/tools/list')).status], [3, 404]);
+  await page.getByRole('button', { name: 'Change support team' }).click();
+  const change = page.getByRole('dialog');
+  assert.is(await change.getByLabel('support', { exact: true }).isChecked(), true);
+  await change.getByLabel('Only some tools').check();
+  await change.getByLabel('Rules').fill('tickets/*');
+  assert.equal(await axeFindings(page), []);
+  await change.getByRole('button', { name: 'Change' }).click();
+  await page.getByText('no template; view support; 1 rule for tools').waitFor();
+  assert.is(Object((await holder('GET /mcp/support/tools/list')).body).count, 1);
   await page.goto(`${gateway.url}/console/view?id=support`);
   await page.getByLabel('Preview as').selectOption({ label: 'Key support team' });
   await page.getByRole('region', { name: 'Preview' }).getByText('as the view was saved').waitFor();

@@ -5,7 +5,15 @@ import type { ComponentChildren } from 'preact';
 import { account, isOpen } from '../account.ts';
 import { change, get } from '../api.ts';
 import { count, day } from '../format.ts';
-import { type ApiKey, ChangeUser, NewKey, NewUser, ShownKey, type User } from '../parts/account-dialogs.tsx';
+import {
+  type ApiKey,
+  ChangeKey,
+  ChangeUser,
+  NewKey,
+  NewUser,
+  ShownKey,
+  type User,
+} from '../parts/account-dialogs.tsx';
 import { Cell } from '../parts/cell.tsx';
 import { Confirm } from '../parts/dialog.tsx';
 import { Icon } from '../parts/icon.tsx';
@@ -19,7 +27,7 @@ import { route, setParams } from '../router.ts';
 type Opened =
   | { readonly dialog: 'user' | 'key' }
   | { readonly dialog: 'shown'; readonly key: string }
-  | { readonly dialog: 'revoke'; readonly subject: ApiKey }
+  | { readonly dialog: 'changeKey' | 'revoke'; readonly subject: ApiKey }
   | { readonly dialog: 'change' | 'delete'; readonly subject: User };
 
 export function UsersPage() {
@@ -75,10 +83,17 @@ export function UsersPage() {
         action="New key"
         onAction={open({ dialog: 'key' })}
       >
-        {(key: ApiKey) => <KeyRow apiKey={key} onRevoke={open({ dialog: 'revoke', subject: key })} />}
+        {(key: ApiKey) => (
+          <KeyRow
+            apiKey={key}
+            onChange={open({ dialog: 'changeKey', subject: key })}
+            onRevoke={open({ dialog: 'revoke', subject: key })}
+          />
+        )}
       </Part>
       {now?.dialog === 'user' && <NewUser onClose={close} onDone={users.reload} />}
       {now?.dialog === 'change' && <ChangeUser user={now.subject} onClose={close} onDone={users.reload} />}
+      {now?.dialog === 'changeKey' && <ChangeKey apiKey={now.subject} onClose={close} onDone={keys.reload} />}
       {now?.dialog === 'key' && (
         <NewKey
           onClose={close}
@@ -237,7 +252,13 @@ function RowButton({ action, name, isDangerous, ...more }: RowButtonProps) {
   );
 }
 
-function KeyRow({ apiKey, onRevoke }: { readonly apiKey: ApiKey; readonly onRevoke: () => void }) {
+interface KeyRowProps {
+  readonly apiKey: ApiKey;
+  readonly onChange: () => void;
+  readonly onRevoke: () => void;
+}
+
+function KeyRow({ apiKey, onChange, onRevoke }: KeyRowProps) {
   const { name, permissions, expires_at, last_used_at, is_active: isActive } = apiKey;
   return (
     <div class="row">
@@ -252,6 +273,7 @@ function KeyRow({ apiKey, onRevoke }: { readonly apiKey: ApiKey; readonly onRevo
       <span>{expires_at === null ? 'Never expires' : `Until ${day(expires_at)}`}</span>
       <Cell name="last used">{last_used_at === null ? 'never used' : day(last_used_at)}</Cell>
       <span class="actions end">
+        <RowButton action="Change" name={name} disabled={isOpen.value} onClick={onChange} />
         <RowButton isDangerous action="Revoke" name={name} disabled={isOpen.value} onClick={onRevoke} />
       </span>
     </div>

@@ -42,7 +42,7 @@ interface FormDialogProps {
   readonly onClose: () => void;
   /** Rejects with the fault. */
   readonly onSave: (data: FormData) => Promise<void>;
-  readonly children: ComponentChildren;
+  readonly children?: ComponentChildren;
 }
 
 function FormDialog({ title, action = 'Create', rights, onClose, onSave, children }: FormDialogProps) {
@@ -226,6 +226,30 @@ export function NewKey({
         <input name="expires" type="date" />
       </Field>
     </FormDialog>
+  );
+}
+
+interface ChangeKeyProps {
+  readonly apiKey: ApiKey;
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}
+
+export function ChangeKey({ apiKey, onClose, onDone }: ChangeKeyProps) {
+  const save = async (data: FormData): Promise<void> => {
+    await change('PATCH', `auth/api-keys/${apiKey.id}`, rightsOf(data));
+    notify(`${apiKey.name} is changed.`);
+    onDone();
+    onClose();
+  };
+  return (
+    <FormDialog
+      title={`Change ${apiKey.name}`}
+      action="Change"
+      rights={apiKey}
+      onClose={onClose}
+      onSave={save}
+    />
   );
 }
 
