@@ -143,6 +143,13 @@ test('suggestions for unknown names contain only tools of the list', async () =>
   assert.match(near.text, /did you mean \\"issues_list\\"/);
 });
 
+test('REST for a view lists the allowed tools, under the names of the view', async () => {
+  await app.gateway.views.put({ id: 'desk', from: [{ template: 'git', rename: { issues_list: 'find' } }] });
+  const limited = await keyWith({ templates: [], views: ['desk'], tools: ['git/issues_list'] });
+  const answer = await app.as(limited, 'GET', '/mcp/desk/tools/list');
+  assert.equal([namesIn(answer.body), answer.body.count], [['find'], 1]);
+});
+
 test('the lists of a key and of its owner both limit', async () => {
   const { id } = await app.createUser('both');
   await app.auth.accounts.changeUser(id, { tools: ['*/issues_*'] });

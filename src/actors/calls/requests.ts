@@ -92,8 +92,11 @@ export class Requests {
       },
       { formOf: () => 'exactValue' },
     );
-    const allowed = field === 'tools' ? allowedTools(template, options.tools, items) : items;
-    return { items: allowed, ...definedFields({ cut }), instanceId: bound.instanceId ?? '' };
+    const { instanceId = '' } = bound;
+    // The list of a view comes from no instance, and was made for the caller.
+    const isOfInstance = field === 'tools' && instanceId !== '';
+    const allowed = isOfInstance ? allowedTools(template, options.tools, items) : items;
+    return { items: allowed, ...definedFields({ cut }), instanceId };
   }
 
   /** See errorOfAnswer; the prompts of the instance are listed if the answer alone is not enough. Never rejects. */
