@@ -13,6 +13,7 @@ import { secretId } from '../../../src/auth/secrets.ts';
 import { channelKeys } from '../../../src/cluster/channel/channel-keys.ts';
 import { MAX_CALLS } from '../../../src/cluster/channel/peer-client.ts';
 import { PeerProber } from '../../../src/cluster/channel/peer-prober.ts';
+import { INSTANCE_PATHS } from '../../../src/cluster/channel/peer-protocol.ts';
 import { pskTls } from '../../../src/cluster/channel/peer-tls.ts';
 import { TokenIssuer, TokenVerifier } from '../../../src/cluster/channel/peer-tokens.ts';
 import type { Principal } from '../../../src/domain/account.ts';
@@ -317,8 +318,9 @@ test('a node that does not know whether its life goes on serves nothing, and sen
   assert.equal([error?.code, error?.facts.reason], ['NODE_UNAVAILABLE', 'its life is in doubt']);
 });
 
-test('a request that took a hop to an owner is not taken on by another one', async () => {
-  const b = await deployment.node(B, { serve: (_request, response) => response.end('served') });
+test('a request that took a hop is not taken on after another one of the same kind', async () => {
+  const serve = (_request: IncomingMessage, response: ServerResponse) => response.end('served');
+  const b = await deployment.node(B, { serve, instances: { request: serve, exchange: () => {} } });
   await deployment.node(A);
   const {
     tokens: [key],
@@ -333,13 +335,22 @@ test('a request that took a hop to an owner is not taken on by another one', asy
   const { text: greeting, answered } = issuer.greeting();
   answered(verifier.greet(greeting) ?? '');
   const token = issuer.tokenFor(ADA);
-  for (const [hops, wanted] of [
-    ['session', /^HTTP\/1\.1 200 /],
-    ['session, session', /^HTTP\/1\.1 421 /],
-    ['', /^HTTP\/1\.1 421 /],
+  const { conversation } = INSTANCE_PATHS;
+  for (const [path, hops, status] of [
+    ['/', ['session'], 200],
+    ['/', ['session, session'], 421],
+    ['/', ['session', 'session'], 421],
+    ['/', [''], 421],
+    [conversation, ['instance'], 200],
+    [conversation, ['instance, instance'], 421],
+    [conversation, ['instance', 'instance'], 421],
+    [conversation, [], 421],
   ] as const) {
-    const head = `GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nPeer-Token: ${token}\r\nPeer-Hops: ${hops}\r\n\r\n`;
-    assert.match(await sendRaw(b.listener.port, head), wanted);
+    const lines = hops.map((hop) => `Peer-Hops: ${hop}\r\n`).join('');
+    const head = `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nPeer-Token: ${token}\r\n${lines}\r\n`;
+    assert.match(await sendRaw(b.listener.port, head), `HTTP/1.1 ${status} `, `${path} ${hops}`);
+    const refused = { reason: 'loop', status: 421, method: 'GET', path, address: '127.0.0.1' };
+    assert.equal(b.refusals.splice(0), status === 421 ? [refused] : []);
   }
 });
 

@@ -264,6 +264,18 @@ test('a request of a program without the key opens none', async () => {
   );
 });
 
+test('exchanges that took a hop to another instance are not taken on', async () => {
+  for (const hops of ['instance, instance', 'session', '']) {
+    const { status } = await upgraded(undefined, hops);
+    assert.is(status, '421', hops);
+  }
+  const loop = ['loop', 421, INSTANCE_PATHS.shared];
+  assert.equal(
+    b.refusals.map(({ reason, status, path }) => [reason, status, path]),
+    [loop, loop, loop],
+  );
+});
+
 test('a program without the key does not keep its connection open', async () => {
   const socket = connect({ port: b.listener.port, host: '127.0.0.1', allowHalfOpen: true });
   socket.write('GET / HTTP/1.1\r\nHost: b\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n');
@@ -383,7 +395,7 @@ async function sharing(from = a): Promise<Transport> {
 }
 
 /** A connection to the second node, by hand, with a token of the first one. */
-async function upgraded(given?: string) {
+async function upgraded(given?: string, hops = 'instance') {
   const [key = Buffer.alloc(0)] = channelKeys([Buffer.from(SECRET)]).tokens;
   const issuer = new TokenIssuer(key, systemClock.now, () => A, B);
   const { text: greeting, answered } = issuer.greeting();
@@ -397,7 +409,7 @@ async function upgraded(given?: string) {
   const token = given ?? issuer.tokenFor({ ...ANONYMOUS, id: 'ada', scopes: new Set(['tools:call']) });
   const socket = connect(b.listener.port, '127.0.0.1');
   const head =
-    `GET ${INSTANCE_PATHS.shared} HTTP/1.1\r\nHost: b\r\nPeer-Token: ${token}\r\nPeer-Hops: instance\r\n` +
+    `GET ${INSTANCE_PATHS.shared} HTTP/1.1\r\nHost: b\r\nPeer-Token: ${token}\r\nPeer-Hops: ${hops}\r\n` +
     `Connection: upgrade\r\nUpgrade: ${SHARED_PROTOCOL}\r\n\r\n`;
   socket.write(head);
   const [answer] = await once(socket, 'data');

@@ -1,6 +1,7 @@
 // Clients of the legacy era behind a load balancer that knows no sessions: each request reaches the next of two complete gateways on one
 // PostgreSQL, which forward it to the owner of the session. The channel alone: spec/cluster/channel/peer-channel.spec.ts.
 
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -276,6 +277,52 @@ onPostgresql('a request to the peer listener from outside is 401, and in the aud
     return items.filter(({ action }) => action === 'peer channel: forged token').map(({ status }) => status);
   };
   await becomes(recorded, [401]);
+});
+
+onPostgresql('a stolen token is 401 at the public port and at another node', async () => {
+  const tokens: unknown[] = [];
+  const steal = (message: unknown): void => {
+    const { url, headers } = Object(message).request;
+    if (url === '/mcp/local' && headers['peer-hops'] === 'session') tokens.push(headers['peer-token']);
+  };
+  const client = await LegacyClient.open(onlyA, '/mcp/local', options);
+  const { 'Mcp-Session-Id': sessionId = '' } = client.headers;
+  const body = callText('echo', {}, 7);
+  subscribe('http.server.request.start', steal);
+  assert.is((await onlyB.exchange('/mcp/local', { headers: client.headers, body })).status, 200);
+  unsubscribe('http.server.request.start', steal);
+  assert.is(tokens.length, 1);
+  const token = String(tokens[0]); // of b, for a
+  const sent = { 'Content-Type': 'application/json', 'Mcp-Session-Id': sessionId };
+  const stolen = { ...sent, 'Peer-Token': token, 'Peer-Hops': 'session', 'Peer-Client-Address': '192.0.2.7' };
+  const ask = async (url: string, headers: Record<string, string>, method = 'POST') => {
+    const answer = await fetch(url, { method, headers, ...(method === 'POST' ? { body } : {}) });
+    const { request_id: _, ...problem } = Object(await answer.json());
+    return [answer.status, answer.headers.get('www-authenticate'), problem];
+  };
+  for (const { urls } of [a, b])
+    for (const [path, method, status] of [
+      ['/mcp/local', 'POST', 401],
+      ['/gateway/sessions', 'GET', 401],
+      ['/peer/greeting', 'GET', 404],
+      ['/peer/exchange', 'POST', 404],
+    ] as const) {
+      const url = `${urls[0]}${path}`;
+      const refused = await ask(url, stolen, method);
+      assert.is(refused[0], status, url);
+      assert.equal(refused, await ask(url, sent, method), 'as any request without credentials');
+    }
+  const lives = [...members.values()];
+  const [ofA, ofB] = ['a', 'b'].map((id) => lives.find(({ node }) => node === id)?.address);
+  assert.is((await fetch(`${ofA}/mcp/local`, { method: 'POST', headers: stolen, body })).status, 200);
+  assert.is((await fetch(`${ofB}/mcp/local`, { method: 'POST', headers: stolen, body })).status, 401);
+  const recorded = async () => {
+    const { body: found } = await admin('GET /gateway/audit?limit=1000');
+    const items: Record<string, unknown>[] = Object(found).entries;
+    const action = 'peer channel: token for another node';
+    return items.filter((item) => item.action === action).map(({ status, subject }) => [status, subject]);
+  };
+  await becomes(recorded, [[401, 'POST /mcp/local']]);
 });
 
 onPostgresql('a node that stops waits for its calls at other nodes', async () => {

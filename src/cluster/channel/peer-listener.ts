@@ -147,7 +147,7 @@ function listenerOf(options: PeerListenerOptions): RequestListener {
     const isOfInstance = OF_INSTANCES.has(request.url ?? '');
     const hop: Hop = isOfInstance ? 'instance' : 'session';
     const serveIt = isOfInstance ? instances?.request : serve;
-    // A request that was forwarded twice to an owner runs in a circle.
+    // A request that took two hops of one kind runs in a circle.
     if (headerOf(request, PEER_HEADERS.hops) !== hop || serveIt === undefined) {
       refuse(request, response, 'loop');
       return;
@@ -233,11 +233,12 @@ function shareExchanges(server: Server, options: PeerListenerOptions): ReadonlyS
       socket.end(`HTTP/1.1 ${status} Refused\r\nconnection: close\r\n\r\n`, () => socket.destroy());
     };
     const isShared = url === INSTANCE_PATHS.shared && headers.upgrade === SHARED_PROTOCOL;
+    const isFirstHop = headerOf(request, PEER_HEADERS.hops) === ('instance' satisfies Hop);
     admit(
       headerOf(request, PEER_HEADERS.token),
       options,
       () => {
-        if (!isShared || instances === undefined) {
+        if (!isShared || !isFirstHop || instances === undefined) {
           refuse('loop');
           return;
         }
