@@ -5,6 +5,7 @@ import { compileGlobs } from '../../src/domain/globs.ts';
 import {
   chooser,
   descriptionIn,
+  isConfirmed,
   NEW_VIEW,
   nameIn,
   sourceOf,
@@ -128,6 +129,29 @@ test('a tool may be named like a property of every object', () => {
   assert.is(nameIn(view.from[0] as ViewSource, 'constructor'), 'constructor');
   const named = withWords(view, 'github', 'constructor', { name: 'make', description: '' });
   assert.equal(named.from[0]?.rename, { constructor: 'make' });
+});
+
+test('calls of a tool are confirmed by its listed name, which follows its new name', () => {
+  const view = viewOf({});
+  const words = { name: '', description: '' };
+  const isAsked = (draft: ViewDraft, own: string) =>
+    isConfirmed(draft, sourceOf(draft, 'github') ?? { template: '' }, own);
+  const asks = withWords(view, 'github', 'drop', { ...words, isConfirmed: true });
+  assert.equal([asks.confirm, isAsked(asks, 'drop'), isAsked(asks, 'list')], [['drop'], true, false]);
+  assert.equal(withWords(asks, 'github', 'drop', { ...words, isConfirmed: false }), view);
+  assert.equal(withWords(asks, 'github', 'drop', { ...words, name: 'remove' }).confirm, ['remove']);
+  const prefixed = { ...view, names: 'prefixed', confirm: ['github__drop', '!github__list'] } as const;
+  const renamed = withWords(prefixed, 'github', 'list', { ...words, name: 'show' });
+  assert.equal(renamed.confirm, ['github__drop', '!github__show']);
+  const globs = { ...view, confirm: ['*', '!list'] };
+  const moved = withWords(globs, 'github', 'drop', { ...words, name: 'list' });
+  assert.ok(isAsked(moved, 'drop'), 'it still asks under its new name');
+  assert.equal(withWords(globs, 'github', 'get', { ...words, isConfirmed: false }).confirm, [
+    '*',
+    '!list',
+    '!get',
+  ]);
+  assert.equal(withWords(globs, 'github', 'list', { ...words, isConfirmed: true }).confirm, ['*']);
 });
 
 test.run();

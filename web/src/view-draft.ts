@@ -31,6 +31,8 @@ export interface ViewDraft {
   readonly from: readonly ViewSource[];
   /** By the listed name. */
   readonly limits?: ByTool;
+  /** Globs on listed names: the user confirms each call of these tools. */
+  readonly confirm?: readonly string[];
 }
 
 export const NEW_VIEW: ViewDraft = { id: '', from: [] };
@@ -91,25 +93,48 @@ export function descriptionIn(source: ViewSource, own: string): string | undefin
   return field(source.describe, nameIn(source, own));
 }
 
-/** A new name and description of a tool. Empty, or as the server's own: none. */
+/** The name that it gets if nothing else has it. */
+export function listedName({ names }: ViewDraft, source: ViewSource, own: string): string {
+  const name = nameIn(source, own);
+  return names === 'prefixed' ? `${source.template}__${name}` : name;
+}
+
+/** Whether the user confirms each call of a tool. */
+export function isConfirmed(view: ViewDraft, source: ViewSource, own: string): boolean {
+  return matcherOf(view.confirm ?? [])(listedName(view, source, own));
+}
+
+function withConfirmed(view: ViewDraft, listed: string, isAsked: boolean): ViewDraft {
+  const { confirm = [], ...others } = view;
+  if (matcherOf(confirm)(listed) === isAsked) return view;
+  const globs = changedGlobs(confirm, listed, isAsked) ?? ['*'];
+  return globs.length === 0 ? others : { ...others, confirm: globs };
+}
+
+/** A new name and description of a tool, and whether its user confirms its calls. Empty, or as the server's own: none. */
 export function withWords(
   view: ViewDraft,
   template: string,
   own: string,
-  words: { readonly name: string; readonly description: string },
+  words: { readonly name: string; readonly description: string; readonly isConfirmed?: boolean },
 ): ViewDraft {
   const source = sourceOf(view, template);
   if (source === undefined) return view;
+  const { isConfirmed: isAsked = isConfirmed(view, source, own) } = words;
+  const listed = listedName(view, source, own);
   const before = nameIn(source, own);
   const name = words.name === '' ? own : words.name;
   const moved = BY_NEW_NAME.map((key) => [key, renamed(source[key], before, name)] as const);
   const changed = { ...source, ...Object.fromEntries(moved), rename: set(source.rename, own, name, own) };
   const described = set(renamed(source.describe, before, name), name, words.description, '');
   const limits = view.names === 'prefixed' ? view.limits : renamed(view.limits, before, name);
-  return withSource(
-    cleaned<ViewDraft>({ ...view, limits }),
-    cleaned<ViewSource>({ ...changed, describe: described }),
+  const next = cleaned<ViewSource>({ ...changed, describe: described });
+  const now = listedName(view, next, own);
+  const confirm = view.confirm?.map((glob) =>
+    glob === listed ? now : glob === `!${listed}` ? `!${now}` : glob,
   );
+  const result = withSource(cleaned<ViewDraft>({ ...view, limits, confirm }), next);
+  return withConfirmed(result, now, isAsked);
 }
 
 export function withSource(view: ViewDraft, source: ViewSource): ViewDraft {

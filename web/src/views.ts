@@ -22,6 +22,8 @@ export interface ViewPreview {
   readonly tools: readonly { readonly name: string; readonly description?: string }[];
   readonly count: number;
   readonly tokens: number;
+  /** Names of the tools whose calls their user confirms. */
+  readonly asks: readonly string[];
   readonly problems: readonly ViewProblem[];
 }
 

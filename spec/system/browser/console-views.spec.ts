@@ -72,15 +72,24 @@ inBrowser('are made of tools of three servers, with the keyboard too', async () 
     .getByLabel('Chosen tools')
     .getByText('test_simple_text of tickets, with a description of its own')
     .waitFor();
+  await page.getByRole('button', { name: 'Rename or describe test_tool_with_progress of desk' }).click();
+  await page.getByLabel('The user confirms each call').check();
+  assert.equal(await axeFindings(page), []);
+  await page.getByRole('button', { name: 'Apply' }).click();
+  await page.getByLabel('Chosen tools').getByText('desk, asks first').waitFor();
   const preview = page.getByRole('region', { name: 'Preview' });
   await preview.getByText('list_tickets', { exact: false }).first().waitFor();
   await preview.getByText('desk__test_tool_with_progress').first().waitFor();
   await preview.getByText(/^[\d,]+ tokens$/).waitFor();
+  // Both wish the name.
+  await preview.getByText('The user confirms calls of 2 tools.', { exact: false }).waitFor();
+  await preview.getByText('asks first').first().waitFor();
   assert.equal(await axeFindings(page), []);
   await page.getByRole('button', { name: 'Create the view' }).click();
   await page.getByRole('link', { name: 'support', exact: true }).waitFor();
   assert.equal(await axeFindings(page), []);
-  const { title, from } = await read('/gateway/views/support');
+  const { title, from, confirm } = await read('/gateway/views/support');
+  assert.equal(confirm, ['test_tool_with_progress']);
   const none = { resources: 'none', prompts: 'none' };
   assert.equal(
     [title, from],

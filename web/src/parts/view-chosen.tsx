@@ -1,10 +1,13 @@
 // The tools that a view has: each with its name in the view, a dialog for its name and description, and what was refused.
 
 import { useSignal } from '@preact/signals';
+import { isAdmin } from '../account.ts';
 import { plural } from '../format.ts';
 import {
   chooser,
   descriptionIn,
+  isConfirmed,
+  listedName,
   nameIn,
   type ViewDraft,
   type ViewSource,
@@ -79,6 +82,7 @@ export function ViewChosen({ view, known, faults, onChange }: ViewChosenProps) {
       {entry !== undefined && (
         <WordsDialog
           {...entry}
+          view={view}
           onSave={(words) => onChange(withWords(view, entry.source.template, entry.tool.name, words))}
           onClose={() => {
             edited.value = undefined;
@@ -101,17 +105,16 @@ interface ChosenRowProps extends Pick<ViewChosenProps, 'view' | 'onChange'> {
 
 function ChosenRow({ entry: { source, tool }, view, fault, onEdit, onChange }: ChosenRowProps) {
   const { template } = source;
-  const name = nameIn(source, tool.name);
-  const shown = view.names === 'prefixed' ? `${template}__${name}` : name;
-  const isOwn = name === tool.name;
+  const isOwn = nameIn(source, tool.name) === tool.name;
   return (
     <div class="chosen">
       <span class="choice-text">
-        <span class="cut strong">{shown}</span>
+        <span class="cut strong">{listedName(view, source, tool.name)}</span>
         {fault === undefined ? (
           <span class="cut small muted">
             {isOwn ? template : `${tool.name} of ${template}`}
             {descriptionIn(source, tool.name) !== undefined && ', with a description of its own'}
+            {isConfirmed(view, source, tool.name) && ', asks first'}
           </span>
         ) : (
           <span class="small tone-bad">{fault}</span>
@@ -192,16 +195,19 @@ function SourceRow({ source, fault, onChange }: SourceRowProps) {
 }
 
 interface WordsDialogProps extends ToolEntry {
-  readonly onSave: (words: { readonly name: string; readonly description: string }) => void;
+  readonly view: ViewDraft;
+  readonly onSave: (words: Parameters<typeof withWords>[3]) => void;
   readonly onClose: () => void;
 }
 
-function WordsDialog({ source, tool, onSave, onClose }: WordsDialogProps) {
+function WordsDialog({ view, source, tool, onSave, onClose }: WordsDialogProps) {
   const { name, description = '' } = tool;
   const save = (event: SubmitEvent): void => {
     event.preventDefault();
     const data = new FormData(event.currentTarget as HTMLFormElement);
-    onSave({ name: String(data.get('name')).trim(), description: String(data.get('description')).trim() });
+    const text = (field: string) => String(data.get(field)).trim();
+    const confirm = isAdmin.value ? { isConfirmed: data.has('confirm') } : {};
+    onSave({ name: text('name'), description: text('description'), ...confirm });
     onClose();
   };
   return (
@@ -225,6 +231,15 @@ function WordsDialog({ source, tool, onSave, onClose }: WordsDialogProps) {
             defaultValue={descriptionIn(source, name) ?? ''}
           />
         </Field>
+        <label class="check">
+          <input
+            type="checkbox"
+            name="confirm"
+            disabled={!isAdmin.value}
+            defaultChecked={isConfirmed(view, source, name)}
+          />
+          The user confirms each call{!isAdmin.value && ' (only an admin changes this)'}
+        </label>
         <div class="actions end">
           <button type="button" onClick={onClose}>
             Cancel

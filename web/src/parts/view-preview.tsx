@@ -46,6 +46,7 @@ export function ViewPreview({ view, isStored }: ViewPreviewProps) {
             <span class="strong">{plural(data.count, 'tool')}</span>, about{' '}
             <span class="strong">{plural(data.tokens, 'token')}</span> in the list that a client reads
             {as.value !== '' && ', as the view was saved'}.
+            {data.asks.length > 0 && ` The user confirms calls of ${plural(data.asks.length, 'tool')}.`}
           </>
         )}
       </p>
@@ -62,7 +63,8 @@ export function ViewPreview({ view, isStored }: ViewPreviewProps) {
             <li key={tool.name}>
               <details>
                 <summary>
-                  {tool.name} <span class="small muted">{tool.description}</span>
+                  {tool.name} {data.asks.includes(tool.name) && <span class="small strong">asks first </span>}
+                  <span class="small muted">{tool.description}</span>
                 </summary>
                 {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by the keyboard */}
                 <pre class="output" tabIndex={0}>
