@@ -9,7 +9,7 @@ import type { PingResult } from '../../src/cluster/channel/peer-prober.ts';
 import { loneNode } from '../../src/cluster/lone-node.ts';
 import { MemberTable } from '../../src/cluster/member-table.ts';
 import { RELEASED } from '../../src/domain/life.ts';
-import type { NodeView, SharedPrograms } from '../../src/domain/nodes.ts';
+import { foreignNodes, type NodeView, otherVersions, type SharedPrograms } from '../../src/domain/nodes.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { againWith, chosenSeed, Dice } from '../helpers/dice.ts';
 import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
@@ -403,6 +403,45 @@ test('a node with another secret is foreign to the others, and is named', async 
   assert.is(a.list()[1]?.state, 'foreign');
   assert.is(b.find(a.life), undefined);
   assert.match(notices.join('\n'), 'the node "b" has another secret than the other nodes of its database');
+});
+
+test('a node with another version of the protocol is foreign, and named with both versions, once', async () => {
+  const a = await joined('a');
+  const profiles = {
+    next: { protocol: 2, version: '2.0.0' }, // all other fields may be others
+    later: {
+      protocol: 1,
+      version: '1.1.0',
+      address: 'http://later:1',
+      since: '',
+      follows_refusal: false,
+      mac: '',
+    },
+    broken: 'no profile',
+  };
+  for (const [node, profile] of Object.entries(profiles))
+    await store.nodes.insert({
+      ...{ life: `life-${node}`, node, counter: 0, end: undefined, state: '{}' },
+      profile: JSON.stringify(profile),
+    });
+  await pass(8_000);
+  const line =
+    'the node "next" has version 2.0.0 and protocol 2, this one 1.0.0 and protocol 1: it is no member until all have the same version';
+  const secrets = notices.filter((notice) => /secret/.test(notice));
+  assert.equal([notices.filter((notice) => notice === line).length, secrets], [1, []]);
+  const { id, version, state } = a.list().find(({ life }) => life === 'life-next') ?? {};
+  assert.equal([id, version, state, a.find('life-next')], ['next', '2.0.0', 'foreign', undefined]);
+  const released = 'the node "later" has version 1.1.0, this one 1.0.0';
+  assert.equal(otherVersions(a.list()), [line, released]);
+  assert.equal(
+    foreignNodes(a.list()).map((text) => text.slice(0, 20)),
+    ['the node "later" has', 'the node "broken" ha'],
+  );
+  const b = await joined('b'); // which finds it at its start
+  assert.is(notices.filter((notice) => notice === line).length, 2);
+  await store.nodes.end('life-next', undefined, { cause: 'stopped', frees: 'all' });
+  await pass(4_000);
+  assert.not.match(otherVersions(b.list()).join(), 'next');
 });
 
 test('nodes are members in each step of a rotation, and a node without the new key is foreign after it', async () => {

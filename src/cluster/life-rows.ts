@@ -5,7 +5,7 @@ import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import Type from 'typebox';
 import type { Secrets } from '../auth/secrets.ts';
 import { jsonIn } from '../domain/json.ts';
-import { gatewayOf, type NodeView } from '../domain/nodes.ts';
+import { gatewayOf, type NodeView, otherVersions } from '../domain/nodes.ts';
 import { compileShape } from '../domain/validation.ts';
 import type { StoredLife } from '../persistence/store.ts';
 import type { Member } from './members.ts';
@@ -32,19 +32,25 @@ const Report = Type.Object({
   programs: Type.Integer(),
   calls: Type.Integer(),
 });
+/** What the rows of all versions of the protocol have. */
+const Stamp = Type.Object({ protocol: Type.Integer(), version: Type.String({ maxLength: 64 }) });
+type Stamp = Type.Static<typeof Stamp>;
 type Profile = Type.Static<typeof Profile>;
 type Report = Type.Static<typeof Report>;
+const STAMP = compileShape(Stamp, 'body');
 const PROFILE = compileShape(Profile, 'body');
 const REPORT = compileShape(Report, 'body');
 
 /** A row that was read. */
 export interface Known {
   readonly stored: StoredLife;
+  /** Of a row of this or another version of the protocol. */
+  readonly stamp: Stamp | undefined;
   readonly profile: Profile | undefined;
   readonly report: Report | undefined;
   /** On which this node reaches it. */
   readonly address: string;
-  /** Its row is signed with a key of this node. */
+  /** Its row is one of this version of the protocol, signed with a key of this node. */
   readonly isMember: boolean;
 }
 
@@ -61,10 +67,14 @@ export interface LifeRowsOptions {
   readonly takesNoPrograms?: boolean | undefined;
   /** Of a node that this one reaches by a shorter way than the address in its row. Default: there is none. */
   readonly addressOf?: ((node: string) => string | undefined) | undefined;
+  /** Gets a line for the operator. */
+  readonly onNotice: (line: string) => void;
 }
 
 export class LifeRows {
   readonly #options: LifeRowsOptions;
+  /** The lives of the last read. */
+  #seen: ReadonlySet<string> = new Set();
   readonly #keys: readonly [Buffer, ...Buffer[]];
 
   constructor(options: LifeRowsOptions) {
@@ -99,7 +109,28 @@ export class LifeRows {
     return JSON.stringify(report);
   }
 
-  knownOf(stored: StoredLife): Known {
+  /** By life. Names nodes with another version, once. */
+  read(rows: readonly StoredLife[]): ReadonlyMap<string, Known> {
+    const { own, onNotice } = this.#options;
+    const known = new Map(rows.map((stored) => [stored.life, this.#knownOf(stored)]));
+    const isNew = ({ stored }: Known) => stored.node !== own.node && !this.#seen.has(stored.life);
+    const found = [...known.values()].filter(isNew).map((other) => viewOf(other));
+    for (const line of otherVersions([this.viewOfOwn(own.life), ...found])) onNotice(line);
+    this.#seen = new Set(known.keys());
+    return known;
+  }
+
+  /** This node as it is shown. */
+  viewOfOwn(life: string): NodeView {
+    const { own, version, since, report } = this.#options;
+    return {
+      ...{ id: own.node, life, address: own.address, version, protocol: PROTOCOL, since },
+      ...report(),
+      state: 'live',
+    };
+  }
+
+  #knownOf(stored: StoredLife): Known {
     const profile = jsonIn(stored.profile);
     const report = jsonIn(stored.state);
     const read = PROFILE.accepts(profile) ? profile : undefined;
@@ -108,7 +139,9 @@ export class LifeRows {
       read.protocol === PROTOCOL &&
       this.#keys.some((key) => isSame(read.mac, macOf(key, stored.life, stored.node, read)));
     const address = this.#options.addressOf?.(stored.node) ?? read?.address ?? '';
-    return { stored, profile: read, report: REPORT.accepts(report) ? report : undefined, address, isMember };
+    const stamp = STAMP.accepts(profile) ? profile : undefined;
+    const accepted = REPORT.accepts(report) ? report : undefined;
+    return { stored, stamp, profile: read, report: accepted, address, isMember };
   }
 }
 
@@ -135,10 +168,13 @@ export function rowOf({ stored, profile, report }: Known): LifeRow {
 }
 
 /** As it is shown. */
-export function viewOf({ stored, profile, report, isMember }: Known, standing: Standing = 'live'): NodeView {
+export function viewOf(
+  { stored, stamp, profile, report, isMember }: Known,
+  standing: Standing = 'live',
+): NodeView {
   return {
     ...{ id: stored.node, life: stored.life, address: profile?.address },
-    ...{ version: profile?.version ?? '', since: profile?.since ?? '' },
+    ...{ version: stamp?.version ?? '', protocol: stamp?.protocol, since: profile?.since ?? '' },
     ...{ programs: report?.programs ?? 0, calls: report?.calls ?? 0 },
     isDraining: report?.is_draining ?? false,
     state: stored.end ? 'ended' : isMember ? standing : 'foreign',

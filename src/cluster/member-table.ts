@@ -73,14 +73,11 @@ export interface MemberTableOptions extends Omit<LifeRowsOptions, 'since'> {
   /** Other nodes ended the life of this one, and may recover its sessions: they end here. It goes on under this life. Never rejects. */
   readonly onNextLife: (life: string) => Promise<void>;
   readonly counts?: ClusterCounts | undefined;
-  /** Gets a line for the operator. */
-  readonly onNotice: (line: string) => void;
 }
 
 export class MemberTable implements Members {
   readonly #options: MemberTableOptions;
   readonly #rows: LifeRows;
-  readonly #since: string;
   readonly #programs: ProgramRunner | undefined;
   readonly #words: DatabaseWords;
   #state: NodeState;
@@ -105,8 +102,7 @@ export class MemberTable implements Members {
   constructor(options: MemberTableOptions) {
     const { own, clock, programs, counts } = options;
     this.#options = options;
-    this.#since = new Date(clock.wall()).toISOString();
-    this.#rows = new LifeRows({ ...options, since: this.#since });
+    this.#rows = new LifeRows({ ...options, since: new Date(clock.wall()).toISOString() });
     this.#state = newNode(own.node, own.life, this.#now, undefined, options.takesNoPrograms);
     this.#doubt = new LifeDoubt({
       ...{ node: own.node, clock },
@@ -248,15 +244,10 @@ export class MemberTable implements Members {
 
   /** All lives that have a row, with the present one of this node first. */
   list(): NodeView[] {
-    const { own, version, report, clock } = this.#options;
-    const standing = standings(this.#state, clock.now());
+    const standing = standings(this.#state, this.#options.clock.now());
     const others = [...this.#known.values()].filter(({ stored }) => stored.life !== this.life);
-    const ownView: NodeView = {
-      ...{ id: own.node, life: this.life, address: own.address, version, since: this.#since },
-      ...report(),
-      state: 'live',
-    };
-    return [ownView, ...others.map((known) => viewOf(known, standing.get(known.stored.life)))];
+    const views = others.map((known) => viewOf(known, standing.get(known.stored.life)));
+    return [this.#rows.viewOfOwn(this.life), ...views];
   }
 
   /** Rejects with OperatorError when the row of this life cannot be written within 10 s. */
@@ -404,7 +395,7 @@ export class MemberTable implements Members {
     this.#isCurrent = rows !== undefined;
     if (rows === undefined) return this.#handle({ type: 'failed', sentAtMs });
     this.#readAtMs = clock.now();
-    this.#known = new Map(rows.map((stored) => [stored.life, this.#rows.knownOf(stored)]));
+    this.#known = this.#rows.read(rows);
     const lives = [...this.#known.values()].filter(({ isMember }) => isMember).map(rowOf);
     this.#handle({ type: 'read', rows: { programs: this.#programs?.rowsOf(leases) ?? [], lives } });
     const { isDraining } = this.#options.report();

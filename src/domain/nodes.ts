@@ -9,6 +9,8 @@ export interface NodeView {
   /** URL for the other nodes; undefined for a node that no other reaches. */
   readonly address: string | undefined;
   readonly version: string;
+  /** Version of the protocol between nodes; undefined for a node without others, and for one whose row cannot be read. */
+  readonly protocol?: number | undefined;
   /** Start of the life, ISO 8601. */
   readonly since: string;
   /** Running programs. */
@@ -20,8 +22,8 @@ export interface NodeView {
 }
 
 /**
- * `slow`: it answers pings late. `silent`: it does not. `ended`: its life is over. `foreign`: it has another secret, and is no member. Source:
- * ADR 146.
+ * `slow`: it answers pings late. `silent`: it does not. `ended`: its life is over. `foreign`: it has another secret or
+ * protocol, and is no member. Source: ADR 146, 250.
  */
 export const NODE_STATES = ['live', 'slow', 'silent', 'ended', 'foreign'] as const;
 type NodeState = (typeof NODE_STATES)[number];
@@ -52,9 +54,15 @@ export function runsProgramsOf(node: string, owner: string | undefined): boolean
   return owner !== undefined && (node === owner || node === nodeOf(owner, 1));
 }
 
-/** One line for each node that has another secret. */
-export function foreignNodes(nodes: readonly { readonly id: string; readonly state: unknown }[]): string[] {
-  const ids = new Set(nodes.filter(({ state }) => state === 'foreign').map(({ id }) => id));
+/** Undefined for a node that is no foreign one. A row of another protocol may be signed otherwise, so its secret is not known. */
+export function foreignBy(own: NodeView | undefined, node: NodeView): 'secret' | 'protocol' | undefined {
+  if (node.state !== 'foreign') return undefined;
+  return node.protocol === undefined || node.protocol === own?.protocol ? 'secret' : 'protocol';
+}
+
+/** One line for each node that has another secret than the first one, which is this node. */
+export function foreignNodes([own, ...others]: readonly NodeView[]): string[] {
+  const ids = new Set(others.filter((node) => foreignBy(own, node) === 'secret').map(({ id }) => id));
   return [...ids].map(
     (id) =>
       `the node "${id}" has another secret than this one, and is no member: set the same GATEWAY_SECRET_KEY`,
@@ -63,10 +71,14 @@ export function foreignNodes(nodes: readonly { readonly id: string; readonly sta
 
 /** One line for each other node with another version than the first one, which is this node. */
 export function otherVersions([own, ...others]: readonly NodeView[]): string[] {
-  const different = others.filter(({ state, version }) => state !== 'ended' && version !== own?.version);
-  return different.map(
-    ({ id, version }) => `the node "${id}" has version ${version}, this one ${own?.version}`,
-  );
+  return others.flatMap((node) => {
+    const { id, version, protocol, state } = node;
+    if (foreignBy(own, node) === 'protocol')
+      return `the node "${id}" has version ${version} and protocol ${protocol}, this one ${own?.version} and protocol ${own?.protocol}: it is no member until all have the same version`;
+    // Without a version its row cannot be read.
+    if (state === 'ended' || version === '' || version === own?.version) return [];
+    return `the node "${id}" has version ${version}, this one ${own?.version}`;
+  });
 }
 
 /** In the place of the id of a node: any node may run the program. No node has this id. Source: ADR 168. */

@@ -91,7 +91,8 @@ test('names the items that a running gateway withholds at /mcp', async () => {
 test('names what the nodes should have in common', async () => {
   const line =
     'the node "c" has another secret than this one, and is no member: set the same GATEWAY_SECRET_KEY';
-  const warnings = [line, 'the setting sessions.max of the node "b" is not that of this node'];
+  const version = 'the node "d" has version 2 and protocol 2, this one 1 and protocol 1: it is no member';
+  const warnings = [line, version, 'the setting sessions.max of the node "b" is not that of this node'];
   const url = await serve((request, answer) => {
     answer.setHeader('Content-Type', 'application/json');
     answer.end(JSON.stringify(request.url === '/gateway/nodes' ? { nodes: [], warnings } : { build: '1' }));

@@ -19,12 +19,13 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('the routes of nodes');
 const OWN: NodeView = {
   ...{ id: 'a', life: 'lifelife', address: undefined, version: '1', since: '2026-01-01T00:00:00.000Z' },
-  ...{ programs: 0, calls: 0, isDraining: false, state: 'live' },
+  ...{ programs: 0, calls: 0, isDraining: false, state: 'live', protocol: 1 },
 };
 const nodes = () => [
   OWN,
   { ...OWN, id: 'gone', life: 'lifegone', version: '0', state: 'ended' as const },
   { ...OWN, id: 'odd', life: 'life0odd', state: 'foreign' as const },
+  { ...OWN, id: 'next', life: 'lifenext', version: '3', protocol: 2, state: 'foreign' as const },
   { ...OWN, id: 'far', life: 'life0far', version: '2', state: 'silent' as const },
 ];
 /** How the node "far" answers. */
@@ -157,11 +158,19 @@ test('are recorded in the audit log', async () => {
   ]);
 });
 
-test('answer 404 for an unknown node, and 503 for one that has ended, has another secret, or cannot be reached', async () => {
+test('answer 404 for an unknown node, and 503 for one that has ended, is foreign, or cannot be reached', async () => {
   const unknown = await change('b/drain');
   assert.is(unknown.outcome, '404 NOT_FOUND');
   assert.is(unknown.body.detail, 'No node "b" is known. GET /gateway/nodes lists the nodes.');
-  for (const id of ['gone', 'odd']) assert.is((await change(`${id}/drain`)).outcome, '503 NODE_UNAVAILABLE');
+  for (const [id, why] of [
+    ['gone', 'it has ended'],
+    ['odd', 'it has another secret'],
+    ['next', 'it has another protocol'],
+  ] as const) {
+    const { outcome, body } = await change(`${id}/drain`);
+    assert.is(outcome, '503 NODE_UNAVAILABLE');
+    assert.match(String(body.detail), why);
+  }
 });
 
 test('ask the other node, and answer 503 when it does not answer', async () => {
@@ -209,6 +218,7 @@ test('name nodes with another secret or version, and those whose settings are no
   const found = {
     warnings: [
       'the node "odd" has another secret than this one, and is no member: set the same GATEWAY_SECRET_KEY',
+      'the node "next" has version 3 and protocol 2, this one 1 and protocol 1: it is no member until all have the same version',
       'the node "far" has version 2, this one 1',
     ],
     partial: ['far'],

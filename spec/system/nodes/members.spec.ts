@@ -1,12 +1,17 @@
 // Complete gateways on one PostgreSQL that find each other by the table of lives: no setting names the others.
 
+import { type Logger, pino } from 'pino';
 import * as assert from 'uvu/assert';
 import { loadConfig } from '../../../src/config/config.ts';
+import { VERSION } from '../../../src/domain/version.ts';
 import { type RunningServer, startServer } from '../../../src/server/server.ts';
+import type { Json } from '../../fixtures/wire.ts';
 import { type Caller, caller, tokenOf } from '../../helpers/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
+import { lineSink } from '../../helpers/http-app.ts';
 import { GUARDED, PASSWORD } from '../../helpers/mcp-program.ts';
+import { executeSql } from '../../helpers/services/sql.ts';
 import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import { nodeEnv } from './mcp-nodes.ts';
@@ -86,6 +91,27 @@ onPostgresql('a node with another secret is foreign, and named', async () => {
   assert.equal(others, []);
   assert.match(line, /^the node "c" has another secret than this one/);
 });
+
+onPostgresql('a node with another version is named with the versions of both, also in the log', async () => {
+  // A row as a later release may write it. Texts are stored as JSON.
+  const profile = JSON.stringify(JSON.stringify({ protocol: 999, version: '999.0.0' }));
+  await executeSql(
+    database.url,
+    `insert into nodes (life, node, counter, profile, state) values ('life-999', 'later', 1, '${profile}', '"{}"')`,
+  );
+  const log: Json[] = [];
+  const b = await start('b', {}, pino({ level: 'warn' }, lineSink(log)));
+  const line = `the node "later" has version 999.0.0 and protocol 999, this one ${VERSION} and protocol 1: it is no member until all have the same version`;
+  assert.is(log.filter(({ msg }) => msg === line).length, 1);
+  for (const node of [a, b])
+    await becomes(async () => {
+      const { body } = await caller(String(node.urls[0]))('GET /readyz?verbose');
+      return Object(body).warnings.filter((text: string) => text.includes('later'));
+    }, [line]);
+  assert.ok((await statesAt(b)).includes('later foreign'));
+  await b.close();
+});
+
 test.run();
 
 async function adminOf(node: RunningServer): Promise<Caller> {
@@ -104,10 +130,14 @@ async function statesAt(node: RunningServer): Promise<string[]> {
   return (await nodesAt(node)).map(({ id, state }) => `${id} ${state}`);
 }
 
-async function start(id: string, more: Record<string, string> = {}): Promise<RunningServer> {
+async function start(
+  id: string,
+  more: Record<string, string> = {},
+  log: Logger = pino({ level: 'silent' }),
+): Promise<RunningServer> {
   const env = { ...GUARDED, ...nodeEnv(database), ...more, GATEWAY_NODE_ID: id };
   const config = loadConfig({ flags: { port: '0', host: '127.0.0.1' }, env, cwd: folder() });
-  const node = await startServer(config);
+  const node = await startServer(config, { log });
   opened.unshift(() => node.close());
   return node;
 }

@@ -2,7 +2,7 @@
 // another node is forwarded to it. Source: ADR 161.
 
 import Type, { type Static } from 'typebox';
-import { NODE_STATES, type NodeView } from '../../domain/nodes.ts';
+import { foreignBy, NODE_STATES, type NodeView } from '../../domain/nodes.ts';
 import { nodeNotFound } from '../../domain/session-errors.ts';
 import { whenKnown } from '../caller-check.ts';
 import { agreementOf, NodeWarnings } from '../deployment/agreement.ts';
@@ -68,7 +68,7 @@ function commandRoute(command: 'drain' | 'resume', summary: string): Route {
     handler: (input, services) => {
       const { gateway, nodes = () => [] } = services;
       const [own, ...others] = nodes();
-      if (own?.id !== input.params.node_id) return askOther(others, input, services);
+      if (own?.id !== input.params.node_id) return askOther(own, others, input, services);
       gateway.readiness[command]();
       return json(200, recordOf({ ...own, isDraining: gateway.readiness.isLeaving }));
     },
@@ -79,6 +79,7 @@ type NodeInput = RouteInput<Static<typeof NodeParams>, unknown, unknown>;
 
 /** NOT_FOUND for an unknown id; NODE_UNAVAILABLE for a node that is no live member, or does not answer. */
 function askOther(
+  own: NodeView | undefined,
   others: readonly NodeView[],
   input: NodeInput,
   { deployment }: Pick<Services, 'deployment'>,
@@ -89,7 +90,8 @@ function askOther(
   const node = lives.find(({ state }) => REACHABLE.has(state)) ?? lives[0];
   if (node === undefined) throw nodeNotFound(id);
   if (node.state === 'ended') throw cannotBeAsked(id, 'it has ended');
-  if (node.state === 'foreign') throw cannotBeAsked(id, 'it has another secret');
+  const foreign = foreignBy(own, node);
+  if (foreign !== undefined) throw cannotBeAsked(id, `it has another ${foreign}`);
   if (deployment === undefined) throw cannotBeAsked(id, 'another node was asked for it');
   return deployment.send(node, 'POST', input);
 }

@@ -65,7 +65,7 @@ const LOOKS: Readonly<Record<GatewayNode['state'], Look>> = {
   slow: { tone: 'warn', icon: 'warn', word: 'Slow' },
   silent: { tone: 'bad', icon: 'bad', word: 'Silent' },
   ended: { tone: 'idle', icon: 'stopped', word: 'Ended' },
-  foreign: { tone: 'bad', icon: 'bad', word: 'Other secret' },
+  foreign: { tone: 'bad', icon: 'bad', word: 'No member' },
 };
 const DRAINING: Look = { tone: 'idle', icon: 'draining', word: 'Draining' };
 
