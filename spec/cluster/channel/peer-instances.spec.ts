@@ -18,6 +18,7 @@ import {
 } from '../../../src/domain/client.ts';
 import { systemClock } from '../../../src/domain/clock.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
+import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
@@ -32,7 +33,7 @@ import { suite } from '../../helpers/suite.ts';
 import { ask, Deployment, forward, type PeerNode } from './peer-nodes.ts';
 
 const test = suite('instances over the peer channel');
-const [A, B] = ['AAAAAAAA', 'BBBBBBBB'] as const;
+const [A, B, C] = ['AAAAAAAA', 'BBBBBBBB', 'CCCCCCCC'] as const;
 let deployment: Deployment;
 let gateway: Gateway;
 let held: HeldTool;
@@ -284,6 +285,22 @@ test('a request with the hop of another kind is refused', async () => {
     b.refusals.map(({ reason }) => reason),
     ['loop', 'loop'],
   );
+});
+
+test('an instance that runs at a third node is not reached through this one: two nodes that name each other make no loop', async () => {
+  const nodeId = `node ${C}`;
+  const openElsewhere = (definition: InstanceDefinition) => c.peers.openInstance(definition);
+  const between = await createGateway({ nodeId, openElsewhere });
+  const c = await deployment.node(C, {
+    instances: serveInstances(between.host, (refusal) => c.refusals.push(refusal)),
+  });
+  const there = { id: 'one', command: 'run', node: `node ${B}` };
+  await between.register('demo', there, { waitMs: 5_000 });
+  assert.is(between.instance('demo', 'one').snapshot.state, 'healthy');
+  const failed = await open('one', nodeId).catch((error: unknown) => error);
+  assert.equal([Object(failed).code, Object(failed).delivered], ['BACKEND_UNAVAILABLE', 'no']);
+  assert.match(Object(failed).message, 'its node does not run it');
+  await between.close({ graceMs: 0 });
 });
 
 test('an opening that is cancelled while the members are read waits for no node', async () => {
