@@ -15,9 +15,12 @@ import { compileShape, issueLines, pathTo } from '../domain/validation.ts';
 import type { ViewDefinition } from '../domain/view.ts';
 import { viewIssues } from '../domain/view-schema.ts';
 import { type EntrySource, type RegistryEntry, readEntry } from './registry-entry.ts';
+import type { StoredDefinition } from './store.ts';
 
 export interface RegistryContents {
   readonly views: readonly ViewDefinition[];
+  /** As written: for `db import` only. */
+  readonly definitions: readonly StoredDefinition[];
   readonly templates: readonly TemplateSettings[];
   readonly entries: readonly RegistryEntry[];
   /** One line for each unusable value and unknown field, with its path in the document. */
@@ -37,18 +40,22 @@ const SECTIONS = [
   'servers',
   'mcpServers',
   'views',
+  'definitions',
   'last_updated',
   'gateway',
   'stats',
   'inputs',
 ];
-const MAIN_SECTIONS = ['templates', 'servers', 'mcpServers', 'views'];
+const MAIN_SECTIONS = ['templates', 'servers', 'mcpServers', 'views', 'definitions'];
 /** Characters of a template's name. */
 const LONGEST_NAME = 128;
 const loadBalancer = compileShape(LoadBalancerSettings, 'body');
 
-/** Reads and parses a registry file. Throws RegistryFileError; a single bad entry is a problem, not a failure. */
-export async function readRegistryFile(path: string): Promise<RegistryContents> {
+/**
+ * Reads and parses a registry file. Throws RegistryFileError; a single bad entry is a problem, not a failure. `isImport`: for
+ * `db import`, which stores template definitions; for a gateway they are a problem.
+ */
+export async function readRegistryFile(path: string, isImport = false): Promise<RegistryContents> {
   let text: string;
   try {
     text = utf8Text(await readFile(path));
@@ -60,7 +67,10 @@ export async function readRegistryFile(path: string): Promise<RegistryContents> 
   // An editor empties the file before it writes, and a full disk leaves it so. It must not remove every instance.
   if (text.trim() === '')
     throw new RegistryFileError(`registry file ${path}: it is empty; write {} for no instances`);
-  return parseRegistryDocument(text, path);
+  const contents = await parseRegistryDocument(text, path);
+  if (isImport || contents.definitions.length === 0) return contents;
+  const problem = 'definitions: not read by a gateway; "stagedoor db import" stores them';
+  return { ...contents, problems: [...contents.problems, problem] };
 }
 
 /**
@@ -80,12 +90,18 @@ export async function parseRegistryDocument(
       `registry file ${name}: it has neither "templates" nor "servers" nor "mcpServers"`,
     );
   }
-  const contents: Contents = { templates: [], entries: [], views: [], problems: [], isPartial: false };
+  const contents: Contents = {
+    ...{ templates: [], entries: [], views: [], definitions: [], problems: [], isPartial: false },
+  };
   // In several turns of the event loop: a document may have thousands of entries.
   await new TaskScheduler().each(entriesIn(document, contents), (source) =>
     addEntry({ ...source, variables }, contents),
   );
   addViews(document.views, contents);
+  const problem = 'definitions: must be an object by the id of a template';
+  for (const [id, value] of entriesOf(document.definitions, problem, contents))
+    if (isJsonObject(value)) contents.definitions.push({ id, value });
+    else refuse(contents, `${pathTo('definitions', id)}: must be an object`);
   for (const section of Object.keys(document)) {
     if (!SECTIONS.includes(section)) contents.problems.push(`${pathTo('', section)}: unknown field`);
   }
@@ -97,6 +113,7 @@ export async function parseRegistryDocument(
 
 interface Contents {
   readonly views: ViewDefinition[];
+  readonly definitions: StoredDefinition[];
   readonly templates: TemplateSettings[];
   readonly entries: (RegistryEntry & { readonly path: string })[];
   readonly problems: string[];

@@ -22,7 +22,7 @@ import type { StoredDefinitions } from './registry-types.ts';
 /** Characters of one stored definition as JSON. */
 const MOST_CHARACTERS = 256 * 1024;
 /** Stored definitions of one registry. */
-const MOST_DEFINITIONS = 1_000;
+export const MOST_DEFINITIONS = 1_000;
 
 interface TemplateDefinitionsDeps extends Protection {
   readonly store: Pick<Store, 'definitions' | 'deleteTemplate'>;
@@ -129,7 +129,8 @@ function duplicateTemplate(template: string): GatewayError {
   return new GatewayError('DUPLICATE_TEMPLATE', `${where}: choose another id.`);
 }
 
-function checkedDefinition(template: string, written: unknown): TemplateDefinition {
+/** The definition, checked by itself. VALIDATION_ERROR. */
+export function checkedDefinition(template: string, written: unknown): TemplateDefinition {
   const issues = (messages: readonly string[]) =>
     validationFailed(messages.map((msg) => ({ loc: ['body'], msg, type: 'value_error' })));
   try {

@@ -7,6 +7,7 @@ import { withDatabase } from '../../../src/cli/database/open-database.ts';
 import { loadConfig } from '../../../src/config/config.ts';
 import { databaseUnavailable } from '../../../src/domain/errors.ts';
 import { openStore } from '../../../src/persistence/open.ts';
+import { readRegistryFile } from '../../../src/persistence/registry-file.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { recordingTerminal } from '../recording-terminal.ts';
@@ -127,6 +128,25 @@ test('import replaces existing instances, and imports valid entries even if it f
   writeFileSync(folder('broken.json'), '{"templates": ');
   for (const name of ['none.json', 'broken.json'])
     assert.match(await complaint(run(`import ${name}`)), /^stagedoor: registry file [^\n]+$/);
+});
+
+test('export and import carry the stored template definitions; a gateway does not read them from its file', async () => {
+  await run('migrate');
+  const definition = { name: 'Files', description: 'Reads files.', version: '1.0.0', command: 'node' };
+  put('in.json', { definitions: { files: definition } });
+  await printed(run('import in.json'));
+  await run('export --file out.json');
+  const { definitions } = JSON.parse(readFileSync(folder('out.json'), 'utf8'));
+  assert.equal(definitions, { files: definition });
+  await run('migrate --database sqlite:///copy.db');
+  await printed(run('import out.json --database sqlite:///copy.db'));
+  assert.equal(
+    JSON.parse(await printed(run('export --database sqlite:///copy.db'))).definitions,
+    definitions,
+  );
+  const read = await readRegistryFile(folder('out.json'));
+  const line = 'definitions: not read by a gateway; "stagedoor db import" stores them';
+  assert.equal([read.problems, read.isPartial], [[line], false]);
 });
 
 const instances: readonly Readonly<Record<string, unknown>>[] = [

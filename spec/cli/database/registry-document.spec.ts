@@ -100,6 +100,63 @@ test('ends the import when the database is unavailable, and continues when one e
   assert.equal([added, problems.length], [['one/one'], 1]);
 });
 
+const VIEW = { from: [{ template: 'a' }] };
+const definitions = {
+  files: {
+    name: 'Files',
+    description: 'Reads files.',
+    version: '1.0.0',
+    command: 'node',
+    args: ['server.js'],
+  },
+};
+
+test('an export has the stored template definitions, and an import brings them back', async () => {
+  const store = new MemoryStore();
+  assert.equal((await take(store, { definitions })).problems, []);
+  const stored = await store.definitions.list();
+  assert.equal(
+    stored.map(({ id, value }) => [id, value.id, value.command]),
+    [['files', 'files', 'node']],
+  );
+  const { document } = registryDocument([], [], { withSecrets: false, definitions: stored });
+  assert.equal(document, { templates: {}, definitions });
+  const copy = new MemoryStore();
+  await take(copy, document);
+  const changed = { definitions: { files: { ...definitions.files, version: '2.0.0' } } };
+  assert.equal((await take(copy, changed)).problems, []);
+  const [{ value } = {}] = await copy.definitions.list();
+  assert.equal({ ...value, version: '1.0.0' }, stored[0]?.value, 'replaced, not added');
+});
+
+test('an import refuses unusable definitions, each by itself, with the checks of the API', async () => {
+  const { files } = definitions;
+  const written = {
+    definitions: {
+      ...definitions,
+      bare: 1,
+      other: { ...files, id: 'another' },
+      secret: { ...files, environment: { API_TOKEN: 'planted' } },
+      short: { name: 'x' },
+      keys: { ...files, args: ['/var/lib/keys/gateway.key'] },
+      taken: files,
+    },
+    views: { files: VIEW },
+  };
+  const store = new MemoryStore();
+  await take(store, { views: { taken: VIEW } });
+  const protectedPaths = [{ path: '/var/lib/keys/gateway.key', what: 'the key' }];
+  const { problems } = await take(store, written, { ...context, protectedPaths });
+  assert.equal(
+    (await store.definitions.list()).map(({ id }) => id),
+    ['files'],
+  );
+  const paths = problems.map((line) => line.split(':')[0]);
+  const refused = ['bare', 'other', 'secret', 'short', 'keys', 'taken'].map((id) => `definitions.${id}`);
+  assert.equal(paths, [...refused, 'views.files']);
+  assert.not.match(problems.join(), 'planted');
+});
+
 test('an import keeps programs of any node, and makes new ones such where that is the default', async () => {
   const program = { command: 'npx' };
   const servers = {

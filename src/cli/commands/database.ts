@@ -61,7 +61,8 @@ export const dbMigrate: Command = {
 /** Writes a registry document to standard output, or to a file that only its owner can read. */
 export const dbExport: Command = {
   name: 'db export',
-  summary: 'Write templates and instances, without accounts, as a registry document',
+  summary:
+    'Write templates, instances, views and stored definitions, without accounts, as a registry document',
   options: {
     '--file <path>': 'New file that only its owner can read; default standard output',
     '--with-secrets': 'Include environment variables and headers in plain text',
@@ -80,7 +81,7 @@ export const dbExport: Command = {
       terminal,
       async ({ store }) =>
         registryDocument(await store.listTemplates(), await store.listInstances(), {
-          ...{ withSecrets, views: await store.views.list() },
+          ...{ withSecrets, views: await store.views.list(), definitions: await store.definitions.list() },
         }),
     );
     // A backup must be complete: a gap would be noticed only when it is restored.
@@ -119,7 +120,7 @@ export const dbImport: Command = {
     const { name, contents, done, isAnyDefault } = await withDatabase(config, terminal, async (database) => {
       const { name, store, protectedPaths } = database;
       const isAnyDefault = database.isAnyDefault && input.text('node-id') === undefined;
-      const contents = await readRegistryFile(resolve(terminal.folder, input.positional(0)));
+      const contents = await readRegistryFile(resolve(terminal.folder, input.positional(0)), true);
       const { ephemeralNodes: hasEphemeralNodes } = config.cluster;
       const own = { nodeId: config.nodeId, isAnyDefault, hasEphemeralNodes, protectedPaths };
       const context = { ...own, now: new Date().toISOString(), folder: terminal.folder };

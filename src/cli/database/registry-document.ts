@@ -2,10 +2,10 @@
 // persistence/registry-file.ts has read.
 
 import type { TemplateSettings } from '../../balancing/load-balancer.ts';
-import { commandExposes } from '../../domain/error-catalogue.ts';
+import { commandExposes, registryFull } from '../../domain/error-catalogue.ts';
 import { asGatewayError } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
-import { definedFields } from '../../domain/json.ts';
+import { definedFields, type JsonObject } from '../../domain/json.ts';
 import { ANY_NODE, isShared } from '../../domain/nodes.ts';
 import { defineInstance, withTemplateAuth } from '../../domain/registration.ts';
 import { isStored } from '../../domain/transport-kinds.ts';
@@ -13,14 +13,23 @@ import { NO_NAMES, type StoredView, type ViewDefinition } from '../../domain/vie
 import { duplicateView } from '../../domain/view-errors.ts';
 import { escapePlaceholders } from '../../persistence/entry-placeholders.ts';
 import type { RegistryContents } from '../../persistence/registry-file.ts';
-import type { Store } from '../../persistence/store.ts';
+import type { Store, StoredDefinition } from '../../persistence/store.ts';
+import { checkedDefinition, MOST_DEFINITIONS } from '../../registry/template-definitions.ts';
 import { exposureOf, type ProtectedPath, protectedDatabase } from '../../templates/command-exposure.ts';
+import { SCRATCH } from '../../templates/definition.ts';
+import { instanceInputOf } from '../../templates/launch.ts';
 
 interface DocumentSection {
   readonly load_balancer?: TemplateSettings['loadBalancer'];
   readonly auth?: TemplateSettings['auth'];
   /** With the fields of a registration. */
   readonly instances: readonly Readonly<Record<string, unknown>>[];
+}
+
+interface ExportOptions {
+  readonly withSecrets: boolean;
+  readonly views?: readonly StoredView[];
+  readonly definitions?: readonly StoredDefinition[];
 }
 
 /**
@@ -31,7 +40,7 @@ interface DocumentSection {
 export function registryDocument(
   templates: readonly TemplateSettings[],
   instances: readonly InstanceDefinition[],
-  { withSecrets, views = [] }: { readonly withSecrets: boolean; readonly views?: readonly StoredView[] },
+  { withSecrets, views = [], definitions = [] }: ExportOptions,
 ) {
   const [withheld, unreadable]: [string[], string[]] = [[], []];
   const names = new Set([...templates.map(({ name }) => name), ...instances.map(({ template }) => template)]);
@@ -53,9 +62,11 @@ export function registryDocument(
     return [name, { ...definedFields({ load_balancer, auth }), instances: entries }];
   });
   const shown = views.map(({ definition: { id, ...others } }) => [id, others] as const);
+  const defined = definitions.map(({ id, value: { id: _, ...others } }) => [id, others] as const);
   const document = {
     templates: Object.fromEntries(sections),
     ...(shown.length === 0 ? {} : { views: Object.fromEntries(shown) }),
+    ...(defined.length === 0 ? {} : { definitions: Object.fromEntries(defined) }),
   };
   return { document, withheld, unreadable };
 }
@@ -121,7 +132,7 @@ interface ImportContext {
 }
 
 /**
- * Saves the templates, merging their settings with the existing ones, then the instances. An instance with the id of an existing
+ * Saves the templates, merging their settings with the existing ones, then definitions, instances and views. An instance with the id of an existing
  * one in its template replaces it and keeps its server id; a new one gets the server id of the export if it is free. An unusable
  * part is a problem, not a failure. Rejects with DATABASE_UNAVAILABLE; earlier saves stay. Names in the result are `template/id`.
  */
@@ -133,6 +144,7 @@ export async function importDocument(store: Store, contents: RegistryContents, c
   const protectedPaths = [...(file === undefined ? [] : protectedDatabase(file)), ...context.protectedPaths];
   const [added, replaced]: [string[], string[]] = [[], []];
   const problems = [...contents.problems];
+  await importDefinitions(store, contents.definitions, { ...context, protectedPaths, problems });
   const serverIds = new Set(Array.from(known.values(), ({ serverId }) => serverId));
   const isServerIdTaken = (serverId: string) => serverIds.has(serverId);
   for (const { template, input, serverId = '' } of contents.entries) {
@@ -162,8 +174,42 @@ export async function importDocument(store: Store, contents: RegistryContents, c
       problems.push(`${name}: ${error.message}`);
     }
   }
-  await importViews(store, contents.views, templates, { now: context.now, problems });
+  const defined = (await store.definitions.list()).map(({ id }) => id);
+  const names = new Set([...templates.keys(), ...defined]);
+  await importViews(store, contents.views, names, { now: context.now, problems });
   return { added, replaced, problems };
+}
+
+/** Saves template definitions, which replace those with their ids. */
+async function importDefinitions(
+  store: Store,
+  wanted: readonly StoredDefinition[],
+  {
+    folder,
+    protectedPaths,
+    problems,
+  }: Pick<ImportContext, 'folder' | 'protectedPaths'> & { readonly problems: string[] },
+): Promise<void> {
+  if (wanted.length === 0) return;
+  const known = new Set((await store.definitions.list()).map(({ id }) => id));
+  const views = new Set((await store.views.list()).map(({ definition: { id } }) => id));
+  for (const { id, value } of wanted)
+    try {
+      if (views.has(id)) throw duplicateView(id, 'view');
+      if (!known.has(id) && known.size >= MOST_DEFINITIONS)
+        throw registryFull('stored definitions', MOST_DEFINITIONS);
+      const definition = checkedDefinition(id, value);
+      const { command = '', args = [], env_vars: env = {} } = instanceInputOf(definition, SCRATCH);
+      const exposure =
+        command === '' ? undefined : await exposureOf({ command, args, env }, protectedPaths, folder);
+      if (exposure !== undefined) throw commandExposes(exposure.reason);
+      await store.definitions.save({ id, value: definition as JsonObject });
+      known.add(id);
+    } catch (thrown) {
+      const error = asGatewayError(thrown);
+      if (error.code === 'DATABASE_UNAVAILABLE') throw error;
+      problems.push(`definitions.${id}: ${error.message}`);
+    }
 }
 
 /** Saves views, which replace those with their ids. */
