@@ -1,4 +1,4 @@
-// `npm run flows`: sign-ins by URL of a user whose browser is signed in. One flow is five requests: authorize, the page, its answer, the
+// `node bench/flows.ts`: sign-ins by URL of a user whose browser is signed in. One flow is five requests: authorize, the page, its answer, the
 // way back, the token. Prints the CPU time of a flow, flows a minute on one core, and the 99th percentile of calls without and with
 // 1,000 flows a minute beside them.
 
