@@ -35,6 +35,14 @@ export interface StoredConnection {
     | undefined;
 }
 
+/** The nodes of the deployment, each in one of its lives. */
+export interface Lives {
+  /** The present one of this node. */
+  readonly life: () => string | undefined;
+  /** Its process has ended, and does not go on: false while that is not sure. */
+  readonly hasEnded: (life: string) => boolean;
+}
+
 /** A connection as it was read. */
 export interface ReadConnection {
   readonly key: string;

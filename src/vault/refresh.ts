@@ -12,6 +12,7 @@ import type { OwnClients } from './clients.ts';
 import {
   type Connections,
   connectionKey,
+  type Lives,
   type ReadConnection,
   type StoredConnection,
 } from './connections.ts';
@@ -53,14 +54,6 @@ interface Known extends Pick<StoredConnection, 'expiresAtMs' | 'dueAtMs'> {
   readonly token: string;
   /** On the monotonic clock. */
   readonly readAtMs: number;
-}
-
-/** The nodes of the deployment, each in one of its lives. */
-export interface Lives {
-  /** The present one of this node. */
-  readonly life: () => string | undefined;
-  /** Its process has ended, and does not go on: false while that is not sure. */
-  readonly hasEnded: (life: string) => boolean;
 }
 
 export interface RefreshesOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {

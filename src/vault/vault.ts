@@ -13,6 +13,7 @@ import { OwnClients } from './clients.ts';
 import {
   Connections,
   connectionKey,
+  type Lives,
   type ReadConnection,
   SHOWN_DIGITS,
   shownConnection,
@@ -20,7 +21,7 @@ import {
 import { Flow, ServerChanged } from './flow.ts';
 import { Provider } from './provider.ts';
 import { ProviderFailure, ProviderFetch } from './provider-fetch.ts';
-import { type Lives, NotConnected, Refreshes } from './refresh.ts';
+import { NotConnected, Refreshes } from './refresh.ts';
 
 export interface VaultOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
   readonly store: OAuthStore;
