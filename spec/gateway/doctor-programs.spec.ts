@@ -1,5 +1,8 @@
 // What the output of a program shows: each fault at a program that has it, and nothing at one without faults.
 
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { faultOf } from '../../src/gateway/doctor/faults.ts';
 import { probeProgram } from '../../src/gateway/doctor/program-probe.ts';
@@ -50,6 +53,21 @@ test('a program that ends at a message is named with the message', async () => {
 
 test('a program that does not answer server/discover is named', async () => {
   assert.equal(await codesOf({ before: 'return method === "server/discover";' }), ['discover-silent']);
+});
+
+test('a program that starts slowly for the second time is not called silent', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'stagedoor-doctor-'));
+  try {
+    const mark = JSON.stringify(join(folder, 'started'));
+    // The first process leaves the mark, and the second one answers after 4 s.
+    const isAgain = `(globalThis.isAgain ??= require('node:fs').existsSync(${mark}))`;
+    const leaveMark = `require('node:fs').writeFileSync(${mark}, '')`;
+    const late = `setTimeout(() => process.stdout.write(text + "\\n"), 4000 - process.uptime() * 1000)`;
+    const say = `if (${isAgain}) ${late}; else { ${leaveMark}; process.stdout.write(text + "\\n"); }`;
+    assert.equal(await codesOf({ say }), []);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 });
 
 test('the form of the lines is named', async () => {

@@ -22,6 +22,8 @@ const NEEDS_CONSENT = /^gateway (grants revoke|connections (add|confirm|remove)|
 const examples = COMMANDS.flatMap((command) => command.examples ?? []).filter(
   (example) => !NEEDS_CONSENT.test(example),
 );
+/** The server of these answers an unknown session with 400 instead of 404, and `doctor` ends with 1 where it finds a fault. */
+const HAS_FAULT = /^doctor (everything|http:)/;
 const isStart = (example: string) => /^gateway start(?!.*--background)/.test(example);
 const isOfDatabase = (example: string) => example.startsWith('db ');
 const SEARCH = 'stagedoor gateway register search --wait 20 --endpoint http://127.0.0.1:9000/mcp --id';
@@ -126,7 +128,8 @@ test.needs(process.platform === 'linux', 'the examples are typed into a POSIX sh
         for (const example of chosen) {
           for (const [pattern, line] of BEFORE) if (pattern.test(example)) await shell.type(line);
           const { status, text } = await shell.type(lineOf(example));
-          if (status !== 0) ended[example] = `${status}: ${text}`;
+          const isFaultNamed = HAS_FAULT.test(example) && status === 1 && text.includes('session-status');
+          if (status !== 0 && !isFaultNamed) ended[example] = `${status}: ${text}`;
         }
       } finally {
         await shell.close();

@@ -46,11 +46,15 @@ const ID = 7_001;
 /** Undefined when there was none, or an error. */
 type Result = JsonObject | undefined;
 
+function opening(protocolVersion: string) {
+  const params = { protocolVersion, capabilities: {}, clientInfo: GATEWAY_INFO };
+  return { ...request(ID, 'initialize'), params };
+}
+
 /** The legacy era. Returns the names of the tools; undefined when it does not get that far. */
 export async function converseInLegacy(wire: Wire, found: Findings): Promise<string[] | undefined> {
   const newest = LEGACY_VERSIONS[0];
-  const opening = { protocolVersion: newest, capabilities: {}, clientInfo: GATEWAY_INFO };
-  const opened = await wire.ask({ ...request(ID, 'initialize'), params: opening });
+  const opened = await wire.ask(opening(newest));
   if (opened.tookMs > SLOW_START_MS && opened.texts.length > 0)
     found.add('slow-start', `It answered initialize after ${seconds(opened.tookMs)}.`);
   const { result, error } = read(opened, ID, 'initialize', found);
@@ -83,7 +87,11 @@ export async function converseInModern(wire: Wire, found: Findings): Promise<str
     return undefined;
   }
   if (discovered.texts.length === 0) {
-    found.add('discover-silent', 'It does not answer server/discover.');
+    // It may still be starting: silent is what answers something else.
+    const later = await wire.ask(opening(LEGACY_VERSIONS[0]));
+    const ids = later.texts.map((text) => Object(jsonIn(text)).id);
+    if (ids.length > 0 && !ids.includes(ID + 10))
+      found.add('discover-silent', 'It does not answer server/discover.');
     return undefined;
   }
   const { result } = read(discovered, ID + 10, 'server/discover', found);
