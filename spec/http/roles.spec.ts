@@ -10,6 +10,7 @@ const test = suite('roles');
 const roles: DefinedRoles = {
   support: { scopes: ['tools:call'], tools: ['demo/echo'], views: ['desk'] },
   reader: { scopes: ['gateway:read'] },
+  filer: { scopes: ['tools:call'], templates: ['demo'] },
   // Names of inherited properties are names like others.
   ...Object.fromEntries([['constructor', { scopes: ['gateway:read'] as const }]]),
 };
@@ -59,6 +60,36 @@ test('that are not defined are refused, and one that is gone gives no rights', a
   await app.createUser('gone', 'nurse');
   const { status, body } = await app.as(await app.login('gone'), 'GET', '/auth/me');
   assert.equal([status, body.error_code], [403, 'INSUFFICIENT_PERMISSIONS']);
+});
+
+test('give a key their scopes and lists, which the body may limit and not replace', async () => {
+  const make = (body: object) =>
+    app.as(app.admin, 'POST', '/auth/api-keys', { body: { name: 'k', ...body } });
+  const made = await make({ role: 'support', templates: ['demo'] });
+  assert.equal(
+    [made.status, made.body.permissions, made.body.templates, made.body.views, made.body.tools],
+    [201, ['tools:call'], ['demo'], ['desk'], ['demo/echo']],
+  );
+  const headers = { 'x-api-key': String(made.body.key) };
+  const call = (name: string) => app.ask('POST', '/mcp/demo/tools/call', { headers, body: { name } });
+  assert.is((await call('echo')).status, 200);
+  assert.is((await call('name')).outcome, '404 TOOL_NOT_FOUND');
+  const issues = { 'body.tools': { tools: null }, 'body.views': { views: ['other'] } };
+  for (const [field, more] of Object.entries(issues))
+    assert.is((await make({ role: 'support', ...more })).issue, `${field} value_error`);
+  const beyond = await make({ role: 'reader', permissions: ['gateway:read', 'tools:call'] });
+  assert.is(beyond.issue, 'body.permissions value_error');
+  assert.equal((await make({ role: 'user', permissions: ['tools:call'] })).body.permissions, ['tools:call']);
+  assert.is((await make({ role: 'nurse' })).issue, 'body.role enum');
+  assert.is((await make({})).issue, 'body.permissions missing');
+});
+
+test('exclude views from a key by a list of templates, as they do for a user', async () => {
+  const body = { name: 'k', role: 'filer' };
+  const made = await app.as(app.admin, 'POST', '/auth/api-keys', { body });
+  assert.equal([made.body.templates, made.body.views], [['demo'], []]);
+  const wider = await app.as(app.admin, 'POST', '/auth/api-keys', { body: { ...body, views: ['desk'] } });
+  assert.is(wider.issue, 'body.views value_error');
 });
 
 test('may have the name of an inherited property', async () => {

@@ -1,7 +1,14 @@
 // The fields of accounts, and of the caller, that say what may be used: the role, and lists of templates, views and tools.
 
 import Type from 'typebox';
-import { type DefinedRoles, type Principal, ROLES, type Role } from '../domain/account.ts';
+import {
+  type DefinedRoles,
+  type Principal,
+  ROLES,
+  type Role,
+  roleRights,
+  type Scope,
+} from '../domain/account.ts';
 import { validationFailed } from '../domain/error-catalogue.ts';
 import { TemplateList, ToolList, ViewList } from '../domain/input-schemas.ts';
 import { definedFields } from '../domain/json.ts';
@@ -17,12 +24,10 @@ export const WRITTEN_LISTS = {
   tools: Type.Optional(Type.Union([ToolList, Type.Null()], { examples: [['everything/*']] })),
 };
 
+type WrittenLists = { readonly [L in keyof RightsLists]: RightsLists[L] | null | undefined };
+
 /** Null is all, as an absent list. */
-export function listsIn(
-  written: {
-    readonly [L in keyof RightsLists]: RightsLists[L] | null | undefined;
-  },
-): RightsLists {
+export function listsIn(written: WrittenLists): RightsLists {
   const { templates, views, tools } = written;
   return definedFields({
     templates: templates ?? undefined,
@@ -86,4 +91,37 @@ export function writtenRole(
   if (role === undefined || role === roleOfFlag) return roleOfFlag;
   const msg = `Value error, it contradicts the role '${role}'`;
   throw validationFailed([{ loc: ['body', 'is_superuser'], msg, type: 'value_error' }]);
+}
+
+interface WrittenKeyRights extends WrittenLists {
+  readonly role?: Role | undefined;
+  readonly permissions?: readonly Scope[] | undefined;
+}
+
+/**
+ * The rights of a new key: those of the role, which the body may limit, else those of the body. A list that the role has cannot be
+ * written, because a key has one list of each kind. Source: ADR 254.
+ */
+export function rightsOfNewKey(body: WrittenKeyRights, defined: DefinedRoles | undefined) {
+  const { permissions } = body;
+  const role = writtenRole(body.role === undefined ? {} : { role: body.role }, defined);
+  if (role === undefined) {
+    if (permissions !== undefined) return { permissions, ...listsIn(body) };
+    throw validationFailed([{ loc: ['body', 'permissions'], msg: 'Field required', type: 'missing' }]);
+  }
+  const { scopes, ...lists } = roleRights(role, defined);
+  // Without views, a list of templates excludes them.
+  const ofRole: RightsLists = lists.templates === undefined ? lists : { views: [], ...lists };
+  const own = (['templates', 'views', 'tools'] as const).filter((list) => ofRole[list] !== undefined);
+  const issues = own
+    .filter((list) => body[list] !== undefined)
+    .map((list) => ({ loc: ['body', list], msg: `Value error, the role '${role}' has its own` }));
+  const beyond = (permissions ?? []).filter((scope) => !scopes.includes(scope));
+  if (beyond.length > 0)
+    issues.push({
+      loc: ['body', 'permissions'],
+      msg: `Value error, the role '${role}' has no ${beyond.join(', ')}`,
+    });
+  if (issues.length > 0) throw validationFailed(issues.map((each) => ({ ...each, type: 'value_error' })));
+  return { permissions: permissions ?? scopes, ...listsIn(body), ...ofRole };
 }

@@ -1,7 +1,7 @@
 // Invalid options and passwords of accounts are refused before a request is sent.
 
 import * as assert from 'uvu/assert';
-import { LIFETIME_MS, permissionsOf, readPassword } from '../../../src/cli/accounts/account-options.ts';
+import { keyRightsOf, LIFETIME_MS, readPassword } from '../../../src/cli/accounts/account-options.ts';
 import { CommandInput, timeOf } from '../../../src/cli/command.ts';
 import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
 import { rejects } from '../../helpers/outcome.ts';
@@ -21,11 +21,15 @@ test('refuse permissions and roles that do not exist, and permissions beyond the
   const cases: [Record<string, string>, RegExp][] = [
     [{ permissions: 'tools:cal' }, /^--permissions must be gateway:read or .* or admin, not "tools:cal"$/],
     [{ permissions: 'admin,' }, /^--permissions must be .*, not ""$/],
-    [{ role: 'root' }, /^--role must be admin or user, not "root"$/],
+    [{ role: 'Root' }, /^--role must be admin, user or the name of a role of the settings, not "Root"$/],
     [{ role: 'user', permissions: 'admin' }, /^--permissions must be gateway:read or tools:call, not/],
   ];
-  assert.equal(permissionsOf(given({ role: 'user', permissions: 'tools:call' })), ['tools:call']);
-  for (const [options, message] of cases) refuses(() => permissionsOf(given(options)), message);
+  const ofUser = { role: 'user', permissions: ['tools:call'] };
+  assert.equal(keyRightsOf(given({ role: 'user', permissions: 'tools:call' })), ofUser);
+  // Its permissions are known to the gateway.
+  assert.equal(keyRightsOf(given({ role: 'support' })), { role: 'support', permissions: undefined });
+  assert.equal(keyRightsOf(given({})).permissions, ['gateway:read', 'tools:call']);
+  for (const [options, message] of cases) refuses(() => keyRightsOf(given(options)), message);
 });
 
 test('read an expiry as a duration from now or a time in UTC', () => {

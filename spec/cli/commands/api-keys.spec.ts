@@ -1,12 +1,15 @@
 // Creating, listing and revoking API keys.
 
+import { writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
+import { folderOfEach } from '../../helpers/folder.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { cellsOf, complaint, gatewayFor, serverFor } from './against-gateway.ts';
+import { cellsOf, complaint, gatewayFor, runCommand, serverFor } from './against-gateway.ts';
 
 const test = suite('gateway api-keys, create-api-key and revoke');
 const KEY = /^sd_[0-9a-f]{16}_[A-Za-z0-9_-]{43}$/;
+const folder = folderOfEach(test);
 const gateway = gatewayFor(test, { withAccounts: true });
 const serve = serverFor(test);
 
@@ -72,11 +75,31 @@ test('print the record of a new key as JSON, with the key', async () => {
   assert.ok(Math.abs(Date.parse(record.expires_at) - Date.now() - 86_400_000) < 60_000);
 });
 
+test('give a key a role of the settings, by the gateway and in the database', async () => {
+  const refused = await complaint(gateway.run('gateway create-api-key a --role nurse'));
+  assert.match(refused, /role: Input should be one of admin, user/);
+  const at = (line: string) => runCommand(line.split(' '), {}, folder());
+  const rights = 'scopes: [tools:call, gateway:read], templates: [files], tools: ["files/read_*"]';
+  writeFileSync(folder('gateway.yaml'), `roles:\n  support: { ${rights} }\n`);
+  await at('db migrate');
+  const { out, err } = await at('gateway create-api-key helper --role support --local --json');
+  const { permissions, templates, views, tools } = JSON.parse(out || JSON.stringify({ err }));
+  assert.equal(
+    [permissions, templates, views, tools],
+    [['gateway:read', 'tools:call'], ['files'], [], ['files/read_*']],
+  );
+  const wider = await at('gateway create-api-key b --role support --local --permissions admin');
+  assert.match(wider.err, /permissions: Value error, the role 'support' has no admin/);
+  const made = await at('gateway create-user sue --role support --local --password planted-password');
+  assert.is(made.code, 0, made.err);
+});
+
 test('refuse invalid options with one line and exit code 2, before a request', async () => {
   for (const [line, reason] of [
     ['', 'missing required argument <name>;'],
     ['a --permissions everything', '--permissions must be gateway:read or'],
-    ['a --role root', '--role must be admin or user,'],
+    ['a --role Root', '--role must be admin, user or the name of a role of the settings,'],
+    ['a --role user --permissions admin', '--permissions must be gateway:read or'],
     ['a --expires tomorrow', '--expires takes a time'],
     ['a --local', '--url cannot be combined with --local'],
   ] as const) {

@@ -1,6 +1,6 @@
 // Reads options about accounts, and passwords from the hidden prompt, standard input or the command line.
 
-import { ROLE_PATTERN, ROLES, type Role, roleRights, SCOPES, type Scope } from '../../domain/account.ts';
+import { isBuiltIn, ROLE_PATTERN, ROLE_SCOPES, type Role, SCOPES, type Scope } from '../../domain/account.ts';
 import { TOOL_ENTRY } from '../../domain/rights.ts';
 import type { CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
@@ -12,13 +12,18 @@ export function roleOf(input: CommandInput): Role | undefined {
   throw new UsageError(`--role must be admin, user or the name of a role of the settings, not "${written}"`);
 }
 
-/** The permissions of `--permissions`, within `--role` if both are given, else all of the role; default `user`. */
-export function permissionsOf(input: CommandInput): readonly Scope[] {
-  const written = input.text('role');
-  const role = written === undefined ? undefined : oneOf('role', ROLES, written);
-  const ofRole = roleRights(role ?? 'user').scopes;
-  const words = wordsOf(input, 'permissions');
-  return words?.map((word) => oneOf('permissions', role === undefined ? SCOPES : ofRole, word)) ?? ofRole;
+/**
+ * `--role` and the permissions of `--permissions`, within a built-in role if both are given. Those of a role of the settings are known
+ * to the gateway only. Without both options, the permissions of the role `user`.
+ */
+export function keyRightsOf(input: CommandInput): {
+  readonly role: Role | undefined;
+  readonly permissions: readonly Scope[] | undefined;
+} {
+  const role = roleOf(input);
+  const known = role !== undefined && isBuiltIn(role) ? ROLE_SCOPES[role] : SCOPES;
+  const words = wordsOf(input, 'permissions')?.map((word) => oneOf('permissions', known, word));
+  return { role, permissions: words ?? (role === undefined ? ROLE_SCOPES.user : undefined) };
 }
 
 function oneOf<T extends string>(option: string, known: readonly T[], written: string): T {

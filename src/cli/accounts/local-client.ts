@@ -69,7 +69,7 @@ export async function withLocalClient<T>(
           principal: ANONYMOUS,
           request: {} as HttpRequest, // it has no address
         };
-        const services = { auth: { accounts, grants } } as Services;
+        const services = { auth: { accounts, grants, roles: config.roles } } as Services;
         const { bytes, trail } = (await route.run(input as RawInput, services)) as BytesReply;
         if (method !== 'GET') {
           const subject = trail?.subject ?? path;

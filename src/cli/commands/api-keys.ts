@@ -8,7 +8,7 @@ import {
   warnOfRights,
   withAccountClient,
 } from '../accounts/account-client.ts';
-import { LIFETIME_MS, permissionsOf, rightsOf, rightsOptions } from '../accounts/account-options.ts';
+import { keyRightsOf, LIFETIME_MS, rightsOf, rightsOptions } from '../accounts/account-options.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
 import { type Command, timeOf } from '../command.ts';
 import { type Columns, minute, printResult, table } from '../output.ts';
@@ -50,7 +50,8 @@ export const createApiKey: Command = {
   positionals: '<name>',
   summary: 'Create an API key and print it, only this once; in a pipe, the key and nothing else',
   options: {
-    '--role <word>': 'admin or user: all permissions of that role; default user',
+    '--role <word>':
+      'admin, user or a role of the settings: the key gets its permissions and lists as they are now; default user',
     '--permissions <list>': 'Of gateway:read, gateway:write, tools:call, admin; default those of the role',
     '--expires <time>':
       '2027-01-31T00:00:00Z; 2027-01-31, when that day begins in UTC; or 12h, 30d, 8w from now; default never',
@@ -67,7 +68,7 @@ export const createApiKey: Command = {
     const expires = input.text('expires');
     const body = {
       name: input.positional(0),
-      permissions: permissionsOf(input),
+      ...keyRightsOf(input),
       ...rightsOf(input),
       expires_at: expires === undefined ? undefined : timeOf('expires', expires, LIFETIME_MS),
     };

@@ -13,6 +13,7 @@ import { json, located, noContent } from '../reply.ts';
 import type { HttpRequest } from '../request.ts';
 import {
   CALLER_LIST_FIELDS,
+  rightsOfNewKey,
   shownListFields,
   shownLists,
   shownRights,
@@ -379,7 +380,10 @@ function apiKeyRecord({ apiKey, isActive, createdBy }: ApiKeyView): Static<typeo
 
 const NewApiKeyBody = closed({
   name: KeyName,
-  permissions: KeyPermissions,
+  /** The key gets its scopes and lists as they are now. */
+  role: Type.Optional(RoleName),
+  /** Required without a role; default its scopes. */
+  permissions: Type.Optional(KeyPermissions),
   ...WRITTEN_LISTS,
   /** ISO 8601 with an offset or `Z`; null = never. */
   expires_at: Type.Optional(
@@ -409,8 +413,9 @@ export const apiKeyRoutes: readonly Route[] = [
     answers: { 201: { description: 'The key and its record', body: NewApiKey } },
     handler: async ({ body, principal }, { auth }) => {
       if (isOfIssuer(principal.id)) throw keysNeedAnAccount();
-      const { expires_at: expiresAt, ...fields } = body;
-      const input = { ...fields, expiresAt, ownerId: principal.userId };
+      const { name, expires_at: expiresAt } = body;
+      const rights = rightsOfNewKey(body, auth.roles);
+      const input = { name, ...rights, expiresAt, ownerId: principal.userId };
       const { apiKey, key } = await auth.accounts.createApiKey(input);
       const subject = `/auth/api-keys/${apiKey.apiKey.id}`;
       return json(201, { ...apiKeyRecord(apiKey), key }, { trail: { subject } });
