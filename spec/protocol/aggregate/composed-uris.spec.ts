@@ -12,6 +12,7 @@ import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
+import { ResourceOwners } from '../../../src/protocol/aggregate/resource-owners.ts';
 import { everything } from '../../../src/protocol/aggregate/selection.ts';
 import type { McpSession } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
@@ -146,6 +147,19 @@ test('lists without pages read no other list', async () => {
     all.a?.asked.map(({ method }) => method),
     ['tools/list', 'resources/list'],
   );
+});
+
+test('whether a view takes a tool is asked for tools with pages only', async () => {
+  const asked: string[] = [];
+  const owners = new ResourceOwners({
+    lists: { offers: () => true, announces: () => false, gather: async () => [] },
+    templates: () => ['a'],
+    takesTool: (_template, name) => asked.push(name) > 0,
+  });
+  const page = { ui: { resourceUri: 'ui://p' } };
+  const items = [tool('x', {}), tool('y', page), { name: 'z' }];
+  await owners.learn('tools', [{ template: 'a', items }], { owner: ADA, profile: PROFILE });
+  assert.equal(asked, ['y']);
 });
 
 test('an answer keeps all bytes but those of its URIs', async () => {

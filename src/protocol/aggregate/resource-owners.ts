@@ -263,7 +263,10 @@ export class ResourceOwners {
       const { takesTool = () => true } = this.#deps;
       const found = complete.map(({ template, items }) => ({
         template,
-        uris: items.flatMap((tool) => (takesTool(template, String(tool.name)) ? (pageOf(tool) ?? []) : [])),
+        uris: items.flatMap((tool) => {
+          const page = pageOf(tool); // few have one, and globs are matched for these only
+          return page !== undefined && takesTool(template, String(tool.name)) ? page : [];
+        }),
       }));
       const hasPages = found.some(({ uris }) => uris.length > 0);
       if (hasPages) this.#note('pages', found);
