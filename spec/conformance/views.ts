@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import type { StoredView } from '../../src/domain/view.ts';
-import type { Store } from '../../src/persistence/store.ts';
+import { type Store, VIEWS } from '../../src/persistence/store.ts';
 import type { Suite } from '../helpers/suite.ts';
 import { declaring, HOSTILE_TEXTS } from './store.ts';
 
@@ -32,6 +32,19 @@ export function viewConformance(test: Suite, open: () => Promise<Store>): void {
     assert.is(await views.delete('a'), revision + 4);
     assert.is(await views.delete('a'), undefined);
     assert.equal(await views.list(), [changed]);
+  });
+
+  declare('a deleted view of a file leaves a tombstone until it is saved again', async (store) => {
+    const { views } = store;
+    const found = async () => [...(await store.findTombstones(VIEWS, ['a', 'b', 'c']))];
+    for (const id of ['a', 'b']) await views.save(viewOf(id), null);
+    await views.delete('b');
+    assert.is(await views.delete('c', 'f'), undefined);
+    assert.equal(await found(), []);
+    await views.delete('a', 'fingerprint');
+    assert.equal(await found(), [['a', 'fingerprint']]);
+    await views.save(viewOf('a'), null);
+    assert.equal(await found(), []);
   });
 
   declare('a view that is not as it was read is not changed', async (store) => {

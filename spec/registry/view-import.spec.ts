@@ -25,6 +25,27 @@ test('are put in force, changed and removed with the file', async () => {
   ]);
 });
 
+test('that were deleted through the API stay deleted until their entry changes', async () => {
+  await using gateway = await createGateway();
+  const ids = () => gateway.views.list().map(({ definition }) => definition.id);
+  await gateway.importFile(await read({ desk: VIEW, other: VIEW }));
+  await gateway.views.delete('desk');
+  const reason = 'it was deleted, and is added again when it changes';
+  for (const again of [1, 2]) {
+    const { skipped } = await gateway.importFile(await read({ desk: VIEW, other: VIEW }));
+    assert.equal(
+      [ids(), skipped],
+      [['other'], [{ template: 'desk', name: 'view desk', reason }]],
+      `${again}`,
+    );
+  }
+  await gateway.importFile(await read({ desk: { ...VIEW, title: 'Another' }, other: VIEW }));
+  assert.equal(ids(), ['desk', 'other']);
+  await gateway.importFile(await read({}));
+  await gateway.importFile(await read({ desk: { ...VIEW, title: 'Another' } }));
+  assert.equal(ids(), ['desk'], 'what the file has lost and named again is no deletion by hand');
+});
+
 test('a wrong view is a problem with its place, and removes nothing', async () => {
   await using gateway = await createGateway();
   await gateway.importFile(await read({ desk: VIEW }));

@@ -47,6 +47,7 @@ import type {
   StoredSession,
   ViewStore,
 } from './store.ts';
+import { VIEWS } from './store.ts';
 
 export class MemoryStore implements Store {
   readonly kind = 'memory';
@@ -65,7 +66,14 @@ export class MemoryStore implements Store {
   readonly lists: ListStore = memoryLists();
   readonly definitions: DefinitionStore = memoryDefinitions(() => this.#changed());
   readonly approvals: ApprovalStore = memoryApprovals(() => this.#changed());
-  readonly views: ViewStore = memoryViews(() => this.#changed());
+  readonly views: ViewStore = memoryViews(
+    () => this.#changed(),
+    (id, fingerprint) => {
+      const key = keyOf(VIEWS, id);
+      if (fingerprint === undefined) this.#tombstones.delete(key);
+      else this.#tombstones.set(key, fingerprint);
+    },
+  );
 
   async listTemplates(): Promise<TemplateSettings[]> {
     return copiesOf(this.#templates);

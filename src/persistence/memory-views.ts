@@ -4,8 +4,11 @@ import { isDeepStrictEqual } from 'node:util';
 import type { StoredView } from '../domain/view.ts';
 import type { ViewStore } from './store.ts';
 
-/** `changed`: notes a change of the revision, and returns the new one. */
-export function memoryViews(changed: () => number): ViewStore {
+/** `changed`: notes a change of the revision, and returns the new one. `mark`: sets the tombstone of a view, or deletes it. */
+export function memoryViews(
+  changed: () => number,
+  mark: (id: string, fingerprint: string | undefined) => void,
+): ViewStore {
   const views = new Map<string, StoredView>();
   return {
     list: async () => [...views.values()].map((view) => structuredClone(view)),
@@ -13,8 +16,13 @@ export function memoryViews(changed: () => number): ViewStore {
       const { id } = view.definition;
       if (!isDeepStrictEqual(views.get(id) ?? null, before)) return undefined;
       views.set(id, structuredClone(view));
+      mark(id, undefined);
       return changed();
     },
-    delete: async (id) => (views.delete(id) ? changed() : undefined),
+    delete: async (id, fingerprint) => {
+      if (!views.delete(id)) return undefined;
+      mark(id, fingerprint);
+      return changed();
+    },
   };
 }

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { StoredView } from '../domain/view.ts';
 import { columnsOf, recordOf } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
-import type { ViewStore } from './store.ts';
+import { VIEWS, type ViewStore } from './store.ts';
 import { readRow } from './store-errors.ts';
 
 export function ormViews(session: OrmSession): ViewStore {
@@ -15,16 +15,22 @@ export function ormViews(session: OrmSession): ViewStore {
         return rows.map(viewOf);
       }),
     save: (view, before) =>
-      session.changeIf(async (em, { views }, position) => {
+      session.changeIf(async (em, { views, tombstones }, position) => {
         const { id } = view.definition;
         const [row] = await em.createQueryBuilder(views).where({ id }).execute('all');
         if (!isDeepStrictEqual(row === undefined ? null : viewOf(row), before)) return false;
         const columns = columnsOf({ fingerprint: undefined, ...view });
         if (row === undefined) await em.insert(views, { ...columns, id, position });
         else await em.nativeUpdate(views, { id }, columns);
+        await em.nativeDelete(tombstones, { template: VIEWS, id });
         return true;
       }),
-    delete: (id) => session.changeIf(async (em, { views }) => (await em.nativeDelete(views, { id })) > 0),
+    delete: (id, fingerprint) =>
+      session.changeIf(async (em, { views, tombstones }) => {
+        if ((await em.nativeDelete(views, { id })) === 0) return false;
+        if (fingerprint !== undefined) await em.insert(tombstones, { template: VIEWS, id, fingerprint });
+        return true;
+      }),
   };
 }
 

@@ -72,11 +72,14 @@ export interface Store {
 /** Views, in the order of their creation. Each change is one of the revision. */
 export interface ViewStore {
   list(): Promise<StoredView[]>;
-  /** Inserts or replaces by id. Changes nothing and resolves with undefined when the stored view is not `before`; null: there must be none. */
+  /** Inserts or replaces by id, and deletes its tombstone. Changes nothing and resolves with undefined when the stored view is not `before`; null: there must be none. */
   save(view: StoredView, before: StoredView | null): Promise<number | undefined>;
-  /** Undefined when there was none. */
-  delete(id: string): Promise<number | undefined>;
+  /** Undefined when there was none. `fingerprint`: of an entry of a file, which leaves a tombstone in VIEWS. */
+  delete(id: string, fingerprint?: string): Promise<number | undefined>;
 }
+
+/** In place of the template of the tombstones of views: no template has such a name. */
+export const VIEWS = '/views';
 
 /** Numbers of stored texts: an instance has up to two. */
 export interface RekeyResult {

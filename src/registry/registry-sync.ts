@@ -54,7 +54,7 @@ export async function importContents(
   const report = await synchronize(registry, { source: 'file', wanted, skipped: [], isOwn }, rules);
   // A caller with some templates only cannot judge views, which may be made of others.
   const areViewsWanted = views !== undefined && !isDryRun && rules.mayUse === undefined;
-  const skipped = areViewsWanted ? await importViews(registry.views, views, isPartial).catch(fail) : [];
+  const skipped = areViewsWanted ? await importViews(registry, views, isPartial).catch(fail) : [];
   return { ...report, settings, skipped: [...report.skipped, ...skipped] };
 }
 

@@ -4,21 +4,27 @@ import { hash } from 'node:crypto';
 import type { SkippedDeployment } from '../domain/deployment.ts';
 import { asGatewayError, hasCode } from '../domain/errors.ts';
 import { NO_NAMES, type ViewDefinition } from '../domain/view.ts';
-import type { ViewRegistry } from './view-registry.ts';
+import { VIEWS } from '../persistence/store.ts';
+import type { Registry } from './registry.ts';
 
 /** Resolves with those that were skipped, and why. `isPartial`: none is removed. DATABASE_UNAVAILABLE. */
 export async function importViews(
-  views: ViewRegistry,
+  registry: Pick<Registry, 'views' | 'tombstones'>,
   wanted: readonly ViewDefinition[],
   isPartial: boolean,
 ): Promise<readonly SkippedDeployment[]> {
+  const { views } = registry;
   const skipped: SkippedDeployment[] = [];
+  const absent = wanted.flatMap(({ id }) => (views.find(id) === undefined ? [id] : []));
+  const tombstones = absent.length === 0 ? undefined : await registry.tombstones(VIEWS, absent);
   for (const definition of wanted) {
     const { id } = definition;
     const skip = (reason: string) => skipped.push({ template: id, name: `view ${id}`, reason });
     const fingerprint = hash('sha256', JSON.stringify(definition)).slice(0, 24);
     const before = views.find(id);
     if (before?.source === 'api') skip(`the view "${id}" was made through the API`);
+    else if (before === undefined && tombstones?.get(id) === fingerprint)
+      skip('it was deleted, and is added again when it changes');
     else if (before?.fingerprint !== fingerprint)
       await views.put(definition, { names: before?.names ?? NO_NAMES, fingerprint }).catch((thrown) => {
         if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
@@ -29,6 +35,6 @@ export async function importViews(
   const missing = views
     .list()
     .filter(({ definition, source }) => source === 'file' && !ids.has(definition.id));
-  if (!isPartial) for (const { definition } of missing) await views.delete(definition.id);
+  if (!isPartial) for (const { definition } of missing) await views.withdraw(definition.id);
   return skipped;
 }

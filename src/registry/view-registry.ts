@@ -105,11 +105,28 @@ export class ViewRegistry {
     });
   }
 
-  /** VIEW_NOT_FOUND, PRECONDITION_FAILED. */
-  async delete(id: string, ifMatch?: string): Promise<void> {
+  /**
+   * Deletes a view; one of the registry file leaves a tombstone, so that the next import does not add it again.
+   * VIEW_NOT_FOUND, PRECONDITION_FAILED.
+   */
+  delete(id: string, ifMatch?: string): Promise<void> {
+    return this.#delete(id, { ifMatch, isBuried: true });
+  }
+
+  /** Deletes a view that its file no longer has. VIEW_NOT_FOUND. */
+  withdraw(id: string): Promise<void> {
+    return this.#delete(id, { isBuried: false });
+  }
+
+  async #delete(
+    id: string,
+    { ifMatch, isBuried }: { readonly ifMatch?: string | undefined; readonly isBuried: boolean },
+  ): Promise<void> {
     await this.#changing(id, ifMatch, async (before) => {
       if (before === undefined) throw viewNotFound(id);
-      this.#registry.advance(await this.#deps.store.views.delete(id));
+      this.#registry.advance(
+        await this.#deps.store.views.delete(id, isBuried ? before.fingerprint : undefined),
+      );
       this.#remove(id);
       await this.#settle(before.definition, undefined);
       return true;
