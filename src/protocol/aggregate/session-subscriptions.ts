@@ -84,7 +84,13 @@ export function answersAsAsked(
 }
 
 function subscribedAt({ uris, composed }: AggregateSessionValue, template: string): readonly SubscribedUri[] {
-  return (uris[template] ?? []).map((asked) => [asked, composed?.[template]?.[asked] ?? asked]);
+  const differing = entryOf(composed, template);
+  return (entryOf(uris, template) ?? []).map((asked) => [asked, entryOf(differing, asked) ?? asked]);
+}
+
+/** Names are any text, such as `constructor`. */
+function entryOf<V>(entries: Readonly<Record<string, V>> | undefined, name: string): V | undefined {
+  return entries !== undefined && Object.hasOwn(entries, name) ? entries[name] : undefined;
 }
 
 function withUris(
