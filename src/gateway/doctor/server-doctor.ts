@@ -10,7 +10,7 @@ import { counted } from '../../domain/text.ts';
 import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import { checkedItem, KEY_FIELDS } from '../../protocol/aggregate/aggregate-items.ts';
 import { addressesIn } from '../../transports/network-guard.ts';
-import { ProviderFetch } from '../../vault/provider-fetch.ts';
+import { ProviderFetch, type ProviderRequest } from '../../vault/provider-fetch.ts';
 import type { Gateway } from '../gateway.ts';
 import type { Server } from '../gateway-types.ts';
 import { type Finding, faultOf } from './faults.ts';
@@ -70,7 +70,7 @@ async function examine(
     const why = snapshot.reason ?? `it is ${snapshot.state}`;
     findings.push({ code: 'no-era', message: `It is not open: ${why.replace(/\.$/, '')}.` });
   }
-  findings.push(...(await asPlainHttp(definition, fetch, now)));
+  findings.push(...(await asPlainHttp(definition, fetch, { signal, now })));
   for (const field of snapshot.healthy ? LISTS : [])
     try {
       const { items, cut } = await gateway.list(template, field, {
@@ -118,12 +118,16 @@ function faultsOfOutput({ oddOutput }: InstanceSnapshot): Finding[] {
 async function asPlainHttp(
   definition: InstanceDefinition,
   fetch: ProviderFetch,
-  now: Clock['now'],
+  { signal, now }: Pick<ExamineOptions, 'signal' | 'now'>,
 ): Promise<Finding[]> {
   const { endpoint, auth, transport, headers } = definition;
   const { isNetworked, onlyEra }: { isNetworked: boolean; onlyEra?: string } = TRANSPORT_TRAITS[transport];
   if (endpoint === undefined || auth !== undefined || !isNetworked || onlyEra !== undefined) return [];
-  return probeEndpoint(endpoint, headers, (request) => fetch.send(endpoint, endpoint, request), now);
+  const send = async (request: ProviderRequest) => {
+    signal?.throwIfAborted(); // its caller left
+    return await fetch.send(endpoint, endpoint, request);
+  };
+  return probeEndpoint(endpoint, headers, send, now);
 }
 
 function faultsOfItems(list: ListField, items: readonly JsonObject[]): Finding[] {
