@@ -5,6 +5,7 @@
 import { PASS_ENV } from '../domain/command.ts';
 import { DENIED_NETWORKS } from '../domain/endpoint.ts';
 import { LIMITS } from '../domain/limits.ts';
+import type { ViewNames } from '../domain/view.ts';
 import { CLUSTER } from './cluster-settings.ts';
 import { OAUTH, PUBLIC_URL } from './oauth-settings.ts';
 import { policySettings } from './policy-settings.ts';
@@ -286,6 +287,13 @@ export const SETTINGS = {
   }),
   /** All templates as one server, `/mcp`. */
   aggregate: {
+    names: setting<ViewNames>({
+      key: 'aggregate.names',
+      mustAgree: true,
+      kind: types.choice(['prefixed', 'bare']),
+      default: 'prefixed',
+      doc: 'Names of tools and prompts at `/mcp`: `prefixed`, all begin with `<template>__`; or `bare`, their own names, and only those that clash are prefixed. See docs/reference/mcp.md.',
+    }),
     mode: setting<'list' | 'search'>({
       key: 'aggregate.mode',
       mustAgree: true,

@@ -22,8 +22,8 @@ import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { ListStore } from '../persistence/store.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
 import { AggregateLists } from '../protocol/aggregate/aggregate-lists.ts';
+import { everything } from '../protocol/aggregate/everything.ts';
 import { ToolIndexes } from '../protocol/aggregate/findable-tools.ts';
-import { everything } from '../protocol/aggregate/selection.ts';
 import { CallCounts } from '../protocol/aggregate/view-limits.ts';
 import { ListCache } from '../protocol/cached-lists.ts';
 import { Endpoint } from '../protocol/endpoint.ts';
@@ -158,7 +158,7 @@ export class Mcp {
     };
     this.#aggregate = new AggregateBackends({
       ...aggregate,
-      selection: everything(lists, aggregate.templates, deps.aggregate),
+      selection: everything(lists, aggregate.templates, deps.aggregate, aggregate.listChanges$),
     });
     const { dispatcher, approvals, callLimiter = new CallCounts(clock) } = deps;
     this.views = new Views({

@@ -14,7 +14,7 @@ import { AggregateExtensions } from '../../../src/protocol/aggregate/aggregate-e
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { AggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
 import { newAggregateSession } from '../../../src/protocol/aggregate/aggregate-value.ts';
-import { everything } from '../../../src/protocol/aggregate/selection.ts';
+import { everything } from '../../../src/protocol/aggregate/everything.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';

@@ -11,9 +11,9 @@ import { readSession, writeSession } from '../../../src/domain/session-value.ts'
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
+import { everything } from '../../../src/protocol/aggregate/everything.ts';
 import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
 import { ResourceOwners } from '../../../src/protocol/aggregate/resource-owners.ts';
-import { everything } from '../../../src/protocol/aggregate/selection.ts';
 import type { McpSession } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';

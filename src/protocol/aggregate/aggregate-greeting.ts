@@ -20,9 +20,9 @@ const INTRODUCTION = 'The names of tools and prompts begin with the name of thei
 
 /** Always announces lists and their changes, since templates come and go; everything else if an instance has it. */
 export function aggregateGreeting(templates: readonly TemplatePeers[], presentation: Presentation = {}) {
-  const { mode, instructions: own, view } = presentation;
+  const { mode, names, instructions: own, view } = presentation;
   const partial = mode === 'search' ? [SEARCH_INSTRUCTIONS] : [];
-  const all = [...partial, own ?? instructionsOf(templates, view?.isPrefixed ?? true)].filter(isText);
+  const all = [...partial, own ?? instructionsOf(templates, names !== 'bare')].filter(isText);
   const instructions = all.length === 0 ? undefined : all.join('\n\n');
   return {
     capabilities: capabilitiesOf(templates.flatMap(({ peers }) => peers)),

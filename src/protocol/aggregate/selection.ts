@@ -1,13 +1,11 @@
 // What is served as one server: everything that a caller may use, or one view.
 
-import { NEVER, type Observable } from 'rxjs';
+import type { Observable } from 'rxjs';
 import type { ListField } from '../../domain/mcp.ts';
 import type { AggregatePresentation } from '../../domain/presentation.ts';
-import { mayUse } from '../../domain/rights.ts';
 import type { ViewLimit } from '../../domain/view.ts';
 import type { Owner } from '../ports.ts';
-import { AggregateDirectory, type Directory } from './aggregate-directory.ts';
-import type { AggregateLists } from './aggregate-lists.ts';
+import type { Directory } from './aggregate-directory.ts';
 
 export interface Selection {
   /** The id of the view; undefined for everything. */
@@ -34,23 +32,4 @@ export interface ViewInfo {
   readonly name: string;
   readonly title?: string | undefined;
   readonly version?: string | undefined;
-  /** The names begin with those of the templates. */
-  readonly isPrefixed: boolean;
-}
-
-/** Everything that a caller may use. `templates`: all that exist. */
-export function everything(
-  lists: AggregateLists,
-  templates: () => readonly string[],
-  presentation?: Presentation,
-): Selection {
-  const ofOwner = (owner: Owner) => templates().filter((template) => mayUse(owner, template));
-  return {
-    view: undefined,
-    directory: new AggregateDirectory(lists, ofOwner),
-    templates: ofOwner,
-    includes: mayUse,
-    changed$: NEVER,
-    presentation: () => presentation,
-  };
 }

@@ -38,9 +38,8 @@ export class CompiledView {
   constructor(definition: ViewDefinition) {
     this.definition = definition;
     this.templates = definition.from.map(({ template }) => template);
-    const { id: name, title, version, instructions, mode, always, names } = definition;
-    const isPrefixed = names === 'prefixed';
-    this.presentation = { mode, always, instructions, view: { name, title, version, isPrefixed } };
+    const { id: name, title, version, instructions, mode, always, names = 'bare' } = definition;
+    this.presentation = { names, mode, always, instructions, view: { name, title, version } };
     this.limits = new Map(Object.entries(definition.limits ?? {}));
     const { confirm = [] } = definition;
     this.isConfirmed = confirm.length === 0 ? undefined : compileGlobs(confirm);

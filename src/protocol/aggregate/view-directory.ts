@@ -12,7 +12,7 @@ import type { Directory, OwnTarget } from './aggregate-directory.ts';
 import { forLegacy, originalOf } from './aggregate-items-shown.ts';
 import { type AggregateListing, listingOf } from './aggregate-listing.ts';
 import type { AggregateLists, GatheredList } from './aggregate-lists.ts';
-import { mayBeMapped, splitName } from './aggregate-names.ts';
+import { aggregateName, mayBeMapped, splitName } from './aggregate-names.ts';
 import { ResourceOwners } from './resource-owners.ts';
 import type { ChosenItem, CompiledView } from './view-choices.ts';
 import { type GivenNames, givenNames, ownerKey } from './view-names.ts';
@@ -27,8 +27,13 @@ export interface ViewDirectoryDeps {
   readonly lists: AggregateLists;
   /** In force now. */
   readonly view: () => CompiledView;
-  /** The templates of the view that exist. */
-  readonly templates: () => readonly string[];
+  /** The templates of the view that exist, or those of a caller. */
+  readonly templates: (owner: Owner) => readonly string[];
+  /**
+   * For all templates as one server: a prefixed name stands for its tool or prompt whether it is listed or not, so no other one gets such a
+   * name, and each caller has templates of its own.
+   */
+  readonly isEverything?: boolean;
   readonly owners: () => NameOwners;
   /** Gets owners of bare names that had none. */
   readonly claim: (list: 'tools' | 'prompts', owners: NameOwners['tools']) => void;
@@ -58,6 +63,8 @@ interface Compiled {
   readonly byOwn: ReadonlyMap<string, readonly ChosenItem[]>;
   /** Tools whose calls their user confirms. Undefined where none is. */
   readonly asking: ReadonlySet<ChosenItem> | undefined;
+  /** By prefixed name, once one was looked up. */
+  byPrefixed?: ReadonlyMap<string, ChosenItem>;
   result: JsonText | undefined;
 }
 
@@ -88,7 +95,7 @@ export class ViewDirectory implements Directory {
   }
 
   async listing(list: ListField, client: Client): Promise<AggregateListing> {
-    const gathered = await this.#deps.lists.gather(list, this.#deps.templates(), client);
+    const gathered = await this.#gather(list, client);
     await this.uris.learn(list, gathered, client);
     const compiled = this.#compile(list, gathered, client);
     const { owner } = client;
@@ -105,9 +112,13 @@ export class ViewDirectory implements Directory {
 
   /** What the view has now, for people: each item with its listed name. */
   async survey(list: ListField, client: Client): Promise<Survey> {
-    const gathered = await this.#deps.lists.gather(list, this.#deps.templates(), client);
+    const gathered = await this.#gather(list, client);
     const { chosen, given, waiting } = this.#compile(list, gathered, client);
     return { gathered, chosen, listed: given.listed, displaced: given.displaced, waiting };
+  }
+
+  #gather(list: ListField, client: Client): Promise<GatheredList[]> {
+    return this.#deps.lists.gather(list, this.#deps.templates(client.owner), client);
   }
 
   /** The names of these tools if all of them were listed. Gives none away. */
@@ -127,14 +138,33 @@ export class ViewDirectory implements Directory {
     const compiled = this.#ofCaller[list].get(owner.id);
     if (compiled === undefined || compiled.version !== this.#deps.version()) return undefined;
     const listed = compiled.byName.get(name);
-    if (listed !== undefined && (list === 'prompts' || isAllowed(owner, listed)))
-      return targetOf(listed, compiled, name);
-    if (list === 'prompts') return undefined;
-    const own = compiled.byOwn.get(name) ?? [];
-    const [only, ...others] = owner.tools === undefined ? own : own.filter((each) => isAllowed(owner, each));
+    if (listed !== undefined && this.#mayHave(owner, list, listed)) return targetOf(listed, compiled, name);
+    const [only, ...others] = this.#unlisted(name, list, compiled).filter((each) =>
+      this.#mayHave(owner, list, each),
+    );
     return only === undefined || others.length > 0
       ? undefined
       : targetOf(only, compiled, nameIn(compiled, only));
+  }
+
+  /** The items that a name stands for which is not listed: a prefixed one, or the own name of a tool. */
+  #unlisted(name: string, list: 'tools' | 'prompts', compiled: Compiled): readonly ChosenItem[] {
+    if (this.#deps.isEverything) {
+      compiled.byPrefixed ??= new Map(
+        [...compiled.byName.values()].map((each) => [prefixedName(each), each]),
+      );
+      const prefixed = compiled.byPrefixed.get(name);
+      if (prefixed !== undefined) return [prefixed];
+      if (isLikePrefixed(name, compiled.view)) return [];
+    }
+    return list === 'tools' ? (compiled.byOwn.get(name) ?? []) : [];
+  }
+
+  /** The last list of a caller may be from a time when it had other rights. */
+  #mayHave(owner: Owner, list: 'tools' | 'prompts', item: ChosenItem): boolean {
+    const { isEverything, templates } = this.#deps;
+    if (isEverything && !templates(owner).includes(item.template)) return false;
+    return list === 'prompts' || isAllowed(owner, item);
   }
 
   async nearestNames(written: string, list: 'tools' | 'prompts', client: Client): Promise<readonly string[]> {
@@ -210,7 +240,10 @@ export class ViewDirectory implements Directory {
     // Another instance may still have the approved definition of a changed tool: its calls find that one.
     const callable = all.filter((item) => waiting.get(item)?.hasApproved !== false);
     const { names = 'bare', name_length: length = 64 } = from.view.definition;
-    const given = givenNames(callable, { names, length, owners: this.#deps.owners()[list] });
+    const isReserved = this.#deps.isEverything
+      ? (name: string) => isLikePrefixed(name, from.view)
+      : undefined;
+    const given = givenNames(callable, { names, length, owners: this.#deps.owners()[list], isReserved });
     if (Object.keys(given.claims).length > 0) this.#deps.claim(list, given.claims);
     const named = callable.map((each, index) => [given.listed[index] ?? '', each] as const);
     const shown = waiting.size === 0 ? named : named.filter(([, each]) => !waiting.has(each));
@@ -263,7 +296,17 @@ function targetOf(item: ChosenItem, { asking }: Compiled, listed: string): OwnTa
   };
 }
 
-/** Rare: a client called a tool by its own name. */
+function prefixedName({ template, own }: ChosenItem): string {
+  return aggregateName({ template, name: own });
+}
+
+/** True for a name that begins like those of a template of the view. */
+function isLikePrefixed(name: string, { templates }: CompiledView): boolean {
+  const parts = splitName(name);
+  return parts !== undefined && templates.includes(parts.template);
+}
+
+/** Rare: a client called a tool by its own name, or by its prefixed one. */
 function nameIn({ byName }: Compiled, { template, own }: ChosenItem): string {
   const key = ownerKey({ template, own });
   return [...byName].find(([, item]) => ownerKey(item) === key)?.[0] ?? own;

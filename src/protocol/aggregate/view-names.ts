@@ -13,6 +13,8 @@ export interface NameRule {
   readonly length: number;
   /** By bare name. */
   readonly owners: NameOwners['tools'];
+  /** True for a bare name that may stand for another tool. Default: none does. */
+  readonly isReserved?: ((bare: string) => boolean) | undefined;
 }
 
 export interface GivenNames {
@@ -31,7 +33,7 @@ export function givenNames(items: readonly ChosenItem[], rule: NameRule): GivenN
   const isOwner = rule.names === 'bare' ? ownersAmong(items, rule, claims) : () => false;
   const wishes = items.map((item) => {
     const wish = rule.names === 'bare' ? bareName(item, rule.length) : prefixedName(item, rule.length);
-    const isGiven = rule.names === 'prefixed' || isOwner(item);
+    const isGiven = rule.names === 'prefixed' || (isOwner(item) && rule.isReserved?.(wish) !== true);
     if (isGiven && !taken.has(wish)) {
       taken.add(wish);
       return wish;

@@ -1,0 +1,61 @@
+// The selection of `/mcp`: everything that a caller may use.
+
+import { merge, NEVER, type Observable } from 'rxjs';
+import { mayUse } from '../../domain/rights.ts';
+import { NO_NAMES } from '../../domain/view.ts';
+import type { Owner } from '../ports.ts';
+import { AggregateDirectory, type Directory } from './aggregate-directory.ts';
+import type { AggregateLists } from './aggregate-lists.ts';
+import type { Presentation, Selection } from './selection.ts';
+import { CompiledView } from './view-choices.ts';
+import { ViewDirectory } from './view-directory.ts';
+
+/**
+ * Everything that a caller may use. `templates`: all that exist; the same array until that changes. `listChanges$`: hot, lists of
+ * templates.
+ */
+export function everything(
+  lists: AggregateLists,
+  templates: () => readonly string[],
+  presentation?: Presentation,
+  listChanges$: Observable<unknown> = NEVER,
+): Selection {
+  const ofOwner = (owner: Owner) => templates().filter((template) => mayUse(owner, template));
+  const directory =
+    presentation?.names === 'bare'
+      ? bareDirectory(lists, templates, ofOwner, listChanges$)
+      : new AggregateDirectory(lists, ofOwner);
+  return {
+    ...{ view: undefined, directory },
+    templates: ofOwner,
+    includes: mayUse,
+    changed$: NEVER,
+    presentation: () => presentation,
+  };
+}
+
+/** That of a view of all templates, which keeps no names: they are the same on every node. Source: ADR 253. */
+function bareDirectory(
+  lists: AggregateLists,
+  templates: () => readonly string[],
+  ofOwner: (owner: Owner) => readonly string[],
+  listChanges$: Observable<unknown>,
+): Directory {
+  let known: { readonly of: readonly string[]; readonly view: CompiledView } | undefined;
+  const view = (): CompiledView => {
+    const of = templates();
+    if (known?.of !== of)
+      known = { of, view: new CompiledView({ id: '', from: of.map((template) => ({ template })) }) };
+    return known.view;
+  };
+  let version = 0;
+  merge(listChanges$, lists.late$).subscribe(() => {
+    version += 1;
+  });
+  return new ViewDirectory({
+    ...{ lists, view, templates: ofOwner, isEverything: true },
+    owners: () => NO_NAMES,
+    claim: () => undefined,
+    version: () => version,
+  });
+}
