@@ -1,9 +1,7 @@
 // The files of a conformance run, the differences between two runs, which of them may be accepted, and how they are counted and
 // reported. The runs themselves are in `npm run conformance`.
 
-import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
 import * as assert from 'uvu/assert';
 import { type Check, eachOnce, readChecks } from './conformance-suite/checks.ts';
 import {
@@ -14,7 +12,6 @@ import {
 } from './conformance-suite/compare.ts';
 import { readOptions } from './conformance-suite/options.ts';
 import { comparedOutcome, directOutcome, isGood, totalOf } from './conformance-suite/outcome.ts';
-import { openOwnNames } from './conformance-suite/own-names.ts';
 import { clientTargetsOf, targetsOf } from './conformance-suite/run.ts';
 import { SUITES } from './conformance-suite/suites.ts';
 import { CLIENT_TARGETS, type Door, TARGETS } from './conformance-suite/targets.ts';
@@ -173,49 +170,6 @@ choice('go through the template, `/mcp` and a view, with the clients of every su
 });
 
 choice.run();
-
-const names = suite('conformance names');
-
-names('at `/mcp` are those of the fixture for the suites, and everything else is as it was', async () => {
-  const got: { readonly url: string | undefined; readonly body: string; readonly name: unknown }[] = [];
-  const server = createServer(async (request, response) => {
-    let body = '';
-    for await (const chunk of request) body += chunk;
-    got.push({ url: request.url, body, name: request.headers['mcp-name'] });
-    response.writeHead(202, { 'content-type': 'text/event-stream', 'mcp-session-id': 's' });
-    response.write('data: {"name":"x');
-    response.write('__a","text":"x__b \u00e9');
-    response.end('"}');
-  });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const own = await openOwnNames(`http://127.0.0.1:${Object(server.address()).port}`, 'x__');
-  try {
-    const send = (body: object | string, headers = {}) =>
-      fetch(`${own.url}/mcp`, {
-        method: 'POST',
-        headers,
-        body: typeof body === 'string' ? body : JSON.stringify(body),
-      });
-    const answer = await send({ method: 'tools/call', params: { name: 'a', n: 1 } }, { 'Mcp-Name': 'a' });
-    assert.equal([answer.status, answer.headers.get('mcp-session-id')], [202, 's']);
-    assert.is(await answer.text(), 'data: {"name":"a","text":"b \u00e9"}');
-    await send({ method: 'completion/complete', params: { ref: { type: 'ref/prompt', name: 'p' } } });
-    for (const same of ['{"method":"ping"}', '{not JSON', '']) await send(same);
-    const parsed = (text: string) => JSON.parse(text).params;
-    const [call, completion, ...others] = got;
-    assert.equal([call?.url, call?.name, parsed(call?.body ?? '')], ['/mcp', 'x__a', { name: 'x__a', n: 1 }]);
-    assert.equal(parsed(completion?.body ?? ''), { ref: { type: 'ref/prompt', name: 'x__p' } });
-    assert.equal(
-      others.map(({ body }) => body),
-      ['{"method":"ping"}', '{not JSON', ''],
-    );
-  } finally {
-    await own.close();
-    server.close();
-  }
-});
-
-names.run();
 
 const files = suite('conformance files');
 

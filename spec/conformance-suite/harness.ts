@@ -7,14 +7,10 @@ import { type Caller, caller } from '../helpers/caller.ts';
 import { type InstanceBody, register } from '../helpers/mcp-program.ts';
 import { Program } from '../helpers/program.ts';
 import { QUICK_START, startFixture } from './children.ts';
-import { openOwnNames } from './own-names.ts';
 import type { Door, Target } from './targets.ts';
 
 const template = 'everything';
 const view = 'all-of-everything';
-
-/** What names at `/mcp` begin with. */
-const prefix = `${template}__`;
 
 /** Above the gateway's grace time for calls in flight. */
 const stopMs = 30_000;
@@ -25,10 +21,12 @@ export interface Endpoint {
   close(): Promise<void>;
 }
 
-/** Starts a gateway without anything behind it. */
+/** Starts a gateway without anything behind it. Names at `/mcp` are those of the fixture, for which the suites ask. */
 export async function openGateway(): Promise<Endpoint> {
   // Without the watch over its answers: other specs check their form.
-  const gateway = new Program(['gateway', 'start', '--port', '0'], { env: { NODE_OPTIONS: '' } });
+  const gateway = new Program(['gateway', 'start', '--port', '0', '--aggregate-names', 'bare'], {
+    env: { NODE_OPTIONS: '' },
+  });
   const close = (): Promise<void> => endGateway(gateway);
   try {
     return { url: await gateway.url(), close };
@@ -59,11 +57,9 @@ export async function openTarget(target: Target): Promise<OpenTarget> {
       await register(caller(url), template, [await instanceOf(target, name, closing)]);
     }
     await makeView(caller(url));
-    const aggregate = await openOwnNames(url, prefix);
-    closing.unshift(aggregate.close);
     const doors = {
       template: `${url}/mcp/${template}`,
-      aggregate: `${aggregate.url}/mcp`,
+      aggregate: `${url}/mcp`,
       view: `${url}/mcp/${view}`,
     };
     return { doors, close };
