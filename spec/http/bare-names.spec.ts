@@ -96,7 +96,7 @@ for (const [era, ask] of Object.entries({ modern: ofModern, legacy: ofLegacy }))
     const { result } = await ask('prompts/get', { name: 'git__list' });
     assert.is(Object(result).messages[0].content.text, 'git list');
     assert.is(await call('search'), -32602);
-    assert.is(await call('mail__list'), -32602);
+    for (const name of ['mail__list', 'constructor', '__proto__', 'x']) assert.is(await call(name), -32602);
   });
 
   test(`a second tool of a name takes no calls of the first of a ${era} client`, async () => {

@@ -182,7 +182,8 @@ export class ViewDirectory implements Directory {
     list: 'tools' | 'prompts',
     missing: AggregateListing['missing'],
   ): OwnTarget | undefined {
-    const owner = this.#deps.owners()[list][name];
+    const owners = this.#deps.owners()[list];
+    const owner = Object.hasOwn(owners, name) ? owners[name] : undefined;
     const at = owner?.indexOf('/') ?? -1;
     const own =
       owner === undefined || at < 0
