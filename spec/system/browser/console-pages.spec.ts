@@ -30,6 +30,9 @@ const PAGES = {
   users: 'users',
   grants: 'grants',
   connections: 'connections',
+  views: 'views',
+  'new view': 'view',
+  view: 'view?id=desk',
   audit: 'audit',
   settings: 'settings',
 } as const;
@@ -55,6 +58,8 @@ test.before(async () => {
     template_name: 'weather',
     instance: { id: 'away', endpoint: 'http://127.0.0.1:9/mcp' },
   });
+  const desk = { title: 'The desk', approve: 'pinned', from: [{ template: 'everything' }] };
+  assert.is((await admin('PUT /gateway/views/desk', desk)).status, 201);
   await newKey(admin, 'nightly build');
   const ada = { username: 'ada', email: 'ada@localhost', password: PASSWORD, role: 'user' };
   assert.is((await admin('POST /auth/users', ada)).status, 201);
