@@ -58,7 +58,7 @@ export function isUpdate<E extends { readonly kind: string }>(event: E): event i
 }
 
 /**
- * An update as a client is told of it that subscribed to these URIs, each as it named it and as its template does: once for each name. The
+ * An update for a client that subscribed to these URIs, each as the client named it and as its template does: once for each name. The
  * same one when the client subscribed to none of them.
  */
 export function updatesAsAsked(

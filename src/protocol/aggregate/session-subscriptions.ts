@@ -1,5 +1,5 @@
 // The subscriptions of a session with several templates, in its value: by template the URIs that its client named, and what the composed
-// ones stand for. A client is told of updates under each URI that it named.
+// ones stand for. A client gets updates under each URI that it named.
 
 import type { ServerMessage } from '../../domain/client.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
@@ -14,7 +14,7 @@ type SubscribedUri = readonly [asked: string, own: string];
 interface EndOfSubscription {
   readonly template: string;
   readonly request: ExchangeRequest;
-  /** The value without it, if the client has the resource under another name, too: its template is told nothing. */
+  /** The value without it, if the client has the resource under another name, too: its template gets no request. */
   readonly value?: AggregateSessionValue;
 }
 
