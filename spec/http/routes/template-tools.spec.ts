@@ -1,58 +1,33 @@
 // Pinned templates at every door: what was listed when they were pinned is used; what is new or changed waits for an admin.
 
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { json } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { suite } from '../../helpers/suite.ts';
+import { startToolServer, type ToolServer } from '../../helpers/tool-server.ts';
 
 const test = suite('the tools of pinned templates', { timeoutMs: 30_000 });
 type World = Awaited<ReturnType<typeof startWithAccounts>>;
 type Json = Record<string, unknown>;
 
 let app: World;
-let servers: Server[];
+let servers: ToolServer[];
 test.before.each(async () => {
   app = await startWithAccounts();
   servers = [];
 });
 test.after.each(async () => {
   await app.close();
-  for (const server of servers) server.close().closeAllConnections();
+  for (const server of servers) server.close();
 });
 
 const inputSchema = { type: 'object' };
 const SEARCH = { name: 'search', description: 'Finds files.', inputSchema };
 
-/** A server without a handshake, whose tools may change without a notice. */
-async function startServer(tools: Json[]): Promise<string> {
-  const server = createServer(async (request, response) => {
-    const { id, method, params } = (await json(request)) as { id?: number; method: string; params?: Json };
-    const results: Record<string, unknown> = {
-      initialize: {
-        ...{ protocolVersion: '2025-11-25', serverInfo: { name: 's', version: '1' } },
-        capabilities: { tools: {} },
-      },
-      ping: {},
-      'tools/list': { tools },
-      'tools/call': { content: [{ type: 'text', text: `called ${params?.name}` }] },
-    };
-    if (id === undefined) {
-      response.writeHead(202).end();
-      return;
-    }
-    response.writeHead(200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify({ jsonrpc: '2.0', id, result: results[method] }));
-  });
-  servers.push(server.listen(0, '127.0.0.1'));
-  await new Promise((resolve) => server.once('listening', resolve));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
-}
-
 async function serve(tools: Json[], id = 'one'): Promise<void> {
-  await app.gateway.register('files', { id, endpoint: await startServer(tools) }, { waitMs: 10_000 });
+  const server = await startToolServer(tools);
+  servers.push(server);
+  await app.gateway.register('files', { id, endpoint: server.endpoint }, { waitMs: 10_000 });
 }
 
 const pin = (approve = 'pinned') =>
