@@ -2,6 +2,7 @@
 // domain/repeat.ts allows it. routes.ts says where the call may go on. dispatcher.ts has the rules in full.
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
+import { timeoutFor } from '../../balancing/policy.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
 import { backendTimeout, queueFull } from '../../domain/error-catalogue.ts';
 import {
@@ -11,12 +12,12 @@ import {
   moreTelling,
   shuttingDown,
 } from '../../domain/errors.ts';
-import type { Answer, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
+import { type Answer, type ExchangeEvent, type FinalEvent, toolOf } from '../../domain/exchange.ts';
 import { mayHedge, nextAfter } from '../../domain/repeat.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
 import type { CallEvents, ExchangeEnding } from './call-events.ts';
-import { Deadline, HEDGE_DIVISOR, type TimedCall } from './deadline.ts';
+import { Deadline, type TimedCall } from './deadline.ts';
 import { type FailedAttempt, isAboutRequest, isRepeatable, Retries } from './retry.ts';
 import type {
   At,
@@ -72,12 +73,14 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#deps = deps;
     this.number = number;
     this.#input = input;
-    this.#tool = new WantedTool(input.wantedTool, input.request.view);
+    const { group, request, wantedTool } = input;
+    this.#tool = new WantedTool(wantedTool, request.view);
     this.#events = events;
     this.#route = input.route;
     this.#subscriber = subscriber;
     this.#retries = new Retries(deps.budget, events);
-    this.deadline = new Deadline(this, deps, input.timeoutMs, input.request.arrivedAtMs);
+    const { timeoutMs = timeoutFor(group.policy, wantedTool ?? toolOf(request), request.timeoutMs) } = input;
+    this.deadline = new Deadline(this, deps, timeoutMs, request.arrivedAtMs);
   }
 
   // --- for the queue and the route ---------------------------------------------------------------------------------
@@ -168,12 +171,12 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
 
   onSilent(): number {
     const now = this.#deps.now();
-    const thirdMs = this.#input.timeoutMs / HEDGE_DIVISOR;
-    const dueAtMs = (this.#attempt?.sent.atMs ?? now) + thirdMs;
+    const { slowAfterMs } = this.deadline;
+    const dueAtMs = (this.#attempt?.sent.atMs ?? now) + slowAfterMs;
     if (now < dueAtMs) return dueAtMs; // the call had waited before it was sent
     this.#hedge();
     if (this.#attempt !== undefined) this.#abandonSilent(this.#attempt);
-    return now + thirdMs;
+    return now + slowAfterMs;
   }
 
   timedOut(passedMs: number): void {

@@ -41,13 +41,23 @@ export class Deadline {
     this.beganAtMs = arrivedAtMs ?? now;
     this.#hardEndMs = this.beganAtMs + Math.min(Math.max(maxCallMs, timeoutMs), LIMITS.callLongestMs);
     this.#lastMessageAtMs = this.beganAtMs;
-    this.#slowAtMs = this.beganAtMs + timeoutMs / HEDGE_DIVISOR;
+    this.#slowAtMs = this.beganAtMs + this.slowAfterMs;
     this.#disarm = this.#arm(now);
   }
 
   /** True for a timeout below that of MCP clients: progress has to restart it. Source: ADR 112. */
   get needsProgress(): boolean {
     return this.#timeoutMs < DEFAULT_POLICY.callTimeoutMs;
+  }
+
+  /** A call without a message for this time is slow. */
+  get slowAfterMs(): number {
+    return this.#timeoutMs / HEDGE_DIVISOR;
+  }
+
+  /** The end of the timeout, unless a message restarts it; in ms of the clock. */
+  get timeoutAtMs(): number {
+    return this.beganAtMs + this.#timeoutMs;
   }
 
   /** Time until the hard maximum, in ms. */

@@ -1,7 +1,6 @@
-// The entry point of calls: finds the template or instance, and sets the timeout. call.ts chooses the instance.
+// The entry point of calls: finds the template or instance. call.ts chooses the instance, and the timeout.
 
 import { map, Observable } from 'rxjs';
-import { timeoutFor } from '../../balancing/policy.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { toolNotFound } from '../../domain/error-catalogue.ts';
 import { asGatewayError, shuttingDown } from '../../domain/errors.ts';
@@ -48,17 +47,12 @@ export class Dispatcher {
     return this.carry(template, request, () => {
       const { fleet } = this.#deps;
       const group = fleet.existingGroup(template);
-      const wantedTool = toolOf(request);
-      const {
-        instanceId,
-        timeoutMs = timeoutFor(group.policy, wantedTool, request.timeoutMs),
-        isContinuation = false,
-      } = options;
+      const { instanceId, timeoutMs, isContinuation = false } = options;
       const route =
         instanceId === undefined
           ? new BalancedRoute(group, request)
           : new BoundRoute(fleet.get(template, instanceId), request, { isContinuation });
-      return { group, request, route, wantedTool, timeoutMs };
+      return { group, request, route, wantedTool: toolOf(request), timeoutMs };
     });
   }
 

@@ -12,7 +12,7 @@ import type { CallUpstream } from '../../transports/transport.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ExchangeEnding } from './call-events.ts';
-import type { DeadlineDeps } from './deadline.ts';
+import type { Deadline, DeadlineDeps } from './deadline.ts';
 import { isRepeatable, type RetryBudget } from './retry.ts';
 
 /** Ids of the instances that a call does not try again; undefined while there are none. */
@@ -87,7 +87,8 @@ export interface CallInput {
   readonly route: CallRoute;
   /** The tool that an instance must have; undefined when any instance will do, or the backend itself may reject the tool. */
   readonly wantedTool: string | undefined;
-  readonly timeoutMs: number;
+  /** Default: that of its view, its tool or its template. */
+  readonly timeoutMs?: number | undefined;
 }
 
 /** The call as its route sees it. */
@@ -95,6 +96,7 @@ export interface RunningCall {
   readonly tried: Tried;
   /** True while the backend waits for the client: the call uses no capacity. */
   readonly isPaused: boolean;
+  readonly deadline: Pick<Deadline, 'timeoutAtMs'>;
   giveUp(error: GatewayError): void;
 }
 

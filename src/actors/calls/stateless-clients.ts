@@ -2,7 +2,6 @@
 // the owner, leased after the choice (stateless-pool.ts). stateless-routing.ts has the rules; everything else is in calls/call.ts.
 
 import { from, Observable, of, race, tap } from 'rxjs';
-import { timeoutFor } from '../../balancing/policy.ts';
 import { type ClientProfile, extensionsOf } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout } from '../../domain/error-catalogue.ts';
@@ -14,7 +13,6 @@ import {
   type FinalEvent,
   isAnswered,
   parsedResult,
-  toolOf,
 } from '../../domain/exchange.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
@@ -72,17 +70,15 @@ export class StatelessClients {
     request: ExchangeRequest,
     client: StatelessClient & { readonly instanceId?: string | undefined },
   ): Observable<Answer> {
-    const { fleet, dispatcher, now } = this.#deps;
+    const { fleet, dispatcher } = this.#deps;
     return dispatcher.carry(template, request, () => {
       const { instanceId } = client;
       const group = fleet.existingGroup(template);
       const bound = instanceId === undefined ? undefined : fleet.get(template, instanceId);
-      const timeoutMs = timeoutFor(group.policy, toolOf(request), request.timeoutMs);
-      const endsAtMs = (request.arrivedAtMs ?? now()) + timeoutMs;
       const equalToolLists = this.#equalToolLists;
-      const input = { deps: this.#deps, equalToolLists, client, group, request, bound, endsAtMs };
+      const input = { deps: this.#deps, equalToolLists, client, group, request, bound };
       const route = new StatelessRoute(input);
-      return { group, request, route, wantedTool: group.approvedTool(request), timeoutMs };
+      return { group, request, route, wantedTool: group.approvedTool(request) };
     });
   }
 }
@@ -103,8 +99,6 @@ interface StatelessRouteInput {
   readonly request: ExchangeRequest;
   /** The only instance that may answer, even drained or unhealthy. */
   readonly bound: InstanceRef | undefined;
-  /** The timeout of the call, in clock ms. */
-  readonly endsAtMs: number;
 }
 
 class StatelessRoute implements CallRoute {
@@ -130,11 +124,12 @@ class StatelessRoute implements CallRoute {
     return this.#leasedAt?.bound ?? this.#input.bound;
   }
 
-  step({ tried }: RunningCall, trouble?: Trouble): Step {
-    if (trouble?.kind === 'hedge') return this.#hedge(tried);
+  step(call: RunningCall, trouble?: Trouble): Step {
+    const { tried } = call;
+    if (trouble?.kind === 'hedge') return this.#hedge(call);
     if (trouble?.kind === 'failed' && this.#reopensAfter(trouble)) return REOPEN;
     const ref = this.#next(tried);
-    if (ref !== undefined) return this.#at(ref, tried);
+    if (ref !== undefined) return this.#at(ref, call);
     return (this.#leasedAt ?? this.#unleased).isOnlyFull(tried) ? FULL : NONE;
   }
 
@@ -158,30 +153,30 @@ class StatelessRoute implements CallRoute {
   }
 
   /** Over a pipe another instance would have to start a program first. */
-  #hedge(tried: Tried): Step {
-    const ref = this.#input.bound === undefined ? this.#unleased.next(tried) : undefined;
+  #hedge(call: RunningCall): Step {
+    const ref = this.#input.bound === undefined ? this.#unleased.next(call.tried) : undefined;
     if (ref === undefined) return NONE;
     const routing = this.#routingTo(ref);
     const isReady = isLeased(routing)
       ? isNetworked(ref.definition) && this.#isOpen(ref)
       : routing !== 'refused' && routing !== 'unknown';
-    return isReady ? this.#at(ref, tried, routing) : NONE;
+    return isReady ? this.#at(ref, call, routing) : NONE;
   }
 
-  #at(ref: InstanceRef, tried: Tried, routing = this.#routingTo(ref)): At {
+  #at(ref: InstanceRef, call: RunningCall, routing = this.#routingTo(ref)): At {
     if (routing === 'direct') return new DirectStep(ref, this.#input.request);
-    return { kind: 'at', ref, plan: () => this.#planFor(ref, routing, tried) };
+    return { kind: 'at', ref, plan: () => this.#planFor(ref, routing, call) };
   }
 
   #planFor(
     ref: InstanceRef,
     routing: Exclude<Routing, 'direct'>,
-    tried: Tried,
+    call: RunningCall,
   ): AttemptPlan | LocalAnswer | Wait {
     if (routing === 'unknown') return { kind: 'answer', answer$: of(UNKNOWN_METHOD) };
     if (routing === 'refused') return { kind: 'answer', answer$: of(NO_TASKS) };
     if (routing === 'shared') return { request: this.#legacyRequest, receive: isLogged(this.#logLevel) };
-    return this.#leased(ref, tried, routing === 'extended');
+    return this.#leased(ref, call, routing === 'extended');
   }
 
   #forget(): void {
@@ -201,12 +196,12 @@ class StatelessRoute implements CallRoute {
     });
   }
 
-  #leased(ref: InstanceRef, tried: Tried, isExtended: boolean): AttemptPlan | Wait {
+  #leased(ref: InstanceRef, call: RunningCall, isExtended: boolean): AttemptPlan | Wait {
     const held = this.#held?.ref === ref ? this.#held : this.#hold(ref, isExtended);
     const { upstream } = held;
     // Whether the bound instance takes the call depends on the conversation.
     if (upstream === undefined || (this.#input.bound !== undefined && this.#leasedAt === undefined))
-      return { kind: 'wait', until$: this.#open(held, tried) };
+      return { kind: 'wait', until$: this.#open(held, call) };
     this.#forget(); // from now on the attempt owns the lease
     return new LeasedAttempt(this, held, this.#legacyRequest, upstream);
   }
@@ -238,7 +233,7 @@ class StatelessRoute implements CallRoute {
   }
 
   /** The opening continues when the call stops waiting: other calls may use the conversation. */
-  #open(held: HeldLease, tried: Tried): Observable<unknown> {
+  #open(held: HeldLease, { tried, deadline }: RunningCall): Observable<unknown> {
     const ready$ = held.upstream === undefined ? from(ready(held.lease, this.#logLevel)) : of(undefined);
     // A program takes time to start on any instance; over a network a healthy backend opens at once.
     const isSpare = isNetworked(held.ref.definition) && this.#hasOther(held.ref, tried);
@@ -246,7 +241,7 @@ class StatelessRoute implements CallRoute {
       held.upstream = held.lease.conversation.callUpstream;
       this.#leasedAt = this.#routeTo(held.ref, held.upstream);
     };
-    return (isSpare ? race(ready$, this.#halfTime()) : ready$).pipe(
+    return (isSpare ? race(ready$, this.#halfTime(deadline.timeoutAtMs)) : ready$).pipe(
       tap({ next: opened, error: () => this.end() }),
     );
   }
@@ -258,10 +253,10 @@ class StatelessRoute implements CallRoute {
     });
   }
 
-  #halfTime(): Observable<never> {
-    const { deps, endsAtMs } = this.#input;
+  #halfTime(timeoutAtMs: number): Observable<never> {
+    const { deps } = this.#input;
     return new Observable((subscriber) => {
-      const waitMs = Math.max(0, Math.ceil((endsAtMs - deps.now()) / 2));
+      const waitMs = Math.max(0, Math.ceil((timeoutAtMs - deps.now()) / 2));
       return deps.alarm(waitMs, () => subscriber.error(backendTimeout(waitMs, 'no')));
     });
   }

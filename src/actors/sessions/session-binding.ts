@@ -8,7 +8,7 @@ import { timeoutFor } from '../../balancing/policy.ts';
 import { queueFull } from '../../domain/error-catalogue.ts';
 import { type Delivered, type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { Ending } from '../../domain/events.ts';
-import { type Answer, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
+import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { setsClientState } from '../../domain/mcp.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
@@ -182,8 +182,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
   carry(request: ExchangeRequest, route: CallRoute): Observable<Answer> {
     return this.deps.dispatcher.carry(this.value.template, request, () => {
       const { group } = this;
-      const timeoutMs = timeoutFor(group.policy, toolOf(request), request.timeoutMs);
-      return { group, request, route, wantedTool: group.approvedTool(request), timeoutMs };
+      return { group, request, route, wantedTool: group.approvedTool(request) };
     });
   }
 
