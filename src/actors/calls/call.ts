@@ -171,12 +171,12 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
 
   onSilent(): number {
     const now = this.#deps.now();
-    const { slowAfterMs } = this.deadline;
-    const dueAtMs = (this.#attempt?.sent.atMs ?? now) + slowAfterMs;
+    const { silentAfterMs } = this.deadline;
+    const dueAtMs = (this.#attempt?.sent.atMs ?? now) + silentAfterMs;
     if (now < dueAtMs) return dueAtMs; // the call had waited before it was sent
     this.#hedge();
     if (this.#attempt !== undefined) this.#abandonSilent(this.#attempt);
-    return now + slowAfterMs;
+    return now + silentAfterMs;
   }
 
   timedOut(passedMs: number): void {

@@ -1,5 +1,5 @@
 // The deadline of a call: the timeout restarts at each message, up to the hard maximum, and pauses while the backend waits
-// for its client. It also reports a call without a message as slow. call.ts decides what happens then.
+// for its client. It also reports a call that is silent: without a message. call.ts decides what happens then.
 
 import { DEFAULT_POLICY } from '../../balancing/policy.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -25,8 +25,8 @@ export class Deadline {
   readonly #hardEndMs: number;
   readonly beganAtMs: number;
   #lastMessageAtMs: number;
-  /** The next time to report the call as slow. */
-  #slowAtMs: number;
+  /** The next time to report the call as silent. */
+  #silentAtMs: number;
   #isPaused = false;
   #isEnded = false;
   #disarm: () => void;
@@ -41,7 +41,7 @@ export class Deadline {
     this.beganAtMs = arrivedAtMs ?? now;
     this.#hardEndMs = this.beganAtMs + Math.min(Math.max(maxCallMs, timeoutMs), LIMITS.callLongestMs);
     this.#lastMessageAtMs = this.beganAtMs;
-    this.#slowAtMs = this.beganAtMs + this.slowAfterMs;
+    this.#silentAtMs = this.beganAtMs + this.silentAfterMs;
     this.#disarm = this.#arm(now);
   }
 
@@ -50,8 +50,8 @@ export class Deadline {
     return this.#timeoutMs < DEFAULT_POLICY.callTimeoutMs;
   }
 
-  /** A call without a message for this time is slow. */
-  get slowAfterMs(): number {
+  /** A call without a message for this time is silent. */
+  get silentAfterMs(): number {
     return this.#timeoutMs / HEDGE_DIVISOR;
   }
 
@@ -65,10 +65,10 @@ export class Deadline {
     return this.#hardEndMs - this.#clock.now();
   }
 
-  /** Restarts the timeout; the call is not slow any more. */
+  /** Restarts the timeout; the call is not silent any more. */
   noteMessage(): void {
     this.#lastMessageAtMs = this.#clock.now();
-    this.#slowAtMs = Number.POSITIVE_INFINITY;
+    this.#silentAtMs = Number.POSITIVE_INFINITY;
   }
 
   /** While it is paused only the hard maximum counts; afterwards the timeout restarts. */
@@ -92,7 +92,7 @@ export class Deadline {
 
   /** One timer per call: when it fires too early, because a message came meanwhile, it is set again. */
   #arm(nowMs: number): () => void {
-    const waitMs = Math.min(this.#endsAtMs, this.#slowAtMs) - nowMs;
+    const waitMs = Math.min(this.#endsAtMs, this.#silentAtMs) - nowMs;
     return this.#clock.alarm(waitMs, () => this.#ring());
   }
 
@@ -102,10 +102,10 @@ export class Deadline {
       this.#call.timedOut(now - this.beganAtMs);
       return;
     }
-    if (now >= this.#slowAtMs) this.#slowAtMs = this.#call.onSilent();
+    if (now >= this.#silentAtMs) this.#silentAtMs = this.#call.onSilent();
     if (!this.#isEnded) this.#disarm = this.#arm(now);
   }
 }
 
-/** A call is slow after the timeout divided by this. */
+/** A call is silent after the timeout divided by this. */
 export const HEDGE_DIVISOR = 3;
