@@ -12,7 +12,7 @@ import type { ByteBudget, InstanceHeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Peer, PinnedEra } from '../domain/mcp.ts';
-import { nextAfter } from '../domain/repeat.ts';
+import { nextAfter } from '../domain/retry-rules.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { TransportKind } from '../domain/transport-kinds.ts';
 import type { AddressCheck } from './network-guard.ts';

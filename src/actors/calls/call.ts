@@ -1,5 +1,5 @@
 // The loop of one call: choose an instance, count and send the call there in one synchronous block, wait, and try the next one if
-// domain/repeat.ts allows it. routes.ts says where the call may go on. dispatcher.ts has the rules in full.
+// domain/retry-rules.ts allows it. routes.ts says where the call may go on. dispatcher.ts has the rules in full.
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
@@ -13,7 +13,7 @@ import {
   shuttingDown,
 } from '../../domain/errors.ts';
 import { type Answer, type ExchangeEvent, type FinalEvent, toolOf } from '../../domain/exchange.ts';
-import { mayHedge, nextAfter } from '../../domain/repeat.ts';
+import { mayHedge, nextAfter } from '../../domain/retry-rules.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
 import type { CallEvents, ExchangeEnding } from './call-events.ts';

@@ -1,4 +1,4 @@
-// Which requests may be repeated, the repeats of one call, and the retry budget of the gateway. domain/repeat.ts decides; a route says
+// Which requests may be repeated, the repeats of one call, and the retry budget of the gateway. domain/retry-rules.ts decides; a route says
 // at which instance (routes.ts). Source: ADR 9.
 
 import { RecentCount } from '../../balancing/recent-count.ts';

@@ -10,7 +10,7 @@ import { asGatewayError, atInstance, type GatewayError, shuttingDown } from '../
 import type { GatewayEvent } from '../../domain/events.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import { mayHedge, nextAfter } from '../../domain/repeat.ts';
+import { mayHedge, nextAfter } from '../../domain/retry-rules.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { isNetworked, TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import { StartQueue } from '../../transports/stdio/start-queue.ts';

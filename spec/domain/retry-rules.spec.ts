@@ -1,13 +1,13 @@
-// The decisions about repeats, for all that can fail and all that can be silent. What calls and openings make of them is in
+// The rules of retries and hedges, for all that can fail and all that can be silent. What calls and openings make of them is in
 // actors/calls and actors/sessions.
 
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import type { Delivered } from '../../src/domain/errors.ts';
-import { mayHedge, nextAfter } from '../../src/domain/repeat.ts';
+import { mayHedge, nextAfter } from '../../src/domain/retry-rules.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('repeats');
+const test = suite('retry rules');
 
 const failed = (delivered: Delivered, mayRepeat: boolean, isRepaired = false) => ({
   error: backendUnavailable('x', { delivered, isRepaired }),
