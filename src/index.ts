@@ -5,12 +5,12 @@
 import './domain/required-node.ts';
 
 export type { ClientCounts, InstanceClients, InstanceMetrics, MetricsSummary } from './actors/metrics.ts';
+export type { BalancerPolicy, StrategyName } from './balancing/policy.ts';
 export type {
   LoadBalancerChange,
   LoadBalancerSettings,
   TemplateSettings,
-} from './balancing/load-balancer.ts';
-export type { BalancerPolicy, StrategyName } from './balancing/policy.ts';
+} from './balancing/policy-schemas.ts';
 export type { ActorInspection, ActorInspector, InspectedActor } from './domain/actor-inspection.ts';
 export type { Clock } from './domain/clock.ts';
 export type { ImportReport, SyncOptions, SyncOutcome } from './domain/deployment.ts';

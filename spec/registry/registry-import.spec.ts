@@ -1,7 +1,7 @@
 // Imports of a registry file: the instances of the file follow it, all others stay as they are.
 
 import * as assert from 'uvu/assert';
-import type { LoadBalancerSettings } from '../../src/balancing/load-balancer.ts';
+import type { LoadBalancerSettings } from '../../src/balancing/policy-schemas.ts';
 import type { ImportReport } from '../../src/domain/deployment.ts';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
 import type { InstanceInput } from '../../src/domain/instance.ts';

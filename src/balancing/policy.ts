@@ -1,6 +1,6 @@
 // TABLE of the settings of a template's load balancer: how calls of a template are balanced and bounded. From a row come its schemas in
 // the API and in the registry file, the word of `template set`, the field in the console, the default `load_balancer.*` of the gateway
-// and docs/reference/load-balancing.md; load-balancer.ts has the schemas. It imports no schema library, because the command line reads
+// and docs/reference/load-balancing.md; policy-schemas.ts has the schemas. It imports no schema library, because the command line reads
 // the defaults first. Source: ADR 129.
 
 import type { ToolHints } from '../domain/view.ts';

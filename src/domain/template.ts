@@ -1,4 +1,4 @@
-// The name of a template, by which clients call it. balancing/load-balancer.ts has the settings of its instances; src/templates reads
+// The name of a template, by which clients call it. balancing/policy-schemas.ts has the settings of its instances; src/templates reads
 // the definition file template.json.
 
 /** Template names are used in URLs and commands. */

@@ -4,7 +4,7 @@
 
 import { isAbsolute } from 'node:path';
 import Type, { type TSchema } from 'typebox';
-import { PolicyOptions } from '../balancing/load-balancer.ts';
+import { PolicyOptions } from '../balancing/policy-schemas.ts';
 import { validationFailed } from '../domain/error-catalogue.ts';
 import type { GatewayError, ValidationItem } from '../domain/errors.ts';
 import { EVENTS, type EventName } from '../domain/events.ts';

@@ -4,8 +4,8 @@
 import type { Observable } from 'rxjs';
 import type { ClientCounts, InstanceClients, MetricsSummary } from '../actors/metrics.ts';
 import type { DecideOwner, MayReturn, SuccessorOf } from '../actors/sessions/session-keeper.ts';
-import type { TemplateSettings } from '../balancing/load-balancer.ts';
 import type { BalancerPolicy, StrategyName } from '../balancing/policy.ts';
+import type { TemplateSettings } from '../balancing/policy-schemas.ts';
 import type { Principal } from '../domain/account.ts';
 import type { ActorInspector } from '../domain/actor-inspection.ts';
 import type { Clock } from '../domain/clock.ts';

@@ -2,7 +2,7 @@
 // caller changes a stored value by accident. spec/conformance has the shared suite of both stores.
 
 import { isDeepStrictEqual } from 'node:util';
-import { changedTemplate, type TemplateChange, type TemplateSettings } from '../balancing/load-balancer.ts';
+import { changedTemplate, type TemplateChange, type TemplateSettings } from '../balancing/policy-schemas.ts';
 import {
   type ApiKey,
   type ApiKeyChange,

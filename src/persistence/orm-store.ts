@@ -4,7 +4,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { UniqueConstraintViolationException } from '@mikro-orm/core';
-import { changedTemplate, type TemplateSettings } from '../balancing/load-balancer.ts';
+import { changedTemplate, type TemplateSettings } from '../balancing/policy-schemas.ts';
 import { configIncomplete, duplicateServer } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';

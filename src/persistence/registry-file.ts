@@ -2,7 +2,7 @@
 // written. registry-entry.ts reads one entry; registry-sync.ts synchronizes the registry with the file.
 
 import { readFile } from 'node:fs/promises';
-import { LoadBalancerSettings, type TemplateSettings } from '../balancing/load-balancer.ts';
+import { LoadBalancerSettings, type TemplateSettings } from '../balancing/policy-schemas.ts';
 import type { Variables } from '../domain/command.ts';
 import { codeOf, GatewayError, messageOf, OperatorError } from '../domain/errors.ts';
 import type { TemplateAuth } from '../domain/instance.ts';

@@ -1,7 +1,7 @@
 // The interface of a store: the registry, the accounts, a few settings, the audit log and the sessions of clients, as domain types. Other
 // runtime state (health, counts) is never stored.
 
-import type { TemplateChange, TemplateSettings } from '../balancing/load-balancer.ts';
+import type { TemplateChange, TemplateSettings } from '../balancing/policy-schemas.ts';
 import type { ApiKey, ApiKeyChange, EndedToken, User, UserChange } from '../domain/account.ts';
 import type { Approval, NewApproval } from '../domain/approval.ts';
 import type { AuditEntry, AuditFilter, CallBlock } from '../domain/audit.ts';

@@ -4,13 +4,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../actors/fleet.ts';
 import type { Member } from '../actors/group.ts';
+import type { BalancerPolicy } from '../balancing/policy.ts';
 import {
   changedTemplate,
   policyOf,
   type TemplateChange,
   type TemplateSettings,
-} from '../balancing/load-balancer.ts';
-import type { BalancerPolicy } from '../balancing/policy.ts';
+} from '../balancing/policy-schemas.ts';
 import type { Clock } from '../domain/clock.ts';
 import { registryFull, validationFailed } from '../domain/error-catalogue.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';

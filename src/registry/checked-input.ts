@@ -2,7 +2,7 @@
 // several fields of an instance.
 
 import Type from 'typebox';
-import { LoadBalancerChange, type TemplateChange } from '../balancing/load-balancer.ts';
+import { LoadBalancerChange, type TemplateChange } from '../balancing/policy-schemas.ts';
 import { TemplateId } from '../domain/input-schemas.ts';
 import { InstanceChange, InstanceInput, type TemplateAuth } from '../domain/instance.ts';
 import { checkedInput, checkedTemplateAuth, checkMetadata, instanceShape } from '../domain/registration.ts';

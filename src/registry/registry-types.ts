@@ -1,7 +1,7 @@
 // Input and results of registrations and imports. Types only, because embedding programs see them: registry.ts imports xstate
 // indirectly.
 
-import type { LoadBalancerSettings } from '../balancing/load-balancer.ts';
+import type { LoadBalancerSettings } from '../balancing/policy-schemas.ts';
 import type { InstanceDefinition, InstanceInput, InstanceSnapshot } from '../domain/instance.ts';
 import type { RegistrationOrigin } from '../domain/registration.ts';
 import type { RegistryContents } from '../persistence/registry-file.ts';

@@ -12,7 +12,7 @@ import {
   type LoadBalancerSettings,
   type TemplateChange,
   type TemplateSettings,
-} from '../balancing/load-balancer.ts';
+} from '../balancing/policy-schemas.ts';
 import { timer$ } from '../domain/clock-streams.ts';
 import { duplicateServer, notHealthyInTime } from '../domain/error-catalogue.ts';
 import { databaseUnavailable, hasCode, shuttingDown } from '../domain/errors.ts';

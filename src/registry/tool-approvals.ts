@@ -9,7 +9,7 @@ import {
   type TrustOf,
   withOwnHints,
 } from '../actors/instances/tool-trust.ts';
-import type { TemplateSettings } from '../balancing/load-balancer.ts';
+import type { TemplateSettings } from '../balancing/policy-schemas.ts';
 import { type Approval, type NewApproval, splitToolKey, toolKey } from '../domain/approval.ts';
 import { toolNotFound } from '../domain/error-catalogue.ts';
 import type { JsonObject } from '../domain/json.ts';

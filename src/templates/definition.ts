@@ -3,7 +3,7 @@
 
 import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/schema';
-import { LoadBalancerSettings } from '../balancing/load-balancer.ts';
+import { LoadBalancerSettings } from '../balancing/policy-schemas.ts';
 import { commandWords } from '../domain/command.ts';
 import { GatewayError, messageOf } from '../domain/errors.ts';
 import { TemplateId } from '../domain/input-schemas.ts';

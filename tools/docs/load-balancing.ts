@@ -1,7 +1,7 @@
 // The strategies and the settings of a template, from the tables in src/balancing.
 
-import { describedSettings, loadBalancerView } from '../../src/balancing/load-balancer.ts';
 import { DEFAULT_POLICY, TEMPLATE_ROWS } from '../../src/balancing/policy.ts';
+import { describedSettings, loadBalancerView } from '../../src/balancing/policy-schemas.ts';
 import { STRATEGIES } from '../../src/balancing/strategies.ts';
 import { code, table } from './markdown.ts';
 

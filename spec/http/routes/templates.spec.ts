@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
-import { loadBalancerView } from '../../../src/balancing/load-balancer.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
+import { loadBalancerView } from '../../../src/balancing/policy-schemas.ts';
 import { STRATEGY_NAMES } from '../../../src/balancing/strategies.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';

@@ -1,7 +1,7 @@
 // Exports a database as a registry document, the first shape of docs/guides/registry-file.md, and imports documents that
 // persistence/registry-file.ts has read.
 
-import type { TemplateSettings } from '../../balancing/load-balancer.ts';
+import type { TemplateSettings } from '../../balancing/policy-schemas.ts';
 import { commandExposes, registryFull } from '../../domain/error-catalogue.ts';
 import { asGatewayError } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';

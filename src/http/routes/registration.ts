@@ -3,7 +3,7 @@
 // Also synchronizes instances with running containers and pods, and with the registry file. Source: ADRs 59 and 65.
 
 import Type, { type Static } from 'typebox';
-import { LoadBalancerSettings } from '../../balancing/load-balancer.ts';
+import { LoadBalancerSettings } from '../../balancing/policy-schemas.ts';
 import { mayDo, type Principal } from '../../domain/account.ts';
 import { commandRefusal, commandWords } from '../../domain/command.ts';
 import type { SyncedInstance } from '../../domain/deployment.ts';

@@ -6,7 +6,7 @@ import {
   LoadBalancerChange,
   LoadBalancerView,
   loadBalancerView,
-} from '../../balancing/load-balancer.ts';
+} from '../../balancing/policy-schemas.ts';
 import { mayDo, type Principal } from '../../domain/account.ts';
 import { insufficientPermissions } from '../../domain/error-catalogue.ts';
 import { countHealth, TemplateAuth } from '../../domain/instance.ts';
