@@ -29,7 +29,7 @@ import { uncheckedRequirements } from '../templates/requirements.ts';
 import type { InstanceHost } from '../transports/instance-host.ts';
 import { shortSecrets } from '../transports/secrets.ts';
 import type { AccountsAtBackends } from './accounts-at-backends.ts';
-import { checkEventName, checkedOptions, isFunction, refusalOfTimeout } from './checked-input.ts';
+import { checkEventName, checkedOptions, isFunction, refusalOfTimeout } from './checked-options.ts';
 import { composeGateway, type GatewayDeps } from './compose.ts';
 import type {
   CallResult,
