@@ -28,6 +28,8 @@ export interface McpRequest {
   readonly sse?: SseOpening | undefined;
   /** For a POST to a path for the messages of HTTP+SSE: the id of the session whose stream carries the answer. */
   readonly sseConnection?: string | undefined;
+  /** Another node has the connection of the client. Default: this one has it. */
+  readonly isForwarded?: boolean | undefined;
   /**
    * Counts the memory of the body until the returned function is called, for exchanges that need it after the response.
    * Undefined for a small body, which is not counted.

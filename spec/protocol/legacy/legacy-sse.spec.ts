@@ -66,10 +66,10 @@ function setUpEarlier(id = newSessionId('earlier1')) {
   const session = backends.add(id, 'ann');
   return {
     ...{ backends, endpoint, sse, session },
-    async open(principal = 'ann', eventId = `${id}.0`, template = 't') {
+    async open(principal = 'ann', eventId = `${id}.0`, { template = 't', isForwarded = false } = {}) {
       const headers = { ...GET.headers, 'last-event-id': eventId };
       const reply = new RecordedReply();
-      const request = { ...GET, template, headers, principal: ofCaller(principal) };
+      const request = { ...GET, template, headers, principal: ofCaller(principal), isForwarded };
       const opening = async () => sse.open({ isOnly: true, messagesPath: '/m' }, request, reply, backends);
       return { reply, end: await endOf(opening()) };
     },
@@ -117,7 +117,7 @@ test('the session of another caller, one that is over, and one at another path a
   assert.is((await open('eve')).end, UNKNOWN);
   assert.is((await open('ann', `${newSessionId('earlier1')}.0`)).end, UNKNOWN);
   assert.is((await open()).end, 'done');
-  assert.is((await open('ann', `${session.id}.0`, 'other')).end, UNKNOWN);
+  assert.is((await open('ann', `${session.id}.0`, { template: 'other' })).end, UNKNOWN);
   await session.close();
   await settled();
   assert.is((await open()).end, UNKNOWN);
@@ -186,6 +186,31 @@ test('a client whose lost stream is still open here continues on the new one', a
 const FETCH = { 'sec-fetch-mode': 'cors' };
 const CALL = { id: 'a', method: 'tools/call', params: { name: 'x' } };
 const named = (...ids: unknown[]) => Buffer.from(JSON.stringify(ids)).toString('base64url');
+
+test('a client whose stream led through a node that has ended continues on another one within 5 s', async () => {
+  const { open, post, session } = setUpEarlier();
+  const through = { isForwarded: true };
+  const first = (await open('ann', `${session.id}.0`, through)).reply;
+  await post(CALL).done;
+  await post({ ...CALL, id: 'b' }).done;
+  first.lose();
+  session.exchanges[0]?.result({ of: 'a' });
+  const early = post(PING); // it waits for the stream
+  mock.timers.tick(RESUME_MS - 1);
+  await settled();
+  assert.is(session.isClosed, false);
+  const { reply } = await open('ann', `${session.id}.0.${named('a', 'b')}`, through);
+  assert.is(await early.done, 'done');
+  const answered = () =>
+    reply.events.events.flatMap(({ data }) => (String(data).startsWith('{') ? [parsed(data).id] : []));
+  assert.equal(answered(), ['a', 1], 'the answer that no stream took, and the ping; one call is under way');
+  session.exchanges[1]?.result({ of: 'b' });
+  assert.equal(answered(), ['a', 1, 'b']);
+  reply.lose();
+  mock.timers.tick(RESUME_MS);
+  await settled();
+  assert.is(session.isClosed, true);
+});
 
 test('a client learns with each request and answer which of its requests have none, if it may read that', async () => {
   for (const headers of [FETCH, {}]) {

@@ -125,6 +125,24 @@ onPostgresql(
   },
 );
 
+onPostgresql('HTTP+SSE: the node that the stream leads through dies, and the session continues', async () => {
+  const { a, b, c } = { ...nodes, a: await start('e') };
+  await isServed(a, '/mcp/legacy', options as never);
+  await sees(c, ['b live', 'e live']);
+  const first = await sseAt(b);
+  const { path, lastId } = first;
+  const params = { protocolVersion: '2024-11-05', capabilities: {}, clientInfo: { name: 'c', version: '1' } };
+  await postTo(b, path, { id: 1, method: 'initialize', params });
+  await first.sees(/"id":1,|"id":1}/);
+  const through = await sseAt(a, lastId);
+  a.program.signal('SIGKILL');
+  await through.ended;
+  const again = await sseAt(c, lastId);
+  await postTo(c, path, { id: 2, method: 'tools/call', params: { name: 'test_simple_text', arguments: {} } });
+  await again.sees(SIMPLE);
+  again.close();
+});
+
 onPostgresql(
   'a node that stops: no request of its sessions fails at another node, and none waits for its end',
   async () => {
@@ -191,6 +209,31 @@ async function callTo(url: string, sessionId: string): Promise<readonly unknown[
   const body = await answer.text();
   const json = /^data: (.+)$/m.exec(body)?.[1] ?? body;
   return [answer.status, answer.status === 200 ? textOf(JSON.parse(json)) : body];
+}
+
+/** A stream of HTTP+SSE, once its first event has come. */
+async function sseAt(node: McpNode, lastId?: string) {
+  const left = new AbortController();
+  const headers = { ...options.headers, ...(lastId === undefined ? {} : { 'Last-Event-ID': lastId }) };
+  const { body } = await fetch(`${node.url}/mcp/legacy/sse`, { headers, signal: left.signal });
+  let seen = '';
+  const reading = async () => {
+    for await (const part of body ?? []) seen += Buffer.from(part);
+  };
+  const ended = reading().catch(() => undefined);
+  const found = (wanted: RegExp) => becomes(() => wanted.test(seen), true);
+  await found(/\n\n/);
+  return {
+    ...{ ended, path: /^data: (.+)$/m.exec(seen)?.[1] ?? '', lastId: /^id: (.+)$/m.exec(seen)?.[1] ?? '' },
+    sees: (wanted: RegExp | string) => found(new RegExp(wanted)),
+    close: () => left.abort(),
+  };
+}
+
+async function postTo(node: McpNode, path: string, message: object): Promise<void> {
+  const headers = { ...options.headers, 'Content-Type': 'application/json' };
+  const body = JSON.stringify({ jsonrpc: '2.0', ...message });
+  assert.is((await fetch(`${node.url}${path}`, { method: 'POST', headers, body })).status, 202);
 }
 
 async function sees(node: McpNode, wanted: readonly string[]): Promise<void> {

@@ -285,6 +285,7 @@ function serveHere(
           principal,
           requestId: request.id,
           holdBody: request.holdBody,
+          isForwarded: request.isForwarded,
           ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath } } : {}),
           ...(connection === undefined ? {} : { sseConnection: connection }),
           ...(owners === undefined ? {} : forwarders(owners, relay, method, input, auth)),

@@ -109,7 +109,7 @@ export class LegacySse {
    */
   post(id: string, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     const connection = this.#connections.get(id);
-    if (connection === undefined)
+    if (connection === undefined || !connection.hasStream)
       return this.#resumption(id, request, backends).then(() => this.post(id, request, reply, backends));
     if (!connection.isOf(request)) throw unknownSession();
     checkContentType(request.headers);
@@ -142,9 +142,8 @@ export class LegacySse {
     const connection = known ?? this.#connect(id, request, backends);
     if (!connection.isOf(request)) throw unknownSession();
     connection.attach(request, reply, path);
-    if (known !== undefined || session === undefined) return;
     connection.answerLost(unansweredAt(request.headers));
-    void connection.carry(session);
+    if (known === undefined && session !== undefined) void connection.carry(session);
     this.#resumed.next(id);
   }
 
@@ -163,7 +162,7 @@ export class LegacySse {
   /** Resolves when the session continues on another stream. Rejects with RpcFailure (404) after RESUME_MS. */
   async #resumption(id: string, request: McpRequest, backends: Backends): Promise<void> {
     await this.#sessionOf(id, request, backends);
-    if (this.#connections.has(id)) return;
+    if (this.#hasStream(id)) return;
     const resumed$ = this.#resumed.pipe(filter((each) => each === id));
     const late$ = timer$(this.#options.clock, RESUME_MS).pipe(
       map(() => {
@@ -172,7 +171,11 @@ export class LegacySse {
     );
     await firstValueFrom(race(resumed$, late$), { defaultValue: undefined });
     if (this.#isClosed) throw shuttingDown();
-    if (!this.#connections.has(id)) throw unknownSession(); // it has ended meanwhile
+    if (!this.#hasStream(id)) throw unknownSession(); // it has ended meanwhile
+  }
+
+  #hasStream(id: string): boolean {
+    return this.#connections.get(id)?.hasStream === true;
   }
 
   /** Bounds the connections without a session; the others are bounded as sessions. */
@@ -216,6 +219,7 @@ class SseConnection {
   #isOpening = false;
   #isClosed = false;
   readonly #endExpiry: () => void;
+  #endWait = (): void => {};
 
   constructor(id: string, opened: McpRequest, backends: Backends, deps: SseConnectionDeps) {
     this.#id = id;
@@ -231,9 +235,15 @@ class SseConnection {
     return this.#session !== undefined;
   }
 
+  /** False while its client has lost the stream, and may open another one. */
+  get hasStream(): boolean {
+    return this.#stream !== undefined;
+  }
+
   /** Sends everything on the stream of this reply from now on. The one before ends. */
   attach(request: McpRequest, reply: McpReply, messagesPath: string): void {
     const before = this.#stream;
+    this.#endWait();
     this.#hasPositions = readsPositions(request);
     const stream = reply.stream();
     this.#stream = stream;
@@ -242,11 +252,22 @@ class SseConnection {
     this.#noteSession();
     const data = `${messagesPath}?sessionId=${this.#id}`;
     stream.send({ name: 'endpoint', data, id: this.#position.eventId, retryMs: RETRY_MS });
-    reply.onGone(() => this.#stream === stream && this.close());
+    reply.onGone(() => this.#stream === stream && this.#lose(request));
   }
 
-  /** They were under way in an earlier life. */
-  answerLost(requests: readonly JsonRpcId[]): void {
+  /** Perhaps not the client is gone but the node that it is connected to: then it opens another stream. */
+  #lose({ isForwarded = false }: McpRequest): void {
+    if (!isForwarded || !this.hasSession) {
+      this.close();
+      return;
+    }
+    this.#stream = undefined;
+    this.#endWait = this.#deps.clock.background.alarm(RESUME_MS, () => this.close());
+  }
+
+  /** They were under way in an earlier life, or their answers were lost with a stream. */
+  answerLost(unanswered: readonly JsonRpcId[]): void {
+    const requests = unanswered.filter((id) => !this.#position.waitsFor(id));
     if (this.#stream !== undefined) answerLost(this.#stream, this.#position.eventId, requests);
   }
 
@@ -290,6 +311,7 @@ class SseConnection {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#endExpiry();
+    this.#endWait();
     this.#deps.ended();
     this.#stream?.end();
     this.#gone$.next();

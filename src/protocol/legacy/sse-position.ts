@@ -66,6 +66,10 @@ export class SsePosition {
     return begun;
   }
 
+  waitsFor(id: JsonRpcId): boolean {
+    return this.#waiting.has(id);
+  }
+
   /** False when none of them waited. */
   end(ids: readonly JsonRpcId[]): boolean {
     return ids.map((id) => this.#waiting.delete(id)).includes(true);
