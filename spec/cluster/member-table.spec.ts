@@ -82,8 +82,11 @@ test('the life of a node whose heartbeats end is ended after 10 s, and one that 
   const [b, c] = [await joined('b'), await joined('c', { isDead: true })];
   await pass(4_000);
   assert.is(a.list().length, 3);
-  await pass(15_000);
+  await pass(3_000);
+  assert.equal(a.openers, [b.life], 'one is silent');
+  await pass(12_000);
   assert.is(a.find(c.life), undefined);
+  assert.equal(a.openers, []);
   assert.ok(a.mayReturn(c.life), 'it may only stand still');
   b.halt();
   pings.set(b.life, 'refused');
@@ -548,6 +551,13 @@ test('a program ends within the time of its lease when its node alone has lost t
   assert.equal(
     nodes.map((table) => table.isCutOff),
     nodes.map(({ life }) => life === holder),
+  );
+  assert.equal(
+    nodes.map(({ openers }) => openers.toSorted()),
+    nodes.map(({ life }) =>
+      life === holder ? nodes.flatMap((other) => (other.life === life ? [] : other.life)).toSorted() : [],
+    ),
+    'the others open its sessions',
   );
   assert.equal(
     programs.map(([, what]) => what),

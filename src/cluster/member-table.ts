@@ -184,6 +184,12 @@ export class MemberTable implements Members {
     return isLive && mayTakeSessions(this.#known.get(life), own.node);
   }
 
+  get openers(): readonly string[] {
+    const standing = standings(this.#state, this.#options.clock.now());
+    const isApart = this.isCutOff || [...standing.values()].includes('silent');
+    return isApart ? [...standing.keys()].filter((life) => this.takesSessions(life)) : [];
+  }
+
   suspect(life: string): void {
     this.#ping(life);
   }

@@ -87,6 +87,8 @@ export interface SessionOwners {
   ofLife(life: string): SessionOwner | undefined;
   /** The other node that runs all of these instances, if it takes new sessions. Source: ADR 171. */
   ofInstances(instances: readonly PlacedInstance[]): SessionOwner | undefined;
+  /** Another node for a session that this one cannot open, because it is cut off from the database, or from a member. Source: ADR 260. */
+  opener(): SessionOwner | undefined;
 }
 
 /** The session of the request belongs to another life. The request was not carried out, and has to be sent there. */

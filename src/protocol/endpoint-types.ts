@@ -41,10 +41,12 @@ export interface McpRequest {
    */
   readonly forward?: ((id: string) => Promise<boolean> | undefined) | undefined;
   /**
-   * Passes the `initialize` of a session to the node of these instances, once it was counted, and the answer to the client. Undefined where it
-   * is to be opened here; false when that node does not open it.
+   * Passes the `initialize` of a session, once it was counted, to the node of these instances, or to one that may open what this node cannot,
+   * and the answer to the client. Undefined where there is none; false when that node does not open it.
    */
-  readonly openAt?: ((instances: readonly PlacedInstance[]) => Promise<boolean> | undefined) | undefined;
+  readonly openAt?:
+    | ((place: readonly PlacedInstance[] | 'elsewhere') => Promise<boolean> | undefined)
+    | undefined;
   /** Throws QUEUE_FULL while requests and waiting messages of the caller hold all the memory that they may. */
   requireRoom(): void;
   /** Opens the report of one request of its message, or of a batch. */

@@ -45,9 +45,11 @@ const owners: SessionOwners = {
   elsewhere: () => undefined,
   ofLife: (life) => (life === 'life0far' ? far : undefined),
   ofInstances: () => undefined,
+  opener: () => opener,
 };
 /** It alone has lost the database. */
 let isCutOff = false;
+let opener: SessionOwner | undefined;
 const app = appFor(
   test,
   () => startWithAccounts({ nodes, owners, gateway: { isCutOff: () => isCutOff } }),
@@ -57,6 +59,7 @@ let wire: Wire;
 test.before.each(async () => {
   certain = () => undefined;
   isCutOff = false;
+  opener = undefined;
   await app.serve('demo', 'one');
   wire = new Wire(app.url);
 });
@@ -122,6 +125,36 @@ test('a node that is cut off from the database opens no sessions, and serves the
   for (const client of [session, ofAll]) assert.is((await client.ask('tools/list')).status, 200);
   isCutOff = false;
   await open('/mcp/demo');
+});
+
+test('another node opens the sessions that this one cannot open, unless it refuses, too', async () => {
+  const text = JSON.stringify({ jsonrpc: '2.0', id: 1, result: {} });
+  const sent: unknown[] = [];
+  let refuses = false;
+  answerOfFar = ({ method, target, body }, answer) => {
+    if (refuses) return answer.elsewhere(0);
+    sent.push([method, target, JSON.parse(String(body)).method]);
+    answer.head(200, { 'content-type': 'application/json', 'mcp-session-id': 'of-far' });
+    answer.data(Buffer.from(text));
+    answer.end();
+  };
+  const initialize = async (path: string) => {
+    const headers = { accept: 'application/json, text/event-stream' };
+    const answer = await app.as(app.user, 'POST', path, { headers, body: INITIALIZE });
+    return [answer.status, answer.headers.get('mcp-session-id')];
+  };
+  opener = far;
+  isCutOff = true;
+  for (const path of ['/mcp/demo', '/mcp']) assert.equal(await initialize(path), [200, 'of-far']);
+  refuses = true;
+  assert.equal(await initialize('/mcp/demo'), [503, null]);
+  refuses = false;
+  isCutOff = false;
+  assert.is.not((await initialize('/mcp/demo'))[1], 'of-far');
+  await app.gateway.deregister('demo', 'one');
+  await app.gateway.register('demo', { id: 'away', endpoint: 'http://127.0.0.1:1/mcp' });
+  assert.equal(await initialize('/mcp/demo'), [200, 'of-far'], 'no instance is healthy here');
+  assert.equal(sent.length, 3);
 });
 
 test('a node that does not know whether its life goes on serves no MCP client', async () => {

@@ -45,6 +45,7 @@ export class Peers implements SessionOwners {
   readonly #elsewhere = new LruMap<string>(MAX_ELSEWHERE);
   /** Called after each change of the members. */
   readonly #waiting = new Set<() => void>();
+  #turn = 0;
 
   constructor(options: PeersOptions) {
     this.#options = options;
@@ -90,6 +91,12 @@ export class Peers implements SessionOwners {
     if (life === undefined || members.takesSessions?.(life) === false) return undefined;
     const isThere = (other: PlacedInstance): boolean => members.runsOn(other)?.life === life;
     return others.every(isThere) ? this.#clientOf(life) : undefined;
+  }
+
+  opener(): SessionOwner | undefined {
+    const { openers = [] } = this.#options.members;
+    this.#turn += 1;
+    return this.#clientOf(openers[this.#turn % openers.length] ?? '');
   }
 
   /** Opens the way to an instance that another node runs. */

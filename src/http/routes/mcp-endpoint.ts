@@ -349,8 +349,8 @@ function forwarders(
       const owner = owners.ownerOf(id);
       return owner instanceof Promise ? owner.then(toOwner) : owner && toOwner(owner);
     },
-    openAt: (instances) => {
-      const owner = owners.ofInstances(instances);
+    openAt: (place) => {
+      const owner = place === 'elsewhere' ? owners.opener() : owners.ofInstances(place);
       return owner && toOwner(owner);
     },
   };

@@ -2,24 +2,17 @@
 // the era before; the conversation of a session holds its state between requests.
 // Source: MCP 2025-11-25 basic/transports#streamable-http, basic/lifecycle#initialization.
 
-import type { ClientProfile } from '../../domain/client.ts';
 import { settlesWithin } from '../../domain/clock.ts';
 import { callCutOff } from '../../domain/error-catalogue.ts';
 import { hasCode, perhapsDelivered, shuttingDown } from '../../domain/errors.ts';
-import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
+import { isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, type JsonRpcId, METHOD_NOT_FOUND, RPC, readId } from '../../domain/jsonrpc.ts';
 import { lifeOf } from '../../domain/life.ts';
 import { isOfOtherEra } from '../../domain/mcp.ts';
 import { sessionNotFound } from '../../domain/session-errors.ts';
 import { ENDED_BY_CLIENT } from '../../domain/session-value.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
-import {
-  badReferenceIn,
-  declaredFields,
-  isProfileTooLarge,
-  MAX_PROFILE_UNITS,
-  MAX_PROFILE_VALUES,
-} from '../client-bounds.ts';
+import { badReferenceIn } from '../client-bounds.ts';
 import {
   type ClientRequest,
   countedRequests,
@@ -39,18 +32,11 @@ import {
 import { checkGetTypes, headerOf } from '../headers.ts';
 import { OpaqueNumbers } from '../opaque-numbers.ts';
 import type { Backends, McpSession } from '../ports.ts';
-import {
-  errorMessage,
-  invalidRequest,
-  type RpcFailure,
-  refused,
-  resultMessage,
-  rpcFailureOf,
-} from '../rpc.ts';
+import { errorMessage, invalidRequest, resultMessage, rpcFailureOf } from '../rpc.ts';
 import { isTaskMethod, type TaskLog } from '../task-log.ts';
 import { type ConversationDeps, LegacyConversation, lostWithGateway } from './legacy-conversation.ts';
 import type { LegacyPost } from './legacy-post.ts';
-import { revisionOf, sessionOf, versionOf, versionToOpen } from './legacy-request.ts';
+import { profileOf, revisionOf, sessionOf, versionOf } from './legacy-request.ts';
 import { EventBudget, positionOf } from './legacy-stream.ts';
 import { exchangeWithTasks } from './legacy-tasks.ts';
 
@@ -239,12 +225,19 @@ export class LegacyEndpoint {
       const profile = profileOf(params);
       await request.consumeRateLimit(1);
       // The stream of HTTP+SSE is open here.
-      const opened = request.sseConnection === undefined && request.openAt?.(backends.elsewhere?.() ?? []);
-      if (opened instanceof Promise && (await opened)) return;
+      const openAt = request.sseConnection === undefined ? request.openAt : undefined;
+      const opened = openAt?.(backends.elsewhere?.() ?? []);
+      if (opened !== undefined && (await opened)) return;
       const leaving = new AbortController();
       reply.onGone(() => leaving.abort());
       const opening = { signal: leaving.signal, id: request.sseConnection };
-      const session = await backends.openSession(request.principal, profile, opening);
+      const session = await backends
+        .openSession(request.principal, profile, opening)
+        .catch(async (thrown: unknown) => {
+          const mayBe = hasCode(thrown, 'NODE_UNAVAILABLE') || hasCode(thrown, 'NO_HEALTHY_INSTANCE');
+          if (!mayBe || !(await openAt?.('elsewhere'))) throw thrown;
+        });
+      if (session === undefined) return; // another node opened it
       try {
         const body = resultMessage(id, JsonText.ofValue(initializeResult(session)));
         reply.log.sessionId = session.id;
@@ -401,31 +394,6 @@ function forward(
   }
 }
 
-/** Reads the profile of a client. Throws RpcFailure (400, -32602). */
-function profileOf(params: JsonFields | undefined): ClientProfile {
-  const { protocolVersion } = params ?? {};
-  const capabilities = fieldValue(params?.capabilities);
-  const clientInfo = fieldValue(params?.clientInfo);
-  if (typeof protocolVersion !== 'string') throw badParams('protocolVersion must be a string');
-  if (!isJsonObject(capabilities)) throw badParams('capabilities must be an object');
-  if (
-    !isJsonObject(clientInfo) ||
-    typeof clientInfo.name !== 'string' ||
-    typeof clientInfo.version !== 'string'
-  ) {
-    throw badParams('clientInfo must be an object with name and version');
-  }
-  if (isProfileTooLarge(capabilities, clientInfo)) {
-    const most = `${MAX_PROFILE_VALUES} values and ${MAX_PROFILE_UNITS} characters`;
-    throw badParams(`capabilities and clientInfo together have at most ${most}`);
-  }
-  return {
-    protocolVersion: versionToOpen(protocolVersion),
-    capabilities: declaredFields(capabilities),
-    clientInfo: declaredFields(clientInfo),
-  };
-}
-
 /** The handshake result of the backend, in the revision of the session; of a modern one only the fields of the handshake. */
 export function initializeResult(session: McpSession): JsonObject {
   const { peer } = session;
@@ -438,8 +406,4 @@ export function initializeResult(session: McpSession): JsonObject {
     serverInfo: peer.serverInfo,
     ...(typeof instructions === 'string' ? { instructions } : {}),
   };
-}
-
-function badParams(why: string): RpcFailure {
-  return refused(400, `Invalid params: ${why}`, RPC.invalidParams);
 }

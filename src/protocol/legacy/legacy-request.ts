@@ -1,13 +1,21 @@
-// Session and revision of the HTTP requests of legacy clients. Statuses and codes are those of the SDK's own servers, which
+// Session, revision and profile of the HTTP requests of legacy clients. Statuses and codes are those of the SDK's own servers, which
 // clients are written for.
 // Source: MCP 2025-11-25 basic/transports#session-management, #protocol-version-header.
 
+import type { ClientProfile } from '../../domain/client.ts';
+import { fieldValue, isJsonObject, type JsonFields } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { ACCEPTED_LEGACY_VERSIONS, LEGACY_VERSIONS } from '../../domain/mcp.ts';
+import {
+  declaredFields,
+  isProfileTooLarge,
+  MAX_PROFILE_UNITS,
+  MAX_PROFILE_VALUES,
+} from '../client-bounds.ts';
 import type { McpRequest } from '../endpoint-types.ts';
 import { headerOf } from '../headers.ts';
 import type { Backends, McpSession } from '../ports.ts';
-import { refused } from '../rpc.ts';
+import { type RpcFailure, refused } from '../rpc.ts';
 
 const SESSION_ID = 'mcp-session-id';
 const PROTOCOL_VERSION = 'mcp-protocol-version';
@@ -40,6 +48,35 @@ function checked(session: McpSession | undefined, request: McpRequest): McpSessi
 /** The revision of a request in a session: that of its header, as with the SDK's servers, else that of the session. */
 export function revisionOf(request: McpRequest, session: McpSession): string {
   return headerOf(request.headers, PROTOCOL_VERSION) ?? versionOf(session);
+}
+
+/** Reads the profile of a client. Throws RpcFailure (400, -32602). */
+export function profileOf(params: JsonFields | undefined): ClientProfile {
+  const { protocolVersion } = params ?? {};
+  const capabilities = fieldValue(params?.capabilities);
+  const clientInfo = fieldValue(params?.clientInfo);
+  if (typeof protocolVersion !== 'string') throw badParams('protocolVersion must be a string');
+  if (!isJsonObject(capabilities)) throw badParams('capabilities must be an object');
+  if (
+    !isJsonObject(clientInfo) ||
+    typeof clientInfo.name !== 'string' ||
+    typeof clientInfo.version !== 'string'
+  ) {
+    throw badParams('clientInfo must be an object with name and version');
+  }
+  if (isProfileTooLarge(capabilities, clientInfo)) {
+    const most = `${MAX_PROFILE_VALUES} values and ${MAX_PROFILE_UNITS} characters`;
+    throw badParams(`capabilities and clientInfo together have at most ${most}`);
+  }
+  return {
+    protocolVersion: versionToOpen(protocolVersion),
+    capabilities: declaredFields(capabilities),
+    clientInfo: declaredFields(clientInfo),
+  };
+}
+
+function badParams(why: string): RpcFailure {
+  return refused(400, `Invalid params: ${why}`, RPC.invalidParams);
 }
 
 // Revisions of the legacy era towards clients: the revision of a session, and what it allows.
