@@ -41,8 +41,9 @@ export function ormOAuth(session: OrmSession, cipher: Cipher | undefined): OAuth
         (await em.nativeUpdate(oauth, { key, kind }, { ...changes, ...next() })) > 0;
       const isSaved = await session.writeBehind(
         async (em, tables) => (await update(em, tables)) || inserted(em, tables, own),
+        false,
       );
-      if (!isSaved) await session.writeBehind(update);
+      if (!isSaved) await session.writeBehind(update, false);
     },
     replace: async (row, version) => {
       const own = columns(row);
@@ -51,11 +52,13 @@ export function ormOAuth(session: OrmSession, cipher: Cipher | undefined): OAuth
         if (version === 0) return inserted(em, tables, own);
         return (await em.nativeUpdate(tables.oauth, { key, kind, version }, { ...changes, ...next() })) > 0;
       };
-      return BEHIND.has(row.kind) ? session.writeBehind(work) : session.write(work);
+      return BEHIND.has(row.kind) ? session.writeBehind(work, false) : session.write(work);
     },
     consume: async (kind, key, at) =>
-      (await session.writeBehind((em, { oauth }) =>
-        em.nativeUpdate(oauth, { key, kind, consumedAt: null }, { consumedAt: new Date(at) }),
+      (await session.writeBehind(
+        (em, { oauth }) =>
+          em.nativeUpdate(oauth, { key, kind, consumedAt: null }, { consumedAt: new Date(at) }),
+        false,
       )) > 0,
     touch: async (kind, usedAt) => {
       // In the same order on every node, so that two nodes cannot deadlock.
@@ -64,7 +67,10 @@ export function ormOAuth(session: OrmSession, cipher: Cipher | undefined): OAuth
         await touch(session, kind, touches.slice(start, start + TOUCH_BATCH));
     },
     delete: async (kind, keys) => {
-      await session.writeBehind((em, { oauth }) => em.nativeDelete(oauth, { kind, key: { $in: [...keys] } }));
+      await session.writeBehind(
+        (em, { oauth }) => em.nativeDelete(oauth, { kind, key: { $in: [...keys] } }),
+        false,
+      );
     },
     end: async (of) => {
       if (of.grantId === undefined && of.userId === undefined && of.clientKey === undefined)

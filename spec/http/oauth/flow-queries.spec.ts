@@ -16,27 +16,30 @@ import {
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('queries of a sign-in');
+type Registered = Awaited<ReturnType<typeof register>>;
+
 const asked: string[] = [];
+/** In which turn of the event loop each query was made. */
+const turns: number[] = [];
+const turn = { number: 0, isCounted: false };
 const app = appFor(test, () => startSignIn({ store: countingStore() }));
 
 test('a flow of five requests makes 24 queries, and asks for its client once', async () => {
   const client = await register(app.url);
-  const { browser } = await flow();
+  const { browser } = await flow(client);
   asked.length = 0;
-  await flow(browser);
+  await flow(client, browser);
   assert.ok(asked.length <= 24, `${asked.length}: ${asked.join(', ')}`);
   assert.is(asked.filter((query) => query === 'oauth.find client').length, 1);
+});
 
-  async function flow(known?: Begun['browser']): Promise<Begun> {
-    const begun = await begin(app.url, client, known === undefined ? {} : { browser: known });
-    const fields = await allow(begun);
-    const { status } = await askToken(app.url, {
-      ...{ grant_type: 'authorization_code', client_id: client.client_id, redirect_uri: REDIRECT },
-      ...{ code: fields.get('code') ?? '', code_verifier: begun.verifier },
-    });
-    assert.is(status, 200);
-    return begun;
-  }
+test('two sign-ins at once make one query in each turn of the event loop, so that calls are not delayed by more', async () => {
+  const client = await register(app.url);
+  const { browser } = await flow(client);
+  turns.length = 0;
+  await Promise.all([flow(client, browser), flow(client, browser)]);
+  assert.is(turns.length, 48);
+  assert.is(new Set(turns).size, turns.length);
 });
 
 test('a client that was removed at another node just now gets no grant', async () => {
@@ -53,6 +56,17 @@ test('a client that was removed at another node just now gets no grant', async (
   assert.is(grants, 0);
 });
 
+async function flow(client: Registered, known?: Begun['browser']): Promise<Begun> {
+  const begun = await begin(app.url, client, known === undefined ? {} : { browser: known });
+  const fields = await allow(begun);
+  const { status } = await askToken(app.url, {
+    ...{ grant_type: 'authorization_code', client_id: client.client_id, redirect_uri: REDIRECT },
+    ...{ code: fields.get('code') ?? '', code_verifier: begun.verifier },
+  });
+  assert.is(status, 200);
+  return begun;
+}
+
 function countingStore(): MemoryStore {
   const store = new MemoryStore();
   const counted = <T extends object>(part: T, name: string): T =>
@@ -61,6 +75,7 @@ function countingStore(): MemoryStore {
         const method = Reflect.get(target, key);
         if (typeof method !== 'function') return method;
         return (...words: unknown[]) => {
+          turns.push(presentTurn());
           asked.push(`${name}.${String(key)} ${typeof words[0] === 'string' ? words[0] : ''}`.trim());
           return method.apply(target, words);
         };
@@ -69,6 +84,17 @@ function countingStore(): MemoryStore {
   Object.defineProperty(store, 'oauth', { value: counted(store.oauth, 'oauth') });
   Object.defineProperty(store, 'accounts', { value: counted(store.accounts, 'accounts') });
   return store;
+}
+
+function presentTurn(): number {
+  if (!turn.isCounted) {
+    turn.isCounted = true;
+    setImmediate(() => {
+      turn.number += 1;
+      turn.isCounted = false;
+    });
+  }
+  return turn.number;
 }
 
 test.run();

@@ -2,6 +2,7 @@
 // clients use keys never loads the library.
 
 import type { IncomingMessage } from 'node:http';
+import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { Proxies } from '../proxies.ts';
 import type { HttpMiddleware } from '../request.ts';
 import type { Clients } from './clients.ts';
@@ -10,6 +11,7 @@ import { CONSOLE_PATH } from './continuations.ts';
 import { NOT_STORED, sendJson } from './exchange.ts';
 import type { OAuthService, OAuthServiceOptions } from './service.ts';
 import { SignIns } from './sign-ins.ts';
+import { inTurns } from './store-turns.ts';
 
 export type AuthorizationServerOptions = OAuthServiceOptions;
 
@@ -28,8 +30,13 @@ export class AuthorizationServer {
   #pages: Promise<ConnectionPages> | undefined;
 
   constructor(options: AuthorizationServerOptions) {
-    this.#options = options;
-    const { store, auth, address, clock, hasPasswordLogins } = options;
+    const turns = new TaskScheduler({ perTurn: 1 });
+    const store = {
+      oauth: inTurns(options.store.oauth, turns),
+      accounts: inTurns(options.store.accounts, turns),
+    };
+    this.#options = { ...options, store };
+    const { auth, address, clock, hasPasswordLogins } = options;
     this.signIns = new SignIns({
       store: store.oauth,
       accounts: store.accounts,

@@ -42,7 +42,7 @@ export interface OAuthServiceOptions {
     pathOf(resource: string): ResourcePath | undefined;
     normalise(resource: string): string | undefined;
   };
-  readonly store: Store;
+  readonly store: Pick<Store, 'oauth' | 'accounts'>;
   readonly auth: Pick<
     Auth,
     'checkPassword' | 'audit' | 'endToken' | 'roles' | 'company' | 'proofOfGrant' | 'tokenOfProvider'
