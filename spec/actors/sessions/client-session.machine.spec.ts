@@ -4,7 +4,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { createActor, SimulatedClock } from 'xstate';
-import { Binding } from '../../../src/actors/sessions/bindings.ts';
+import { Binding } from '../../../src/actors/sessions/binding.ts';
 import {
   boundTo,
   type ClientSessionEvent,

@@ -24,7 +24,7 @@ import { type LeaseHolder, sharedBy } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Lease } from '../instances/leases.ts';
 import type { Feed } from '../subscriptions/feed.ts';
-import { Binding } from './bindings.ts';
+import { Binding } from './binding.ts';
 
 /** What all sessions of a gateway share. */
 export interface SessionDeps extends Clock {

@@ -1,5 +1,5 @@
 // The session of one legacy client: what it is (domain/session-value.ts), its present binding, and its states. This machine alone
-// changes them; session-binding.ts does the work of each state, and follows what the machine emits.
+// changes them; session-ref.ts does the work of each state, and follows what the machine emits.
 //
 //   entering ─┬─ has a binding ─────────────► serving ── lost, upgrade ──► binding ── bound ──► serving
 //             ├─ had one, and was read again ─► unbound                       └─ failed ──► unbound ── requested, retryDelay ──► binding
@@ -26,7 +26,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { SESSION_VERSION, type SessionValue } from '../../domain/session-value.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { Binding } from './bindings.ts';
+import type { Binding } from './binding.ts';
 
 /** What remains of a session without an actor: new, parked, read again, or ended. */
 export interface RestingSession {

@@ -18,10 +18,10 @@ import type { RecoveredSession, SessionValue } from '../../domain/session-value.
 import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { ResourceUris } from '../subscriptions/feed.ts';
-import type { Binding, SessionSubscriber } from './bindings.ts';
+import type { Binding, SessionSubscriber } from './binding.ts';
 import type { RestingSession } from './client-session.machine.ts';
 import type { PartOptions } from './kept-session.ts';
-import { type BoundSession, SessionBinding, type TableOfSessions } from './session-binding.ts';
+import { type BoundSession, SessionRef, type TableOfSessions } from './session-ref.ts';
 import { SessionRoute } from './session-route.ts';
 
 type NoticedClient = Pick<Peer, 'capabilities'> & Pick<ClientSession, 'ownerId'>;
@@ -67,7 +67,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   recovered: RecoveredSession | undefined;
   readonly #supervisor: SessionSupervisor;
   readonly #lists: SessionLists | undefined;
-  readonly #sessionBinding: SessionBinding;
+  readonly #ref: SessionRef;
   readonly #calls = new LinkedSet<SessionRoute>();
   // A session at rest consists of few objects: these three are made at their first use.
   #reservations: LinkedSet<Reserved> | undefined;
@@ -89,23 +89,23 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     this.id = id;
     this.#supervisor = supervisor;
     this.#lists = lists;
-    this.#sessionBinding = new SessionBinding(supervisor, this, value, part);
+    this.#ref = new SessionRef(supervisor, this, value, part);
   }
 
   /** Binds a new session to an instance; for errors see ClientSessions.open. */
   async open(): Promise<void> {
-    await this.#sessionBinding.open();
+    await this.#ref.open();
   }
 
   /** For a session that was read again, and is kept with that value. */
   recoverAs(generation: number): void {
     this.recovered = { value: this.value, generation };
-    this.#sessionBinding.recover();
+    this.#ref.recover();
   }
 
   /** What the session is, in every state: it can be written, and made again from it (ClientSessions.recoverFrom). */
   get value(): SessionValue {
-    return this.#sessionBinding.value;
+    return this.#ref.value;
   }
   get template(): string {
     return this.value.template;
@@ -117,7 +117,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     return this.value.profile;
   }
   get questionMs(): number {
-    return this.#sessionBinding.questionMs;
+    return this.#ref.questionMs;
   }
   get #greeted(): NonNullable<SessionValue['greeted']> {
     const { greeted } = this.value;
@@ -126,7 +126,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   }
   /** The backend of the present or last binding; in a session that was read again the one of its handshake. */
   get peer(): Peer {
-    return this.#sessionBinding.binding?.peer ?? { ...this.#greeted, greeting: {} };
+    return this.#ref.binding?.peer ?? { ...this.#greeted, greeting: {} };
   }
   /** The instance of the present or last binding. */
   get instance(): BoundInstance {
@@ -141,7 +141,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     return this.instanceId === instanceId;
   }
   get isRecoverable(): boolean {
-    return this.#sessionBinding.isRecoverable;
+    return this.#ref.isRecoverable;
   }
   get isShared(): boolean {
     return this.value.binding?.isShared === true;
@@ -169,7 +169,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
       const { id: instanceId, serverId } = this.instance;
       return of({ event: { kind: 'error', error: METHOD_NOT_FOUND }, instanceId, serverId });
     }
-    const { binding } = this.#sessionBinding;
+    const { binding } = this.#ref;
     const isListed = listOf(method) !== undefined && binding !== undefined && binding.upstream === undefined;
     const next = () => this.#nextRound(request);
     const answers$ = (isListed && this.#lists?.exchangeIn(this, request, next)) || next();
@@ -200,9 +200,9 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     if (binding !== undefined) {
       binding.take();
       const isContinuation = route?.reservation === binding;
-      const { mayMove: couldMove } = this.#sessionBinding;
+      const { mayMove: couldMove } = this.#ref;
       const complete = () => {
-        const { binding: present, mayMove } = this.#sessionBinding;
+        const { binding: present, mayMove } = this.#ref;
         if (!couldMove || (present === binding && !mayMove)) end(conversationLost(binding)); // it can continue nowhere else
       };
       const error = (thrown: unknown) => end(asGatewayError(thrown));
@@ -221,7 +221,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   notify(method: string, params: JsonObject): void {
     if (this.#isOver) return;
     this.#supervisor.used(this); // needs no actor
-    const { binding } = this.#sessionBinding;
+    const { binding } = this.#ref;
     if (binding?.isIntact !== true) return;
     if (binding.upstream !== undefined && !binding.isShared)
       forwardNotification(binding.upstream, method, params);
@@ -237,9 +237,9 @@ export class ClientSession implements BoundSession, SessionSubscriber {
       const isFirst = !this.isListened;
       this.#messages ??= new Subject();
       this.#messages.subscribe(subscriber);
-      const { binding, isUnbound, isListened } = this.#sessionBinding;
+      const { binding, isUnbound, isListened } = this.#ref;
       if (isFirst && binding !== undefined) this.#listenAt(binding);
-      if (isFirst && isUnbound && isListened) this.#sessionBinding.requestBinding(false);
+      if (isFirst && isUnbound && isListened) this.#ref.requestBinding(false);
       return () => {
         if (this.isListened) return;
         this.#listening?.unsubscribe();
@@ -251,7 +251,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
 
   /** See McpSession of protocol/ports.ts. */
   get opening(): Promise<void> | undefined {
-    return this.isListened ? this.#sessionBinding.binding?.opening : undefined;
+    return this.isListened ? this.#ref.binding?.opening : undefined;
   }
 
   hold(): () => void {
@@ -267,7 +267,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   setAway(isAway: boolean): void {
     if (isAway === this.#isAway) return;
     this.#isAway = isAway;
-    const { queue } = this.#sessionBinding;
+    const { queue } = this.#ref;
     for (const route of this.#calls.values()) {
       if (!isAway) queue.withdraw(route);
       else if (this.#calls.has(route)) queue.offer(route); // the end of one call may have ended others
@@ -276,12 +276,12 @@ export class ClientSession implements BoundSession, SessionSubscriber {
 
   /** See McpSession of protocol/ports.ts. */
   keep(): Promise<void> | undefined {
-    return this.#sessionBinding.keep();
+    return this.#ref.keep();
   }
 
   /** Ends the session. Its callers are answered; resolves when nothing is left at the backend. `reason` is a clause. */
   close(reason = 'it was closed'): Promise<void> {
-    return this.#sessionBinding.end(reason);
+    return this.#ref.end(reason);
   }
 
   // --- for its supervisor ----------------------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
    */
   park(): boolean {
     if (this.#holds > 0 || this.calls > 0) return false;
-    if (!this.isListened) this.#sessionBinding.park();
+    if (!this.isListened) this.#ref.park();
     return true;
   }
 
@@ -321,12 +321,12 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   }
 
   used(): void {
-    this.#sessionBinding.wake();
+    this.#ref.wake();
     this.#supervisor.used(this);
   }
 
   callEnded(): void {
-    this.#sessionBinding.callEnded();
+    this.#ref.callEnded();
     if (!this.#isOver) this.#supervisor.used(this);
   }
 
@@ -339,7 +339,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   }
 
   get uris(): ResourceUris {
-    return this.#sessionBinding.uris;
+    return this.#ref.uris;
   }
 
   deliver(message: ServerMessage): void {
@@ -375,13 +375,13 @@ export class ClientSession implements BoundSession, SessionSubscriber {
       const { endReason } = this.value;
       if (endReason !== undefined) return subscriber.error(sessionLost(endReason));
       this.used();
-      const binding = this.#sessionBinding;
-      const route = new SessionRoute(binding, request, reservation);
+      const ref = this.#ref;
+      const route = new SessionRoute(ref, request, reservation);
       this.#calls.add(route);
-      binding.carry(request, route).subscribe(subscriber);
+      ref.carry(request, route).subscribe(subscriber);
       // Added last, because the teardown of the call must run first.
       subscriber.add(() => {
-        if (this.#isAway) binding.queue.withdraw(route);
+        if (this.#isAway) ref.queue.withdraw(route);
         this.#calls.delete(route);
         this.callEnded();
       });
@@ -406,7 +406,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     const subscription = new Subscription();
     this.#listening = subscription;
     subscription.add(binding.listen(binding.feed === undefined ? this : this.#sharing));
-    const rebind = () => this.isListened && this.#sessionBinding.requestBinding(false);
+    const rebind = () => this.isListened && this.#ref.requestBinding(false);
     // Deferred, because all listeners of an instance lose it at the same time.
     const check = (): void => {
       if (isGone(binding) && !binding.isReplaced) this.#supervisor.deps.scheduler.run(rebind);

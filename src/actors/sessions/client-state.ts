@@ -28,7 +28,7 @@ import type { Upstream } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/routes.ts';
 import { ANSWER_MS, type SharedSubscription } from '../subscriptions/resource-subscriptions.ts';
-import type { Binding } from './bindings.ts';
+import type { Binding } from './binding.ts';
 import type { ClientSessionEvent } from './client-session.machine.ts';
 
 /** Most requests that are repeated at the same time after a move. */

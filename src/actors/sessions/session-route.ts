@@ -34,9 +34,9 @@ import {
 import { isAboutTask, NO_TASKS } from '../calls/stateless-routing.ts';
 import type { YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { Binding } from './bindings.ts';
+import type { Binding } from './binding.ts';
 import { asksForLog } from './client-state.ts';
-import type { SessionBinding } from './session-binding.ts';
+import type { SessionRef } from './session-ref.ts';
 
 /**
  * Wait before a failed call is repeated, in ms, the factor for each further wait, and the number of repeats. Meanwhile a failure
@@ -47,7 +47,7 @@ const WAIT_FACTOR = 5;
 const MAX_REPEATS = 3;
 
 export class SessionRoute implements CallRoute, YieldingCall, Linked {
-  readonly #sessionBinding: SessionBinding;
+  readonly #session: SessionRef;
   readonly #request: ExchangeRequest;
   /** Where the call has a reservation: it continues there for as long as that lasts, even if the instance takes no new calls. */
   readonly reservation: Binding | undefined;
@@ -70,8 +70,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   /** The last failure, or the first one after which the call may have arrived. */
   #failure: { readonly error: GatewayError; readonly ref: InstanceRef } | undefined;
 
-  constructor(sessionBinding: SessionBinding, request: ExchangeRequest, reservation: Binding | undefined) {
-    this.#sessionBinding = sessionBinding;
+  constructor(session: SessionRef, request: ExchangeRequest, reservation: Binding | undefined) {
+    this.#session = session;
     this.#request = request;
     this.reservation = reservation;
   }
@@ -105,12 +105,12 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   noteUnsafe(delivered: Delivered): void {
-    this.#sessionBinding.noteUnsafe(delivered);
+    this.#session.noteUnsafe(delivered);
   }
 
   /** Set for a request that changes the state of the client. */
   statePlan(binding: Binding): AttemptPlan | LocalAnswer | undefined {
-    return binding === this.reservation ? undefined : this.#sessionBinding.statePlan(this.#request, binding);
+    return binding === this.reservation ? undefined : this.#session.statePlan(this.#request, binding);
   }
 
   end(): void {
@@ -142,10 +142,10 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   #next(): Step {
     const request = this.#request;
     const { reservation } = this;
-    const binding = this.#isReserved ? reservation : this.#sessionBinding.usableBinding;
+    const binding = this.#isReserved ? reservation : this.#session.usableBinding;
     if (binding === undefined) return this.#untilBound();
     const wantsDedicated = isMixedTask(request, binding) || asksForLog(request, binding);
-    if (wantsDedicated && !this.#needsDedicated && this.#sessionBinding.mayUpgrade) {
+    if (wantsDedicated && !this.#needsDedicated && this.#session.mayUpgrade) {
       this.#needsDedicated = true; // once: the session gets one, or the call is refused
       return this.#untilBound();
     }
@@ -162,10 +162,10 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   /** Undefined when the call may be sent: it is safe to repeat, or the row of the session says that it is not. */
   #untilMarked(binding: Binding): Wait | undefined {
-    const mark = this.#sessionBinding.missingMarkAt(binding);
+    const mark = this.#session.missingMarkAt(binding);
     if (mark === undefined) return undefined;
     const { ref } = binding;
-    const isMovable = this.#sessionBinding.group.policy.sessionFailover === 'auto';
+    const isMovable = this.#session.group.policy.sessionFailover === 'auto';
     const tool = toolOf(this.#request);
     // After a restart the tools may not be listed yet, and any call would count as one that is not safe.
     if (isMovable && tool !== undefined && ref.tools?.knows(tool) === 'unknown' && !this.#hasAwaitedTools) {
@@ -179,7 +179,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   #untilBound(): Wait {
-    return { kind: 'wait', until$: this.#sessionBinding.untilBound(this.#needsDedicated) };
+    return { kind: 'wait', until$: this.#session.untilBound(this.#needsDedicated) };
   }
 
   #hedge(tried: Tried): Step {
@@ -190,7 +190,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const mayBeElsewhere = !setsClientState(method) && listOf(method) === undefined && !isAboutTask(request);
     if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return NONE;
     if (this.#second !== undefined) return new SessionAttempt(this, this.#second, request, false);
-    const found$ = this.#sessionBinding.findSecond(binding, new Set(tried));
+    const found$ = this.#session.findSecond(binding, new Set(tried));
     if (found$ === undefined) return NONE;
     const found = (second: Binding): void => {
       this.#seconds.push(second);
@@ -210,7 +210,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     if (reservation?.isIntact !== true) return false;
     const { ref, upstream } = reservation;
     if (ref.acceptsCalls(upstream) || ref.state === 'draining') return true;
-    return ref.state === 'unhealthy' && !this.#sessionBinding.mayMove; // an unhealthy instance may still answer
+    return ref.state === 'unhealthy' && !this.#session.mayMove; // an unhealthy instance may still answer
   }
 
   /** False when the instance would answer the same again, or has failed often enough and the session stays there. */
@@ -229,13 +229,13 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   /** A silent call is given up only where other calls get no answers either. */
   #leaves(binding: Binding): boolean {
-    return this.#sessionBinding.isEjected(binding) && this.#movesFrom(binding);
+    return this.#session.isEjected(binding) && this.#movesFrom(binding);
   }
 
   /** Once: a call that fails everywhere does not move its session again and again. */
   #movesFrom(binding: Binding): boolean {
     if (this.#hasMoved || binding === this.reservation) return false;
-    this.#hasMoved = this.#sessionBinding.abandon(binding);
+    this.#hasMoved = this.#session.abandon(binding);
     return this.#hasMoved;
   }
 
@@ -244,7 +244,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     if (this.#failure?.error.delivered !== 'unknown') this.#failure = { error, ref };
     const waitMs = FIRST_WAIT_MS * WAIT_FACTOR ** this.#repeats;
     this.#repeats += 1;
-    return { kind: 'wait', until$: timer$(this.#sessionBinding.deps, waitMs) };
+    return { kind: 'wait', until$: timer$(this.#session.deps, waitMs) };
   }
 }
 

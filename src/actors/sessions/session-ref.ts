@@ -1,6 +1,6 @@
-// The actor of a session, and what belongs to its state but is not a value: the requests that wait for a binding, and the client's part in
-// shared subscriptions. A session without requests has no actor: before the first one, and while it is parked. The states are in
-// client-session.machine.ts.
+// The handle of the actor of a session, with what belongs to its state but is not a value: the requests that wait for a binding, and the
+// client's part in shared subscriptions. A session without requests has no actor: before the first one, and while it is parked. The states are
+// in client-session.machine.ts.
 
 import { firstValueFrom, Observable, type Subscriber } from 'rxjs';
 import { Actor, createActor } from 'xstate';
@@ -21,7 +21,7 @@ import { InstanceRef } from '../instances/instance-ref.ts';
 import type { ResourceUris } from '../subscriptions/feed.ts';
 import { SESSION_ACTOR_ID } from '../template.machine.ts';
 import type { Binder, SessionDeps, SessionNeeds } from './binder.ts';
-import type { Binding } from './bindings.ts';
+import type { Binding } from './binding.ts';
 import {
   bindTimeoutMs,
   boundTo,
@@ -43,7 +43,7 @@ import type { KeepableSession, KeptSession, PartOptions } from './kept-session.t
 import type { SessionKeeper } from './session-keeper.ts';
 import { needsMark, outlivesNode } from './session-recovery.ts';
 
-/** The session of a binding. */
+/** The session whose actor it is. */
 export interface BoundSession extends LeaseHolder {
   readonly id: string;
   readonly isListened: boolean;
@@ -75,7 +75,7 @@ const NOBODY: readonly Waiter[] = Object.freeze([]);
 const NO_URIS: ResourceUris = { has: () => false, keys: () => [] };
 const NO_NEW_CALLS = 'its instance takes no new calls';
 
-export class SessionBinding implements SessionHost, KeepableSession {
+export class SessionRef implements SessionHost, KeepableSession {
   readonly group: Group;
   /** See SessionHost. */
   readonly isPart: boolean;
@@ -83,7 +83,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
   /** It, or the whole of which it is a part, was recovered. */
   #isRecovered: boolean;
   readonly #table: TableOfSessions;
-  readonly #owner: BoundSession;
+  readonly #session: BoundSession;
   /** The state of the session: that of its actor, or what remains of it while it has none. */
   #state: ClientSessionActor | RestingSession;
   #clientState: ClientState | undefined;
@@ -94,14 +94,14 @@ export class SessionBinding implements SessionHost, KeepableSession {
   #row: KeptSession | undefined;
 
   /** TEMPLATE_NOT_FOUND. */
-  constructor(table: TableOfSessions, owner: BoundSession, session: SessionValue, part: PartOptions) {
+  constructor(table: TableOfSessions, session: BoundSession, value: SessionValue, part: PartOptions) {
     this.#table = table;
-    this.#owner = owner;
+    this.#session = session;
     this.isPart = part.isPart === true;
     this.#wholeMark = part.mark;
     this.#isRecovered = part.isRecovered === true;
-    this.#state = { session, binding: undefined };
-    this.group = table.deps.fleet.hold(session.template);
+    this.#state = { session: value, binding: undefined };
+    this.group = table.deps.fleet.hold(value.template);
   }
 
   get deps(): SessionDeps {
@@ -255,7 +255,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
   }
 
   get id(): string {
-    return this.#owner.id;
+    return this.#session.id;
   }
 
   takenOver(): void {
@@ -335,11 +335,11 @@ export class SessionBinding implements SessionHost, KeepableSession {
     const { binding, uris } = this.value;
     // One that was read again opens a dedicated conversation with its next request: many clients reopen streams at once.
     const isNeeded = this.binding !== undefined || binding?.isShared === true || uris.length > 0;
-    return this.#owner.isListened && isNeeded;
+    return this.#session.isListened && isNeeded;
   }
 
   get isCalling(): boolean {
-    return this.#owner.isCalling;
+    return this.#session.isCalling;
   }
 
   get isAwaited(): boolean {
@@ -387,7 +387,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
     if (binding === undefined) return;
     this.#first = undefined;
     if (this.value.uris.length > 0) this.#client.moved(binding);
-    this.#owner.moved(binding, from);
+    this.#session.moved(binding, from);
     this.#row?.changed();
     from.binding?.retire();
   }
@@ -431,7 +431,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
     const asksForLog = logLevel !== undefined || this.#needsDedicated;
     const client = logLevel === undefined && uris.length === 0 ? undefined : this.#client;
     const repeatState = client?.repeat.bind(client);
-    return { group: this.group, ownerId, profile, holder: this.#owner, asksForLog, repeatState };
+    return { group: this.group, ownerId, profile, holder: this.#session, asksForLog, repeatState };
   }
 
   /** Callers are answered first. */
@@ -440,7 +440,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
     const { endReason: reason = '' } = this.value;
     this.#refuse(failure, () => sessionLost(reason));
     this.#row?.end(reason, this.#table.leavesRow(reason) && outlivesNode(this.value, this.group));
-    this.#owner.ended({ reason, isLost });
+    this.#session.ended({ reason, isLost });
     this.#clientState?.forget();
     void this.binding?.close();
     this.deps.fleet.release(this.group);
