@@ -29,20 +29,31 @@ const NONE = { isNetworked: false, hasProcesses: false, attributesRequests: fals
 /** In order of preference: without a name, the first kind is meant that is reached by what is given. */
 const TABLE = {
   http: {
-    ...{ ...NONE, reachedBy: 'endpoint', isNetworked: true, attributesRequests: true, defaultPath: '/mcp' },
-    ...{
-      title: 'Streamable HTTP',
-      aliases: ['https', 'streamable-http', 'streamable_http', 'streamablehttp'],
-    },
+    ...NONE,
+    title: 'Streamable HTTP',
+    aliases: ['https', 'streamable-http', 'streamable_http', 'streamablehttp'],
+    reachedBy: 'endpoint',
+    defaultPath: '/mcp',
+    isNetworked: true,
+    attributesRequests: true,
   },
   sse: {
-    ...{ ...NONE, reachedBy: 'endpoint', isNetworked: true, defaultPath: '/sse', onlyEra: 'legacy' },
-    ...{ title: 'HTTP+SSE', aliases: [] },
+    ...NONE,
+    title: 'HTTP+SSE',
+    aliases: [],
+    reachedBy: 'endpoint',
+    defaultPath: '/sse',
+    onlyEra: 'legacy',
+    isNetworked: true,
   },
-  stdio: { ...NONE, reachedBy: 'command', hasProcesses: true, title: 'stdio', aliases: [] },
+  stdio: { ...NONE, title: 'stdio', aliases: [], reachedBy: 'command', hasProcesses: true },
   'in-process': {
-    ...{ ...NONE, reachedBy: 'function', attributesRequests: true, isAlwaysShared: true },
-    ...{ title: 'in-process', aliases: [] },
+    ...NONE,
+    title: 'in-process',
+    aliases: [],
+    reachedBy: 'function',
+    attributesRequests: true,
+    isAlwaysShared: true,
   },
 } as const satisfies Readonly<Record<string, TransportTraits>>;
 
