@@ -3,31 +3,22 @@
 import * as assert from 'uvu/assert';
 import { objectOr } from '../../fixtures/wire.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
-import { suite } from '../../helpers/suite.ts';
+import { journey } from './journey.ts';
 import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
 
-const server = await postgresql();
-const test = suite('settings of several nodes', { timeoutMs: 120_000 });
-const onPostgresql = test.needs(server.url, server.skip);
-const opened: (() => unknown)[] = [];
-let database: FreshDatabase;
+const { test, onPostgresql, before, opened, database } = await journey('settings of several nodes', {
+  timeoutMs: 120_000,
+});
 let a: McpNode;
 let b: McpNode;
 
-test.before(async () => {
-  if (server.url === undefined) return;
-  database = await freshDatabase(server);
-  opened.unshift(database.drop);
+before(async () => {
   a = await start('a', { GATEWAY_USER_LIMIT: '700', GATEWAY_LOG_LEVEL: 'debug' });
   b = await start('b', {
     GATEWAY_MAX_SESSIONS: '4321',
     GATEWAY_ALLOWED_COMMANDS: '[["uvx", "good-server"]]',
     GATEWAY_MAX_RETRIES: '7',
   });
-});
-test.after(async () => {
-  for (const close of opened) await close();
 });
 
 /** One of each kind: defaults of failover, limits, the number of sessions, the commands that may be started. */

@@ -9,14 +9,14 @@ import { becomes } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { register, startHarness } from '../../helpers/mcp-program.ts';
 import { isRunning } from '../../helpers/processes.ts';
-import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
-import { suite } from '../../helpers/suite.ts';
 import { apart, callAt, pidAt, registerAny, sample, servesAnew } from './any-programs.ts';
+import { journey } from './journey.ts';
 import { heardWithinMs, type McpNode, nodeEnv, startNode } from './mcp-nodes.ts';
 
-const server = await postgresql();
-const test = suite('journey: programs of any node', { timeoutMs: 180_000 });
-const onPostgresql = test.needs(server.url, server.skip);
+const { test, onPostgresql, opened, close, database } = await journey('journey: programs of any node', {
+  timeoutMs: 180_000,
+  isForEach: true,
+});
 /** The time of a killed node, and its own start on a machine under load. */
 const TAKEN_MS = 15_000;
 const START_MS = 5_000;
@@ -26,17 +26,9 @@ const RELEASED_MS = 4_000;
 const READY_MS = 15_000;
 /** A node that joins others takes no program for 15 s. */
 const JOINED_MS = 30_000;
-let database: FreshDatabase;
-const opened: (() => unknown)[] = [];
 const folder = folderOfEach(test);
 
-test.before.each(async () => {
-  if (server.url !== undefined) database = await freshDatabase(server);
-});
-test.after.each(async () => {
-  for (const close of opened.splice(0)) await close();
-  if (server.url !== undefined) await database.drop();
-});
+test.after.each(close);
 
 onPostgresql('its calls count once, and commands reach it from each node', async () => {
   const nodes = [await start('a'), await start('b')];

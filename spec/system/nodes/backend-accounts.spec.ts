@@ -7,21 +7,17 @@ import { type Answer, caller, callTool, newKey, statusAndCode, toolText } from '
 import { becomes } from '../../helpers/eventually.ts';
 import { PASSWORD, register } from '../../helpers/mcp-program.ts';
 import { isPage, pageOf, ScriptedBrowser, textOf } from '../../helpers/scripted-browser.ts';
-import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
-import { suite } from '../../helpers/suite.ts';
+import { journey } from './journey.ts';
 import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
 
-const server = await postgresql();
-const test = suite('journey: one account at several nodes', { timeoutMs: 300_000 });
-const onPostgresql = test.needs(server.url, server.skip);
+const { test, onPostgresql, before, database } = await journey('journey: one account at several nodes', {
+  timeoutMs: 300_000,
+});
 
-let database: FreshDatabase;
 let backend: OAuthBackend;
 const nodes: McpNode[] = [];
 let key: Readonly<Record<string, string>> = {};
-test.before(async () => {
-  if (server.url === undefined) return;
-  database = await freshDatabase(server);
+before(async () => {
   backend = await startOAuthBackend();
   backend.account = 'office';
   // Each has an address of its own, and so another client at the authorization server.
@@ -39,7 +35,6 @@ test.before(async () => {
 test.after(async () => {
   for (const node of nodes) await node.remove();
   await backend?.close();
-  await database?.drop();
 });
 
 onPostgresql(

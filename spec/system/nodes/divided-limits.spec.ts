@@ -6,27 +6,18 @@ import { startHttpServer } from '../../fixtures/http-server.ts';
 import { type Caller, caller, newKey } from '../../helpers/caller.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
 import { startGuarded } from '../../helpers/mcp-program.ts';
-import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
-import { suite } from '../../helpers/suite.ts';
+import { journey } from './journey.ts';
 import { heardWithinMs, type McpNode, nodeEnv } from './mcp-nodes.ts';
 
-const server = await postgresql();
-const test = suite('limits of several nodes', { timeoutMs: 120_000 });
-const onPostgresql = test.needs(server.url, server.skip);
+const { test, onPostgresql, before, opened, database } = await journey('limits of several nodes', {
+  timeoutMs: 120_000,
+});
 const LIMIT = 200;
-const opened: (() => unknown)[] = [];
-let database: FreshDatabase;
 let nodes: readonly Pick<McpNode, 'url' | 'admin'>[];
 
-test.before(async () => {
-  if (server.url === undefined) return;
-  database = await freshDatabase(server);
-  opened.unshift(database.drop);
+before(async () => {
   nodes = [await start('a'), await start('b')];
   for (const { admin } of nodes) await becomes(async () => liveNodes(admin), 2, heardWithinMs);
-});
-test.after(async () => {
-  for (const close of opened) await close();
 });
 
 for (const [where, share] of [

@@ -11,23 +11,18 @@ import { newKey } from '../../helpers/caller.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
 import { register } from '../../helpers/mcp-program.ts';
 import { startRoundRobin } from '../../helpers/round-robin.ts';
-import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
-import { suite } from '../../helpers/suite.ts';
+import { journey } from './journey.ts';
 import { isServed, type McpNode, startNode } from './mcp-nodes.ts';
 
-const server = await postgresql();
-const test = suite('journey: sessions of a drained node', { timeoutMs: 180_000 });
-const onPostgresql = test.needs(server.url, server.skip);
-const opened: (() => unknown)[] = [];
+const { test, onPostgresql, before, opened, database } = await journey(
+  'journey: sessions of a drained node',
+  { timeoutMs: 180_000 },
+);
 const IDS = ['a', 'b', 'c'] as const;
-let database: FreshDatabase;
 let nodes: Record<(typeof IDS)[number], McpNode>;
 let headers: Readonly<Record<string, string>>;
 
-test.before(async () => {
-  if (server.url === undefined) return;
-  database = await freshDatabase(server);
-  opened.unshift(database.drop);
+before(async () => {
   nodes = { a: await start('a'), b: await start('b'), c: await start('c') };
   ({ headers } = await newKey(nodes.a.admin, 'clients'));
   const backend = await startEverything({ era: 'legacy' });
@@ -39,9 +34,6 @@ test.before(async () => {
   assert.is(status, 200);
   for (const node of Object.values(nodes))
     await isServed(node, '/mcp/far', { capabilities: {}, headers } as never);
-});
-test.after(async () => {
-  for (const close of opened) await close();
 });
 
 onPostgresql(

@@ -9,24 +9,18 @@ import { stdioServerPath } from '../../fixtures/programs.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
 import { becomes, untilStatus } from '../../helpers/eventually.ts';
 import { LegacyClient } from '../../helpers/mcp-client.ts';
-import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
-import { suite } from '../../helpers/suite.ts';
+import { journey } from './journey.ts';
 import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
 
-const server = await postgresql();
-const test = suite('events of several nodes', { timeoutMs: 120_000 });
-const onPostgresql = test.needs(server.url, server.skip);
-const opened: (() => unknown)[] = [];
-let database: FreshDatabase;
+const { test, onPostgresql, before, opened, database } = await journey('events of several nodes', {
+  timeoutMs: 120_000,
+});
 let a: McpNode;
 let b: McpNode;
 /** Of an administrator. */
 let headers: Record<string, string>;
 
-test.before(async () => {
-  if (server.url === undefined) return;
-  database = await freshDatabase(server);
-  opened.unshift(database.drop);
+before(async () => {
   [a, b] = [await start('a'), await start('b')];
   headers = await keyOf({ permissions: ['admin'] });
   const backend = await startHttpServer();
@@ -40,9 +34,6 @@ test.before(async () => {
   });
   await untilStatus(200, () => b.admin('POST /mcp/shared/tools/call', { name: 'name' }), heardWithinMs);
   await becomes(async () => Object((await b.admin('GET /gateway/nodes')).body).nodes.length, 2);
-});
-test.after(async () => {
-  for (const close of opened) await close();
 });
 
 onPostgresql('an event of one node is read at the other one, once, with the node', async () => {

@@ -19,8 +19,7 @@ import { LegacyClient, textOf } from '../../helpers/mcp-client.ts';
 import { GUARDED, PASSWORD, register } from '../../helpers/mcp-program.ts';
 import { Wire } from '../../helpers/mcp-wire.ts';
 import { startRoundRobin } from '../../helpers/round-robin.ts';
-import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
-import { suite } from '../../helpers/suite.ts';
+import { journey } from './journey.ts';
 import {
   ASKED,
   accepted,
@@ -32,16 +31,14 @@ import {
   retryOf,
 } from './mcp-nodes.ts';
 
-const server = await postgresql();
-const test = suite('journey: sessions of two nodes behind a plain load balancer', { timeoutMs: 120_000 });
-const onPostgresql = test.needs(server.url, server.skip);
+const { test, onPostgresql, before, opened, close, database } = await journey(
+  'journey: sessions of two nodes behind a plain load balancer',
+  { timeoutMs: 120_000 },
+);
 const folder = folderOfAll(test);
 
-/** Last opened, first closed. */
-const opened: (() => unknown)[] = [];
 const members = new Map<string, Member>();
 const held = new HeldTool();
-let database: FreshDatabase;
 let a: RunningServer;
 let b: RunningServer;
 let front: Wire;
@@ -50,10 +47,7 @@ let onlyB: Wire;
 let admin: ReturnType<typeof caller>;
 let options: { readonly capabilities: Json; readonly headers: Readonly<Record<string, string>> };
 
-test.before(async () => {
-  if (server.url === undefined) return;
-  database = await freshDatabase(server);
-  opened.unshift(database.drop);
+before(async () => {
   [a, b] = [await start('a', database), await start('b', database)];
   const [urlA = '', urlB = ''] = [a.urls[0], b.urls[0]];
   const balancer = await startRoundRobin([urlA, urlB]);
@@ -80,9 +74,7 @@ test.before(async () => {
   for (const template of ['legacy', 'local'])
     for (const wire of [onlyA, onlyB]) await isServed({ wire }, `/mcp/${template}`, options);
 });
-test.after(async () => {
-  for (const close of opened) await close();
-});
+test.after(close);
 
 onPostgresql('calls, notifications, questions and their answers, and DELETE reach the owner', async () => {
   const asked: string[] = [];
@@ -347,7 +339,7 @@ const external = Object.values(networkInterfaces())
   .flat()
   .find((one) => one?.family === 'IPv4' && !one.internal)?.address;
 
-test.needs(server.url && external, 'needs PostgreSQL and another address than loopback')(
+(external ? onPostgresql : test.needs(false, 'needs another address than loopback'))(
   'off loopback the nodes talk over TLS with the key of their secret',
   async () => {
     const flags = { 'cluster-advertise': String(external) };

@@ -5,29 +5,18 @@ import * as assert from 'uvu/assert';
 import { listed } from '../../helpers/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { isRunning } from '../../helpers/processes.ts';
-import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
-import { suite } from '../../helpers/suite.ts';
 import { apart, pidAt, registerAny, sample, servesAnew } from './any-programs.ts';
+import { journey } from './journey.ts';
 import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
 
-const server = await postgresql();
-const test = suite('journey: a frozen node', { timeoutMs: 180_000 });
-const onPostgresql = test.needs(server.url, server.skip);
+const { test, onPostgresql, opened, database } = await journey('journey: a frozen node', {
+  timeoutMs: 180_000,
+  isForEach: true,
+});
 /** A heartbeat is missed for 10 s; then the other node takes the program. */
 const TAKEN_MS = 15_000;
 /** Start of the program, on a machine under load. */
 const START_MS = 5_000;
-
-let database: FreshDatabase;
-const opened: (() => unknown)[] = [];
-
-test.before.each(async () => {
-  if (server.url !== undefined) database = await freshDatabase(server);
-});
-test.after.each(async () => {
-  for (const close of opened.splice(0)) await close();
-  if (server.url !== undefined) await database.drop();
-});
 
 onPostgresql(
   'its program never runs twice, and serves at the other node within 15 s and its own start',

@@ -11,8 +11,7 @@ import { caller, newKey, tokenOf } from '../../helpers/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { LegacyClient, requestText, textOf } from '../../helpers/mcp-client.ts';
 import { PASSWORD, register } from '../../helpers/mcp-program.ts';
-import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
-import { suite } from '../../helpers/suite.ts';
+import { journey } from './journey.ts';
 import {
   accepted,
   askOnce,
@@ -26,25 +25,14 @@ import {
   startNode,
 } from './mcp-nodes.ts';
 
-const server = await postgresql();
-const test = suite('journey: another secret', { timeoutMs: 300_000 });
-const onPostgresql = test.needs(server.url, server.skip);
+const { test, onPostgresql, opened, database } = await journey('journey: another secret', {
+  timeoutMs: 300_000,
+});
 
 const [oldKey, next] = ['the old secret of these nodes with 32 bytes or more', 'f'.repeat(64)];
 const STEPS = [{ secret: `${oldKey},${next}` }, { secret: `${next}, ${oldKey}` }, { secret: next }];
 const IDS = ['a', 'b'] as const;
-const opened: (() => unknown)[] = [];
-let database: FreshDatabase;
 const nodes = new Map<string, McpNode>();
-
-test.before(async () => {
-  if (server.url === undefined) return;
-  database = await freshDatabase(server);
-  opened.unshift(database.drop);
-});
-test.after(async () => {
-  for (const close of opened) await close();
-});
 
 onPostgresql('no call fails, no client initializes again, and nothing stored is lost', async () => {
   for (const id of IDS) await start(id, { secret: oldKey });

@@ -3,29 +3,17 @@
 import * as assert from 'uvu/assert';
 import { caller } from '../../helpers/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
-import { suite } from '../../helpers/suite.ts';
+import { journey } from './journey.ts';
 import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
 
-const server = await postgresql();
-const test = suite('failed logins at several nodes', { timeoutMs: 300_000 });
-const onPostgresql = test.needs(server.url, server.skip);
+const { test, onPostgresql, opened, database } = await journey('failed logins at several nodes', {
+  timeoutMs: 300_000,
+});
 /** Of one user from one address. */
 const LIMIT = 10;
 const MINUTE_MS = 60_000;
 
-let database: FreshDatabase;
 let users = 0;
-const opened: (() => unknown)[] = [];
-
-test.before(async () => {
-  if (server.url === undefined) return;
-  database = await freshDatabase(server);
-  opened.unshift(database.drop);
-});
-test.after(async () => {
-  for (const close of opened) await close();
-});
 
 onPostgresql('ten failures in a minute are admitted at all nodes together, one of them silent', async () => {
   const nodes = [await start('a'), await start('b'), await start('c')] as const;

@@ -8,8 +8,7 @@ import { startHttpServer } from '../../fixtures/http-server.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
 import { LegacyClient, ModernClient, requestText, textOf } from '../../helpers/mcp-client.ts';
 import { register } from '../../helpers/mcp-program.ts';
-import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
-import { suite } from '../../helpers/suite.ts';
+import { journey } from './journey.ts';
 import {
   ASKED,
   accepted,
@@ -23,19 +22,13 @@ import {
   startPair,
 } from './mcp-nodes.ts';
 
-const server = await postgresql();
-const test = suite('journey: MCP on two nodes', { timeoutMs: 120_000 });
-const onPostgresql = test.needs(server.url, server.skip);
+const { test, onPostgresql, before, opened, database } = await journey('journey: MCP on two nodes', {
+  timeoutMs: 120_000,
+});
 
-let database: FreshDatabase;
 let { a, b, options } = {} as Awaited<ReturnType<typeof startPair>>; // before the first test
-/** Last opened, first closed. */
-const opened: (() => unknown)[] = [];
 
-test.before(async () => {
-  if (server.url === undefined) return;
-  database = await freshDatabase(server);
-  opened.unshift(database.drop);
+before(async () => {
   ({ a, b, options } = await startPair(database, opened));
   for (const name of ['one', 'two']) {
     await offer('modern', name, startEverything({ name, era: 'modern' }));
@@ -43,9 +36,6 @@ test.before(async () => {
   }
   await offer('legacy', 'one', startEverything({ era: 'legacy' }));
   for (const template of ['modern', 'pages', 'legacy']) await isServed(b, `/mcp/${template}`, options);
-});
-test.after(async () => {
-  for (const close of opened) await close();
 });
 
 for (const [path, prefix] of [

@@ -12,27 +12,19 @@ import { folderOfAll } from '../../helpers/folder.ts';
 import { lineSink } from '../../helpers/http-app.ts';
 import { GUARDED, PASSWORD } from '../../helpers/mcp-program.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
-import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
-import { suite } from '../../helpers/suite.ts';
+import { journey } from './journey.ts';
 import { nodeEnv } from './mcp-nodes.ts';
 
-const server = await postgresql();
-const test = suite('members of a deployment', { timeoutMs: 120_000 });
-const onPostgresql = test.needs(server.url, server.skip);
+const { test, onPostgresql, before, opened, close, database } = await journey('members of a deployment', {
+  timeoutMs: 120_000,
+});
 const folder = folderOfAll(test);
-const opened: (() => unknown)[] = [];
-let database: FreshDatabase;
 let a: RunningServer;
 
-test.before(async () => {
-  if (server.url === undefined) return;
-  database = await freshDatabase(server);
-  opened.unshift(database.drop);
+before(async () => {
   a = await start('a');
 });
-test.after(async () => {
-  for (const close of opened) await close();
-});
+test.after(close);
 
 onPostgresql('each node lists the others, and one that stopped as ended', async () => {
   const b = await start('b');

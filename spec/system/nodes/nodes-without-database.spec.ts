@@ -7,31 +7,20 @@ import { type Caller, caller, newKey } from '../../helpers/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { isRunning } from '../../helpers/processes.ts';
 import { type ServerLine, serverLine } from '../../helpers/server-line.ts';
-import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
-import { suite } from '../../helpers/suite.ts';
 import { apart, callAt, pidAt, registerAny, sample, servesAnew } from './any-programs.ts';
+import { journey } from './journey.ts';
 import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
 
-const server = await postgresql();
-const test = suite('journey: nodes without their database', { timeoutMs: 300_000 });
-const onPostgresql = test.needs(server.url, server.skip);
+const { test, onPostgresql, opened, database } = await journey('journey: nodes without their database', {
+  timeoutMs: 300_000,
+  isForEach: true,
+});
 /** Longer than each time of the rules: a lease 7 s, an expiry 10 to 14 s, a joining node 15 s. 60 s were seen, too. */
 const AWAY_MS = 30_000;
 /** In which a life would end that others take for gone. */
 const AFTER_MS = 15_000;
 /** The lease of a node that is cut off alone, and the time of the reaper. */
 const LEASE_MS = 7_000;
-
-let database: FreshDatabase;
-const opened: (() => unknown)[] = [];
-
-test.before.each(async () => {
-  if (server.url !== undefined) database = await freshDatabase(server);
-});
-test.after.each(async () => {
-  for (const close of opened.splice(0)) await close();
-  if (server.url !== undefined) await database.drop();
-});
 
 for (const how of ['it refuses connections', 'nothing passes any more'] as const)
   onPostgresql(`${how} for 30 s: no call fails, no program stops, no life ends`, async () => {

@@ -8,24 +8,18 @@ import { type Json, objectOr } from '../../fixtures/wire.ts';
 import { type Caller, caller, newKey } from '../../helpers/caller.ts';
 import { becomes, untilStatus } from '../../helpers/eventually.ts';
 import { LegacyClient } from '../../helpers/mcp-client.ts';
-import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
-import { suite } from '../../helpers/suite.ts';
+import { journey } from './journey.ts';
 import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
 
-const server = await postgresql();
-const test = suite('one picture of several nodes', { timeoutMs: 120_000 });
-const onPostgresql = test.needs(server.url, server.skip);
+const { test, onPostgresql, before, opened, database } = await journey('one picture of several nodes', {
+  timeoutMs: 120_000,
+});
 /** Two steps of the history. */
 const HISTORY_MS = 25_000;
-const opened: (() => unknown)[] = [];
-let database: FreshDatabase;
 let a: McpNode;
 let b: McpNode;
 
-test.before(async () => {
-  if (server.url === undefined) return;
-  database = await freshDatabase(server);
-  opened.unshift(database.drop);
+before(async () => {
   [a, b] = [await start('a'), await start('b')];
   const backend = await startHttpServer();
   opened.push(() => backend.close());
@@ -38,9 +32,6 @@ test.before(async () => {
   });
   await untilStatus(200, () => b.admin('POST /mcp/shared/tools/call', { name: 'name' }), heardWithinMs);
   await untilStatus(200, () => a.admin('GET /mcp/program/health'), heardWithinMs);
-});
-test.after(async () => {
-  for (const close of opened) await close();
 });
 
 onPostgresql('statistics are the sums of both nodes, at each of them', async () => {

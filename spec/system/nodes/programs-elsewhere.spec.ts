@@ -17,8 +17,7 @@ import {
 import { becomes, untilStatus } from '../../helpers/eventually.ts';
 import { LegacyClient, ModernClient, requestText, textOf } from '../../helpers/mcp-client.ts';
 import { register } from '../../helpers/mcp-program.ts';
-import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
-import { suite } from '../../helpers/suite.ts';
+import { journey } from './journey.ts';
 import {
   accepted,
   capabilities,
@@ -29,28 +28,19 @@ import {
   startPair,
 } from './mcp-nodes.ts';
 
-const server = await postgresql();
-const test = suite('journey: programs of another node', { timeoutMs: 120_000 });
-const onPostgresql = test.needs(server.url, server.skip);
+const { test, onPostgresql, before, opened, database } = await journey('journey: programs of another node', {
+  timeoutMs: 120_000,
+});
 
 /** A node is silent 3 s after a ping, and there is one a second; the rest is for slow machines. Not 15 s, as at the owner of a session. */
 const endsWithinMs = 9_000;
 
-let database: FreshDatabase;
 let { a, b, options } = {} as Awaited<ReturnType<typeof startPair>>; // before the first test
-/** Last opened, first closed. */
-const opened: (() => unknown)[] = [];
 
-test.before(async () => {
-  if (server.url === undefined) return;
-  database = await freshDatabase(server);
-  opened.unshift(database.drop);
+before(async () => {
   ({ a, b, options } = await startPair(database, opened));
   await register(a.admin, 'near', [program('program', a)]);
   await register(a.admin, 'modern', [program('new', a, '--era=modern')]);
-});
-test.after(async () => {
-  for (const close of opened) await close();
 });
 
 onPostgresql('a call over REST is answered by the program of the other node', async () => {

@@ -9,23 +9,18 @@ import { becomes } from '../../helpers/eventually.ts';
 import { LegacyClient, textOf } from '../../helpers/mcp-client.ts';
 import { register } from '../../helpers/mcp-program.ts';
 import { startRoundRobin } from '../../helpers/round-robin.ts';
-import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
-import { suite } from '../../helpers/suite.ts';
+import { journey } from './journey.ts';
 import { capabilities, isServed, type McpNode, startNode } from './mcp-nodes.ts';
 
-const server = await postgresql();
-const test = suite('journey: sessions of nodes that are gone', { timeoutMs: 180_000 });
-const onPostgresql = test.needs(server.url, server.skip);
-const opened: (() => unknown)[] = [];
+const { test, onPostgresql, before, opened, database } = await journey(
+  'journey: sessions of nodes that are gone',
+  { timeoutMs: 180_000 },
+);
 const SIMPLE = 'This is a simple text response for testing.';
-let database: FreshDatabase;
 let nodes: Record<'a' | 'b' | 'c', McpNode>;
 let options: { readonly capabilities: object; readonly headers: Readonly<Record<string, string>> } & object;
 
-test.before(async () => {
-  if (server.url === undefined) return;
-  database = await freshDatabase(server);
-  opened.unshift(database.drop);
+before(async () => {
   nodes = { a: await start('a'), b: await start('b'), c: await start('c') };
   const { headers } = await newKey(nodes.a.admin, 'clients');
   options = { capabilities, headers };
@@ -33,9 +28,6 @@ test.before(async () => {
   opened.push(() => backend.close());
   await register(nodes.a.admin, 'legacy', [{ id: 'one', endpoint: backend.url }]);
   for (const node of Object.values(nodes)) await isServed(node, '/mcp/legacy', options as never);
-});
-test.after(async () => {
-  for (const close of opened) await close();
 });
 
 onPostgresql('kill -9: the next request of each session is answered, at any node', async () => {

@@ -6,8 +6,7 @@ import { newKey } from '../../helpers/caller.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
 import { LegacyClient } from '../../helpers/mcp-client.ts';
 import { register } from '../../helpers/mcp-program.ts';
-import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
-import { suite } from '../../helpers/suite.ts';
+import { journey } from './journey.ts';
 import {
   askOnce,
   heardWithinMs,
@@ -18,22 +17,17 @@ import {
   startPair,
 } from './mcp-nodes.ts';
 
-const server = await postgresql();
-const test = suite('tasks of other nodes', { timeoutMs: 120_000 });
-const onPostgresql = test.needs(server.url, server.skip);
+const { test, onPostgresql, before, opened, database } = await journey('tasks of other nodes', {
+  timeoutMs: 120_000,
+});
 
 const UNKNOWN = [200, -32602];
 const extensions = { 'io.modelcontextprotocol/tasks': {} };
-let database: FreshDatabase;
 let { a, b, options } = {} as Awaited<ReturnType<typeof startPair>>; // before the first test
 /** By the id of the instance. */
 const servers = new Map<string, TaskServer>();
-const opened: (() => unknown)[] = [];
 
-test.before(async () => {
-  if (server.url === undefined) return;
-  database = await freshDatabase(server);
-  opened.unshift(database.drop);
+before(async () => {
   ({ a, b, options } = await startPair(database, opened));
   for (const id of ['one', 'two', 'three', 'four']) {
     const backend = await startTaskServer();
@@ -42,9 +36,6 @@ test.before(async () => {
     await register(a.admin, 'jobs', [{ id, endpoint: backend.url }]);
   }
   for (const node of [a, b]) await isReady(node);
-});
-test.after(async () => {
-  for (const close of opened) await close();
 });
 
 for (const [path, name] of [

@@ -11,24 +11,19 @@ import { field, type Listed, listed, toolText } from '../../helpers/caller.ts';
 import { becomes, eventually, untilStatus } from '../../helpers/eventually.ts';
 import { isRunning } from '../../helpers/processes.ts';
 import { Program } from '../../helpers/program.ts';
-import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
-import { suite } from '../../helpers/suite.ts';
+import { journey } from './journey.ts';
 import { heardWithinMs, type McpNode, nodeEnv, startNode } from './mcp-nodes.ts';
 
-const server = await postgresql();
-const test = suite('journey: two gateways', { timeoutMs: 90_000 });
-const onPostgresql = test.needs(server.url, server.skip);
+const { test, onPostgresql, database } = await journey('journey: two gateways', {
+  timeoutMs: 90_000,
+  isForEach: true,
+});
 
-let database: FreshDatabase;
 const programs: { remove(): Promise<void> }[] = [];
 const backends: { close(): Promise<void> }[] = [];
-test.before.each(async () => {
-  if (server.url !== undefined) database = await freshDatabase(server);
-});
 test.after.each(async () => {
   for (const program of programs.splice(0)) await program.remove();
   for (const backend of backends.splice(0)) await backend.close();
-  if (server.url !== undefined) await database.drop();
 });
 
 onPostgresql('registrations on one apply on the other, and a program runs only on its own node', async () => {
