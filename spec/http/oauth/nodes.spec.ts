@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import * as assert from 'uvu/assert';
 import { OAuthKeys } from '../../../src/auth/oauth-keys.ts';
+import { clientKeyOf } from '../../../src/auth/oauth-rows.ts';
 import { systemClock } from '../../../src/domain/clock.ts';
 import { AuthorizationServer } from '../../../src/http/oauth/authorization-server.ts';
 import { type AppFixture, startApp } from '../../helpers/http-app.ts';
@@ -68,6 +69,17 @@ test('a refresh token that is used at both at the same time gets one answer, and
     [one.url, two.url].map(async (url) => (await fetch(`${url}/oauth/jwks`)).text()),
   );
   assert.is(left, right);
+});
+
+test('a client that was removed at one begins no sign-in at the other', async () => {
+  const { one } = opened();
+  const client = await register(one.url);
+  assert.is((await begin(one.url, client)).page.status, 200);
+  // As the other node does it.
+  await one.oauthStore.oauth.end({ clientKey: clientKeyOf(client.client_id) });
+  const { page } = await begin(one.url, client);
+  assert.is(page.status, 400);
+  assert.match(page.text, /This client is not known here/);
 });
 
 function opened(): { one: SignInFixture; two: AppFixture } {

@@ -127,7 +127,8 @@ async function keepGrant(kind: 'code' | 'device', codeKey: string, options: Adap
   const endMs =
     client?.mayRefresh === true ? Date.parse(grant.createdAt) + GRANT_MS : wall() + tokenSeconds * 1_000;
   const expiresAt = new Date(endMs).toISOString();
-  await store.replace(rowOfGrant({ ...grant, expiresAt }), row.version);
+  if (!(await store.replace(rowOfGrant({ ...grant, expiresAt }), row.version)))
+    throw new errors.InvalidGrant('the grant has ended');
   await clients.used(grant.clientId);
 }
 

@@ -70,6 +70,7 @@ export class Clients {
   readonly #usedAtMs = new LruMap<number>(COUNTED);
   /** By key: a sign-in looks its client up in each request. */
   readonly #known = new LruMap<{ readonly client: ClientRecord; readonly atMs: number }>(COUNTED);
+  #removals = 0;
   readonly #assertions = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
 
   constructor(options: ClientsOptions) {
@@ -88,10 +89,12 @@ export class Clients {
     const { store, now } = this.#options;
     const known = this.#known.get(key);
     if (!isFresh && known !== undefined && now() - known.atMs < KNOWN_MS) return known.client;
+    const removals = this.#removals;
     const [row] = await store.find('client', [key]);
     if (row !== undefined) {
       const client = this.#recordOf(row);
-      this.#known.set(key, { client, atMs: now() });
+      // It may have been this one.
+      if (removals === this.#removals) this.#known.set(key, { client, atMs: now() });
       return client;
     }
     this.#known.delete(key);
@@ -100,6 +103,11 @@ export class Clients {
     if (!this.#isHostAllowed(host))
       throw new DocumentFault(400, 'the gateway does not accept clients of this host');
     return this.#options.documents.find(id, causedBy);
+  }
+
+  /** The next look reads it from the store. */
+  forget(id: string): void {
+    this.#known.delete(clientKeyOf(id));
   }
 
   /** Counts a request to register, before anything of it is read. TOO_MANY_ATTEMPTS. */
@@ -155,9 +163,12 @@ export class Clients {
   }
 
   /** Also ends its grants. False when there was none. */
-  remove(id: string): Promise<boolean> {
-    this.#known.delete(clientKeyOf(id));
-    return this.#options.store.end({ clientKey: clientKeyOf(id) });
+  async remove(id: string): Promise<boolean> {
+    const key = clientKeyOf(id);
+    const isRemoved = await this.#options.store.end({ clientKey: key });
+    this.#removals += 1;
+    this.#known.delete(key);
+    return isRemoved;
   }
 
   /** A user has allowed it, or it got a token: it is kept longer. */

@@ -263,6 +263,8 @@ export class OAuthService {
       );
     const [, query = ''] = (request.url ?? '').split('?', 2);
     const fields = new URLSearchParams(query);
+    // A sign-in begins with the client as the store has it: another node may have removed it.
+    this.clients.forget(fields.get('client_id') ?? '');
     if ((fields.get('response_mode') ?? 'query') !== 'query')
       return sendPage(
         response,

@@ -1,0 +1,65 @@
+// What ends while a request that uses it is being served.
+
+import * as assert from 'uvu/assert';
+import { Clients } from '../../../src/http/oauth/clients.ts';
+import { appFor } from '../../helpers/http-app.ts';
+import { allow, askToken, begin, REDIRECT, register, startSignIn } from '../../helpers/sign-in.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('ends during a request');
+const app = appFor(test, () => startSignIn(), 'each');
+
+test('a grant that ends while its code is redeemed gives no token', async () => {
+  const { oauth } = app.oauthStore;
+  const client = await register(app.url);
+  const begun = await begin(app.url, client);
+  const code = (await allow(begun)).get('code') ?? '';
+  const { replace } = oauth;
+  Object.assign(oauth, {
+    replace: async (...parameters: Parameters<typeof replace>) => {
+      const [{ kind, grantId }] = parameters;
+      if (kind === 'grant') await oauth.end({ grantId });
+      return replace.apply(oauth, parameters);
+    },
+  });
+  const { status, body } = await askToken(app.url, {
+    ...{ grant_type: 'authorization_code', client_id: client.client_id, redirect_uri: REDIRECT },
+    ...{ code, code_verifier: begun.verifier },
+  });
+  assert.equal([status, body.error], [400, 'invalid_grant']);
+});
+
+for (const held of ['find', 'end'] as const)
+  test(`a client that is removed is unknown afterwards, also while "${held}" of the store is slow`, async () => {
+    const { oauth } = app.oauthStore;
+    const { client_id: id } = await register(app.url);
+    const [isHeld, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const wait = () => {
+      isHeld.resolve();
+      return release.promise;
+    };
+    const slow = {
+      find: async (...asked: Parameters<typeof oauth.find>) => {
+        const rows = await oauth.find(...asked);
+        await wait();
+        return rows;
+      },
+      end: async (of: Parameters<typeof oauth.end>[0]) => {
+        await wait();
+        return oauth.end(of);
+      },
+    };
+    const clients = new Clients({
+      ...{ store: { ...oauth, [held]: slow[held] }, rule: 'any', keepsSecrets: true },
+      ...{ now: () => 0, wall: () => Date.now() },
+      documents: { find: () => Promise.reject(new Error('it has no document')) },
+    });
+    const slowOne = held === 'find' ? clients.find(id, 'here') : clients.remove(id);
+    await isHeld.promise;
+    await (held === 'find' ? clients.remove(id) : clients.find(id, 'here'));
+    release.resolve();
+    await slowOne;
+    assert.is(await clients.find(id, 'here'), undefined);
+  });
+
+test.run();
