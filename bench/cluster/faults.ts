@@ -179,14 +179,14 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: 'database',
-    what: 'three nodes on PostgreSQL: the database refuses connections for 20 s',
+    what: 'three nodes on PostgreSQL: the database refuses connections for 60 s',
     nodes: 3,
     database: 'PostgreSQL',
     templates: ['far'],
     clients: [STEADY.legacy, STEADY.modern],
     bars: { firstAnswerMs: [2_000, 5_000] },
     isQuick: false,
-    disturb: (run) => repeatedly(run, 5_000, (one) => withoutDatabase(one, 20_000)),
+    disturb: (run) => repeatedly(run, 5_000, (one) => withoutDatabase(one, 60_000)),
   },
   {
     name: 'redis',
