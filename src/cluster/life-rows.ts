@@ -75,6 +75,7 @@ export class LifeRows {
   readonly #options: LifeRowsOptions;
   /** The lives of the last read. */
   #seen: ReadonlySet<string> = new Set();
+  #wasRefused = false;
   readonly #keys: readonly [Buffer, ...Buffer[]];
 
   constructor(options: LifeRowsOptions) {
@@ -109,14 +110,22 @@ export class LifeRows {
     return JSON.stringify(report);
   }
 
-  /** By life. Names nodes with another version, once. */
+  /** By life. Names nodes with another version, once, and the own address when others ended a life of this process because of it. */
   read(rows: readonly StoredLife[]): ReadonlyMap<string, Known> {
-    const { own, onNotice } = this.#options;
+    const { own, onNotice, since } = this.#options;
     const known = new Map(rows.map((stored) => [stored.life, this.#knownOf(stored)]));
     const isNew = ({ stored }: Known) => stored.node !== own.node && !this.#seen.has(stored.life);
     const found = [...known.values()].filter(isNew).map((other) => viewOf(other));
     for (const line of otherVersions([this.viewOfOwn(own.life), ...found])) onNotice(line);
     this.#seen = new Set(known.keys());
+    const isRefused = ({ stored: { node, end }, profile }: Known) =>
+      node === own.node && profile?.since === since && end?.cause === 'refused';
+    if (!this.#wasRefused && [...known.values()].some(isRefused)) {
+      this.#wasRefused = true;
+      onNotice(
+        `other nodes cannot connect to this one at ${own.address}: set cluster.advertise to an address that they reach`,
+      );
+    }
     return known;
   }
 

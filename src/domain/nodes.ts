@@ -69,6 +69,13 @@ export function foreignNodes([own, ...others]: readonly NodeView[]): string[] {
   );
 }
 
+/** One line for each node that does not answer this one. */
+export function silentNodes(nodes: readonly NodeView[]): string[] {
+  return nodes.flatMap(({ id, address, state }) =>
+    state === 'silent' ? `the node "${id}" does not answer this one at ${address}` : [],
+  );
+}
+
 /** One line for each other node with another version than the first one, which is this node. */
 export function otherVersions([own, ...others]: readonly NodeView[]): string[] {
   return others.flatMap((node) => {

@@ -26,7 +26,14 @@ const nodes = () => [
   { ...OWN, id: 'gone', life: 'lifegone', version: '0', state: 'ended' as const },
   { ...OWN, id: 'odd', life: 'life0odd', state: 'foreign' as const },
   { ...OWN, id: 'next', life: 'lifenext', version: '3', protocol: 2, state: 'foreign' as const },
-  { ...OWN, id: 'far', life: 'life0far', version: '2', state: 'silent' as const },
+  {
+    ...OWN,
+    id: 'far',
+    life: 'life0far',
+    address: 'http://10.0.0.9:7',
+    version: '2',
+    state: 'silent' as const,
+  },
 ];
 /** How the node "far" answers. */
 let answerOfFar: (request: ForwardedRequest, answer: ForwardedAnswer) => void;
@@ -246,13 +253,14 @@ test('do not take back a stop', async () => {
   assert.equal(await ready(), ['503 SHUTTING_DOWN', 'shutting down', '5']);
 });
 
-test('name nodes with another secret or version, and those whose settings are not known', async () => {
+test('name nodes with another secret or version, silent ones, and those whose settings are not known', async () => {
   const { body } = await app.ask('GET', '/readyz?verbose');
   const found = {
     warnings: [
       'the node "odd" has another secret than this one, and is no member: set the same GATEWAY_SECRET_KEY',
       'the node "next" has version 3 and protocol 2, this one 1 and protocol 1: it is no member until all have the same version',
       'the node "far" has version 2, this one 1',
+      'the node "far" does not answer this one at http://10.0.0.9:7',
     ],
     partial: ['far'],
   };

@@ -1,9 +1,9 @@
-// What this node and the others should have in common and do not: the secret, the version, and the settings marked `mustAgree`. The others
+// What this node and the others should have in common and do not: a way to each other, the secret, the version, and the settings marked `mustAgree`. The others
 // are asked for their settings when a client asks for the differences. No answer has the value of a setting. Source: ADR 172.
 
 import Type from 'typebox';
 import { ANONYMOUS } from '../../domain/account.ts';
-import { foreignNodes, otherVersions } from '../../domain/nodes.ts';
+import { foreignNodes, otherVersions, silentNodes } from '../../domain/nodes.ts';
 import { compileShape } from '../../domain/validation.ts';
 import { whenKnown } from '../caller-check.ts';
 import type { Services } from '../route.ts';
@@ -14,7 +14,7 @@ export const NodeWarnings = Type.Array(
   text('the setting sessions.max of the node "node-b" is not that of this node'),
   {
     description:
-      'One line for each node with another secret or version, and for each setting that differs from that of this node',
+      'One line for each node with another secret or version, or that does not answer, and for each setting that differs from that of this node',
   },
 );
 
@@ -36,7 +36,7 @@ export function agreementOf({
   settings,
 }: Pick<Services, 'nodes' | 'deployment' | 'settings'>): Agreement | Promise<Agreement> {
   const all = nodes?.() ?? [];
-  const warnings = [...foreignNodes(all), ...otherVersions(all)];
+  const warnings = [...foreignNodes(all), ...otherVersions(all), ...silentNodes(all)];
   if (deployment?.isAlone !== false) return { warnings, partial: [] };
   const question = { target: '/gateway/settings', principal: ANONYMOUS, shape: PEER_SETTINGS };
   return whenKnown(deployment.ask(question), ({ answers, partial }) => {
