@@ -7,17 +7,12 @@ import type { SessionRecord } from '../../../src/domain/client.ts';
 import { noHealthyInstance, templateNotFound } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
-import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
-import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
+import type { ListField } from '../../../src/domain/mcp.ts';
 import { GATEWAY_INFO } from '../../../src/domain/version.ts';
-import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
-import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
-import { everything } from '../../../src/protocol/aggregate/everything.ts';
-import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
 import type { Owner, SessionTable } from '../../../src/protocol/ports.ts';
-import { simulatedClock } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, answered, ListingBackends, PROFILE, shownTool, TABLE } from '../listing-backends.ts';
+import { aggregateOf } from './aggregate-of.ts';
 
 const test = suite('aggregated backends');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
@@ -31,7 +26,6 @@ function setUp() {
   const b = new ListingBackends({ tools: [{ name: 'x' }] });
   a.peer = { ...a.peer, capabilities: { tools: {}, resources: {}, logging: {} } };
   b.peer = { ...b.peer, capabilities: { tools: {}, prompts: {} } };
-  const listChanges$ = new Subject<ListChange>();
   const templates = ['a', 'b'];
   const table = new Map<string, SessionRecord>();
   const uses: string[] = [];
@@ -46,17 +40,7 @@ function setUp() {
     if (template === 'a' || template === 'b') return template === 'a' ? a : b;
     throw templateNotFound(template);
   };
-  const lists = new AggregateLists({ backendsOf, listChanges$, clock: simulatedClock });
-  const aggregated = new AggregateBackends({
-    ...{ lists, indexes: new ToolIndexes(), selection: everything(lists, () => templates), backendsOf },
-    templates: () => templates,
-    timeoutFor: () => 30_000,
-    movesUnsafe: () => false,
-    listChanges$,
-    sessions,
-    scheduler: new TaskScheduler(),
-    clock: simulatedClock,
-  });
+  const { aggregated, listChanges$ } = aggregateOf({ templates: () => templates, backendsOf, sessions });
   const ask = async (request: ExchangeRequest, owner: Owner = ADA, instanceId?: string) => {
     const { event, ...from } = await firstValueFrom(
       aggregated.exchange(request, { owner, profile: PROFILE, instanceId }),

@@ -1,21 +1,17 @@
 // Extensions of several templates as one server: custom methods go to their one owner, skills are one list.
 
-import { firstValueFrom, type Observable, of, Subject } from 'rxjs';
+import { firstValueFrom, type Observable, of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
-import type { ListChange } from '../../../src/domain/mcp.ts';
-import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { NO_NAMES, type ViewDefinition } from '../../../src/domain/view.ts';
-import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
-import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { everything } from '../../../src/protocol/aggregate/everything.ts';
-import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
 import { CompiledView } from '../../../src/protocol/aggregate/view-choices.ts';
 import { ViewDirectory } from '../../../src/protocol/aggregate/view-directory.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ADA, answered, CLOCK, ListingBackends, PROFILE, TABLE } from '../listing-backends.ts';
+import { ADA, answered, ListingBackends, PROFILE } from '../listing-backends.ts';
+import { aggregateOf, fixed } from './aggregate-of.ts';
 
 const test = suite('aggregated extensions');
 
@@ -67,27 +63,14 @@ function skill(name: string): JsonObject {
 const SKILLS = 'io.modelcontextprotocol/skills';
 
 function setUp(all: Readonly<Record<string, ExtendedBackends>>, definition?: ViewDefinition) {
-  const backendsOf = (template: string) => {
-    const backends = all[template];
-    assert.ok(backends, template);
-    return backends;
-  };
-  const listChanges$ = new Subject<ListChange>();
-  const templates = () => Object.keys(all);
-  const lists = new AggregateLists({ ...CLOCK, backendsOf, listChanges$ });
   const compiled = definition && new CompiledView(definition);
   const names = { owners: () => NO_NAMES, claim: () => {}, version: () => 0 };
-  const selection = {
-    ...everything(lists, templates),
-    ...(compiled && { directory: new ViewDirectory({ lists, templates, view: () => compiled, ...names }) }),
-  };
-  const aggregated = new AggregateBackends({
-    indexes: new ToolIndexes(),
-    ...{ ...CLOCK, templates, backendsOf, listChanges$, lists, selection },
-    timeoutFor: () => 30_000,
-    movesUnsafe: () => false,
-    sessions: TABLE,
-    scheduler: new TaskScheduler(),
+  const { aggregated } = aggregateOf({
+    ...fixed(all),
+    selectionOf: (lists, templates) => ({
+      ...everything(lists, templates),
+      ...(compiled && { directory: new ViewDirectory({ lists, templates, view: () => compiled, ...names }) }),
+    }),
   });
   const ask = async (method: string, params: JsonObject = {}, owner: Owner = ADA) => {
     const { event } = await firstValueFrom(

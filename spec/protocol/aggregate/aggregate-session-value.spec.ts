@@ -2,25 +2,19 @@
 // of the old one remains there.
 
 import { mock } from 'node:test';
-import { firstValueFrom, Subject, throwError } from 'rxjs';
+import { firstValueFrom, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ServerMessage, SessionRecord } from '../../../src/domain/client.ts';
 import { templateNotFound } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
-import type { ListChange } from '../../../src/domain/mcp.ts';
 import { sessionLost } from '../../../src/domain/session-errors.ts';
 import { readSession, writeSession } from '../../../src/domain/session-value.ts';
-import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
-import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
-import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { AggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
-import { everything } from '../../../src/protocol/aggregate/everything.ts';
-import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
-import { simulatedClock } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, ListingBackends, PROFILE, TABLE } from '../listing-backends.ts';
+import { aggregateOf } from './aggregate-of.ts';
 
 const test = suite('value of a session with all templates');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
@@ -41,22 +35,9 @@ class Gateway {
     if (template === 'a' || template === 'b') return this[template];
     throw templateNotFound(template);
   };
-  readonly #changes$ = new Subject<ListChange>();
-  readonly #lists = new AggregateLists({
-    ...{ backendsOf: this.#of, listChanges$: this.#changes$ },
-    clock: simulatedClock,
-  });
-  readonly backends = new AggregateBackends({
-    ...{
-      lists: this.#lists,
-      indexes: new ToolIndexes(),
-      selection: everything(this.#lists, () => this.templates),
-    },
+  readonly backends = aggregateOf({
     templates: () => this.templates,
     backendsOf: this.#of,
-    timeoutFor: () => 30_000,
-    movesUnsafe: () => false,
-    listChanges$: this.#changes$,
     sessions: {
       ...TABLE,
       add: (session) => this.table.set(session.id, session),
@@ -64,9 +45,7 @@ class Gateway {
       used: () => {},
       remove: ({ id }) => this.table.delete(id),
     },
-    scheduler: new TaskScheduler(),
-    clock: simulatedClock,
-  });
+  }).aggregated;
 
   constructor() {
     this.a.peer = { ...this.a.peer, capabilities: { tools: {}, resources: {}, logging: {} } };

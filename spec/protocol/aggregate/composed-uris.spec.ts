@@ -1,23 +1,19 @@
 // URIs that several templates have, as one server: what is composed, where it leads, and that answers keep their other bytes. The same
 // with real servers and clients is in http/equal-uris.spec.ts.
 
-import { firstValueFrom, of, Subject } from 'rxjs';
+import { firstValueFrom, of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
-import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
+import type { ListField } from '../../../src/domain/mcp.ts';
 import { readSession, writeSession } from '../../../src/domain/session-value.ts';
-import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
-import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
-import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
-import { everything } from '../../../src/protocol/aggregate/everything.ts';
-import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
 import { ResourceOwners } from '../../../src/protocol/aggregate/resource-owners.ts';
 import type { McpSession } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ADA, answered, CLOCK, ListingBackends, type Lists, PROFILE, TABLE } from '../listing-backends.ts';
+import { ADA, answered, ListingBackends, type Lists, PROFILE } from '../listing-backends.ts';
+import { aggregateOf, fixed } from './aggregate-of.ts';
 
 const test = suite('composed URIs');
 
@@ -25,23 +21,7 @@ function setUp(lists: Readonly<Record<string, Lists>>) {
   const all = Object.fromEntries(
     Object.entries(lists).map(([template, each]) => [template, new ListingBackends(each)]),
   );
-  const backendsOf = (template: string) => {
-    const backends = all[template];
-    assert.ok(backends, template);
-    return backends;
-  };
-  const listChanges$ = new Subject<ListChange>();
-  const templates = () => Object.keys(all);
-  const gathered = new AggregateLists({ ...CLOCK, backendsOf, listChanges$ });
-  const aggregated = new AggregateBackends({
-    indexes: new ToolIndexes(),
-    ...{ ...CLOCK, templates, backendsOf, listChanges$, lists: gathered },
-    selection: everything(gathered, templates),
-    timeoutFor: () => 30_000,
-    movesUnsafe: () => false,
-    sessions: TABLE,
-    scheduler: new TaskScheduler(),
-  });
+  const { aggregated } = aggregateOf(fixed(all));
   const answerTo = async (request: ExchangeRequest) => {
     const { event } = await firstValueFrom(aggregated.exchange(request, { owner: ADA, profile: PROFILE }));
     return event.kind === 'result' ? event.result : JsonText.ofValue(Object(event).error);

@@ -1,6 +1,6 @@
 // Search mode of all templates together: what is listed, found and called, for clients of both eras.
 
-import { firstValueFrom, type Observable, Subject } from 'rxjs';
+import { firstValueFrom, type Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { type Answer, type ExchangeRequest, isFinalAnswer } from '../../../src/domain/exchange.ts';
 import {
@@ -10,19 +10,14 @@ import {
   JsonText,
   writeFields,
 } from '../../../src/domain/json.ts';
-import type { ListChange } from '../../../src/domain/mcp.ts';
 import type { AggregatePresentation } from '../../../src/domain/presentation.ts';
 import { ToolRights } from '../../../src/domain/rights.ts';
-import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
-import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
-import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { everything } from '../../../src/protocol/aggregate/everything.ts';
-import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
-import { simulatedClock } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ADA, ListingBackends, PROFILE, TABLE } from '../listing-backends.ts';
+import { ADA, ListingBackends, PROFILE } from '../listing-backends.ts';
 import { labelledServers } from '../tool-search/labelled-set.ts';
+import { aggregateOf } from './aggregate-of.ts';
 import { sdkClients } from './sdk-clients.ts';
 
 const test = suite('search mode');
@@ -48,19 +43,10 @@ function setUp(
       ['weather', weather],
       ['post', post],
     ]);
-  const listChanges$ = new Subject<ListChange>();
-  const backendsOf = (template: string) => all.get(template) ?? new ListingBackends({});
-  const lists = new AggregateLists({ backendsOf, listChanges$, clock: simulatedClock });
-  const templateNames = () => [...all.keys()];
-  const aggregated = new AggregateBackends({
-    ...{ lists, indexes: new ToolIndexes(), selection: everything(lists, templateNames, presentation) },
-    ...{ templates: templateNames, backendsOf },
-    timeoutFor: () => 30_000,
-    movesUnsafe: () => false,
-    listChanges$,
-    sessions: TABLE,
-    scheduler: new TaskScheduler(),
-    clock: simulatedClock,
+  const { aggregated, listChanges$ } = aggregateOf({
+    templates: () => [...all.keys()],
+    backendsOf: (template) => all.get(template) ?? new ListingBackends({}),
+    selectionOf: (lists, names) => everything(lists, names, presentation),
   });
   const ask = async (request: ExchangeRequest, owner: Owner = ADA) =>
     resultOf(aggregated.exchange(request, { owner, profile: PROFILE }));

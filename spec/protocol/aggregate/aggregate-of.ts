@@ -1,0 +1,57 @@
+// Several templates as one server, for specs that bring the backends of each template.
+
+import { Subject } from 'rxjs';
+import * as assert from 'uvu/assert';
+import type { ListChange } from '../../../src/domain/mcp.ts';
+import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
+import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
+import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
+import { everything } from '../../../src/protocol/aggregate/everything.ts';
+import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
+import type { Selection } from '../../../src/protocol/aggregate/selection.ts';
+import type { Backends, SessionTable } from '../../../src/protocol/ports.ts';
+import { CLOCK, TABLE } from '../listing-backends.ts';
+
+interface AggregateOptions {
+  readonly templates: () => readonly string[];
+  readonly backendsOf: (template: string) => Backends;
+  /** Default: one that keeps nothing. */
+  readonly sessions?: SessionTable;
+  /** Default: everything. */
+  readonly selectionOf?: (lists: AggregateLists, templates: () => readonly string[]) => Selection;
+}
+
+/** The backends of all these templates together, and the changes of their lists, which the spec emits. */
+export function aggregateOf({
+  templates,
+  backendsOf,
+  sessions = TABLE,
+  selectionOf = everything,
+}: AggregateOptions) {
+  const listChanges$ = new Subject<ListChange>();
+  const lists = new AggregateLists({ ...CLOCK, backendsOf, listChanges$ });
+  const aggregated = new AggregateBackends({
+    ...CLOCK,
+    templates,
+    backendsOf,
+    sessions,
+    listChanges$,
+    lists,
+    selection: selectionOf(lists, templates),
+    indexes: new ToolIndexes(),
+    scheduler: new TaskScheduler({ turnMs: Number.POSITIVE_INFINITY }), // tasks run at once, on a slow machine, too
+    timeoutFor: () => 30_000,
+    movesUnsafe: () => false,
+  });
+  return { aggregated, listChanges$ };
+}
+
+/** The options for templates that do not change. */
+export function fixed<B extends Backends>(all: Readonly<Record<string, B>>): AggregateOptions {
+  const backendsOf = (template: string): B => {
+    const backends = all[template];
+    assert.ok(backends, template);
+    return backends;
+  };
+  return { templates: () => Object.keys(all), backendsOf };
+}
