@@ -65,7 +65,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/vault/refresh.ts',
   'src/vault/vault.ts',
   'src/vault/visits.ts',
-  'src/gateway/once.ts',
+  'src/gateway/used-confirmations.ts',
   'src/http/oauth/sign-ins.ts',
   'src/persistence/clock-skew.ts',
   'src/registry/registry.ts',

@@ -35,10 +35,10 @@ import { ConnectionTests } from './connection-tests.ts';
 import type { GatewayOptions } from './gateway-types.ts';
 import { InstanceHost } from './instance-host.ts';
 import { Mcp } from './mcp.ts';
-import { onceIn } from './once.ts';
 import { openTransportOf } from './open-transport.ts';
 import type { Readiness } from './readiness.ts';
 import { Sync } from './sync.ts';
+import { useOnceIn } from './used-confirmations.ts';
 
 export type GatewayDeps = ReturnType<typeof composeGateway>;
 
@@ -174,7 +174,7 @@ export function composeGateway(
     userNotices$: userAccounts?.notices$,
     lists: store.kind === 'memory' ? undefined : store.lists,
     approvals,
-    useOnce: onceIn(store.oauth, clock),
+    useOnce: useOnceIn(store.oauth, clock),
   });
   events.on('gateway.draining').subscribe(() => mcp.sessions.drain());
   events.on('gateway.resumed').subscribe(() => mcp.sessions.resume());

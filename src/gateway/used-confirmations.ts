@@ -10,7 +10,7 @@ import type { OAuthStore } from '../persistence/store.ts';
 const KEPT_MS = 6 * CONFIRM_MS;
 
 /** See EndpointOptions.useOnce. */
-export function onceIn(
+export function useOnceIn(
   store: Pick<OAuthStore, 'replace' | 'sweep'>,
   { wall, now }: Pick<Clock, 'wall' | 'now'>,
 ): (id: string) => Promise<boolean> {
