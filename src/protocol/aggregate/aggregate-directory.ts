@@ -8,11 +8,11 @@ import { type ListField, MODERN_VERSIONS } from '../../domain/mcp.ts';
 import { mayCall } from '../../domain/rights.ts';
 import type { Client, Owner } from '../ports.ts';
 import { KEY_FIELDS } from './aggregate-items.ts';
-import { forLegacy, originalOf } from './aggregate-items-shown.ts';
 import { type AggregateListing, listingOf } from './aggregate-listing.ts';
 import type { AggregateLists, GatheredList } from './aggregate-lists.ts';
 import { aggregateName, mayBeFrom, mayBeMapped, type OwnName, splitName } from './aggregate-names.ts';
 import { ResourceOwners } from './resource-owners.ts';
+import { shownItem } from './shown-item.ts';
 
 const MAX_REMEMBERED = 50_000;
 /** Longest own name by which a tool is found. */
@@ -205,8 +205,6 @@ function aggregateItem(
   const name = String(item[KEY_FIELDS[list]]);
   const own = { template, name };
   const key = aggregateName(own);
-  const isMapped = mayBeMapped(key);
-  const shown: JsonObject = { ...item, ...(isMapped && originalOf(item, name)), name: key };
-  const accepted = isLegacy && list === 'tools' ? forLegacy(shown) : shown;
-  return { key, shown: accepted, own: isMapped ? own : undefined };
+  const shown = shownItem(list, item, { name: key, own: name, isLegacy });
+  return { key, shown, own: mayBeMapped(key) ? own : undefined };
 }

@@ -9,11 +9,11 @@ import { mayCall } from '../../domain/rights.ts';
 import type { NameOwners } from '../../domain/view.ts';
 import type { Client, Owner } from '../ports.ts';
 import type { Directory, OwnTarget } from './aggregate-directory.ts';
-import { forLegacy, originalOf } from './aggregate-items-shown.ts';
 import { type AggregateListing, listingOf } from './aggregate-listing.ts';
 import type { AggregateLists, GatheredList } from './aggregate-lists.ts';
-import { aggregateName, mayBeMapped, splitName } from './aggregate-names.ts';
+import { aggregateName, splitName } from './aggregate-names.ts';
 import { ResourceOwners } from './resource-owners.ts';
+import { shownItem } from './shown-item.ts';
 import type { ChosenItem, CompiledView } from './view-choices.ts';
 import { type GivenNames, givenNames, ownerKey } from './view-names.ts';
 import type { Survey, Waiting } from './view-problems.ts';
@@ -250,7 +250,7 @@ export class ViewDirectory implements Directory {
     const shown = waiting.size === 0 ? named : named.filter(([, each]) => !waiting.has(each));
     const items = shown.map(([name, each]) => {
       const item = list === 'tools' ? this.uris.shownTool(each.template, each.item, owner) : each.item;
-      return shownItem(list, name, { item, own: each.own }, from.isLegacy);
+      return shownItem(list, item, { name, own: each.own, isLegacy: from.isLegacy });
     });
     return {
       ...from,
@@ -311,15 +311,4 @@ function isLikePrefixed(name: string, { templates }: CompiledView): boolean {
 function nameIn({ byName }: Compiled, { template, own }: ChosenItem): string {
   const key = ownerKey({ template, own });
   return [...byName].find(([, item]) => ownerKey(item) === key)?.[0] ?? own;
-}
-
-function shownItem(
-  list: 'tools' | 'prompts',
-  name: string,
-  { item, own }: Pick<ChosenItem, 'item' | 'own'>,
-  isLegacy: boolean,
-): JsonObject {
-  const isMade = name !== own && mayBeMapped(name);
-  const shown: JsonObject = { ...item, ...(isMade && originalOf(item, own)), name };
-  return isLegacy && list === 'tools' ? forLegacy(shown) : shown;
 }

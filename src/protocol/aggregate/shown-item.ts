@@ -1,10 +1,31 @@
-// How items of templates are shown to the clients of several templates as one server.
+// An item of a template as clients of several templates as one server see it.
 
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { mayBeMapped } from './aggregate-names.ts';
 import { objectSchemaOf } from './aggregate-schemas.ts';
 
+interface Shown {
+  /** As it is listed. */
+  readonly name: string;
+  /** Its name at its server. */
+  readonly own: string;
+  /** For a client of the legacy era. */
+  readonly isLegacy: boolean;
+}
+
+/** `item` is one that `checkedItem` accepts. */
+export function shownItem(
+  list: 'tools' | 'prompts',
+  item: JsonObject,
+  { name, own, isLegacy }: Shown,
+): JsonObject {
+  const isMade = name !== own && mayBeMapped(name);
+  const shown: JsonObject = { ...item, ...(isMade && originalOf(item, own)), name };
+  return isLegacy && list === 'tools' ? forLegacy(shown) : shown;
+}
+
 /** The tool as clients of the legacy era accept it. The same object where it needs no change. */
-export function forLegacy(tool: JsonObject): JsonObject {
+function forLegacy(tool: JsonObject): JsonObject {
   if (!isJsonObject(tool.outputSchema)) return tool;
   const outputSchema = objectSchemaOf(tool.outputSchema);
   const { outputSchema: _, ...others } = tool;
@@ -12,7 +33,7 @@ export function forLegacy(tool: JsonObject): JsonObject {
 }
 
 /** The name of an item whose listed name does not contain it: for programs, and for people where it has no title. */
-export function originalOf(item: JsonObject, name: string): JsonObject {
+function originalOf(item: JsonObject, name: string): JsonObject {
   const { title, annotations, _meta } = item;
   const hasTitle = title !== undefined || (isJsonObject(annotations) && annotations.title !== undefined);
   const meta = { ...(isJsonObject(_meta) && _meta), [ORIGINAL_NAME]: name };
