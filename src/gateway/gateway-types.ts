@@ -18,8 +18,13 @@ import type { JsonObject } from '../domain/json.ts';
 import type { DedicatedBounds } from '../domain/limits.ts';
 import type { Era, WithheldItem } from '../domain/mcp.ts';
 import type { SharedPrograms } from '../domain/nodes.ts';
-import type { AggregatePresentation } from '../domain/presentation.ts';
-import type { CallLimiter, StoredView, ViewDefinition, ViewProblem } from '../domain/view.ts';
+import type {
+  AggregatePresentation,
+  CallLimiter,
+  StoredView,
+  ViewDefinition,
+  ViewProblem,
+} from '../domain/view.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import type { StoredDefinitions } from '../registry/registry-types.ts';

@@ -10,8 +10,8 @@ import {
   JsonText,
   writeFields,
 } from '../../../src/domain/json.ts';
-import type { AggregatePresentation } from '../../../src/domain/presentation.ts';
 import { ToolRights } from '../../../src/domain/rights.ts';
+import type { AggregatePresentation } from '../../../src/domain/view.ts';
 import { everything } from '../../../src/protocol/aggregate/everything.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
 import { suite } from '../../helpers/suite.ts';

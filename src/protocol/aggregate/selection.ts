@@ -2,8 +2,7 @@
 
 import type { Observable } from 'rxjs';
 import type { ListField } from '../../domain/mcp.ts';
-import type { AggregatePresentation } from '../../domain/presentation.ts';
-import type { ViewLimit } from '../../domain/view.ts';
+import type { AggregatePresentation, ViewLimit } from '../../domain/view.ts';
 import type { Owner } from '../ports.ts';
 import type { Directory } from './aggregate-directory.ts';
 
