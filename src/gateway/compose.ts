@@ -82,7 +82,10 @@ export function composeGateway(
     connections &&
     vault &&
     new AccountsAtBackends({
-      ...{ store: store.oauth, vault, clock: ownClock, address: connections.address },
+      store: store.oauth,
+      vault,
+      clock: ownClock,
+      address: connections.address,
       fleet: () => fleet,
     });
   const openTransport = openTransportOf({
@@ -103,14 +106,21 @@ export function composeGateway(
     waitingBytes: requestBytes,
   });
   const approvals = new ToolApprovals({
-    ...{ store: store.approvals, emit, clock: ownClock },
+    store: store.approvals,
+    emit,
+    clock: ownClock,
     hintsOf: (template) => (fleet.has(template) ? (fleet.group(template).policy.annotate ?? {}) : {}),
     onChanged: (template) => fleet.listChanged$.next({ template, list: 'tools' }),
   });
   const { trustOf } = approvals;
   const fleet = new Fleet({
     ...clock,
-    ...{ random, emit, scheduler, openTransport, inspect, trustOf },
+    random,
+    emit,
+    scheduler,
+    openTransport,
+    inspect,
+    trustOf,
     openElsewhere:
       openElsewhere && ((definition) => openElsewhere(definition, heldAnswers.of(definition.serverId))),
     dedicatedBounds: options.sessions,
@@ -119,12 +129,24 @@ export function composeGateway(
   const shared =
     leaseReaper && new RunShared({ fleet, reaper: leaseReaper, nodeId: nodeId && nodeOf(nodeId, worker) });
   if (shared) options.sharePrograms?.(shared);
-  const registryDeps = {
-    ...{ clock, store, scheduler, fleet, policy, definitions, handlers, emit, isDenied, nodeId, worker },
-    approvals,
-  };
   const registry = new Registry({
-    ...{ ...registryDeps, storeChanges$, protectedPaths, shared, isAnyDefault, hasEphemeralNodes },
+    clock,
+    store,
+    storeChanges$,
+    scheduler,
+    fleet,
+    shared,
+    policy,
+    definitions,
+    approvals,
+    handlers,
+    emit,
+    isDenied,
+    protectedPaths,
+    nodeId,
+    worker,
+    isAnyDefault,
+    hasEphemeralNodes,
     accounts: accounts ?? 'none',
   });
   const tracing = new Tracing();
@@ -148,15 +170,15 @@ export function composeGateway(
   const keeper =
     recover && nodeId !== undefined && store.kind !== 'memory'
       ? new SessionKeeper({
-          ...{
-            store: store.sessions,
-            node: nodeOf(nodeId, worker),
-            life,
-            decideOwner,
-            successorOf,
-            mayReturn,
-          },
-          ...{ clock, maxSessions, idleMs },
+          store: store.sessions,
+          node: nodeOf(nodeId, worker),
+          life,
+          decideOwner,
+          successorOf,
+          mayReturn,
+          clock,
+          maxSessions,
+          idleMs,
         })
       : undefined;
   const mcp = new Mcp({

@@ -136,18 +136,25 @@ export class Mcp {
     };
     const backendsOf = (template: string) => this.#of(template);
     const lists = new AggregateLists({
-      ...{ clock, backendsOf, listChanges$: fleet.listChanged$, recovered$: deps.recovered$ },
+      clock,
+      backendsOf,
+      listChanges$: fleet.listChanged$,
+      recovered$: deps.recovered$,
       onListed: this.withheld.listed,
       hasInstances: (template) => fleet.has(template) && fleet.members(template).length > 0,
       kept:
         deps.lists &&
         keptLists({
-          ...{ store: deps.lists, clock },
+          store: deps.lists,
+          clock,
           hasUserLists: (template) => hasUserAccounts(fleet, template),
         }),
     });
     const aggregate = {
-      ...{ clock, lists, backendsOf, indexes: new ToolIndexes() },
+      clock,
+      lists,
+      backendsOf,
+      indexes: new ToolIndexes(),
       scheduler,
       sessions: this.sessions,
       templates: () => fleet.templates,
@@ -162,7 +169,12 @@ export class Mcp {
     });
     const { dispatcher, approvals, callLimiter = new CallCounts(clock) } = deps;
     this.views = new Views({
-      ...{ fleet, aggregate, dispatcher, callLimiter, approvals, registry: deps.views },
+      fleet,
+      aggregate,
+      dispatcher,
+      callLimiter,
+      approvals,
+      registry: deps.views,
       withheldOf: (template) => this.withheld.of(template),
     });
     this.endpoint = new Endpoint({
