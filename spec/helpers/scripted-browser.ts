@@ -21,7 +21,7 @@ interface Cookie {
 }
 
 /** Redirects in a row that end a visit. */
-const MOST_REDIRECTS = 10;
+const MAX_REDIRECTS = 10;
 
 export class ScriptedBrowser {
   readonly cookies: Cookie[] = [];
@@ -40,7 +40,7 @@ export class ScriptedBrowser {
   async open(address: string | URL, init: RequestInit = {}): Promise<Visited | URL> {
     let url = new URL(address, this.page?.url);
     let request = init;
-    for (let n = 0; n < MOST_REDIRECTS; n += 1) {
+    for (let n = 0; n < MAX_REDIRECTS; n += 1) {
       if (url.origin !== this.#home) return url;
       const headers = new Headers(request.headers);
       const cookie = this.cookiesFor(url);
@@ -62,7 +62,7 @@ export class ScriptedBrowser {
       url = new URL(location, url);
       request = {};
     }
-    throw new Error(`more than ${MOST_REDIRECTS} redirects, the last one to ${url}`);
+    throw new Error(`more than ${MAX_REDIRECTS} redirects, the last one to ${url}`);
   }
 
   /** Fills in the form with this button, and sends it. `more`: further headers, and replaced ones. */

@@ -10,7 +10,7 @@ import { claimOf } from './claims.ts';
 /** Longest wait for one answer, in seconds. */
 const TIMEOUT_SECONDS = 5;
 /** Largest answer, in bytes: tokens may contain many groups. */
-const MOST_BYTES = 256 * 1024;
+const MAX_BYTES = 256 * 1024;
 /** Metadata is read again after this time; a failure is remembered for a shorter one. In ms. */
 const FRESH_MS = 60 * 60_000;
 const FAILED_MS = 5_000;
@@ -250,7 +250,7 @@ const boundedFetch: CustomFetch = async (url, options) => {
   let length = 0;
   for await (const chunk of response.body ?? []) {
     length += chunk.length;
-    if (length > MOST_BYTES) throw new TypeError('the answer is too long');
+    if (length > MAX_BYTES) throw new TypeError('the answer is too long');
     chunks.push(chunk);
   }
   const { status, headers } = response;

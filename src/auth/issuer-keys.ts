@@ -10,7 +10,7 @@ import { issuerUnavailable } from '../domain/error-catalogue.ts';
 import { isJsonObject, jsonIn } from '../domain/json.ts';
 
 /** Largest document, in bytes. */
-const MOST_BYTES = 64 * 1024;
+const MAX_BYTES = 64 * 1024;
 /** Longest wait for one document, in ms. */
 const TIMEOUT_MS = 2_500;
 /** Keys are fetched again after this time. */
@@ -20,7 +20,7 @@ const LONGEST_UNAVAILABLE_MS = 15 * 60_000;
 /** A failure is remembered, and unknown keys cause one request, for this time. */
 const AGAIN_MS = 60_000;
 /** Verifying takes longer with longer lists. */
-const MOST_KEYS = 50;
+const MAX_KEYS = 50;
 
 export interface IssuerKeysOptions extends Pick<Clock, 'now'> {
   readonly alarm: Clock['alarm'];
@@ -98,7 +98,7 @@ export class IssuerKeys {
     const document = await this.#read(this.#setting.jwksUri ?? (await this.#discover()));
     const keys = isJsonObject(document) ? document.keys : undefined;
     if (!Array.isArray(keys) || !keys.every(isJwk)) throw new Unusable('the document has no list of keys');
-    if (keys.length > MOST_KEYS) throw new Unusable(`there are more than ${MOST_KEYS} keys`);
+    if (keys.length > MAX_KEYS) throw new Unusable(`there are more than ${MAX_KEYS} keys`);
     try {
       return createLocalJWKSet({ keys });
     } catch {
@@ -162,7 +162,7 @@ export class IssuerKeys {
         let length = 0;
         response.on('data', (chunk: Buffer) => {
           length += chunk.length;
-          if (length > MOST_BYTES) fail(`a document has more than ${MOST_BYTES} bytes`);
+          if (length > MAX_BYTES) fail(`a document has more than ${MAX_BYTES} bytes`);
           else chunks.push(chunk);
         });
         response.on('error', reject);

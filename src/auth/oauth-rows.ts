@@ -15,11 +15,11 @@ export function clientKeyOf(clientId: string): string {
 }
 
 /** Rows of which a start says whether they can be read, the newest. */
-const MOST_READ = 1_000;
+const MAX_READ = 1_000;
 
 /** A warning about rows that no key decrypts; undefined when all of the newest can be read. */
 export async function unreadableRows(store: Pick<OAuthStore, 'count' | 'list'>): Promise<string | undefined> {
-  const count = Math.min(await store.count({}), MOST_READ);
+  const count = Math.min(await store.count({}), MAX_READ);
   const unread = count === 0 ? 0 : count - (await store.list({}, count)).length;
   if (unread === 0) return undefined;
   return (

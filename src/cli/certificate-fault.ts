@@ -35,10 +35,10 @@ export function certificateFault(url: string, error: unknown): string | undefine
 function namesOf(cause: unknown): readonly string[] {
   const { cert } = cause as { readonly cert?: { readonly subjectaltname?: unknown } };
   const found = String(cert?.subjectaltname ?? '').matchAll(/(?:DNS|IP Address):([\w.:*-]{1,253})/g);
-  return [...found].slice(0, MOST_NAMES).map(([, name = '']) => name);
+  return [...found].slice(0, MAX_NAMES).map(([, name = '']) => name);
 }
 
-const MOST_NAMES = 3;
+const MAX_NAMES = 3;
 
 /** Codes of OpenSSL for a chain of certificates that does not end at a known authority. */
 const UNTRUSTED: readonly string[] = [

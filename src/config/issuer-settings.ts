@@ -32,8 +32,8 @@ export interface IssuerSetting {
   readonly roles: GroupRoles;
 }
 
-const MOST_ISSUERS = 20;
-const MOST_ROLES = 200;
+const MAX_ISSUERS = 20;
+const MAX_ROLES = 200;
 const TEMPLATE = /^[a-z][a-z0-9-]{0,127}$/;
 const FIELDS = ['issuer', 'audience', 'jwks_uri', 'claims', 'id_jag', 'roles'];
 const CLAIMS = ['subject', 'scope', 'client', 'groups'] as const;
@@ -43,7 +43,7 @@ const issuers: SettingType<readonly IssuerSetting[]> = {
   read: (raw) => {
     if (raw === 'none') return [];
     const value = typeof raw === 'string' ? jsonIn(raw) : raw;
-    if (!Array.isArray(value) || value.length > MOST_ISSUERS) return undefined;
+    if (!Array.isArray(value) || value.length > MAX_ISSUERS) return undefined;
     const all = value.map((each, index) => issuerIn(each, `auth.issuers, entry ${index + 1}`));
     const twice = all.find(({ issuer }, index) => all.findIndex((each) => each.issuer === issuer) !== index);
     if (twice !== undefined) throw new ConfigError(`auth.issuers: ${twice.issuer} is there twice`);
@@ -117,8 +117,8 @@ export function claimsIn<Name extends string>(
 
 export function rolesIn(value: unknown, fail: Fail): GroupRoles {
   const entries = isJsonObject(value) ? Object.entries(value) : [];
-  if (entries.length === 0 || entries.length > MOST_ROLES)
-    return fail(`\`roles\` must name a role for each of 1 to ${MOST_ROLES} groups`);
+  if (entries.length === 0 || entries.length > MAX_ROLES)
+    return fail(`\`roles\` must name a role for each of 1 to ${MAX_ROLES} groups`);
   return entries.map(([group, each]) => [
     group,
     roleIn(each, (what) => fail(`\`roles\`, ${group}: ${what}`)),

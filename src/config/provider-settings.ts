@@ -38,9 +38,9 @@ export interface ProviderSetting {
   readonly sessionMs: number;
 }
 
-const MOST_PROVIDERS = 20;
+const MAX_PROVIDERS = 20;
 const HOUR_MS = 3_600_000;
-const MOST_HOURS = 168;
+const MAX_HOURS = 168;
 const LABEL = /^[^\p{C}\p{Zl}\p{Zp}]{1,60}$/u;
 const FIELDS = [
   ...['issuer', 'client_id', 'client_secret', 'label', 'claims', 'roles'],
@@ -54,7 +54,7 @@ const providers: SettingType<readonly ProviderSetting[]> = {
   read: (raw) => {
     if (raw === 'none') return [];
     const value = typeof raw === 'string' ? jsonIn(raw) : raw;
-    if (!Array.isArray(value) || value.length > MOST_PROVIDERS) return undefined;
+    if (!Array.isArray(value) || value.length > MAX_PROVIDERS) return undefined;
     const all = value.map((each, index) => providerIn(each, `auth.providers, entry ${index + 1}`));
     const twice = all.find(({ id }, index) => all.findIndex((each) => each.id === id) !== index);
     if (twice !== undefined) throw new ConfigError(`auth.providers: ${twice.issuer} is there twice`);
@@ -91,8 +91,8 @@ function providerIn(value: unknown, place: string): ProviderSetting {
     fail('`issuer` stands for all companies: use the issuer of your own tenant');
   if (typeof label !== 'string' || !LABEL.test(label))
     return fail('`label` must be a text of 1 to 60 characters');
-  if (typeof hours !== 'number' || !(hours > 0 && hours <= MOST_HOURS))
-    return fail(`\`session_hours\` must be a number up to ${MOST_HOURS}`);
+  if (typeof hours !== 'number' || !(hours > 0 && hours <= MAX_HOURS))
+    return fail(`\`session_hours\` must be a number up to ${MAX_HOURS}`);
   if (typeof idJag !== 'boolean') return fail('`id_jag` must be true or false');
   const required = requiredIn(require, fail);
   if (roles === undefined && everyone === undefined && required.length === 0)

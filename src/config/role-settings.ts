@@ -13,14 +13,14 @@ import { ConfigError } from './config-error.ts';
 import { type Fail, type GroupRole, type GroupRoles, listsIn, textsIn } from './issuer-settings.ts';
 import { type SettingType, setting } from './setting-types.ts';
 
-const MOST_DEFINED = 100;
+const MAX_DEFINED = 100;
 
 const roles: SettingType<DefinedRoles> = {
   type: 'a map of roles by name, each with `scopes`, and perhaps `templates`, `views` and `tools`',
   read: (raw) => {
     if (raw === 'none') return {};
     const value = typeof raw === 'string' ? jsonIn(raw) : raw;
-    if (!isJsonObject(value) || Object.keys(value).length > MOST_DEFINED) return undefined;
+    if (!isJsonObject(value) || Object.keys(value).length > MAX_DEFINED) return undefined;
     return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, roleIn(name, each)]));
   },
   show: (value) => (Object.keys(value).length === 0 ? 'none' : JSON.stringify(value)),

@@ -101,7 +101,7 @@ export function secretText(leastBytes: number, mostBytes = 4096): SettingType<st
 }
 
 /** Most keys at a time. */
-const MOST_KEYS = 8;
+const MAX_KEYS = 8;
 
 /**
  * A key, or several, separated by commas. A single key may contain commas, unless one of its parts could be a key: then all parts have to be
@@ -111,10 +111,10 @@ export function secretKeys(leastBytes: number): SettingType<readonly string[]> {
   const one = secretText(leastBytes);
   const list = (parts: readonly unknown[], folder: string): readonly string[] | undefined => {
     const keys = parts.map((part) => one.read(part, folder)).filter((key) => key !== undefined);
-    return keys.length === parts.length && keys.length > 0 && keys.length <= MOST_KEYS ? keys : undefined;
+    return keys.length === parts.length && keys.length > 0 && keys.length <= MAX_KEYS ? keys : undefined;
   };
   return {
-    type: `${one.type}, or up to ${MOST_KEYS} of them, separated by commas`,
+    type: `${one.type}, or up to ${MAX_KEYS} of them, separated by commas`,
     read: (raw, folder) => {
       if (Array.isArray(raw)) return list(raw, folder);
       const parts = typeof raw === 'string' ? raw.split(',').map((part) => part.trim()) : [];

@@ -23,7 +23,7 @@ const inNextTurn = setImmediate;
 
 /** A turn is long when it takes this many times the longest time of its tasks. */
 const LONG_TURNS = 3;
-const MOST_SLOWNESS = 4;
+const MAX_SLOWNESS = 4;
 
 /** One scheduler serves a gateway, so that the bound holds for all tasks together. Tasks must not throw. */
 export class TaskScheduler {
@@ -153,7 +153,7 @@ export class TaskScheduler {
   #noteTurn(): void {
     const nowMs = this.#now();
     const isLong = nowMs - this.#beganAtMs > LONG_TURNS * this.#turnMs;
-    this.slowness = isLong ? Math.min(this.slowness * 2, MOST_SLOWNESS) : Math.max(this.slowness * 0.9, 1);
+    this.slowness = isLong ? Math.min(this.slowness * 2, MAX_SLOWNESS) : Math.max(this.slowness * 0.9, 1);
     this.#beganAtMs = nowMs;
   }
 

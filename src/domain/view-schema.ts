@@ -12,8 +12,8 @@ import type { ViewDefinition } from './view.ts';
 
 /** Bytes of a definition as JSON. */
 const MAX_BYTES = 256 * 1024;
-const MOST_SOURCES = 100;
-const MOST_TOOLS = 1_000;
+const MAX_SOURCES = 100;
+const MAX_TOOLS = 1_000;
 /** Characters of listed names: see `name_length`. */
 const NAME_LENGTHS = { least: 32, most: 64 } as const;
 
@@ -42,9 +42,7 @@ export const ToolAnnotations = Type.Object(
 );
 
 function byTool<S extends Type.TSchema>(schema: S, example: unknown) {
-  return Type.Optional(
-    Type.Record(Type.String(), schema, { maxProperties: MOST_TOOLS, examples: [example] }),
-  );
+  return Type.Optional(Type.Record(Type.String(), schema, { maxProperties: MAX_TOOLS, examples: [example] }));
 }
 
 const NewName = Type.String({ pattern: `^[A-Za-z0-9_-]{1,${NAME_LENGTHS.most}}$`, examples: ['say'] });
@@ -80,7 +78,7 @@ export const VIEW_FIELDS = {
   title: optionalText(256, 'Support desk'),
   description: optionalText(4_096, 'What the support team needs'),
   instructions: optionalText(65_536, 'Use say to repeat a text.'),
-  from: Type.Array(Source, { minItems: 1, maxItems: MOST_SOURCES }),
+  from: Type.Array(Source, { minItems: 1, maxItems: MAX_SOURCES }),
   names: Type.Optional(Type.Enum(['bare', 'prefixed'])),
   name_length: Type.Optional(
     Type.Integer({ minimum: NAME_LENGTHS.least, maximum: NAME_LENGTHS.most, examples: [64] }),

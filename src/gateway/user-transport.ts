@@ -72,7 +72,7 @@ export interface UserTransportOptions {
 const CONNECT_TOOL = 'connect';
 
 /** Users of one instance with an open transport. One that is not in use makes room. */
-const MOST_USERS = 1_000;
+const MAX_USERS = 1_000;
 /** A transport without a call is closed after this time. */
 const IDLE_MS = 10 * 60_000;
 const SWEEP_MS = 60_000;
@@ -231,7 +231,7 @@ class UserTransport implements Transport {
   }
 
   #makeRoom(): void {
-    if (this.#users.size < MOST_USERS) return;
+    if (this.#users.size < MAX_USERS) return;
     const idle = [...this.#users].filter(([, { calls }]) => calls === 0);
     const [longest] = idle.toSorted(([, a], [, b]) => a.usedAtMs - b.usedAtMs);
     if (longest === undefined) throw queueFull(this.#template);

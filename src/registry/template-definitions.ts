@@ -20,9 +20,9 @@ import { type Protection, refuseDenied, refuseExposing } from './refusals.ts';
 import type { StoredDefinitions } from './registry-types.ts';
 
 /** Characters of one stored definition as JSON. */
-const MOST_CHARACTERS = 256 * 1024;
+const MAX_CHARACTERS = 256 * 1024;
 /** Stored definitions of one registry. */
-export const MOST_DEFINITIONS = 1_000;
+export const MAX_DEFINITIONS = 1_000;
 
 interface TemplateDefinitionsDeps extends Protection {
   readonly store: Pick<Store, 'definitions' | 'deleteTemplate'>;
@@ -99,8 +99,8 @@ export class TemplateDefinitions implements StoredDefinitions {
       if (this.#deps.isView(template)) throw duplicateView(template, 'view');
       const before = this.#definitions.stored(template);
       if (isDeepStrictEqual(before, definition)) return false;
-      if (before === undefined && this.#definitions.storedIds().length >= MOST_DEFINITIONS)
-        throw registryFull('stored definitions', MOST_DEFINITIONS);
+      if (before === undefined && this.#definitions.storedIds().length >= MAX_DEFINITIONS)
+        throw registryFull('stored definitions', MAX_DEFINITIONS);
       if (fleet.isFullFor(template)) throw registryFull('templates', LIMITS.templates);
       advance(await store.definitions.save({ id: template, value: definition as JsonObject }));
       active.putDefinition(definition);
@@ -140,7 +140,7 @@ export function checkedDefinition(template: string, written: unknown): TemplateD
       ...secretsIn(definition),
     ];
     const { length } = JSON.stringify(definition);
-    if (length > MOST_CHARACTERS) faults.push(`a stored definition may have ${MOST_CHARACTERS} characters`);
+    if (length > MAX_CHARACTERS) faults.push(`a stored definition may have ${MAX_CHARACTERS} characters`);
     if (faults.length > 0) throw issues(faults);
     return definition;
   } catch (thrown) {

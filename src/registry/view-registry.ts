@@ -14,7 +14,7 @@ import type { ViewStore } from '../persistence/store.ts';
 import type { ToolApprovals } from './tool-approvals.ts';
 
 /** Each may be 256 kB. */
-const MOST_VIEWS = 1_000;
+const MAX_VIEWS = 1_000;
 /** Attempts to store a view that other nodes change meanwhile. */
 const ATTEMPTS = 5;
 
@@ -79,7 +79,7 @@ export class ViewRegistry {
     const { id } = definition;
     return this.#changing(id, ifMatch, async (before) => {
       if (this.#deps.fleet.has(id)) throw duplicateView(id, 'template');
-      if (before === undefined && this.#views.size >= MOST_VIEWS) throw registryFull('views', MOST_VIEWS);
+      if (before === undefined && this.#views.size >= MAX_VIEWS) throw registryFull('views', MAX_VIEWS);
       const updatedAt = new Date(this.#deps.clock.wall()).toISOString();
       const origin =
         fingerprint === undefined ? { source: 'api' as const } : { source: 'file' as const, fingerprint };

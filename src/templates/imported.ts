@@ -9,7 +9,7 @@ import type { ImportedFile } from './imported-server.ts';
 import { isServerJson, readServerJson } from './server-json.ts';
 
 /** Most servers of one file. */
-const MOST_SERVERS = 500;
+const MAX_SERVERS = 500;
 
 /**
  * Reads a claude_desktop_config.json, an mcp.json of any client, or a server.json of the official registry, with comments and
@@ -20,8 +20,8 @@ export function readImported(text: string, source: string): ImportedFile {
   if (!isJsonObject(value)) throw new TemplateError(['is not a JSON object']);
   const written = isJsonObject(value.server) && isServerJson(value.server) ? value.server : value;
   const file = isServerJson(written) ? readServerJson(written) : readClientConfig(written, source);
-  if (file.servers.length + file.refused.length > MOST_SERVERS)
-    throw new TemplateError([`has more than ${MOST_SERVERS} servers`]);
+  if (file.servers.length + file.refused.length > MAX_SERVERS)
+    throw new TemplateError([`has more than ${MAX_SERVERS} servers`]);
   return file;
 }
 

@@ -242,8 +242,8 @@ function metadataIn(document: JsonObject): ServerMetadata {
   };
 }
 
-const MOST_TEXTS = 200;
+const MAX_TEXTS = 200;
 
 function textsIn(list: unknown): string[] {
-  return Array.isArray(list) ? list.filter((item) => typeof item === 'string').slice(0, MOST_TEXTS) : [];
+  return Array.isArray(list) ? list.filter((item) => typeof item === 'string').slice(0, MAX_TEXTS) : [];
 }

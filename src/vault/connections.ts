@@ -56,7 +56,7 @@ export interface ConnectionsOptions extends Pick<Clock, 'wall'> {
 }
 
 /** Most connections of one list, the newest. */
-const MOST_LISTED = 1_000;
+const MAX_LISTED = 1_000;
 /** One that was ended, or not used, is deleted by the sweep after this time. */
 const KEPT_MS = 180 * 24 * 3_600_000;
 
@@ -82,7 +82,7 @@ export class Connections {
   /** Newest first. `owner`: only those of this one. */
   async list(owner?: string): Promise<readonly ReadConnection[]> {
     const userId = owner === undefined || owner === SHARED ? undefined : owner;
-    const rows = await this.#options.store.list({ kind: 'connection', userId }, MOST_LISTED);
+    const rows = await this.#options.store.list({ kind: 'connection', userId }, MAX_LISTED);
     const all = rows.map(readConnection);
     return owner === undefined ? all : all.filter(({ value }) => value.owner === owner);
   }

@@ -39,7 +39,7 @@ export interface FlowOptions extends Pick<Clock, 'wall'> {
 }
 
 const LIFE_MS = 10 * 60_000;
-const MOST_SCOPES = 100;
+const MAX_SCOPES = 100;
 const STATE = /^[\w-]{43}$/;
 
 export class Flow {
@@ -133,7 +133,7 @@ export class Flow {
     const asked = target.auth.scopes ?? backend.scopes;
     const offline = backend.server.scopes_supported?.includes('offline_access') ? ['offline_access'] : [];
     const all = [...asked, ...(before?.value.wanted ?? []), ...(asked.length === 0 ? [] : offline)];
-    return [...new Set(all)].slice(0, MOST_SCOPES);
+    return [...new Set(all)].slice(0, MAX_SCOPES);
   }
 }
 

@@ -13,11 +13,11 @@ const http = process.getBuiltinModule('node:http');
 const https = process.getBuiltinModule('node:https');
 
 /** Metadata of large providers has some 10 kB. */
-const MOST_BYTES = 64 * 1024;
+const MAX_BYTES = 64 * 1024;
 /** Of a body that is read partly. */
-const MOST_PARTLY_BYTES = 8 * 1024 * 1024;
+const MAX_PARTLY_BYTES = 8 * 1024 * 1024;
 const TIMEOUT_MS = 10_000;
-const MOST_AT_ONCE = 20;
+const MAX_AT_ONCE = 20;
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i;
 
 /** Why a request failed, as a clause with own words: nothing of the answer is in it. */
@@ -63,7 +63,7 @@ export class ProviderFetch {
 
   /** `endpoint`: of the backend that caused it. Rejects with ProviderFailure. */
   async send(endpoint: string, address: string, request: ProviderRequest = {}): Promise<Response> {
-    if (this.#running >= MOST_AT_ONCE)
+    if (this.#running >= MAX_AT_ONCE)
       throw new ProviderFailure('too many authorization servers are being asked at this moment');
     const url = readUrl(address);
     const isAllowed = this.#ruleFor(new URL(endpoint), url);
@@ -139,7 +139,7 @@ export class ProviderFetch {
           stop();
           readPartly(response, request.partly, this.#options.alarm, (body) => {
             if (body !== undefined) resolve(responseOf(response, body));
-            asked.destroy(body === undefined ? tooLarge(url, MOST_PARTLY_BYTES) : undefined);
+            asked.destroy(body === undefined ? tooLarge(url, MAX_PARTLY_BYTES) : undefined);
           });
           return;
         }
@@ -147,8 +147,8 @@ export class ProviderFetch {
         let length = 0;
         response.on('data', (chunk: Buffer) => {
           length += chunk.length;
-          if (length <= MOST_BYTES) chunks.push(chunk);
-          else asked.destroy(tooLarge(url, MOST_BYTES));
+          if (length <= MAX_BYTES) chunks.push(chunk);
+          else asked.destroy(tooLarge(url, MAX_BYTES));
         });
         response.on('error', reject);
         response.on('end', () => resolve(responseOf(response, Buffer.concat(chunks))));
@@ -187,7 +187,7 @@ function readPartly(
   response.on('data', (chunk: Buffer) => {
     chunks.push(chunk);
     length += chunk.length;
-    if (length > MOST_PARTLY_BYTES) return finish(false, undefined);
+    if (length > MAX_PARTLY_BYTES) return finish(false, undefined);
     pause();
     pause = alarm(restMs, look);
   });

@@ -29,8 +29,8 @@ const FRESH_MS = 10_000;
 /** A token is renewed this time before it expires, or in the last quarter of its life. */
 const MARGIN_MS = 30_000;
 /** Leases in a row that may end without a new token. */
-const MOST_TRIES = 2;
-const MOST_KNOWN = 10_000;
+const MAX_TRIES = 2;
+const MAX_KNOWN = 10_000;
 const ROUNDS = 20;
 /** A token in memory is used while the database does not answer, at most for this time. */
 const LONGEST_UNREAD_MS = 15 * 60_000;
@@ -68,8 +68,8 @@ export interface RefreshesOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> 
 
 export class Refreshes {
   readonly #options: RefreshesOptions;
-  readonly #known = new LruMap<Known>(MOST_KNOWN);
-  readonly #failed = new LruMap<{ readonly failure: ProviderFailure; readonly atMs: number }>(MOST_KNOWN);
+  readonly #known = new LruMap<Known>(MAX_KNOWN);
+  readonly #failed = new LruMap<{ readonly failure: ProviderFailure; readonly atMs: number }>(MAX_KNOWN);
   readonly #loading = new Map<string, Promise<string>>();
 
   constructor(options: RefreshesOptions) {
@@ -145,7 +145,7 @@ export class Refreshes {
       if (value.refreshToken === undefined) {
         if (mayStillBeUsed) return this.#keep(key, value);
         await this.#end(read, 'its access has ended, and it cannot be renewed');
-      } else if (tries > MOST_TRIES) await this.#end(read, 'its tokens could not be renewed');
+      } else if (tries > MAX_TRIES) await this.#end(read, 'its tokens could not be renewed');
       else
         try {
           await this.#refresh(target, backend, read, value.refreshToken, tries);

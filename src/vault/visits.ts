@@ -44,15 +44,15 @@ const LIFE_MS = 10 * 60_000;
 const LEFT_MS = 5 * 60_000;
 /** Another node may have made the connection. */
 const CHECK_MS = 2_000;
-const MOST_AWAITED = 1_000;
-const MOST_IDS = 8;
+const MAX_AWAITED = 1_000;
+const MAX_IDS = 8;
 const ID = /^[\w-]{43}$/;
 
 export class Visits {
   /** Hot, no replay: connections that clients of this node wait for. */
   readonly connected$ = new Subject<Connected>();
   readonly #options: VisitsOptions;
-  readonly #awaited = new LruMap<Awaited>(MOST_AWAITED, ({ waiting }) => release(waiting));
+  readonly #awaited = new LruMap<Awaited>(MAX_AWAITED, ({ waiting }) => release(waiting));
   #stopChecks: (() => void) | undefined;
   #isChecking = false;
 
@@ -126,7 +126,7 @@ export class Visits {
     };
     const awaited = {
       ...{ template, instanceId, owner, visit, beganAtMs: clock.now() },
-      elicitationIds: [visit.elicitationId, ...(known?.elicitationIds ?? [])].slice(0, MOST_IDS),
+      elicitationIds: [visit.elicitationId, ...(known?.elicitationIds ?? [])].slice(0, MAX_IDS),
       waiting: known?.waiting ?? new Set<() => void>(),
     };
     this.#awaited.set(key, awaited);

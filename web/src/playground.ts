@@ -46,7 +46,7 @@ export interface Run {
 const KEPT_RUNS = 50;
 const KEPT_MESSAGES = 200;
 /** Most pages of one list: the list of a server may never end. */
-const MOST_PAGES = 100;
+const MAX_PAGES = 100;
 
 /** Newest first. */
 export const history = signal<readonly Run[]>([]);
@@ -69,7 +69,7 @@ export async function listItems(template: string, kind: ItemKind): Promise<reado
 async function listTools(template: string): Promise<readonly JsonObject[]> {
   const tools: JsonObject[] = [];
   let cursor: unknown;
-  for (let page = 0; page < MOST_PAGES; page += 1) {
+  for (let page = 0; page < MAX_PAGES; page += 1) {
     const { result } = await request({ template, method: 'tools/list', params: { cursor } });
     if (Array.isArray(result.tools)) tools.push(...result.tools);
     cursor = result.nextCursor;

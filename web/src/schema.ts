@@ -47,11 +47,11 @@ export function controlOf(schema: Schema): Control {
 }
 
 /** More fields would block the page: a server may send a schema that contains itself many times. */
-const MOST_FIELDS = 500;
+const MAX_FIELDS = 500;
 
 /** The schema of a form; without its parts when they have too many fields, so that it is edited as JSON. */
 export function formSchema(schema: Schema): Schema {
-  return fieldsIn(schema, schema, MOST_FIELDS) > MOST_FIELDS ? {} : schema;
+  return fieldsIn(schema, schema, MAX_FIELDS) > MAX_FIELDS ? {} : schema;
 }
 
 /** Number of fields of the initial form; counts up to `most` and a few more. */

@@ -73,7 +73,7 @@ interface Row extends Fields {
   readonly error?: string;
 }
 
-const MOST_BYTES = 5 * 1024 * 1024;
+const MAX_BYTES = 5 * 1024 * 1024;
 
 /** Throws CommandFailure for a file that cannot be read, or is none of the kinds. */
 async function readServers(file: string, input: CommandInput, terminal: Terminal): Promise<ImportedFile> {
@@ -100,8 +100,8 @@ async function readServers(file: string, input: CommandInput, terminal: Terminal
 export async function textOf(path: string): Promise<string> {
   try {
     const { size } = await stat(path);
-    if (size > MOST_BYTES)
-      throw new CommandFailure(`${path} has ${size} bytes: at most ${MOST_BYTES} are read`);
+    if (size > MAX_BYTES)
+      throw new CommandFailure(`${path} has ${size} bytes: at most ${MAX_BYTES} are read`);
     return await readFile(path, 'utf8');
   } catch (thrown) {
     if (thrown instanceof CommandFailure) throw thrown;
@@ -118,7 +118,7 @@ export async function standardInput(): Promise<string> {
   for await (const chunk of process.stdin) {
     chunks.push(Buffer.from(chunk));
     bytes += chunk.length;
-    if (bytes > MOST_BYTES) throw new CommandFailure(`standard input has more than ${MOST_BYTES} bytes`);
+    if (bytes > MAX_BYTES) throw new CommandFailure(`standard input has more than ${MAX_BYTES} bytes`);
   }
   return Buffer.concat(chunks).toString('utf8');
 }

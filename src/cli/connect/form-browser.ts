@@ -4,7 +4,7 @@ import { beginningOf } from '../answering-url.ts';
 import { CommandFailure } from '../failures.ts';
 
 /** Redirects in a row that end a visit. */
-const MOST_REDIRECTS = 10;
+const MAX_REDIRECTS = 10;
 
 export class FormBrowser {
   readonly #origin: string;
@@ -22,7 +22,7 @@ export class FormBrowser {
   async open(address: URL, form?: URLSearchParams): Promise<string | URL> {
     let url = address;
     let body = form;
-    for (let n = 0; n < MOST_REDIRECTS; n += 1) {
+    for (let n = 0; n < MAX_REDIRECTS; n += 1) {
       if (url.origin !== this.#origin) return url;
       const response = await this.#load(url, body);
       for (const written of response.headers.getSetCookie()) {

@@ -14,7 +14,7 @@ import { duplicateView } from '../../domain/view-errors.ts';
 import { escapePlaceholders } from '../../persistence/entry-placeholders.ts';
 import type { RegistryContents } from '../../persistence/registry-file.ts';
 import type { Store, StoredDefinition } from '../../persistence/store.ts';
-import { checkedDefinition, MOST_DEFINITIONS } from '../../registry/template-definitions.ts';
+import { checkedDefinition, MAX_DEFINITIONS } from '../../registry/template-definitions.ts';
 import { exposureOf, type ProtectedPath, protectedDatabase } from '../../templates/command-exposure.ts';
 import { SCRATCH } from '../../templates/definition.ts';
 import { instanceInputOf } from '../../templates/launch.ts';
@@ -196,8 +196,8 @@ async function importDefinitions(
   for (const { id, value } of wanted)
     try {
       if (views.has(id)) throw duplicateView(id, 'view');
-      if (!known.has(id) && known.size >= MOST_DEFINITIONS)
-        throw registryFull('stored definitions', MOST_DEFINITIONS);
+      if (!known.has(id) && known.size >= MAX_DEFINITIONS)
+        throw registryFull('stored definitions', MAX_DEFINITIONS);
       const definition = checkedDefinition(id, value);
       const { command = '', args = [], env_vars: env = {} } = instanceInputOf(definition, SCRATCH);
       const exposure =

@@ -8,7 +8,7 @@ import { type Fields, fields, listOf } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
 
 const WAIT_MS = 15_000;
-const MOST_BYTES = 8 * 1024 * 1024;
+const MAX_BYTES = 8 * 1024 * 1024;
 const PAGE = 100;
 
 /** The documents of servers (server.json) whose names match, at most `most`. Throws CommandFailure. */
@@ -67,8 +67,8 @@ async function textOf({ body }: Response, registry: string): Promise<string> {
   let bytes = 0;
   for await (const chunk of body ?? []) {
     bytes += chunk.length;
-    if (bytes > MOST_BYTES)
-      throw new CommandFailure(`${registry} sent more than ${MOST_BYTES / 1024 / 1024} MiB in one answer`);
+    if (bytes > MAX_BYTES)
+      throw new CommandFailure(`${registry} sent more than ${MAX_BYTES / 1024 / 1024} MiB in one answer`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

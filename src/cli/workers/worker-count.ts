@@ -6,7 +6,7 @@ import { describeDatabase } from '../../persistence/database-url.ts';
 import { UsageError } from '../failures.ts';
 
 /** Each process of SQLite waits for the writes of all others. */
-const MOST_ON_SQLITE = 8;
+const MAX_ON_SQLITE = 8;
 
 /** Throws UsageError for several workers on a database in memory, which no process shares. */
 export function workerCount({ workers, databaseUrl, folder }: Config): number {
@@ -15,7 +15,7 @@ export function workerCount({ workers, databaseUrl, folder }: Config): number {
   const isInMemory = kind === 'memory' || (kind === 'sqlite' && file === undefined);
   if (workers === 'auto') {
     const cores = availableParallelism();
-    return isInMemory ? 1 : kind === 'sqlite' ? Math.min(cores, MOST_ON_SQLITE) : cores;
+    return isInMemory ? 1 : kind === 'sqlite' ? Math.min(cores, MAX_ON_SQLITE) : cores;
   }
   if (isInMemory)
     throw new UsageError(

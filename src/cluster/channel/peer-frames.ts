@@ -81,7 +81,7 @@ const JSON_KIND = 0;
 const RESULT_KIND = 1;
 const HEAD_BYTES = 5;
 /** A result, and what JSON adds to one. */
-const MOST_BYTES = LIMITS.backendMessageBytes + 1024;
+const MAX_BYTES = LIMITS.backendMessageBytes + 1024;
 
 export function frameOf(frame: PeerFrame): Buffer {
   const isResult = frame.kind === 'result';
@@ -111,7 +111,7 @@ export class FrameReader {
     while (this.heldBytes >= HEAD_BYTES) {
       const first = this.#first(HEAD_BYTES);
       const length = first.readUInt32BE(1);
-      if (length > MOST_BYTES) throw new RangeError('a frame of another node is too large');
+      if (length > MAX_BYTES) throw new RangeError('a frame of another node is too large');
       if (this.heldBytes < HEAD_BYTES + length) return;
       const whole = this.#first(HEAD_BYTES + length);
       this.#parts = [whole.subarray(HEAD_BYTES + length)];

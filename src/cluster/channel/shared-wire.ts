@@ -37,7 +37,7 @@ export const MAX_SHARED = 1_024;
 export const TOKEN_PLACES = 4_096;
 const HEAD_BYTES = 9;
 /** A request has a head besides. */
-const MOST_BYTES = 2 * PART_BYTES;
+const MAX_BYTES = 2 * PART_BYTES;
 /** Bytes that may wait in a socket before answers wait in their own lists. */
 const BUSY_BYTES = 256 * 1024;
 
@@ -61,7 +61,7 @@ export class MessageReader {
     let at = 0;
     while (all.length - at >= HEAD_BYTES) {
       const length = all.readUInt32BE(at);
-      if (length > MOST_BYTES) throw new RangeError('a message of another node is too large');
+      if (length > MAX_BYTES) throw new RangeError('a message of another node is too large');
       const end = at + HEAD_BYTES + length;
       if (all.length < end) break;
       this.#onMessage(all[at + 4] ?? 0, all.readUInt32BE(at + 5), all.subarray(at + HEAD_BYTES, end));

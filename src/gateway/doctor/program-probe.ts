@@ -23,7 +23,7 @@ const ANSWER_MS = 5_000;
 const REST_MS = 200;
 const TERMINATE_MS = 2_000;
 /** Bytes of output that are read of one program. */
-const MOST_BYTES = 16 * 1024 * 1024;
+const MAX_BYTES = 16 * 1024 * 1024;
 
 /** `passEnv`: names of the variables that it gets. A program that cannot be started has no findings: its instance says why. */
 export async function probeProgram(
@@ -114,7 +114,7 @@ class ProgramWire implements Wire {
 
   take(chunk: Buffer): void {
     this.#bytes += chunk.length;
-    if (this.#bytes > MOST_BYTES) return;
+    if (this.#bytes > MAX_BYTES) return;
     this.#chunks.push(chunk);
     if (chunk.includes(NEW_LINE)) this.#onChange();
   }

@@ -20,7 +20,7 @@ import { type ResourceServerInfo, scopesOf } from './refresh.ts';
 /** Grants stay so long after their last token: many clients renew a token only after a 401, and their sessions belong to the grant. */
 const REST_MS = 5 * 60_000;
 /** Of one subject and client: one for each resource and choice of scopes. */
-const MOST_GRANTS = 100;
+const MAX_GRANTS = 100;
 
 export interface AssertionOptions extends Pick<Clock, 'wall'> {
   readonly store: OAuthStore;
@@ -62,7 +62,7 @@ export function assertionHandler(provider: Provider, options: AssertionOptions) 
     const at = new Date(nowMs).toISOString();
     const expiresAt = new Date(nowMs + options.tokenSeconds * 1_000 + REST_MS).toISOString();
     const filter = { kind: 'grant', userId, clientKey: clientKeyOf(client.id) } as const;
-    for (const row of await store.list(filter, MOST_GRANTS)) {
+    for (const row of await store.list(filter, MAX_GRANTS)) {
       const present = grantOf(row);
       if (present === undefined || present.expiresAt <= at || !isFor(present, wanted)) continue;
       if (present.isAsserted !== isAsserted) continue;

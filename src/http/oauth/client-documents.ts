@@ -26,7 +26,7 @@ const FAILED_MS = 60_000;
 const KEPT_MS = 7 * 24 * 3_600_000;
 const KNOWN = 1_000;
 /** Most stored documents, over all nodes: any outsider can cause one. The oldest make room, this many at once. */
-const MOST_STORED = 1_000;
+const MAX_STORED = 1_000;
 const MADE_ROOM = 100;
 const LONGEST_ID = 500;
 
@@ -113,9 +113,9 @@ export class ClientDocuments {
 
   async #makeRoom(): Promise<void> {
     const { store } = this.#options;
-    if ((await store.count({ kind: 'document' })) < MOST_STORED) return;
-    const stored = await store.list({ kind: 'document' }, MOST_STORED);
-    const oldest = stored.slice(MOST_STORED - MADE_ROOM).map(({ key }) => key);
+    if ((await store.count({ kind: 'document' })) < MAX_STORED) return;
+    const stored = await store.list({ kind: 'document' }, MAX_STORED);
+    const oldest = stored.slice(MAX_STORED - MADE_ROOM).map(({ key }) => key);
     await store.delete('document', oldest);
   }
 

@@ -47,7 +47,7 @@ export const COMMAND_LINE: ClientRecord = {
 const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic', 'private_key_jwt'] as const;
 type AuthMethod = (typeof AUTH_METHODS)[number];
 
-const MOST_URIS = 10;
+const MAX_URIS = 10;
 const LONGEST_URI = 500;
 const NAME_CHARACTERS = 60;
 /** Schemes that a browser or the system handles itself: no client gets an answer there. */
@@ -124,8 +124,8 @@ function nameOf(written: unknown, id: string): string {
 function urisOf(written: unknown): readonly string[] {
   if (!Array.isArray(written) || written.length === 0)
     throw new BadClient('invalid_redirect_uri', 'redirect_uris must name at least one address');
-  if (written.length > MOST_URIS)
-    throw new BadClient('invalid_redirect_uri', `redirect_uris must have at most ${MOST_URIS} addresses`);
+  if (written.length > MAX_URIS)
+    throw new BadClient('invalid_redirect_uri', `redirect_uris must have at most ${MAX_URIS} addresses`);
   return written.map((uri, index) => {
     const fault = typeof uri === 'string' ? uriFault(uri) : 'is not a text';
     if (fault !== undefined) throw new BadClient('invalid_redirect_uri', `redirect_uris[${index}] ${fault}`);

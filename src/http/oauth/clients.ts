@@ -27,7 +27,7 @@ export type ClientRule = 'any' | 'known' | readonly string[];
 const DAY_MS = 24 * 3_600_000;
 /** How long a registration that no user has allowed is kept. */
 const UNUSED_MS = DAY_MS;
-const MOST_UNUSED = 1_000;
+const MAX_UNUSED = 1_000;
 /** An unused registration of this age makes room for another. */
 const SPARED_MS = 10 * 60_000;
 /** How long a client is kept after its last token. */
@@ -36,7 +36,7 @@ const PER_MINUTE = 10;
 const COUNTED = 10_000;
 /** Of clients that authenticate by their key. */
 const ASSERTIONS_PER_MINUTE = 600;
-const MOST_LISTED = 1_000;
+const MAX_LISTED = 1_000;
 /** Longest time until a client that another node removed is unknown here. */
 const KNOWN_MS = 10_000;
 
@@ -158,7 +158,7 @@ export class Clients {
   }
 
   async list(): Promise<Listed[]> {
-    const rows = await this.#options.store.list({ kind: 'client' }, MOST_LISTED);
+    const rows = await this.#options.store.list({ kind: 'client' }, MAX_LISTED);
     return rows.map((row) => ({ client: this.#recordOf(row), createdAt: row.createdAt, usedAt: row.usedAt }));
   }
 
@@ -212,8 +212,8 @@ export class Clients {
   async #makeRoom(): Promise<void> {
     const { store, wall } = this.#options;
     const unused = { kind: 'client', isUsed: false } as const;
-    if ((await store.count(unused)) < MOST_UNUSED) return;
-    const oldest = (await store.list(unused, MOST_LISTED)).at(-1);
+    if ((await store.count(unused)) < MAX_UNUSED) return;
+    const oldest = (await store.list(unused, MAX_LISTED)).at(-1);
     const ageMs = oldest === undefined ? 0 : wall() - Date.parse(oldest.createdAt);
     if (oldest === undefined || ageMs < SPARED_MS) throw tooManyAttempts(Math.ceil(SPARED_MS / 1_000));
     await store.delete('client', [oldest.key]);

@@ -17,9 +17,9 @@ export interface OAuthExchange {
   readonly isForeign: boolean;
 }
 
-const MOST_BYTES = 16 * 1024;
+const MAX_BYTES = 16 * 1024;
 /** A longer body ends the connection. */
-const MOST_READ = 1024 * 1024;
+const MAX_READ = 1024 * 1024;
 
 /** Undefined for a body of another type, and for one that is too long. */
 export async function formOf(
@@ -31,10 +31,10 @@ export async function formOf(
   let length = 0;
   for await (const chunk of request) {
     length += chunk.length;
-    if (length <= MOST_BYTES) chunks.push(chunk);
-    if (length > MOST_READ) request.destroy();
+    if (length <= MAX_BYTES) chunks.push(chunk);
+    if (length > MAX_READ) request.destroy();
   }
-  return isForm && length <= MOST_BYTES ? Buffer.concat(chunks).toString() : undefined;
+  return isForm && length <= MAX_BYTES ? Buffer.concat(chunks).toString() : undefined;
 }
 
 /** `issuer`: the address of the gateway. `url`: path and query. `body`: of a POST. */

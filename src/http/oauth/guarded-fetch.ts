@@ -30,7 +30,7 @@ export class FetchFailure extends Error {
   }
 }
 
-const MOST_AT_ONCE = 20;
+const MAX_AT_ONCE = 20;
 const PER_MINUTE = 10;
 const COUNTED = 10_000;
 
@@ -58,7 +58,7 @@ export class GuardedFetch {
     if (url.protocol !== 'https:') throw new FetchFailure('its address is not https');
     if (this.#counts.add(causedBy, this.#options.now(), 1).count > PER_MINUTE)
       throw new FetchFailure('this address has asked for too many documents within a minute', true);
-    if (this.#running >= MOST_AT_ONCE)
+    if (this.#running >= MAX_AT_ONCE)
       throw new FetchFailure('too many documents are being fetched at this moment', true);
     this.#running += 1;
     try {

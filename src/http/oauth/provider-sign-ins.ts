@@ -23,7 +23,7 @@ import type { Trail } from './trail.ts';
 export const CALLBACK = '/oauth/callback/';
 const LIFE_SECONDS = 600;
 /** Sign-ins on their way in one browser: a further one ends the oldest. */
-const MOST_OPEN = 8;
+const MAX_OPEN = 8;
 /** All places where one begins, so that each sees how many there are. */
 const PATHS = ['/oauth', '/connections'];
 const BROWSER = /^[\w-]{43}$/;
@@ -87,7 +87,7 @@ export class ProviderSignIns {
     const browser = randomBytes(32).toString('base64url');
     const open = this.#cookiesIn(request.headers.cookie).map(({ name }) => name);
     // Browsers send the oldest first. Source: RFC 6265, 5.4.
-    const ended = [...new Set(open)].slice(0, Math.max(0, open.length - MOST_OPEN + 1));
+    const ended = [...new Set(open)].slice(0, Math.max(0, open.length - MAX_OPEN + 1));
     const begun: Begun = { provider: id, proof, browser: hash('sha256', browser), purpose };
     await store.save({
       kind: 'signing-in',

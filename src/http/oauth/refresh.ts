@@ -155,7 +155,7 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
     await store.save({ ...row, value: JSON.stringify(value) });
     if (grantRow !== undefined) {
       // It goes with its last token. A grant that has ended meanwhile stays ended.
-      const endMs = Math.min(Date.parse(grant.createdAt) + MOST_MS, wall() + IDLE_MS);
+      const endMs = Math.min(Date.parse(grant.createdAt) + MAX_MS, wall() + IDLE_MS);
       await store.replace(
         rowOfGrant({ ...grant, expiresAt: new Date(endMs).toISOString() }),
         grantRow.version,
@@ -168,7 +168,7 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
 
 const DAY_MS = 24 * 3_600_000;
 const IDLE_MS = 31 * DAY_MS;
-const MOST_MS = 180 * DAY_MS;
+const MAX_MS = 180 * DAY_MS;
 
 /** Undefined when nothing in particular is asked for; scopes of OpenID clients are not ours. */
 export function scopesOf(written: unknown): readonly string[] | undefined {

@@ -80,7 +80,7 @@ const REFUSED_PER_MINUTE = 120;
 const COUNTED = 10_000;
 const SWEEP_MS = 10 * 60_000;
 /** Of 500 rows each: 1,000 sign-ins a minute leave 20,000 rows in this time. */
-const MOST_SWEEPS = 100;
+const MAX_SWEEPS = 100;
 const LABEL = 'stagedoor cookies of interactions';
 
 export class OAuthService {
@@ -148,7 +148,7 @@ export class OAuthService {
   async #sweep(): Promise<void> {
     const { clock, log } = this.#options;
     try {
-      for (let round = 0; round < MOST_SWEEPS; round += 1)
+      for (let round = 0; round < MAX_SWEEPS; round += 1)
         if ((await this.#oauth.sweep(new Date(clock.wall()).toISOString())) === 0) return;
     } catch (thrown) {
       // The store logs its unavailability elsewhere; the next sweep tries again.
@@ -436,11 +436,11 @@ const BAD_REGISTRATION = {
   error: 'invalid_client_metadata',
   error_description: 'send JSON of at most 8 KiB',
 };
-const MOST_REGISTRATION = 8 * 1024;
+const MAX_REGISTRATION = 8 * 1024;
 
 /** Undefined for a text that is no JSON, and for one that is too long. */
 function jsonOf(text: string): unknown {
-  if (text.length > MOST_REGISTRATION) return undefined;
+  if (text.length > MAX_REGISTRATION) return undefined;
   try {
     return JSON.parse(text);
   } catch {

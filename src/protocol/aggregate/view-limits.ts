@@ -12,7 +12,7 @@ import type { CallLimiter, CountedCall, ViewLimit } from '../../domain/view.ts';
 
 const MINUTE_MS = 60_000;
 /** Callers and tools whose calls are counted. A forgotten one begins anew. */
-const MOST_COUNTED = 10_000;
+const MAX_COUNTED = 10_000;
 
 interface Window {
   readonly beganAtMs: number;
@@ -22,7 +22,7 @@ interface Window {
 /** Counts calls on this node alone, in windows of a minute from the first call. */
 export class CallCounts implements CallLimiter {
   readonly #clock: Pick<Clock, 'now'>;
-  readonly #windows = new LruMap<Window>(MOST_COUNTED);
+  readonly #windows = new LruMap<Window>(MAX_COUNTED);
 
   constructor(clock: Pick<Clock, 'now'>) {
     this.#clock = clock;

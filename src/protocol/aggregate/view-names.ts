@@ -6,7 +6,7 @@ import { aggregateName, safeName } from './aggregate-names.ts';
 import type { ChosenItem } from './view-choices.ts';
 
 /** Bare names of one list whose owners are remembered. Later ones are given anew each time. */
-const MOST_OWNERS = 10_000;
+const MAX_OWNERS = 10_000;
 
 export interface NameRule {
   readonly names: ViewNames;
@@ -70,7 +70,7 @@ function ownersAmong(
     const owner = only === undefined ? known : ownerKey(only);
     for (const item of wishing) chosen.set(item, ownerKey(item) === owner);
     if (known !== undefined && known === (owner ?? '')) continue;
-    if (count >= MOST_OWNERS) continue;
+    if (count >= MAX_OWNERS) continue;
     claims[name] = owner ?? '';
     count += 1;
   }

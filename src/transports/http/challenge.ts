@@ -7,13 +7,13 @@ export interface Challenge {
 }
 
 /** Longest header that is read. */
-const MOST_CHARACTERS = 8_192;
+const MAX_CHARACTERS = 8_192;
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/;
-const MOST_SCOPES = 64;
+const MAX_SCOPES = 64;
 
 /** Of the first Bearer challenge in the header. */
 export function challengeIn(header: string | null | undefined): Challenge {
-  const text = /\bbearer\b(.*)/is.exec((header ?? '').slice(0, MOST_CHARACTERS))?.[1] ?? '';
+  const text = /\bbearer\b(.*)/is.exec((header ?? '').slice(0, MAX_CHARACTERS))?.[1] ?? '';
   const parameter = (name: string): string | undefined => {
     const found = new RegExp(`(?:^|[\\s,])${name}\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s,"]+))`, 'i').exec(
       text,
@@ -30,5 +30,5 @@ export function challengeIn(header: string | null | undefined): Challenge {
 /** The scopes of a text, once each. */
 export function scopesIn(text: string | undefined): readonly string[] {
   const scopes = (text ?? '').split(' ').filter((scope) => SCOPE.test(scope));
-  return [...new Set(scopes)].slice(0, MOST_SCOPES);
+  return [...new Set(scopes)].slice(0, MAX_SCOPES);
 }
