@@ -76,14 +76,19 @@ interface By {
   readonly at?: Gateway;
   readonly principal?: Principal;
   readonly capabilities?: JsonObject;
+  readonly write?: (body: string) => string;
 }
 
-async function call(params: JsonObject, { at = gateway, principal = ann, capabilities = FORM }: By = {}) {
+async function call(
+  params: JsonObject,
+  { at = gateway, principal = ann, capabilities = FORM, write }: By = {},
+) {
   const meta = { 'io.modelcontextprotocol/clientCapabilities': capabilities };
   const { answer } = await postTo(at, {
     template: 'v',
     principal,
     ...modernRequest('tools/call', params, meta),
+    ...(write && { write }),
   });
   return Object(answer.result ?? { error: answer.error });
 }
@@ -113,11 +118,19 @@ test('a modern client asks its user, with the tool and the arguments, and the ca
   assert.is(textIn(await call({ name: 'read' })), 'done');
 });
 
-test('a tool that is called by its own name, or through another spelling of the arguments, is asked, too', async () => {
+test('a tool that is called by its own name is asked, too', async () => {
   assert.ok(asked(await call({ ...REMOVE, name: 'drop' })));
+});
+
+test('the arguments of the call are those that the user saw, byte by byte', async () => {
   const first = await call(REMOVE);
   const reordered = { name: 'remove', arguments: { why: 'old', id: 7 }, ...answering(first, 'accept') };
-  assert.is(textIn(await call(reordered)), 'done');
+  assert.is(Object((await call(reordered)).error).code, -32602);
+  // Of two equal keys, servers differ in which one they read.
+  const write = (body: string) => body.replace('{"id":7', '{"id":666,"id":7');
+  const hidden = await call({ ...REMOVE, ...answering(first, 'accept') }, { write });
+  assert.is(Object(hidden.error).code, -32602);
+  assert.equal(reached, []);
 });
 
 test('no is no: nothing reaches the server, and the answer counts', async () => {

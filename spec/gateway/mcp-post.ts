@@ -21,11 +21,13 @@ export interface Post {
   readonly headers?: object;
   /** Default: anonymous. */
   readonly principal?: Principal;
+  /** Default: as it is. */
+  readonly write?: (body: string) => string;
 }
 
 /** One HTTP request. An error of the endpoint is its answer. `handled` resolves when the endpoint has accepted it. */
 export function begin({ mcp }: Endpoint, method: McpRequest['method'], post: Post) {
-  const { template, message, headers, principal = ANONYMOUS } = post;
+  const { template, message, headers, principal = ANONYMOUS, write = (body) => body } = post;
   const reply = new RecordedReply();
   const id = String(message?.method).startsWith('notifications/') ? undefined : 1;
   const body = message === undefined ? '' : JSON.stringify({ jsonrpc: '2.0', id, ...message });
@@ -33,7 +35,7 @@ export function begin({ mcp }: Endpoint, method: McpRequest['method'], post: Pos
   const request: McpRequest = {
     ...{ method, template, principal, headers: { ...types, ...headers } },
     ...{
-      body: Buffer.from(body),
+      body: Buffer.from(write(body)),
       report: () => ({ ended: () => {} }),
       requireRoom: () => {},
       consumeRateLimit: () => {},

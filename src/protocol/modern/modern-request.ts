@@ -4,7 +4,6 @@
 import { createHash } from 'node:crypto';
 import type { ClientProfile } from '../../domain/client.ts';
 import {
-  canonicalText,
   fieldValue,
   isFields,
   isJsonObject,
@@ -12,7 +11,6 @@ import {
   type JsonObject,
   JsonText,
 } from '../../domain/json.ts';
-import { hasMoreValues } from '../../domain/json-scanner.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isLogLevel, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
@@ -38,9 +36,6 @@ export interface ModernRequest {
   readonly backends: Backends;
 }
 
-/** Arguments with more values are compared as text. */
-const MAX_CANONICAL_VALUES = 10_000;
-
 export function pathKey(
   purpose: string,
   { owner, template }: Pick<ModernRequest, 'owner' | 'template'>,
@@ -49,16 +44,15 @@ export function pathKey(
 }
 
 /**
- * A key that a call shares with its retries: it covers the arguments, but not `_meta`, state and responses. Not for the hot
- * path.
+ * A key that a call shares with its retries: it covers the arguments as they were sent, but not `_meta`, state and responses. Not for
+ * the hot path. Source: ADR 263.
  */
 export function callKey(call: ModernRequest): string {
   const { method, params } = call;
   const { name = null, uri = null, arguments: args = {} } = params;
-  // Many arguments are not parsed: a retry repeats them as they were.
-  const isLarge = args instanceof JsonText && hasMoreValues(args.bytes, MAX_CANONICAL_VALUES);
   const digest = createHash('sha256')
-    .update(canonicalText([name, uri, isLarge ? args.text : args].map(fieldValue)))
+    .update(JSON.stringify([name, uri].map(fieldValue)))
+    .update(args instanceof JsonText ? args.bytes : JSON.stringify(args))
     .digest('base64url');
   return `${pathKey(method, call)}${digest}`;
 }
