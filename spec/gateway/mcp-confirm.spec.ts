@@ -164,6 +164,19 @@ test('a confirmation is for one caller, one tool and one set of arguments, for t
   assert.equal(reached, []);
 });
 
+test('the answer of the user counts after a call that was refused because of too many others', async () => {
+  const limits = { remove: { calls_per_minute: 1 } };
+  await gateway.views.put({ ...VIEW, limits });
+  const [first, second] = [await call(REMOVE), await call(REMOVE)];
+  assert.is(textIn(await call({ ...REMOVE, ...answering(first, 'accept') })), 'done');
+  const yes = { ...REMOVE, ...answering(second, 'accept') };
+  assert.is(Object((await call(yes)).error).data?.error_code, 'RATE_LIMIT_EXCEEDED');
+  await gateway.views.put({ ...VIEW, limits: { remove: { calls_per_minute: 2 } } });
+  assert.is(textIn(await call(yes)), 'done');
+  assert.ok(asked(await call(yes)));
+  assert.is(reached.length, 2);
+});
+
 test('it is used once on all nodes', async () => {
   const other = await start();
   const first = await call(REMOVE);

@@ -79,7 +79,7 @@ export class RoundsHarness {
       random: () => 0.5,
       ...(maxCallMs === undefined ? {} : { maxCallMs }),
       declarations: this.inner.declarations,
-      useOnce: async () => true,
+      useOnce: async () => async () => {},
     });
   }
 

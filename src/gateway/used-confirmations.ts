@@ -5,28 +5,27 @@ import { oauthKey } from '../auth/oauth-rows.ts';
 import type { Clock } from '../domain/clock.ts';
 import { CONFIRM_MS } from '../domain/confirmation-required.ts';
 import type { OAuthStore } from '../persistence/store.ts';
+import type { EndpointOptions } from '../protocol/endpoint-types.ts';
 
 /** Clocks of nodes may differ. */
 const KEPT_MS = 6 * CONFIRM_MS;
 
 /** See EndpointOptions.useOnce. */
 export function useOnceIn(
-  store: Pick<OAuthStore, 'replace' | 'sweep'>,
+  store: Pick<OAuthStore, 'replace' | 'delete' | 'sweep'>,
   { wall, now }: Pick<Clock, 'wall' | 'now'>,
-): (id: string) => Promise<boolean> {
+): EndpointOptions['useOnce'] {
   let sweptAtMs = now();
   return async (id) => {
     const atMs = wall();
     const createdAt = new Date(atMs).toISOString();
     const times = { createdAt, expiresAt: new Date(atMs + KEPT_MS).toISOString() };
-    const isFirst = await store.replace(
-      { kind: 'confirmation', key: oauthKey('confirmation', id), ...times, value: '' },
-      0,
-    );
+    const key = oauthKey('confirmation', id);
+    const isFirst = await store.replace({ kind: 'confirmation', key, ...times, value: '' }, 0);
     if (now() - sweptAtMs >= CONFIRM_MS) {
       sweptAtMs = now();
       store.sweep(createdAt).catch(() => undefined); // a later one deletes them
     }
-    return isFirst;
+    return isFirst ? () => store.delete('confirmation', [key]) : undefined;
   };
 }

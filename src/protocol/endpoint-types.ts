@@ -131,8 +131,11 @@ export interface EndpointOptions {
    * Earlier errors are thrown. It must not throw: see nonThrowing.
    */
   readonly onFault: FaultListener;
-  /** True for the first use of this id, on all nodes, within the validity of a confirmation. DATABASE_UNAVAILABLE. */
-  readonly useOnce: (id: string) => Promise<boolean>;
+  /**
+   * Takes back the first use of this id, on all nodes, within the validity of a confirmation; undefined for a second use. Both:
+   * DATABASE_UNAVAILABLE.
+   */
+  readonly useOnce: (id: string) => Promise<(() => Promise<void>) | undefined>;
   /** Spreads the end of many streams over turns of the event loop. */
   readonly scheduler: TaskScheduler;
   /** Its alarms ring over several turns of the event loop. */

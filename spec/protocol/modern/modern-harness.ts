@@ -61,7 +61,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
     scheduler,
     clock: simulatedClock,
     declarations,
-    useOnce: async () => true,
+    useOnce: async () => async () => {},
   });
   const charges: number[] = [];
   const harness = {

@@ -1,10 +1,11 @@
 // The MCP endpoint for clients of the modern era (2026-07-28): every request is complete and checked by itself. endpoint.ts
 // decided the era before; modern-call.ts carries a request under way.
 
-import { defer, type Observable, of, switchMap } from 'rxjs';
+import { catchError, defer, type Observable, of, switchMap } from 'rxjs';
 import { acceptsServerRequests, type ClientQuestion } from '../../domain/client.ts';
 import { notConfirmed } from '../../domain/confirmation-required.ts';
 import { noHealthyInstance } from '../../domain/error-catalogue.ts';
+import { hasCode } from '../../domain/errors.ts';
 import type { Answer, CallReport } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
@@ -158,7 +159,10 @@ export class ModernEndpoint {
     return resumed;
   }
 
-  /** The answer of a user counts once: after that, and without one, the call begins anew, and its user is asked. */
+  /**
+   * The answer of a user counts once: after that, and without one, the call begins anew, and its user is asked. It still counts after a
+   * call that was not made because of too many others.
+   */
   #whenUsed(
     { method }: ModernRequest,
     { tool, id, action }: StatedConfirmation,
@@ -166,9 +170,9 @@ export class ModernEndpoint {
   ): Observable<Answer | ClientQuestion> {
     if (action === undefined) return begun();
     return defer(() => this.#useOnce(id)).pipe(
-      switchMap((isFirst) => {
-        if (!isFirst) return begun();
-        if (action === 'accept') return begun(tool);
+      switchMap((takeBack) => {
+        if (takeBack === undefined) return begun();
+        if (action === 'accept') return begun(tool).pipe(catchError((thrown) => refused(thrown, takeBack)));
         return of({ event: failure(method, notConfirmed(action)), instanceId: '', serverId: '' });
       }),
     );
@@ -196,6 +200,12 @@ export class ModernEndpoint {
     if (!hasRounds(method) || !acceptsServerRequests(profile)) return answers$;
     return parked.follow(owner, method, holdingBody(answers$, from)); // it may outlive its HTTP request
   }
+}
+
+/** Takes the use of an answer back if the call was refused for now. */
+async function refused(thrown: unknown, takeBack: () => Promise<void>): Promise<never> {
+  if (hasCode(thrown, 'RATE_LIMIT_EXCEEDED')) await takeBack().catch(() => undefined); // its user is asked again
+  throw thrown;
 }
 
 /** How a request begins: as its route says, and perhaps confirmed. */
