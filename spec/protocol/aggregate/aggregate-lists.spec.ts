@@ -76,6 +76,22 @@ test('shares the reading of a slow template, for which later requests do not wai
   assert.equal([later, slow.asked.length], [['fast: f', LATE], 1]);
 });
 
+test('waits as long for the first list of a client with other capabilities, whose process starts', async () => {
+  const { slow, lists, gather } = setUp();
+  await gather();
+  mock.timers.tick(60_000);
+  const answer = new Subject<Answer>();
+  slow.instead = answer;
+  const profile = { ...CLIENT.profile, capabilities: { elicitation: {} } };
+  const gathered = lists.gather('tools', ['slow'], { ...CLIENT, profile });
+  await settled();
+  mock.timers.tick(9_999);
+  await settled();
+  answer.next(answered({ tools: [{ name: 's' }] }));
+  answer.complete();
+  assert.equal(names(await gathered), ['slow: s']);
+});
+
 test('shows the last list with its age while the same server is silent, and not that of another server', async () => {
   const { slow, gather } = setUp();
   await gather();

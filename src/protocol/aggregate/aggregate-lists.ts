@@ -160,20 +160,18 @@ export class AggregateLists {
   }
 
   /** Waits while the template is starting for the first time. */
-  async #untilConnected(
-    list: ListField,
-    template: string,
-    { owner }: Client,
-    isKept: boolean,
-  ): Promise<void> {
-    const started = this.#options.backendsOf(template).whenStarted?.(owner);
-    const waitMs = isKept ? WAIT_MS : this.#firstWaitMs(list, template, owner);
+  async #untilConnected(list: ListField, template: string, client: Client, isKept: boolean): Promise<void> {
+    const started = this.#options.backendsOf(template).whenStarted?.(client.owner);
+    const waitMs = isKept ? WAIT_MS : this.#firstWaitMs(list, template, client);
     if (started !== undefined) await settlesWithin(started, waitMs, this.#options.clock);
   }
 
-  /** The rest of FIRST_WAIT_MS since the first request; later requests do not wait as long again. */
-  #firstWaitMs(list: ListField, template: string, owner: Owner): number {
-    const key = `${list} ${template} ${owner.id}`;
+  /**
+   * The rest of FIRST_WAIT_MS since the first request; later requests do not wait as long again. A client with other capabilities may
+   * have a process of its own, which starts now.
+   */
+  #firstWaitMs(list: ListField, template: string, { owner, profile }: Client): number {
+    const key = `${list} ${template} ${owner.id} ${shortKey(canonicalText(profile.capabilities))}`;
     const now = this.#options.clock.now();
     const firstAtMs = this.#firstAtMs.get(key) ?? now;
     this.#firstAtMs.set(key, firstAtMs);
@@ -247,7 +245,7 @@ export class AggregateLists {
         this.late$.next({ template, list });
     };
     const reading = read();
-    const waitMs = last === undefined ? this.#firstWaitMs(list, template, client.owner) : WAIT_MS;
+    const waitMs = last === undefined ? this.#firstWaitMs(list, template, client) : WAIT_MS;
     const crawl = settlesWithin(reading, waitMs, clock).then((isInTime) => {
       if (isInTime) return reading.then(foundIn);
       void reading.then(compare);
