@@ -37,7 +37,9 @@ test('lists the templates that have instances in the form of the official regist
   const path = `/v0.1/servers/${encodeURIComponent(`${NAME}/long`)}/versions`;
   for (const version of ['latest', '2.1.0'])
     assert.equal((await app.as(key, 'GET', `${path}/${version}`)).body, { server, _meta: meta });
-  assert.is((await app.as(key, 'GET', `${path}/9.9.9`)).outcome, '404 NOT_FOUND');
+  const unknown = await app.as(key, 'GET', `${path}/9.9.9`);
+  assert.is(unknown.outcome, '404 NOT_FOUND');
+  assert.is(unknown.body.detail, `There is no server "${NAME}/long" in the version "9.9.9".`);
   assert.is((await app.as(key, 'GET', '/v0.1/servers?limit=101')).outcome, '422 VALIDATION_ERROR');
 });
 

@@ -127,7 +127,9 @@ test('a view lists what it has, under its names, and calls go to the right tool'
   for (const key of ['repo', 're\\u0070o']) {
     const body = `{"name":"list_tickets","arguments":{"${key}":"other"}}`;
     const refused = await app.ask('POST', '/mcp/support/tools/call', { body });
-    assert.equal([refused.status, refused.body.error_code], [400, 'INVALID_TOOL_ARGUMENTS'], key);
+    const { error_code, backend_error = null, detail } = refused.body;
+    assert.equal([refused.status, error_code, backend_error], [400, 'INVALID_TOOL_ARGUMENTS', null], key);
+    assert.match(String(detail), /^The argument ".+" is set by the gateway: leave it out\.$/);
   }
 });
 

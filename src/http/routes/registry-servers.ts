@@ -3,7 +3,8 @@
 
 import Type, { type Static } from 'typebox';
 import type { Principal } from '../../domain/account.ts';
-import { routeNotFound } from '../../domain/error-catalogue.ts';
+import { quoted } from '../../domain/error-catalogue.ts';
+import { GatewayError } from '../../domain/errors.ts';
 import { mayUseView } from '../../domain/rights.ts';
 import { timestampOf } from '../../domain/text.ts';
 import type { StoredView } from '../../domain/view.ts';
@@ -113,7 +114,11 @@ export const registryServerRoutes: readonly Route[] = [
       const found = offered(services, principal, request).find(
         ({ server }) => server.name === name && (version === 'latest' || version === server.version),
       );
-      if (found === undefined) throw routeNotFound('GET', request.path);
+      if (found === undefined)
+        throw new GatewayError(
+          'NOT_FOUND',
+          `There is no server ${quoted(name)} in the version ${quoted(version)}.`,
+        );
       return shared(found, request, services);
     },
   }),

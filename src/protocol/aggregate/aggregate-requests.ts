@@ -4,6 +4,7 @@
 import { defer, from, isObservable, map, type Observable, of, switchMap } from 'rxjs';
 import type { Clock } from '../../domain/clock.ts';
 import { toolNotFound, withHint } from '../../domain/error-catalogue.ts';
+import { GatewayError } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
@@ -156,7 +157,7 @@ function carried(
   const { request } = call;
   const named = reference === undefined ? { name: own.name } : { ref: { ...reference, name: own.name } };
   const given = own.defaults?.addedTo(request.params?.arguments);
-  if (typeof given === 'string') return rpcErrorAnswer(RPC.invalidParams, given);
+  if (typeof given === 'string') throw new GatewayError('INVALID_TOOL_ARGUMENTS', given, { delivered: 'no' });
   const params = { ...request.params, ...named, ...(own.defaults && { arguments: given }) };
   if (own.asks !== true) return sent(call, list, own, params);
   return whenConfirmed({
