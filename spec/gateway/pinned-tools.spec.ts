@@ -77,6 +77,21 @@ test('after a restart the approved tools are used, and others wait', async () =>
   assert.is(await echo(third), 'ok');
 });
 
+test('a list with a tool that waits is read once for each request', async () => {
+  await (await startPinned()).close({ graceMs: 0 });
+  await approveAnother();
+  const gateway = await start();
+  await gateway.register('t', { id: 'b', endpoint: server.url }, { waitMs: 20_000 });
+  const listings = () =>
+    server.requests.filter(({ message }) => Object(message).method === 'tools/list').length;
+  const list = () => firstValueFrom(gateway.exchange('t', { method: 'tools/list' }));
+  await list();
+  const before = listings();
+  await list();
+  await list();
+  assert.is(listings(), before + 2);
+});
+
 test('another node follows what was pinned, approved and released here', async () => {
   const other = await start();
   const here = await startPinned();

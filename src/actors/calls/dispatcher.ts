@@ -75,9 +75,10 @@ export class Dispatcher {
 
   /** A list with a definition that is not trusted may be newer than that of the instance, by which its calls are refused. */
   #trusted(template: string, answer: Answer, trust: ToolTrust): Answer {
-    const { answer: trusted, isWaiting } = withTrustedTools(answer, trust);
-    const member = isWaiting ? this.#deps.fleet.find(template, answer.instanceId) : undefined;
-    if (member instanceof InstanceRef) void member.tools?.distrust();
+    const { answer: trusted, waiting } = withTrustedTools(answer, trust);
+    if (waiting === undefined) return trusted;
+    const member = this.#deps.fleet.find(template, answer.instanceId);
+    if (member instanceof InstanceRef) void member.tools?.distrust(waiting);
     return trusted;
   }
 

@@ -133,10 +133,14 @@ export class ToolCache {
     return this.#loading;
   }
 
-  /** A list with definitions that wait for approval was read elsewhere: none of the present one is trusted until it is listed again. */
-  distrust(): Promise<void> {
+  /**
+   * A list with definitions that wait for approval was read elsewhere: unless the present one has the same, none of it is trusted until
+   * it is listed again.
+   */
+  async distrust(listed: ReadonlyMap<string, ToolDigests>): Promise<void> {
+    if ([...listed].every(([name, { own }]) => this.#digests?.get(name)?.own === own)) return;
     this.#digests = new Map();
-    return this.refresh();
+    await this.refresh();
   }
 
   /** `refresh` for a call, for LIMITS.toolLookupMs at most. Undefined when LIMITS.queuedPerInstance calls wait already. */

@@ -32,28 +32,29 @@ export type TrustOf = (template: string) => ToolTrust | undefined;
 export interface TrustedList {
   /** Without the tools whose definition is not trusted; the same answer when all are. */
   readonly answer: Answer;
-  /** A definition waits for approval, of the template or of a view; it is noted. */
-  readonly isWaiting: boolean;
+  /** By name, the definitions of the list if one of them waits for approval, of the template or of a view; that is noted. */
+  readonly waiting?: ReadonlyMap<string, ToolDigests>;
 }
 
 export function withTrustedTools(answer: Answer, trust: ToolTrust): TrustedList {
   const { event } = answer;
-  if (event.kind !== 'result') return { answer, isWaiting: false };
+  if (event.kind !== 'result') return { answer };
   const listed = toolsIn(parsedResult(event.result));
   const named = listed.filter(isNamed);
   const digests = new Map(named.map((tool) => [tool, trust.digestsOf(tool)]));
   const isWaiting = [...digests].some(([{ name }, own]) => !trust.isUsedEverywhere(name, own));
-  if (!isWaiting) return { answer, isWaiting };
+  if (!isWaiting) return { answer };
   trust.listed(named, false);
+  const waiting = new Map([...digests].map(([{ name }, own]) => [name, own]));
   const isTrusted = listed.map((tool) => {
     const own = isNamed(tool) ? digests.get(tool) : undefined;
     return !isNamed(tool) || own === undefined || trust.has(tool.name, own);
   });
-  if (isTrusted.every(Boolean)) return { answer, isWaiting };
+  if (isTrusted.every(Boolean)) return { answer, waiting };
   const result = parsedResult(event.result, 'exactValue');
   const tools = toolsIn(result).filter((_, index) => isTrusted[index]);
   const shown = JsonText.ofValue({ ...Object(result), tools });
-  return { answer: { ...answer, event: { ...event, result: shown } }, isWaiting };
+  return { answer: { ...answer, event: { ...event, result: shown } }, waiting };
 }
 
 /** The list with the annotations that the template sets. */
