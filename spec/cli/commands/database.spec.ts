@@ -133,8 +133,12 @@ test('import replaces existing instances, and imports valid entries even if it f
 test('export and import carry the stored template definitions; a gateway does not read them from its file', async () => {
   await run('migrate');
   const definition = { name: 'Files', description: 'Reads files.', version: '1.0.0', command: 'node' };
-  put('in.json', { definitions: { files: definition } });
-  await printed(run('import in.json'));
+  const views = { desk: { from: [{ template: 'files' }] } };
+  put('in.json', { definitions: { files: definition }, views });
+  const lines = (out: string) => out.split('\n').slice(0, -1);
+  assert.equal(lines(await printed(run('import in.json'))), ['added definitions.files', 'added views.desk']);
+  const again = lines(await printed(run('import in.json')));
+  assert.equal(again, ['replaced definitions.files', 'replaced views.desk']);
   await run('export --file out.json');
   const { definitions } = JSON.parse(readFileSync(folder('out.json'), 'utf8'));
   assert.equal(definitions, { files: definition });

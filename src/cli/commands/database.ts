@@ -129,7 +129,7 @@ export const dbImport: Command = {
 
     const programs = contents.entries.some(({ input: { command } }) => command !== undefined);
     const where = programs && !isAnyDefault ? `; ${config.nodeId} runs the programs` : '';
-    const count = done.added.length + done.replaced.length;
+    const count = [...done.added, ...done.replaced].filter((name) => name.includes('/')).length;
     printResult(input, terminal, done, () =>
       [
         ...done.added.map((each) => `added ${each}`),

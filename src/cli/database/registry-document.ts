@@ -134,7 +134,8 @@ interface ImportContext {
 /**
  * Saves the templates, merging their settings with the existing ones, then definitions, instances and views. An instance with the id of an existing
  * one in its template replaces it and keeps its server id; a new one gets the server id of the export if it is free. An unusable
- * part is a problem, not a failure. Rejects with DATABASE_UNAVAILABLE; earlier saves stay. Names in the result are `template/id`.
+ * part is a problem, not a failure. Rejects with DATABASE_UNAVAILABLE; earlier saves stay. Names in the result are `template/id`,
+ * `definitions.<id>` and `views.<id>`.
  */
 export async function importDocument(store: Store, contents: RegistryContents, context: ImportContext) {
   for (const settings of contents.templates) await store.saveTemplate(settings);
@@ -144,7 +145,8 @@ export async function importDocument(store: Store, contents: RegistryContents, c
   const protectedPaths = [...(file === undefined ? [] : protectedDatabase(file)), ...context.protectedPaths];
   const [added, replaced]: [string[], string[]] = [[], []];
   const problems = [...contents.problems];
-  await importDefinitions(store, contents.definitions, { ...context, protectedPaths, problems });
+  const result = { added, replaced, problems };
+  await importDefinitions(store, contents.definitions, { ...context, protectedPaths, result });
   const serverIds = new Set(Array.from(known.values(), ({ serverId }) => serverId));
   const isServerIdTaken = (serverId: string) => serverIds.has(serverId);
   for (const { template, input, serverId = '' } of contents.entries) {
@@ -176,8 +178,14 @@ export async function importDocument(store: Store, contents: RegistryContents, c
   }
   const defined = (await store.definitions.list()).map(({ id }) => id);
   const names = new Set([...templates.keys(), ...defined]);
-  await importViews(store, contents.views, names, { now: context.now, problems });
-  return { added, replaced, problems };
+  await importViews(store, contents.views, names, { now: context.now, result });
+  return result;
+}
+
+interface ImportResult {
+  readonly added: string[];
+  readonly replaced: string[];
+  readonly problems: string[];
 }
 
 /** Saves template definitions, which replace those with their ids. */
@@ -187,8 +195,8 @@ async function importDefinitions(
   {
     folder,
     protectedPaths,
-    problems,
-  }: Pick<ImportContext, 'folder' | 'protectedPaths'> & { readonly problems: string[] },
+    result,
+  }: Pick<ImportContext, 'folder' | 'protectedPaths'> & { readonly result: ImportResult },
 ): Promise<void> {
   if (wanted.length === 0) return;
   const known = new Set((await store.definitions.list()).map(({ id }) => id));
@@ -204,11 +212,12 @@ async function importDefinitions(
         command === '' ? undefined : await exposureOf({ command, args, env }, protectedPaths, folder);
       if (exposure !== undefined) throw commandExposes(exposure.reason);
       await store.definitions.save({ id, value: definition as JsonObject });
+      (known.has(id) ? result.replaced : result.added).push(`definitions.${id}`);
       known.add(id);
     } catch (thrown) {
       const error = asGatewayError(thrown);
       if (error.code === 'DATABASE_UNAVAILABLE') throw error;
-      problems.push(`definitions.${id}: ${error.message}`);
+      result.problems.push(`definitions.${id}: ${error.message}`);
     }
 }
 
@@ -217,14 +226,18 @@ async function importViews(
   store: Store,
   wanted: readonly ViewDefinition[],
   templates: { has(name: string): boolean },
-  { now, problems }: { readonly now: string; readonly problems: string[] },
+  { now, result }: { readonly now: string; readonly result: ImportResult },
 ): Promise<void> {
   const known = new Map((await store.views.list()).map((view) => [view.definition.id, view]));
   for (const definition of wanted) {
     const { id } = definition;
     const before = known.get(id) ?? null;
     const { names } = before ?? { names: NO_NAMES };
-    if (templates.has(id)) problems.push(`views.${id}: ${duplicateView(id, 'template').message}`);
-    else await store.views.save({ definition, names, source: 'api', updatedAt: now }, before);
+    if (templates.has(id)) {
+      result.problems.push(`views.${id}: ${duplicateView(id, 'template').message}`);
+      continue;
+    }
+    await store.views.save({ definition, names, source: 'api', updatedAt: now }, before);
+    (before === null ? result.added : result.replaced).push(`views.${id}`);
   }
 }
