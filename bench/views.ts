@@ -34,18 +34,31 @@ const changes = { rename: { tool_1: 'renamed' }, annotate: { renamed: { readOnly
 const limits = { renamed: { timeout: 60, calls_per_minute: 1_000_000 } };
 await gateway.views.put({ id: 'changed', from: [{ template: 't', ...changes }], limits });
 
+await gateway.views.put({ id: 'pinned', approve: 'pinned', from: [{ template: 't' }] });
+// Only tool_2 is confirmed: a call of another tool costs the look-up.
+await gateway.views.put({ id: 'confirming', confirm: ['tool_2'], from: [{ template: 't' }] });
+
 const call = (template: string, name: string) =>
   answered(template, 'tools/call', { name, arguments: { text: 'a' } });
-const differences = { plain: [] as number[], changed: [] as number[] };
+const differences = {
+  plain: [] as number[],
+  changed: [] as number[],
+  pinned: [] as number[],
+  confirming: [] as number[],
+};
 const lists: number[] = [];
 for (let round = 0; round < ROUNDS; round += 1) {
   const direct = await cpuOf(CALLS, () => call('t', 'tool_1'));
   const plain = await cpuOf(CALLS, () => call('plain', 'tool_1'));
   const changed = await cpuOf(CALLS, () => call('changed', 'renamed'));
+  const pinned = await cpuOf(CALLS, () => call('pinned', 'tool_1'));
+  const confirming = await cpuOf(CALLS, () => call('confirming', 'tool_1'));
   const list = await cpuOf(LISTS, () => answered('plain', 'tools/list', {}));
   if (round < WARM_UP) continue;
   differences.plain.push(plain - direct);
   differences.changed.push(changed - direct);
+  differences.pinned.push(pinned - direct);
+  differences.confirming.push(confirming - direct);
   lists.push(list);
 }
 
@@ -67,6 +80,13 @@ const figures = [
   {
     name: 'the same with a new name, hints and limits',
     value: median(differences.changed),
+    bar: 2,
+    unit: 'us',
+  },
+  { name: 'a call through a pinned view', value: median(differences.pinned), bar: 2, unit: 'us' },
+  {
+    name: 'a call through a view that confirms other tools',
+    value: median(differences.confirming),
     bar: 2,
     unit: 'us',
   },
