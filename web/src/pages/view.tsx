@@ -152,7 +152,7 @@ function Words({ view, isNew, faults, onChange }: WordsProps) {
           label="Name"
           isRequired
           error={faults.get('id')}
-          hint={`Clients use it at /mcp/${view.id || '…'}.`}
+          hint={`Clients use it at /mcp/${view.id || '<name>'}.`}
         >
           <input
             required
