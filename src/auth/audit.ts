@@ -5,14 +5,7 @@ import { hash, randomBytes } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
-import {
-  type AuditEntry,
-  type AuditedCall,
-  CallBlockWriter,
-  type CallEntry,
-  idAt,
-  type NewEntry,
-} from '../domain/audit.ts';
+import { type AuditEntry, CallBlockWriter, type CallEntry, idAt, type NewEntry } from '../domain/audit.ts';
 import { type Clock, isoTimes, LARGEST_SKEW_MS, steadiness } from '../domain/clock.ts';
 import { asGatewayError } from '../domain/errors.ts';
 import { definedFields, type JsonFields, JsonText } from '../domain/json.ts';
@@ -262,21 +255,31 @@ function sourceOf(callArguments: JsonFields[string]): Uint8Array | string | unde
   return callArguments instanceof JsonText ? callArguments.source : JSON.stringify(callArguments);
 }
 
-function entryOfCall(undigested: Undigested, storesArguments: boolean): CallEntry {
-  const { entry, source } = undigested;
-  const { template, tool, view, instance, outcome, durationMs, attempts } = entry.call;
-  const call: AuditedCall = {
-    template: cut(template),
-    tool: cut(tool),
-    view,
-    instance: instance && cut(instance),
-    outcome,
-    durationMs,
-    attempts,
-    digest: source && hash('sha256', source),
-    arguments: source && storesArguments ? beginningOf(source) : undefined,
+/** One literal: V8 keeps fields that are added to a spread copy in a second object. */
+function entryOfCall({ id, at, entry, source }: Undigested, storesArguments: boolean): CallEntry {
+  const { actor, actorName, action, subject, status, address, requestId, call } = entry;
+  return {
+    id,
+    at,
+    actor: cut(actor),
+    actorName: cut(actorName),
+    action,
+    subject: cut(subject),
+    status,
+    address: address && cut(address),
+    requestId: requestId && cut(requestId),
+    call: {
+      template: cut(call.template),
+      tool: cut(call.tool),
+      view: call.view,
+      instance: call.instance && cut(call.instance),
+      outcome: call.outcome,
+      durationMs: call.durationMs,
+      attempts: call.attempts,
+      digest: source && hash('sha256', source),
+      arguments: source && storesArguments ? beginningOf(source) : undefined,
+    },
   };
-  return { ...entryOf(entry, undigested), call };
 }
 
 function beginningOf(source: Uint8Array | string): string {

@@ -23,7 +23,7 @@ export interface AuditEntry {
   /** Requests of unknown callers with this action from this address that have no entry of their own; absent when there are none. */
   readonly suppressed?: number | undefined;
   /** Set for the call of a tool, whose `action` is CALL_ACTION. */
-  readonly call?: AuditedCall;
+  readonly call?: AuditedCall | undefined;
 }
 
 /** An entry before it is recorded. */
@@ -130,12 +130,6 @@ interface BlockDocument {
 /** Id, request id, status, duration, attempts, and the indexes of the texts of `textsOf`; null: missing. */
 type CallValues = readonly [string, string | null, number, number, number, readonly (number | null)[]];
 
-function textsOf({ at, actor, actorName, address, subject, call }: CallEntry): (string | undefined)[] {
-  const { template, tool, outcome, instance, digest, view } = call;
-  const texts = [at, actor, actorName, address, subject, template, tool, outcome, instance, digest];
-  return view === undefined ? [...texts, call.arguments] : [...texts, call.arguments, view];
-}
-
 /**
  * Collects calls in the order of their ids. A call is serialized at once: later the garbage collector would
  * have copied its objects, and they would no longer be in the processor's cache.
@@ -159,7 +153,7 @@ export class CallBlockWriter {
     const { id, requestId = null, status, call } = entry;
     if (id >= this.#endId) this.end();
     if (this.isEmpty) this.#endId = idAt(timeOf(id) + BLOCK_MS);
-    const indexes = textsOf(entry).map((text) => this.#indexOf(text));
+    const indexes = this.#indexesOf(entry);
     this.#lastId = id;
     const values: CallValues = [id, requestId, status, call.durationMs, call.attempts, indexes];
     const text = JSON.stringify(values);
@@ -182,6 +176,24 @@ export class CallBlockWriter {
     this.#indexes = new Map();
     this.#calls = [];
     this.#characters = 0;
+  }
+
+  #indexesOf({ at, actor, actorName, address, subject, call }: CallEntry): (number | null)[] {
+    const indexes = [
+      this.#indexOf(at),
+      this.#indexOf(actor),
+      this.#indexOf(actorName),
+      this.#indexOf(address),
+      this.#indexOf(subject),
+      this.#indexOf(call.template),
+      this.#indexOf(call.tool),
+      this.#indexOf(call.outcome),
+      this.#indexOf(call.instance),
+      this.#indexOf(call.digest),
+      this.#indexOf(call.arguments),
+    ];
+    if (call.view !== undefined) indexes.push(this.#indexOf(call.view));
+    return indexes;
   }
 
   #indexOf(text: string | undefined): number | null {
