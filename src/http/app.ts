@@ -34,7 +34,7 @@ import { observe, reportLog } from './middleware/access-log.ts';
 import { auditTrail, callTrail } from './middleware/audit-trail.ts';
 import { admission, authorize, localAccounts } from './middleware/authorize.ts';
 import { type BodyCosts, body } from './middleware/body.ts';
-import { errors, guarded, identify, refuse, rpcErrors } from './middleware/errors.ts';
+import { errors, guarded, identify, refuse, requestIds, rpcErrors } from './middleware/errors.ts';
 import { type HostOriginCheckOptions, hostOriginCheck } from './middleware/host-origin-check.ts';
 import { handle, knownPath, unmatched } from './middleware/routing.ts';
 import type { AuthorizationServer } from './oauth/authorization-server.ts';
@@ -273,8 +273,9 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
 /** Answers requests until the gateway is created: 503 with Retry-After, and `/livez` as usual. It writes no log lines. */
 export function createStartingApp(): RequestListener {
   const app = new Koa<RequestState, Record<never, never>>();
+  const newId = requestIds();
   app.use((context) => {
-    identify(context);
+    identify(context, newId);
     if (context.path === '/livez') respond(context, json(200, { status: 'alive' }));
     else if (resumesSse(context.headers)) respond(context, LATER_STREAM);
     else refuse(context, startingReply(context.state.requestId));

@@ -21,8 +21,9 @@ import { respond } from '../respond.ts';
 
 /** The first step: gives the request its id. An error that is not a GatewayError becomes INTERNAL_ERROR; the log has its details, by id. */
 export function errors(log: Pick<Logger, 'error'>): HttpMiddleware {
+  const newId = requestIds();
   return (context, next) => {
-    identify(context);
+    identify(context, newId);
     return guarded(next, (thrown) => {
       if (!(thrown instanceof ClientGone)) answer(context, asGatewayError(thrown), log);
     });
@@ -118,7 +119,19 @@ export function drain(request: Readable, mostBytes: number = HTTP_LIMITS.drained
 const VALID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** Sets `state.requestId`: a valid id of the client, else a new one. respond.ts returns it. */
-export function identify({ req, state }: Pick<HttpContext, 'req' | 'state'>): void {
+export function identify({ req, state }: Pick<HttpContext, 'req' | 'state'>, newId: () => string): void {
   const sent = req.headers['x-request-id'];
-  state.requestId = typeof sent === 'string' && VALID.test(sent) ? sent : randomUUID();
+  state.requestId = typeof sent === 'string' && VALID.test(sent) ? sent : newId();
+}
+
+const COUNTED_DIGITS = 12;
+
+/** Makes ids of requests: UUIDs whose last digits count. `randomUUID` leaves 640 bytes of garbage each time. Source: ADR 257. */
+export function requestIds(): () => string {
+  const beginning = randomUUID().slice(0, -COUNTED_DIGITS);
+  let count = 0;
+  return () => {
+    count += 1;
+    return beginning + count.toString(16).padStart(COUNTED_DIGITS, '0');
+  };
 }
