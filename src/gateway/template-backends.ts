@@ -15,7 +15,7 @@ import {
 } from 'rxjs';
 import type { StatelessClients } from '../actors/calls/stateless-clients.ts';
 import type { Fleet } from '../actors/fleet.ts';
-import type { InstanceRef } from '../actors/instances/instance-ref.ts';
+import { InstanceRef } from '../actors/instances/instance-ref.ts';
 import type { ClientSessions } from '../actors/sessions/client-sessions.ts';
 import type { ChangeFeed } from '../actors/subscriptions/change-feed.ts';
 import { timeoutFor } from '../balancing/policy.ts';
@@ -64,7 +64,7 @@ export class TemplateBackends implements Backends {
         map(({ list }) => list),
       ),
       noticesFor: (ownerId) => this.#noticesFor(ownerId),
-      hasPeers: () => this.peers().length > 0,
+      hasPeers: () => this.#hasPeers,
       isThere: (instanceId) => deps.fleet.find(template, instanceId)?.state === 'healthy',
       clock: deps.clock,
       run: deps.run,
@@ -84,9 +84,21 @@ export class TemplateBackends implements Backends {
     return healthy.length > 0 ? healthy : refs.flatMap(({ lastPeer }) => lastPeer ?? []);
   }
 
+  /** Whether `peers` has any. Every request of a client without a session asks, so that it makes no list. */
+  get #hasPeers(): boolean {
+    const { fleet } = this.#deps;
+    if (!fleet.has(this.#template)) return false;
+    for (const member of fleet.group(this.#template).members.values()) {
+      if (!(member instanceof InstanceRef)) continue;
+      if (member.lastPeer !== undefined || (member.state === 'healthy' && member.peer !== undefined))
+        return true;
+    }
+    return false;
+  }
+
   whenStarted(owner: Owner): Promise<void> | undefined {
     const { fleet, clock } = this.#deps;
-    if (!fleet.has(this.#template) || this.peers().length > 0) return undefined;
+    if (!fleet.has(this.#template) || this.#hasPeers) return undefined; // nearly always at the first instance
     const group = fleet.group(this.#template);
     const started$ = group.untilStarted(owner.id);
     if (started$ === undefined) return undefined;

@@ -18,7 +18,7 @@ const META = { _meta: { 'io.modelcontextprotocol/serverInfo': serverInfo } };
 const bytes = (text: string) => JsonText.ofBytes(Buffer.from(text));
 const text = (result: JsonText) => Buffer.from(result.bytes).toString();
 const finish = (method: string, result: string) =>
-  text(completed(method, resultTypeOf(bytes(result)), bytes(result), serverInfo));
+  text(completed(method, resultTypeOf(bytes(result)), bytes(result), () => serverInfo));
 /** A field that makes a result larger than what is read. */
 const LARGE = `"text":"${'x'.repeat(20_000)}"`;
 

@@ -103,7 +103,6 @@ interface StatelessRouteInput {
 
 class StatelessRoute implements CallRoute {
   readonly #input: StatelessRouteInput;
-  readonly #legacyRequest: ExchangeRequest;
   readonly #logLevel: string | undefined;
   readonly #unleased: BalancedRoute | BoundRoute;
   /** The instance where a conversation was opened for the call, or is to be reopened. */
@@ -115,7 +114,6 @@ class StatelessRoute implements CallRoute {
   constructor(input: StatelessRouteInput) {
     const { group, request, bound } = input;
     this.#input = input;
-    this.#legacyRequest = forLegacy(request);
     this.#logLevel = logLevelOf(request);
     this.#unleased = bound === undefined ? new BalancedRoute(group, request) : this.#routeTo(bound);
   }
@@ -175,7 +173,8 @@ class StatelessRoute implements CallRoute {
   ): AttemptPlan | LocalAnswer | Wait {
     if (routing === 'unknown') return { kind: 'answer', answer$: of(UNKNOWN_METHOD) };
     if (routing === 'refused') return { kind: 'answer', answer$: of(NO_TASKS) };
-    if (routing === 'shared') return { request: this.#legacyRequest, receive: isLogged(this.#logLevel) };
+    if (routing === 'shared')
+      return { request: forLegacy(this.#input.request), receive: isLogged(this.#logLevel) };
     return this.#leased(ref, call, routing === 'extended');
   }
 
@@ -203,7 +202,7 @@ class StatelessRoute implements CallRoute {
     if (upstream === undefined || (this.#input.bound !== undefined && this.#leasedAt === undefined))
       return { kind: 'wait', until$: this.#open(held, call) };
     this.#forget(); // from now on the attempt owns the lease
-    return new LeasedAttempt(this, held, this.#legacyRequest, upstream);
+    return new LeasedAttempt(this, held, forLegacy(this.#input.request), upstream);
   }
 
   #hold(ref: InstanceRef, isExtended = false): HeldLease {

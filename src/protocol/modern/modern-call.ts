@@ -175,7 +175,7 @@ export class ModernCall extends AnswerWriter<Answer | ClientQuestion> {
       routing.learnTask(request, result, instanceId);
     const listed = routing.encryptCursor(request, result, instanceId);
     const isComplete = type === undefined || type === 'complete';
-    return isComplete ? completed(request.method, type, listed, infoFor(request)) : listed;
+    return isComplete ? completed(request.method, type, listed, () => infoFor(request)) : listed;
   }
 
   #notify({ method, params }: ServerNotification): void {

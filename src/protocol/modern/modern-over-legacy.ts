@@ -45,8 +45,10 @@ export function completed(
   method: string,
   type: string | undefined,
   result: JsonText,
-  serverInfo: JsonObject,
+  serverInfoOf: () => JsonObject,
 ): JsonText {
+  const isCacheable = method === 'resources/read' || listOf(method) !== undefined;
+  if (type === 'complete' && !isCacheable) return result; // nearly always
   const { bytes } = result;
   const start = skipSpace(bytes, 0);
   if (bytes[start] !== OPEN_BRACE) return result;
@@ -60,12 +62,12 @@ export function completed(
   };
   require('resultType', 'complete', (given) => typeof given === 'string');
   // These need a cache lifetime. Results of a legacy backend must not be cached.
-  if (method === 'resources/read' || listOf(method) !== undefined) {
+  if (isCacheable) {
     require('ttlMs', 0, (given) => Number.isSafeInteger(given) && Number(given) >= 0);
     require('cacheScope', 'private', (given) => given === 'private' || given === 'public');
   }
   if (type === undefined)
-    require('_meta', { [META.serverInfo]: serverInfo }, (given) => given !== undefined && given !== null);
+    require('_meta', { [META.serverInfo]: serverInfoOf() }, (given) => given !== undefined && given !== null);
   if (Object.keys(fields).length === 0) return result;
   if (wrong.length > 0) return JsonText.ofValue({ ...without(result, wrong), ...fields });
   const rest = skipSpace(bytes, start + 1);
