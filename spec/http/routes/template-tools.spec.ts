@@ -2,81 +2,37 @@
 
 import * as assert from 'uvu/assert';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
-import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { suite } from '../../helpers/suite.ts';
-import { startToolServer, type ToolServer } from '../../helpers/tool-server.ts';
+import { type Doors, openDoors } from './doors.ts';
 
 const test = suite('the tools of pinned templates', { timeoutMs: 30_000 });
-type World = Awaited<ReturnType<typeof startWithAccounts>>;
 type Json = Record<string, unknown>;
 
-let app: World;
-let servers: ToolServer[];
+let doors: Doors;
+let app: Doors['app'];
 test.before.each(async () => {
-  app = await startWithAccounts();
-  servers = [];
+  doors = await openDoors();
+  ({ app } = doors);
 });
-test.after.each(async () => {
-  await app.close();
-  for (const server of servers) server.close();
-});
+test.after.each(() => doors.close());
 
+const serve: Doors['serve'] = (...server) => doors.serve(...server);
 const inputSchema = { type: 'object' };
 const SEARCH = { name: 'search', description: 'Finds files.', inputSchema };
-
-async function serve(tools: Json[], id = 'one'): Promise<void> {
-  const server = await startToolServer(tools);
-  servers.push(server);
-  await app.gateway.register('files', { id, endpoint: server.endpoint }, { waitMs: 10_000 });
-}
 
 const pin = (approve = 'pinned') =>
   app.as(app.admin, 'PATCH', '/gateway/templates/files', { body: { approve } });
 const approve = (body: Json = {}) =>
   app.as(app.admin, 'POST', '/gateway/templates/files/tools/approve', { body });
 
-/** As the lists of both surfaces and of an MCP client show them. */
-async function listed(): Promise<readonly string[]> {
-  const rest = await app.as(app.admin, 'GET', '/mcp/files/tools/list');
-  const names = (rest.body as { tools: { name: string }[] }).tools.map(({ name }) => name);
-  const rpc = await mcp('/mcp/files', 'tools/list', {});
-  assert.equal(
-    (rpc.result as { tools: { name: string }[] }).tools.map(({ name }) => name),
-    names,
-  );
-  return names;
-}
-
-const META = {
-  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-  'io.modelcontextprotocol/clientCapabilities': {},
-};
-
-async function mcp(path: string, method: string, params: Json): Promise<Json> {
-  const headers = {
-    ...{ accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2026-07-28' },
-    ...{ 'mcp-method': method, ...(params.name === undefined ? {} : { 'mcp-name': String(params.name) }) },
-  };
-  const message = { jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: META } };
-  const { text } = await app.as(app.admin, 'POST', path, { headers, body: message });
-  return JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text);
-}
+const listed = () => doors.listed('files');
 
 /** The outcome of a call at each door: `ok`, or the code. */
-async function called(name: string): Promise<readonly unknown[]> {
-  const body = { name, arguments: {} };
-  const rest = await app.as(app.admin, 'POST', '/mcp/files/tools/call', { body });
-  const outcomes = [rest.status === 200 ? 'ok' : rest.body.error_code];
-  for (const [path, tool] of [
+const called = (name: string) =>
+  doors.called('files', name, [
     ['/mcp/files', name],
     ['/mcp', `files__${name}`],
-  ] as const) {
-    const { error } = await mcp(path, 'tools/call', { name: tool, arguments: {} });
-    const { code, data } = (error ?? {}) as { code?: number; data?: { error_code?: string } };
-    outcomes.push(error === undefined ? 'ok' : (data?.error_code ?? String(code)));
-  }
-  return outcomes;
-}
+  ]);
 
 const states = async () => {
   const { body } = await app.as(app.admin, 'GET', '/gateway/templates/files/tools');
