@@ -498,6 +498,10 @@ test.needs(canUseConsole && makesPictures, 'set STAGEDOOR_SCREENSHOTS=1 to make 
     await save('call');
     await open('connect?template=everything&client=claude-code');
     await save('connect');
+    await open('view?id=desk');
+    await page.getByLabel('Filter tools').fill('text');
+    await page.getByRole('heading', { name: 'All tools' }).scrollIntoViewIfNeeded();
+    await save('view');
     await open('users');
     await save('users');
     await open('audit');
