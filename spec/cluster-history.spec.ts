@@ -56,6 +56,19 @@ test('finds calls that were lost, done twice, refused although done, or never an
   assert.equal(missedIn({ calls: hung, disturbances: [KILL] }), ['0 calls without an answer within 20 s']);
 });
 
+test('excuses a failed opening only when a node is cut off from everything, and it says when to come again', () => {
+  const cut = { ...KILL, lastsUntilMs: 40_000 };
+  const opening = (reason: string) => ({ sentMs: 20_000, endedMs: 20_100, reason });
+  const later = opening('503 {"error_code":"NODE_UNAVAILABLE","retry_after_seconds":5}');
+  const bar = '0 failed openings of sessions, besides those in flight at a fault';
+  const missed = (disturbance: Disturbance, failed = later) =>
+    missedIn({ failedOpenings: [failed], disturbances: [disturbance] }).filter((one) => one === bar);
+  assert.equal(missed({ ...cut, isolates: true }), []);
+  assert.equal(missed(cut), [bar]);
+  assert.equal(missed({ ...cut, isolates: true, lastsUntilMs: 20_000 }), [bar]);
+  assert.equal(missed({ ...cut, isolates: true }, opening('500 INTERNAL_ERROR')), [bar]);
+});
+
 test('excuses an unknown outcome only for a call in flight at a fault', () => {
   const inFlight = callOf({ ending: 'unknown', sentMs: 9_900, endedMs: 10_100 });
   assert.equal(missedIn({ calls: [inFlight], disturbances: [KILL] }), []);

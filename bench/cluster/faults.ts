@@ -271,7 +271,8 @@ export const FAULTS: readonly Fault[] = [
     hasNetworks: true,
     templates: ['far', 'near'],
     clients: [STEADY.legacy, STEADY.modern],
-    bars: { firstAnswerMs: [20_000, 25_000], programBackMs: 35_000 },
+    // A session whose owner is not reached is answered after the cut.
+    bars: { firstAnswerMs: [25_000, 25_000], programBackMs: 35_000 },
     isQuick: false,
     disturb: partitions,
   },
@@ -372,17 +373,18 @@ async function partitions({ deployment: { nodes } }: Run): Promise<readonly Dist
     {
       what: `${a.id} - all`,
       cut: () => [a.cut([HOST.database]), ...between(a, b), ...between(a, c)],
+      isolates: true,
     },
     { what: `${b.id} - ${c.id}`, cut: () => between(b, c), endsNoLife: true },
   ];
   const disturbances: Disturbance[] = [];
-  for (const { what, cut, endsNoLife = false } of cuts) {
+  for (const { what, cut, endsNoLife = false, isolates = false } of cuts) {
     await delay(5_000);
     await Promise.all(cut());
     const fault = momentary(`cut: ${what}`);
     await delay(20_000);
     await Promise.all([a, b, c].map((one) => one.heal()));
-    disturbances.push({ ...fault, endsNoLife, lastsUntilMs: nowMs() + HEALED_MS, mayRefuse: true });
+    disturbances.push({ ...fault, endsNoLife, isolates, lastsUntilMs: nowMs() + HEALED_MS, mayRefuse: true });
     await delay(HEALED_MS);
   }
   await delay(5_000);

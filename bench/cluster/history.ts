@@ -48,6 +48,8 @@ export interface Opening {
 
 /** One fault, from its first effect until the disturbed node has ended or goes on. */
 export interface Disturbance {
+  /** It cuts one node off from the database and from all others: that one may refuse to open sessions. */
+  readonly isolates?: boolean;
   readonly what: string;
   readonly fromMs: number;
   readonly untilMs: number;
@@ -155,7 +157,8 @@ export function judge(history: History, bars: Bars): readonly Verdict[] {
     found.map((call) => `${call.token} ${call.ending}, ${whenOf(call, history)}: ${call.reason}`);
   const refused = failedOpenings
     .filter((opening) => !history.disturbances.some((one) => isInFlight(opening, one)))
-    .map(({ reason }) => reason);
+    .filter((opening) => !mayBeClosed(opening, history))
+    .map((opening) => `${opening.reason} ${whenOf(opening, history)}`);
   const lost = calls.filter(({ ending }) => ending === 'lost session');
   const failed = [
     ...later.filter(({ ending }) => ending === 'failed' || ending === 'unknown' || ending === 'refused'),
@@ -222,7 +225,7 @@ function isInFlight(
 }
 
 /** For a person: seconds since the last fault before its end. */
-function whenOf({ sentMs, endedMs }: Call, { disturbances }: History): string {
+function whenOf({ sentMs, endedMs }: Opening, { disturbances }: History): string {
   const last = disturbances.findLast(({ fromMs }) => fromMs <= endedMs);
   if (last === undefined) return 'before any fault';
   const [sent, ended] = [sentMs, endedMs].map((ms) => ((ms - last.fromMs) / 1_000).toFixed(2));
@@ -234,6 +237,15 @@ function mayBeRefused({ ending, endedMs }: Call, { disturbances }: History): boo
   return disturbances.some(
     ({ fromMs, lastsUntilMs = 0, mayRefuse }) =>
       mayRefuse === true && fromMs <= endedMs && endedMs <= lastsUntilMs,
+  );
+}
+
+/** A node that reaches no other and no database has no place for a session, and says when to come again. */
+function mayBeClosed({ endedMs, reason }: Opening, { disturbances }: History): boolean {
+  if (!/NODE_UNAVAILABLE.*retry_after_seconds/.test(reason)) return false;
+  return disturbances.some(
+    ({ fromMs, lastsUntilMs = 0, isolates }) =>
+      isolates === true && fromMs <= endedMs && endedMs <= lastsUntilMs,
   );
 }
 
@@ -288,10 +300,10 @@ function firstAnswers({ calls, disturbances }: History, { firstAnswerMs }: Bars)
     [...sessions.entries()].flatMap(([session, those]) => {
       const later = those.filter(({ sentMs }) => sentMs > untilMs);
       const [next] = later;
-      if (next === undefined || next.ending === 'lost session') return []; // judged above
+      const end = later.find(({ ending }) => ending === 'answered' || ending === 'lost session');
+      if (next === undefined || end?.ending === 'lost session') return []; // judged above
       if (disturbances.some((one) => isInFlight(next, one))) return []; // by the next fault
-      const first = later.find(({ ending }) => ending === 'answered');
-      const ms = (first?.endedMs ?? Infinity) - Math.max(next.sentMs, servedMs);
+      const ms = (end?.endedMs ?? Infinity) - Math.max(next.sentMs, servedMs);
       return [{ session, ms: Math.max(0, ms) }];
     }),
   );
