@@ -50,6 +50,37 @@ test('agree with a regular expression for each glob', () => {
   );
 });
 
+test('agree with a regular expression for each long glob and text', () => {
+  const unit = fc.constantFrom('a', 'b', '?', '🎭');
+  const part = fc.oneof(fc.string({ unit, maxLength: 4 }), fc.string({ unit, minLength: 30, maxLength: 70 }));
+  const parts = fc.array(part, { minLength: 1, maxLength: 4 });
+  const gaps = fc.array(fc.string({ unit: fc.constantFrom('a', 'b', '🎭'), minLength: 60, maxLength: 90 }), {
+    minLength: 5,
+    maxLength: 5,
+  });
+  fc.assert(
+    fc.property(parts, gaps, fc.boolean(), (found, between, isWhole) => {
+      const glob = isWhole ? `*${found.join('*')}*` : found.join('*');
+      const text = between.map((gap, at) => `${gap}${(found[at] ?? '').replaceAll('?', 'b')}`).join('');
+      for (const each of [text, text.slice(0, -1), text.replaceAll('b', 'a')])
+        assert.is(globMeets(glob, each), expressionOf(glob).test(each), glob);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('no lists of the hardest globs stop the process', () => {
+  const text = 'a'.repeat(GLOB_LIMITS.textUnits);
+  for (const glob of [
+    `*${'a'.repeat(254)}b`,
+    `*${'a'.repeat(126)}b*${'c'.repeat(126)}`,
+    `*${'?'.repeat(252)}bb*`,
+  ]) {
+    const matches = compileGlobs(Array.from({ length: GLOB_LIMITS.count }, () => glob));
+    for (let times = 0; times < 5; times += 1) assert.is(matches(text), false);
+  }
+});
+
 test('match hard texts in few steps, and no text over the bound', () => {
   const matches = compileGlobs([`${'*a'.repeat(100)}*b`]);
   assert.is(matches('a'.repeat(GLOB_LIMITS.textUnits)), false);
