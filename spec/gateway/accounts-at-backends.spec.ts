@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { SHARED } from '../../src/domain/connection.ts';
@@ -96,6 +99,39 @@ accounts(
     await connected(world);
     assert.match(await world.whoami(), /office/);
     assert.is(world.gateway.instance('mail', 'mail-1').snapshot.reason, null);
+  }),
+);
+
+accounts(
+  'gets no token of the earlier endpoint when its endpoint is replaced, also by one that names the same authorization server',
+  withBackend(async (world) => {
+    await connected(world);
+    await world.whoami();
+    const sent: (string | undefined)[] = [];
+    const other = createServer((request, response) => {
+      const own = `http://${request.headers.host}`;
+      sent.push(request.headers.authorization);
+      if (request.url?.startsWith('/.well-known/') === true) {
+        const document = { resource: `${own}/mcp`, authorization_servers: [world.backend.issuer] };
+        response.setHeader('Content-Type', 'application/json').end(JSON.stringify(document));
+        return;
+      }
+      const metadata = `resource_metadata="${own}/.well-known/oauth-protected-resource/mcp"`;
+      response.writeHead(401, { 'WWW-Authenticate': `Bearer ${metadata}` }).end();
+    }).listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    try {
+      await world.gateway.deregister('mail', 'mail-1');
+      const { port } = other.address() as AddressInfo;
+      const input = { id: 'mail-1', endpoint: `http://127.0.0.1:${port}/mcp`, auth: shared };
+      await world.gateway.register('mail', input, { waitMs: 10_000 });
+      assert.is((await errorOf(world.whoami())).code, 'CONNECTION_REQUIRED');
+      assert.ok(sent.length > 0);
+      assert.equal([...new Set(sent)], [undefined]);
+    } finally {
+      other.closeAllConnections();
+      other.close();
+    }
   }),
 );
 

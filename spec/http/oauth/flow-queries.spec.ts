@@ -33,6 +33,14 @@ test('a flow of five requests makes 25 queries, two of them for its client', asy
   assert.is(asked.filter((query) => query === 'oauth.find client').length, 2);
 });
 
+test('the first token of a login makes 32 queries, and one hash of a password', async () => {
+  const client = await register(app.url);
+  asked.length = 0;
+  await flow(client);
+  assert.ok(asked.length <= 32, `${asked.length}: ${asked.join(', ')}`);
+  assert.is(asked.filter((query) => query.startsWith('accounts.findUserByName')).length, 1);
+});
+
 test('two sign-ins at once make one query in each turn of the event loop, so that calls are not delayed by more', async () => {
   const client = await register(app.url);
   const { browser } = await flow(client);

@@ -291,6 +291,31 @@ inBrowser('creates an API key, shows it once, and revokes it', async () => {
   assert.equal(statusAndCode(await holder('GET /mcp/everything/tools/list')), [401, 'INVALID_CREDENTIALS']);
 });
 
+inBrowser('limits the rights of a user, and gives them back', async () => {
+  const { page } = watched;
+  const scopesOf = async (username: string) => {
+    const users: { username: string; scopes?: string[] }[] = Object((await admin('GET /auth/users')).body);
+    return users.find((user) => user.username === username)?.scopes;
+  };
+  await follow('Users and keys');
+  await page.getByRole('button', { name: 'New user' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel(/^User name/).fill('grace');
+  await dialog.getByLabel(/^Email/).fill('grace@localhost');
+  await dialog.getByLabel(/^Password/).fill(PASSWORD);
+  await dialog.getByLabel('Call tools').check();
+  await dialog.getByRole('button', { name: 'Create' }).click();
+  await page.getByText('grace may sign in.').waitFor();
+  assert.equal(await scopesOf('grace'), ['tools:call']);
+  await page.getByRole('button', { name: 'Change grace' }).click();
+  assert.ok(await dialog.getByLabel('Call tools').isChecked());
+  assert.not(await dialog.getByLabel('See instances and statistics').isChecked());
+  await dialog.getByLabel('Call tools').uncheck();
+  await dialog.getByRole('button', { name: 'Change' }).click();
+  await page.getByText('grace is changed.').waitFor();
+  assert.is(await scopesOf('grace'), undefined);
+});
+
 inBrowser('edits an instance in place, and deletes a template without instances', async () => {
   const { page } = watched;
   const instance = { id: 'old', endpoint: 'http://127.0.0.1:9/old', headers: { 'X-Team': 'a' } };
