@@ -2,9 +2,11 @@
 
 import * as assert from 'uvu/assert';
 import { compileGlobs } from '../../src/domain/globs.ts';
+import { CompiledView } from '../../src/protocol/aggregate/view-choices.ts';
 import {
   chooser,
   descriptionIn,
+  hasHints,
   isConfirmed,
   NEW_VIEW,
   nameIn,
@@ -72,6 +74,42 @@ test('globs mean what they mean to the gateway', () => {
         JSON.stringify(tools),
       );
     }
+  }
+});
+
+test('hints leave out what they leave out for the gateway', () => {
+  const values = [undefined, true, false];
+  const tools = values.flatMap((readOnlyHint) =>
+    values.flatMap((destructiveHint) =>
+      values.flatMap((idempotentHint) =>
+        values.map((openWorldHint, index) => ({
+          name: `${readOnlyHint}-${destructiveHint}-${idempotentHint}-${index}`,
+          annotations: JSON.parse(
+            JSON.stringify({ readOnlyHint, destructiveHint, idempotentHint, openWorldHint }),
+          ),
+        })),
+      ),
+    ),
+  );
+  const plain = { name: 'plain' };
+  const rename = { plain: 'reader', 'true-true-true-0': 'writer' };
+  const annotate = { reader: { readOnlyHint: true }, writer: { readOnlyHint: false } };
+  for (const only of [
+    undefined,
+    ...['readOnly', 'destructive', 'idempotent', 'openWorld'].flatMap((hint) => [
+      { [hint]: true },
+      { [hint]: false },
+    ]),
+    { readOnly: false, destructive: false },
+  ]) {
+    const source = { template: 'github', rename, annotate, ...(only && { only }) };
+    const listed = [plain, ...tools];
+    const chosen = new CompiledView({ id: 'support', from: [source] }).chosen('tools', 'github', listed);
+    assert.equal(
+      listed.filter((tool) => hasHints(source, tool)).map(({ name }) => name),
+      chosen.map(({ own }) => own),
+      JSON.stringify(only),
+    );
   }
 });
 

@@ -1,5 +1,5 @@
 // A view while it is edited: the definition itself, so that what the editor has no field for stays as it is. Tools are chosen as the gateway
-// chooses them (src/domain/globs.ts, which a spec compares).
+// chooses them (src/domain/globs.ts and src/protocol/aggregate/view-choices.ts, which a spec compares).
 
 type ByTool = Readonly<Record<string, unknown>>;
 
@@ -15,9 +15,23 @@ export interface ViewSource {
   readonly rename?: Readonly<Record<string, string>>;
   /** By the new name, as the others. */
   readonly describe?: Readonly<Record<string, string>>;
-  readonly annotate?: ByTool;
+  readonly annotate?: Readonly<Record<string, Annotations>>;
   readonly defaults?: ByTool;
-  readonly only?: object;
+  /** A tool with other hints is left out. */
+  readonly only?: Readonly<Partial<Record<'readOnly' | 'destructive' | 'idempotent' | 'openWorld', boolean>>>;
+}
+
+interface Annotations {
+  readonly readOnlyHint?: boolean;
+  readonly destructiveHint?: boolean;
+  readonly idempotentHint?: boolean;
+  readonly openWorldHint?: boolean;
+}
+
+export interface Tool {
+  readonly name: string;
+  readonly description?: string;
+  readonly annotations?: Annotations;
 }
 
 export interface ViewDraft {
@@ -51,6 +65,21 @@ export function sourceOf({ from }: ViewDraft, template: string): ViewSource | un
 export function chooser(source: ViewSource | undefined): (own: string) => boolean {
   if (source === undefined) return () => false;
   return matcherOf(source.tools);
+}
+
+/** Whether a tool has the hints that `only` wants; those that neither it nor the view gives have the defaults of MCP. */
+export function hasHints(source: ViewSource, { name, annotations }: Tool): boolean {
+  const given = { ...annotations, ...field(source.annotate, nameIn(source, name)) };
+  const readOnly = given.readOnlyHint === true;
+  const hints = {
+    readOnly,
+    destructive: !readOnly && given.destructiveHint !== false,
+    idempotent: readOnly || given.idempotentHint === true,
+    openWorld: given.openWorldHint !== false,
+  };
+  return Object.entries(source.only ?? {}).every(
+    ([hint, value]) => hints[hint as keyof typeof hints] === value,
+  );
 }
 
 /** A list that begins with `!` starts from all, every other one from none; the last glob that matches decides. */

@@ -229,6 +229,19 @@ inBrowser('show their problems, fit a phone, and are deleted after a confirmatio
   assert.is((await gateway.admin('GET /gateway/views/odd')).status, 404);
 });
 
+inBrowser('count the tools that clients get, without those that hints leave out', async () => {
+  const { page } = watched;
+  const annotate = { test_simple_text: { readOnlyHint: true } };
+  const from = [{ template: 'desk', only: { readOnly: true }, annotate }];
+  assert.is((await gateway.admin('PUT /gateway/views/readers', { from })).status, 201);
+  const { count } = await read('/mcp/readers/tools/list');
+  const { count: all } = await read('/mcp/desk/tools/list');
+  assert.is(count, 1);
+  await page.goto(`${gateway.url}/console/view?id=readers`);
+  await page.getByText('In the view: 1 tool', { exact: true }).waitFor();
+  await page.getByText(`only leaves ${Number(all) - 1} tools out`).waitFor();
+});
+
 inBrowser('log no error to the browser console', () => {
   const refusals = /status of (?:400|401|404|412|422)/;
   assert.equal(

@@ -6,9 +6,11 @@ import { plural } from '../format.ts';
 import {
   chooser,
   descriptionIn,
+  hasHints,
   isConfirmed,
   listedName,
   nameIn,
+  type Tool,
   type ViewDraft,
   type ViewSource,
   withSource,
@@ -19,7 +21,7 @@ import { placeOf } from '../views.ts';
 import { Dialog } from './dialog.tsx';
 import { Field } from './field.tsx';
 import { Empty } from './status.tsx';
-import type { TemplateTools, Tool } from './view-tools.tsx';
+import type { TemplateTools } from './view-tools.tsx';
 import { VirtualList } from './virtual-list.tsx';
 
 interface ViewChosenProps {
@@ -35,14 +37,16 @@ interface ToolEntry {
   readonly tool: Tool;
 }
 
-type Row = ToolEntry | { readonly source: ViewSource };
+type Row = ToolEntry | { readonly source: ViewSource; readonly left: number };
 
 export function ViewChosen({ view, known, faults, onChange }: ViewChosenProps) {
   const edited = useSignal<ToolEntry>();
   const rows = view.from.flatMap((source): Row[] => {
     const isChosen = chooser(source);
-    const tools = known.get(source.template)?.tools?.filter(({ name }) => isChosen(name)) ?? [];
-    return [{ source }, ...tools.map((tool) => ({ source, tool }))];
+    const chosen = known.get(source.template)?.tools?.filter(({ name }) => isChosen(name)) ?? [];
+    const tools = chosen.filter((tool) => hasHints(source, tool));
+    const left = chosen.length - tools.length;
+    return [{ source, left }, ...tools.map((tool) => ({ source, tool }))];
   });
   const count = rows.length - view.from.length;
   const entry = edited.value;
@@ -71,7 +75,7 @@ export function ViewChosen({ view, known, faults, onChange }: ViewChosenProps) {
               />
             ) : (
               <SourceRow
-                source={row.source}
+                {...row}
                 fault={faults.get(placeOf(row.source.template))}
                 onChange={(source) => onChange(withSource(view, source))}
               />
@@ -144,6 +148,8 @@ function ChosenRow({ entry: { source, tool }, view, fault, onEdit, onChange }: C
 
 interface SourceRowProps {
   readonly source: ViewSource;
+  /** Tools that `only` leaves out. */
+  readonly left: number;
   readonly fault: string | undefined;
   readonly onChange: (source: ViewSource) => void;
 }
@@ -153,12 +159,13 @@ const OTHERS = { resources: 'Resources', prompts: 'Prompts' } as const;
 /** Fields that the editor has no control for. */
 const KEPT = ['only', 'annotate', 'defaults'] as const;
 
-function SourceRow({ source, fault, onChange }: SourceRowProps) {
+function SourceRow({ source, left, fault, onChange }: SourceRowProps) {
   const { template, tools } = source;
   const kept = KEPT.filter((field) => source[field] !== undefined);
   const words = [
     tools === undefined ? 'all tools, later ones too' : undefined,
     kept.length > 0 ? `keeps ${kept.join(', ')}` : undefined,
+    left > 0 ? `only leaves ${plural(left, 'tool')} out` : undefined,
   ].filter(Boolean);
   return (
     <div class="chosen of-template">

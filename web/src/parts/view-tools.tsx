@@ -4,15 +4,10 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { get, messageOf } from '../api.ts';
 import { plural } from '../format.ts';
-import { chooser, sourceOf, type ViewDraft, withAllTools, withTool } from '../view-draft.ts';
+import { chooser, sourceOf, type Tool, type ViewDraft, withAllTools, withTool } from '../view-draft.ts';
 import { Search } from './search.tsx';
 import { Empty } from './status.tsx';
 import { VirtualList } from './virtual-list.tsx';
-
-export interface Tool {
-  readonly name: string;
-  readonly description?: string;
-}
 
 /** The tools of a template: undefined until they are read, and why they could not be read. */
 export interface TemplateTools {
