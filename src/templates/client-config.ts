@@ -24,6 +24,10 @@ export function readClientConfig(value: JsonObject, source: string): ImportedFil
   const servers: ImportedServer[] = [];
   const refused: RefusedEntry[] = [];
   for (const [name, entry] of Object.entries(entries)) {
+    if (isJsonObject(entry) && (entry.disabled === true || entry.enabled === false)) {
+      refused.push({ name, problem: 'is disabled in the file', isDisabled: true });
+      continue;
+    }
     const read = isJsonObject(entry) ? readEntry(name, entry, source) : 'is not an object';
     if (typeof read === 'string') refused.push({ name, problem: read });
     else servers.push(read);
@@ -55,7 +59,6 @@ const UNREAD: Readonly<Record<string, string>> = {
 
 function readEntry(name: string, entry: JsonObject, source: string): ImportedServer | string {
   for (const [field, problem] of Object.entries(UNREAD)) if (entry[field] !== undefined) return problem;
-  if (entry.disabled === true) return 'is disabled in the file';
   const { command, args = [], env = {}, headers = {}, cwd } = entry;
   const endpoint = entry.url ?? entry.serverUrl ?? entry.httpUrl;
   const problem = problemOf({ command, args, env, headers, cwd, endpoint });

@@ -29,10 +29,12 @@ export interface ImportedServer {
   readonly needs: readonly string[];
 }
 
-/** An entry that cannot be imported. `problem` completes "<name>: ". */
+/** An entry that is not imported. `problem` completes "<name>: ". */
 export interface RefusedEntry {
   readonly name: string;
   readonly problem: string;
+  /** True: its owner wants it so. */
+  readonly isDisabled?: boolean;
 }
 
 /** `${input:<id>}` of VS Code: a value that is asked for. */

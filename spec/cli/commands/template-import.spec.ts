@@ -110,7 +110,7 @@ test('one entry that fails does not stop the others, and the exit code tells', a
   assert.match(err, /^broken: not imported: has neither "command" nor "url"$/m);
   assert.match(err, /^denied: not imported: The address 169\.254\.169\.254 lies in a denied network/m);
   assert.match(err, /^exposed: not imported: .*\/proc/m);
-  assert.match(err, /^off: not imported: is disabled in the file$/m);
+  assert.match(out, /^off: skipped: is disabled in the file$/m);
   for (const name of ['denied', 'exposed']) assert.not.ok(gateway.server.gateway.hasTemplate(name), name);
   const { servers } = JSON.parse((await run(file, '--yes --json')).out);
   assert.equal(
@@ -120,9 +120,26 @@ test('one entry that fails does not stop the others, and the exit code tells', a
       ['exposed', 'failed'],
       ['Grüße & Wetter', 'unchanged'],
       ['broken', 'failed'],
-      ['off', 'failed'],
+      ['off', 'skipped'],
     ],
   );
+});
+
+test('entries that are disabled are skipped, which is no failure', async () => {
+  const file = {
+    mcpServers: {
+      kept: { command: 'node', args: ['kept.js'] },
+      off: { command: 'node', disabled: true, envFile: '.env' },
+      'not-on': { command: 'node', enabled: false },
+    },
+  };
+  const lines = /^off: skipped: is disabled in the file\nnot-on: skipped: is disabled in the file$/m;
+  assert.match(await printed(run(file, '--dry-run')), lines);
+  const out = await printed(run(file, '--yes'));
+  assert.match(out, /^kept: the template kept is stored, kept-1 starts$/m);
+  assert.match(out, lines);
+  const { servers } = JSON.parse(await printed(run(file, '--yes --json')));
+  assert.equal(servers.at(-1), { name: 'not-on', outcome: 'skipped', reason: 'is disabled in the file' });
 });
 
 test('a name that another server has gets a number, in the file and at the gateway', async () => {

@@ -4,7 +4,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
 import { codeOf, messageOf } from '../../domain/errors.ts';
-import type { ImportedFile } from '../../templates/imported-server.ts';
+import type { ImportedFile, RefusedEntry } from '../../templates/imported-server.ts';
 import { type Fields, fields } from '../answers.ts';
 import type { Command, CommandInput } from '../command.ts';
 import { Cancelled, CommandFailure, UsageError } from '../failures.ts';
@@ -46,7 +46,7 @@ export const templateImport: Command = {
       import('../import/placeholders.ts'),
     ]);
     const plan = await planImport(read.servers, gateway);
-    await show(input, terminal, { plan, read });
+    await show(input, terminal, plan);
     const rows = isDry ? plan.map((each) => rowOf(each, each.state)) : [];
     if (!isDry && !(await isConfirmed(input, terminal, plan))) {
       terminal.complain('nothing was imported; --yes imports');
@@ -60,7 +60,7 @@ export const templateImport: Command = {
         rows.push(row);
         if (!input.has('json')) report(row, terminal);
       }
-    const refused = read.refused.map(({ name, problem }) => ({ name, outcome: 'failed', error: problem }));
+    const refused = read.refused.map(refusedRow);
     if (input.has('json')) terminal.print(json({ servers: [...rows, ...refused] }));
     else for (const row of refused) report(row, terminal);
     return [...rows, ...refused].some(({ outcome }) => outcome === 'failed') ? 1 : 0;
@@ -71,6 +71,7 @@ interface Row extends Fields {
   readonly name: string;
   readonly outcome: string;
   readonly error?: string;
+  readonly reason?: string;
 }
 
 const MAX_BYTES = 5 * 1024 * 1024;
@@ -123,11 +124,7 @@ export async function standardInput(): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-async function show(
-  input: CommandInput,
-  terminal: Terminal,
-  { plan, read }: { readonly plan: readonly PlannedImport[]; readonly read: ImportedFile },
-): Promise<void> {
+async function show(input: CommandInput, terminal: Terminal, plan: readonly PlannedImport[]): Promise<void> {
   if (input.has('json') && (input.has('yes') || input.has('dry-run'))) return;
   const { placeOf } = await import('../import/plan.ts');
   const columns: Columns<PlannedImport> = {
@@ -141,8 +138,6 @@ async function show(
   // With --json standard output is for the result.
   if (input.has('json')) terminal.complain(lines);
   else terminal.print(lines);
-  if (!input.has('dry-run') || input.has('json')) return;
-  for (const { name, problem } of read.refused) terminal.complain(printable(`${name}: ${problem}`));
 }
 
 async function isConfirmed(
@@ -197,9 +192,16 @@ function rowOf({ server, template }: PlannedImport, outcome: string): Row {
   return { name: server.name, template, outcome, needs: server.needs };
 }
 
+function refusedRow({ name, problem, isDisabled }: RefusedEntry): Row {
+  return isDisabled === true
+    ? { name, outcome: 'skipped', reason: problem }
+    : { name, outcome: 'failed', error: problem };
+}
+
 function report(row: Row, terminal: Terminal): void {
-  const { name, template, outcome, instance, error, is_filed: isFiled } = fields(row);
-  if (outcome === 'failed') terminal.complain(printable(`${name}: not imported: ${error}`));
+  const { name, template, outcome, instance, error, reason, is_filed: isFiled } = fields(row);
+  if (outcome === 'skipped') terminal.print(printable(`${name}: skipped: ${reason}`));
+  else if (outcome === 'failed') terminal.complain(printable(`${name}: not imported: ${error}`));
   else if (outcome === 'unchanged') terminal.print(printable(`${name}: ${template} is unchanged`));
   else if (isFiled === true)
     terminal.print(printable(`${name}: ${instance} starts in the template ${template}`));
