@@ -6,6 +6,7 @@ import * as assert from 'uvu/assert';
 import { ANONYMOUS, NO_PRINCIPAL } from '../../../src/domain/account.ts';
 import { shuttingDown } from '../../../src/domain/errors.ts';
 import { newSessionId } from '../../../src/domain/life.ts';
+import { sessionLimit } from '../../../src/domain/session-errors.ts';
 import { LegacySse, RESUME_MS } from '../../../src/protocol/legacy/legacy-sse.ts';
 import { SsePosition, sessionOfEvent } from '../../../src/protocol/legacy/sse-position.ts';
 import { settled } from '../../helpers/failing-backend.ts';
@@ -64,8 +65,10 @@ test('at most 1,000 have no session, 250 of one owner unless it is anonymous; ea
 function setUpEarlier(id = newSessionId('earlier1')) {
   const { backends, endpoint, sse } = setUp();
   const session = backends.add(id, 'ann');
+  /** What each message waits for before its requests are begun. */
+  const limit: { until?: Promise<void> } = {};
   return {
-    ...{ backends, endpoint, sse, session },
+    ...{ backends, endpoint, sse, session, limit },
     async open(principal = 'ann', eventId = `${id}.0`, { template = 't', isForwarded = false } = {}) {
       const headers = { ...GET.headers, 'last-event-id': eventId };
       const reply = new RecordedReply();
@@ -78,7 +81,8 @@ function setUpEarlier(id = newSessionId('earlier1')) {
       const headers = { 'content-type': 'application/json' };
       const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', ...message }));
       const from = { headers, body, sseConnection: id, principal: ofCaller(principal) };
-      const request = { ...REQUEST, ...from, method: 'POST' } as const;
+      const consumeRateLimit = () => limit.until;
+      const request = { ...REQUEST, ...from, consumeRateLimit, method: 'POST' } as const;
       const done = endOf((async () => sse.post(id, request, reply, backends))());
       return { reply, done };
     },
@@ -212,6 +216,63 @@ test('a client whose stream led through a node that has ended continues on anoth
   assert.is(session.isClosed, true);
 });
 
+/** The answers on a stream: id, and `delivered` of an error. */
+const answersOn = ({ events }: RecordedReply) =>
+  events.events.flatMap(({ data }) => {
+    const { id, error } = String(data).startsWith('{') ? parsed(data) : {};
+    return id === undefined ? [] : [error === undefined ? id : `${id} ${Object(error).data?.delivered}`];
+  });
+
+test('requests whose answers went with the node of the stream have an error on the next one', async () => {
+  const { open, post, session } = setUpEarlier();
+  const at = (event: string) => open('ann', `${session.id}.${event}`, { isForwarded: true });
+  const first = (await at('5')).reply;
+  for (const id of ['a', 'b', 'c']) await post({ ...CALL, id }).done;
+  session.exchanges[0]?.result({ of: 'a' });
+  assert.is(first.events.events.at(-1)?.id, `${session.id}.6.${named('b', 'c')}`);
+  session.exchanges[1]?.result({ of: 'b' });
+  // The client had the answer to `a` only; that the stream is lost is not noticed yet.
+  const second = (await at(`6.${named('b', 'c')}`)).reply;
+  assert.equal(answersOn(second), ['b unknown'], '`c` is under way');
+  await post({ ...CALL, id: 'd' }).done;
+  second.lose();
+  session.exchanges[2]?.result({ of: 'c' });
+  // It had nothing of `d`, which it sent before it noticed the loss.
+  const third = (await at(`8.${named('c')}`)).reply;
+  assert.equal(answersOn(third), ['c unknown']);
+  session.exchanges[3]?.result({ of: 'd' });
+  assert.equal(answersOn(third), ['c unknown', 'd']);
+  third.lose();
+  assert.equal(answersOn((await at(third.events.events.at(-1)?.id?.slice(52) ?? '')).reply), []);
+});
+
+test('of a client that had no event since its calls, too', async () => {
+  const { open, post, session } = setUpEarlier();
+  const through = () => open('ann', `${session.id}.0`, { isForwarded: true });
+  const { reply } = await through();
+  await post(CALL).done;
+  await post(PING).done;
+  reply.lose();
+  session.exchanges[0]?.result({});
+  assert.equal(answersOn((await through()).reply), ['1 unknown', 'a unknown']);
+});
+
+test('a message that is not begun when the stream ends is refused: no stream would have the answer', async () => {
+  for (const refusal of [undefined, sessionLimit(1)]) {
+    const { open, post, limit } = setUpEarlier();
+    const { reply } = await open();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    limit.until = promise;
+    const posted = post(CALL);
+    await settled();
+    reply.lose();
+    if (refusal === undefined) resolve();
+    else reject(refusal);
+    assert.not.equal(await posted.done, 'done');
+    assert.is(posted.reply.isAnswered, false);
+  }
+});
+
 test('a client learns with each request and answer which of its requests have none, if it may read that', async () => {
   for (const headers of [FETCH, {}]) {
     const { backends, sse } = setUp();
@@ -245,8 +306,9 @@ test('a client learns with each request and answer which of its requests have no
       positions.map((event) => [event.data, event.id]),
       headers === FETCH
         ? [
-            ['', `${opened}.0.${named('a')}`],
-            ['', `${opened}.0.${named('a', 7)}`],
+            ['', `${opened}.0.${named(1)}`],
+            ['', `${opened}.1.${named('a')}`],
+            ['', `${opened}.1.${named('a', 7)}`],
           ]
         : [],
     );
@@ -258,12 +320,17 @@ test('calls that were under way in an earlier life are answered on the next stre
   const { open, session, post } = setUpEarlier();
   const { reply } = await open('ann', `${session.id}.0.${named('a', 7, null, {})}`);
   const [endpoint, ...lost] = reply.events.events;
-  assert.is(endpoint?.name, 'endpoint');
+  const { name, id } = endpoint ?? {};
+  assert.equal(
+    [name, id],
+    ['endpoint', `${session.id}.0.${named('a', 7)}`],
+    'if the next event is lost, too',
+  );
   assert.equal(
     lost.map(({ data, id }) => [parsed(data).id, id]),
     [
-      ['a', `${session.id}.0`],
-      [7, `${session.id}.0`],
+      ['a', `${session.id}.1.${named(7)}`],
+      [7, `${session.id}.2`],
     ],
   );
   for (const { data } of lost) assert.match(JSON.stringify(parsed(data)), /"delivered":"unknown"/);
@@ -271,15 +338,15 @@ test('calls that were under way in an earlier life are answered on the next stre
   assert.equal(
     reply.events.events.slice(3).map(({ name, id }) => [name, id]),
     [
-      ['position', `${session.id}.0.${named(1)}`],
-      [undefined, `${session.id}.0`],
+      ['position', `${session.id}.2.${named(1)}`],
+      [undefined, `${session.id}.3`],
     ],
   );
 });
 
 test('the longest position is one with which a client continues its stream', async () => {
   for (const letter of ['x', '\u6f22']) {
-    const position = new SsePosition(newSessionId('life-one'));
+    const position = new SsePosition(newSessionId('life-one'), {});
     for (const end of ['a', 'b', 'c']) position.begin({ ...CALL, id: letter.repeat(200) + end });
     assert.ok(sessionOfEvent({ 'last-event-id': position.eventId }));
   }
@@ -292,11 +359,11 @@ test('so are those of a session that does not continue; the next stream gets 404
   assert.equal([lost.end, lost.reply.events.isEnded, lastOn(lost.reply)], ['done', true, 'a']);
   const [{ id } = { id: '' }] = lost.reply.events.events;
   assert.is((await open('ann', id)).end, UNKNOWN);
-  const own = newSessionId('life-one');
-  assert.is(
-    (await open('ann', `${own}.0.${named('a')}`)).end,
-    UNKNOWN,
-    'it ended in this life, with its calls',
+  const own = await open('ann', `${newSessionId('life-one')}.0.${named('a')}`);
+  assert.equal(
+    [own.end, lastOn(own.reply)],
+    ['done', 'a'],
+    'it ended in this life: the client came too late',
   );
 });
 

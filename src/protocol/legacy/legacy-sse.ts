@@ -10,7 +10,6 @@ import { GatewayError, shuttingDown } from '../../domain/errors.ts';
 import { OwnerShares } from '../../domain/held-bytes.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
-import { lifeOf } from '../../domain/life.ts';
 import { sessionLimit, sessionShareLimit } from '../../domain/session-errors.ts';
 import { readBody } from '../client-message.ts';
 import {
@@ -92,10 +91,11 @@ export class LegacySse {
     if (resumedId !== undefined)
       return this.#resume(resumedId, messagesPath, request, reply, backends).catch((thrown: unknown) => {
         const isTriedAgain = thrown instanceof GatewayError && thrown.facts.retryAfterSeconds !== undefined;
-        if (!isTriedAgain && !this.#isOfLostCalls(resumedId, request, thrown)) throw thrown;
+        if (!isTriedAgain && !isOfLostCalls(headers, thrown)) throw thrown;
         const stream = reply.stream();
+        const position = new SsePosition(resumedId, headers);
         // The next attempt names no requests, and gets the 404 of the session.
-        if (!isTriedAgain) answerLost(stream, new SsePosition(resumedId).eventId, unansweredAt(headers));
+        if (!isTriedAgain) answerLost(stream, position, position.lost(headers));
         stream.end(); // the client tries again; at any other status than 200 `EventSource` gives up
       });
     if (this.#isClosed) throw shuttingDown();
@@ -141,16 +141,9 @@ export class LegacySse {
     const known = this.#connections.get(id);
     const connection = known ?? this.#connect(id, request, backends);
     if (!connection.isOf(request)) throw unknownSession();
-    connection.attach(request, reply, path);
-    connection.answerLost(unansweredAt(request.headers));
+    connection.attach(request, reply, path, connection.lost(request));
     if (known === undefined && session !== undefined) void connection.carry(session);
     this.#resumed.next(id);
-  }
-
-  /** The session of an earlier life is over, and the client would wait for the answers to its calls. */
-  #isOfLostCalls(id: string, { headers }: McpRequest, thrown: unknown): boolean {
-    const isOfEarlierLife = lifeOf(id) !== undefined && lifeOf(id) !== lifeOf(this.#options.newSessionId());
-    return isOfEarlierLife && rpcFailureOf(thrown).status === 404 && unansweredAt(headers).length > 0;
   }
 
   /** A session that is open, or can be recovered. Throws, or rejects with, RpcFailure (404). */
@@ -187,9 +180,17 @@ export class LegacySse {
   }
 }
 
-/** `eventId`: names these requests no more. */
-function answerLost(stream: McpStream, eventId: string, requests: readonly JsonRpcId[]): void {
-  for (const request of requests) stream.send({ data: lostWithGateway(request), id: eventId });
+/** The session is over, and the client would wait for the answers to its calls. */
+function isOfLostCalls(headers: McpRequest['headers'], thrown: unknown): boolean {
+  return rpcFailureOf(thrown).status === 404 && unansweredAt(headers).length > 0;
+}
+
+/** They were under way in an earlier life, or their answers were lost with a stream. A client that loses this one, too, names the others. */
+function answerLost(stream: McpStream, position: SsePosition, requests: readonly JsonRpcId[]): void {
+  for (const request of requests) {
+    position.answer([request]);
+    stream.send({ data: lostWithGateway(request), id: position.eventId });
+  }
 }
 
 function unknownSession(): RpcFailure {
@@ -223,7 +224,7 @@ class SseConnection {
 
   constructor(id: string, opened: McpRequest, backends: Backends, deps: SseConnectionDeps) {
     this.#id = id;
-    this.#position = new SsePosition(id);
+    this.#position = new SsePosition(id, opened.headers);
     this.ownerId = opened.principal.id;
     this.#opened = opened;
     this.#backends = backends;
@@ -241,7 +242,7 @@ class SseConnection {
   }
 
   /** Sends everything on the stream of this reply from now on. The one before ends. */
-  attach(request: McpRequest, reply: McpReply, messagesPath: string): void {
+  attach(request: McpRequest, reply: McpReply, messagesPath: string, lost: readonly JsonRpcId[] = []): void {
     const before = this.#stream;
     this.#endWait();
     this.#hasPositions = readsPositions(request);
@@ -252,6 +253,7 @@ class SseConnection {
     this.#noteSession();
     const data = `${messagesPath}?sessionId=${this.#id}`;
     stream.send({ name: 'endpoint', data, id: this.#position.eventId, retryMs: RETRY_MS });
+    answerLost(stream, this.#position, lost);
     reply.onGone(() => this.#stream === stream && this.#lose(request));
   }
 
@@ -265,10 +267,9 @@ class SseConnection {
     this.#endWait = this.#deps.clock.background.alarm(RESUME_MS, () => this.close());
   }
 
-  /** They were under way in an earlier life, or their answers were lost with a stream. */
-  answerLost(unanswered: readonly JsonRpcId[]): void {
-    const requests = unanswered.filter((id) => !this.#position.waitsFor(id));
-    if (this.#stream !== undefined) answerLost(this.#stream, this.#position.eventId, requests);
+  /** See SsePosition. */
+  lost({ headers }: McpRequest): readonly JsonRpcId[] {
+    return this.#position.lost(headers);
   }
 
   isOf({ principal, template }: McpRequest): boolean {
@@ -282,19 +283,18 @@ class SseConnection {
     const session = this.#session;
     if (session === undefined) throw refused(400, 'Bad Request: Server not initialized');
     reply.log.sessionId = session.id;
-    const requests = this.#position.begin(parsed);
-    if (requests.length > 0) this.#sendPosition();
+    const requests = this.#begin(parsed);
     const answers = this.#replyAs(reply, requests);
     try {
       await this.#deps.legacy.post(parsed, this.#asOf(request, session), answers, backends);
     } catch (thrown) {
-      const waited = this.#position.end(requests);
       const { id, errorCode } = rpcFailureOf(thrown);
-      if (id === null || errorCode === 'SHUTTING_DOWN') {
-        if (waited) this.#sendPosition();
-        throw thrown; // another node may take it
+      // Another node may take it, or the stream has ended.
+      if (id === null || errorCode === 'SHUTTING_DOWN' || this.#isClosed) {
+        if (this.#position.end(requests)) this.#sendPosition();
+        throw thrown;
       }
-      this.#fail(thrown, reply);
+      this.#fail(thrown, reply, requests);
     }
     reply.empty(202);
   }
@@ -322,13 +322,14 @@ class SseConnection {
     if (this.#session !== undefined || this.#isOpening) {
       throw refused(400, 'Invalid Request: the session is initialized already', RPC.invalidRequest);
     }
-    const answers = this.#replyAs(reply);
+    const requests = this.#begin(parsed);
+    const answers = this.#replyAs(reply, requests);
     const initializing = this.#deps.legacy.post(parsed, { ...request, headers: {} }, answers, backends);
     this.#isOpening = true;
     reply.empty(202);
     Promise.resolve(initializing)
       .then(() => this.#carryOpened(reply.log.sessionId))
-      .catch((thrown: unknown) => this.#fail(thrown, reply))
+      .catch((thrown: unknown) => this.#fail(thrown, reply, requests))
       .finally(() => {
         this.#isOpening = false;
       });
@@ -367,12 +368,24 @@ class SseConnection {
     return { ...request, headers };
   }
 
-  /** The answer to a request that was not begun. */
-  #fail(thrown: unknown, reply: McpReply): void {
+  #begin(parsed: unknown): readonly JsonRpcId[] {
+    const requests = this.#position.begin(parsed);
+    if (requests.length > 0) this.#sendPosition();
+    return requests;
+  }
+
+  /** Clients without positions do not say which answers they have. */
+  #answered(requests: readonly JsonRpcId[]): boolean {
+    return this.#hasPositions ? this.#position.answer(requests) : this.#position.end(requests);
+  }
+
+  /** The answer to requests that were not begun. */
+  #fail(thrown: unknown, reply: McpReply, requests: readonly JsonRpcId[]): void {
     const failure = rpcFailureOf(thrown);
     const fault = faultOf(failure);
     if (fault !== undefined) this.#deps.onFault(fault);
     noteError(reply.log, failure.error.code, failure.errorCode);
+    this.#answered(requests);
     this.#send(failure.body);
   }
 
@@ -394,14 +407,14 @@ class SseConnection {
     const listening = new Subscription();
     const complete = () => listening.unsubscribe();
     const event = (data: Uint8Array | string): void => {
-      this.#position.end(requests);
+      this.#answered(requests);
       this.#send(data);
       complete();
     };
     const stream: McpStream = {
       send: ({ data }) => data.length > 0 && this.#send(data),
       end: () => {
-        if (this.#position.end(requests)) this.#sendPosition();
+        if (this.#answered(requests)) this.#sendPosition();
         complete();
       },
       get unsentBytes() {

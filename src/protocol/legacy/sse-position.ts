@@ -1,5 +1,6 @@
-// Ids of events of HTTP+SSE: the session of the stream, and the requests that wait for an answer. The gateway stores nothing for a call, so the
-// client brings these when it opens its stream again: after the death of a node they have no answer, which it would wait for. Source: ADR 165.
+// Ids of events of HTTP+SSE: the session of the stream, the number of its answers, and the requests that wait for one. The gateway stores nothing
+// for a call, so the client brings these when it opens its stream again: after the death of a node they have no answer, which it would
+// wait for. Source: ADR 165, 258.
 
 import { jsonIn } from '../../domain/json.ts';
 import { type JsonRpcId, readId } from '../../domain/jsonrpc.ts';
@@ -7,9 +8,11 @@ import type { McpRequest } from '../endpoint-types.ts';
 import { headerOf } from '../headers.ts';
 
 /** The id of the session, a number, and the ids of requests as base64url of a JSON array. */
-const EVENT_ID = /^([\w-]{51})\.\d{1,9}(?:\.([\w-]{1,1024}))?$/;
+const EVENT_ID = /^([\w-]{51})\.(\d{1,9})(?:\.([\w-]{1,1024}))?$/;
 /** Most bytes of the ids that are named; those of further requests are left out. */
 const MAX_IDS = 512;
+/** Answers that the client may not have got, and that are remembered. Longer ids are not. */
+const MAX_ANSWERED = 64;
 
 /** The session of the stream that a client continues; undefined where it opens a first one. */
 export function sessionOfEvent(headers: McpRequest['headers']): string | undefined {
@@ -18,9 +21,15 @@ export function sessionOfEvent(headers: McpRequest['headers']): string | undefin
 
 /** The requests that had no answer when the client had the last event. */
 export function unansweredAt(headers: McpRequest['headers']): JsonRpcId[] {
-  const [, , encoded = ''] = EVENT_ID.exec(headerOf(headers, 'last-event-id') ?? '') ?? [];
+  const [, , , encoded = ''] = EVENT_ID.exec(headerOf(headers, 'last-event-id') ?? '') ?? [];
   const ids = jsonIn(Buffer.from(encoded, 'base64url').toString());
   return Array.isArray(ids) ? ids.flatMap((id) => readId(id) ?? []) : [];
+}
+
+/** The number of answers that the client had then, and in lives before. */
+function answeredAt(headers: McpRequest['headers']): number {
+  const [, , number = 0] = EVENT_ID.exec(headerOf(headers, 'last-event-id') ?? '') ?? [];
+  return Number(number);
 }
 
 /**
@@ -31,13 +40,18 @@ export function readsPositions({ headers }: McpRequest): boolean {
   return headers['sec-fetch-mode'] !== undefined || sessionOfEvent(headers) !== undefined;
 }
 
-/** The requests of one stream that wait for an answer. */
+/** The requests of one session that wait for an answer, and those that had one last. */
 export class SsePosition {
   readonly #sessionId: string;
   readonly #waiting = new Set<JsonRpcId>();
+  /** The last ones, whose numbers end with #number. */
+  readonly #answered: JsonRpcId[] = [];
+  #number: number;
 
-  constructor(sessionId: string) {
+  /** `opened`: the headers of its first stream here. A client that continues has an event of an earlier life. */
+  constructor(sessionId: string, opened: McpRequest['headers']) {
     this.#sessionId = sessionId;
+    this.#number = answeredAt(opened);
   }
 
   /** For the next event. */
@@ -50,7 +64,7 @@ export class SsePosition {
       named.push(id);
     }
     const encoded = named.length === 0 ? '' : `.${Buffer.from(JSON.stringify(named)).toString('base64url')}`;
-    return `${this.#sessionId}.0${encoded}`;
+    return `${this.#sessionId}.${this.#number}${encoded}`;
   }
 
   /** Returns the requests of a POST. */
@@ -66,11 +80,32 @@ export class SsePosition {
     return begun;
   }
 
-  waitsFor(id: JsonRpcId): boolean {
-    return this.#waiting.has(id);
+  /**
+   * The requests that the client waits for in vain when it continues its stream: those that it names, of an earlier life, and those whose answers
+   * it has not got. They wait from now on.
+   */
+  lost(headers: McpRequest['headers']): readonly JsonRpcId[] {
+    const unread = Math.min(this.#number - answeredAt(headers), this.#answered.length);
+    const answered = unread > 0 ? this.#answered.splice(-unread) : [];
+    this.#answered.length = 0; // the client has these
+    const lost = [...new Set([...unansweredAt(headers), ...answered])].filter((id) => !this.#waiting.has(id));
+    for (const id of lost) this.#waiting.add(id);
+    return lost;
   }
 
-  /** False when none of them waited. */
+  /** They have an answer, of which the next event says so. False when none of them waited. */
+  answer(ids: readonly JsonRpcId[]): boolean {
+    const answered = ids.filter((id) => this.#waiting.delete(id));
+    for (const id of answered) {
+      if (String(id).length > MAX_IDS) continue;
+      this.#number += 1;
+      this.#answered.push(id);
+      if (this.#answered.length > MAX_ANSWERED) this.#answered.shift();
+    }
+    return answered.length > 0;
+  }
+
+  /** They get none. False when none of them waited. */
   end(ids: readonly JsonRpcId[]): boolean {
     return ids.map((id) => this.#waiting.delete(id)).includes(true);
   }
