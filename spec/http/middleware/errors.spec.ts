@@ -117,6 +117,21 @@ test('answer an unknown error as INTERNAL_ERROR without details, and log it with
   assert.match(JSON.stringify(logged), 'a secret');
 });
 
+test('give requests ids that do not show how many there are', async () => {
+  const app = await startMiddlewares(errors(pino(lineSink([]))), () => {
+    throw refused;
+  });
+  const ids: string[] = [];
+  for (let count = 0; count < 20; count += 1)
+    ids.push(String((await app.ask('POST', '/')).headers.get('x-request-id')));
+  app.close();
+  assert.is(new Set(ids).size, ids.length);
+  for (const id of ids) assert.match(id, /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
+  const numbers = ids.map((id) => Number.parseInt(id.slice(-12), 16));
+  const steps = numbers.slice(1).map((number, at) => Math.abs(number - (numbers[at] ?? 0)));
+  assert.ok(Math.min(...steps) > 1_000, `${steps}`);
+});
+
 test('show paths of the machine only to callers with gateway:write', () => {
   const path = 'there is no program "/srv/private/serve"';
   const failed = backendUnavailable(path, { delivered: 'no' });
