@@ -33,7 +33,7 @@ test('a flow of five requests makes 25 queries, two of them for its client', asy
   assert.is(asked.filter((query) => query === 'oauth.find client').length, 2);
 });
 
-test('the first token of a login makes 32 queries, and one hash of a password', async () => {
+test('the first token of a login makes 32 queries, and looks its user up by name once', async () => {
   const client = await register(app.url);
   asked.length = 0;
   await flow(client);
