@@ -25,6 +25,11 @@ const app = appFor(test, () => startSignIn(), 'each');
 
 const refresh = (client_id: string, refresh_token = '') =>
   askToken(app.url, { grant_type: 'refresh_token', client_id, refresh_token });
+async function lastUseOf(clientId: string): Promise<unknown> {
+  const { text } = await app.as(app.admin, 'GET', '/auth/clients');
+  const listed: { client_id: string; last_used_at: unknown }[] = JSON.parse(text);
+  return listed.find(({ client_id: id }) => id === clientId)?.last_used_at;
+}
 const grants = () => app.oauthStore.oauth.count({ kind: 'grant' });
 
 test('a replayed code ends the grant, and so do concurrent redemptions', async () => {
@@ -347,15 +352,21 @@ test('an admin adds a client that may change the gateway, and removes it with it
   const made = await app.as(app.admin, 'POST', '/auth/clients', { body });
   assert.is(made.status, 201, made.text);
   const client = { ...made.body, client_id: String(made.body.client_id), redirect_uris: [REDIRECT] };
+  assert.is(await lastUseOf(client.client_id), null);
   const options = { scope: 'tools:call gateway:write', username: 'admin' };
   const tokens = await tokensOf(app.url, client, options);
   assert.is(partsOf(tokens.access_token).claims.scope, 'gateway:write tools:call');
   const stranger = await refresh(client.client_id, tokens.refresh_token);
   assert.equal([stranger.status, stranger.body.error], [401, 'invalid_client'], 'without its secret');
+  assert.type(await lastUseOf(client.client_id), 'string');
   const listed = await app.as(app.admin, 'GET', '/auth/clients');
   assert.not.match(listed.text, /secret/);
   assert.is((await app.as(app.admin, 'DELETE', `/auth/clients/${client.client_id}`)).status, 204);
   assert.is(await grants(), 0);
+  for (const id of [client.client_id, 'nonsense']) {
+    const again = await app.as(app.admin, 'DELETE', `/auth/clients/${id}`);
+    assert.equal([again.status, again.body.detail], [404, `There is no client "${id}".`]);
+  }
 });
 
 test('an admin limits a client to tools and views, whatever its user may use', async () => {

@@ -159,7 +159,11 @@ export class Clients {
 
   async list(): Promise<Listed[]> {
     const rows = await this.#options.store.list({ kind: 'client' }, MAX_LISTED);
-    return rows.map((row) => ({ client: this.#recordOf(row), createdAt: row.createdAt, usedAt: row.usedAt }));
+    return rows.map((row) => ({
+      client: this.#recordOf(row),
+      createdAt: row.createdAt,
+      usedAt: usedAtOf(row),
+    }));
   }
 
   /** Also ends its grants. False when there was none. */
@@ -180,7 +184,7 @@ export class Clients {
     if (isRecent(this.#usedAtMs.get(key))) return;
     const [row] = await store.find('client', [key]);
     if (row === undefined) return;
-    const beforeMs = Date.parse(row.usedAt ?? '');
+    const beforeMs = Date.parse(usedAtOf(row) ?? '');
     this.#usedAtMs.set(key, isRecent(beforeMs) ? beforeMs : wall());
     if (isRecent(beforeMs)) return;
     const usedAt = new Date(wall()).toISOString();
@@ -235,6 +239,11 @@ export class Clients {
     const { rule } = this.#options;
     return rule === 'any' || (rule !== 'known' && rule.includes(host));
   }
+}
+
+/** Undefined before the first use, also of a client that an admin added. */
+function usedAtOf({ createdAt, usedAt }: Pick<OAuthRow, 'createdAt' | 'usedAt'>): string | undefined {
+  return usedAt === createdAt ? undefined : usedAt;
 }
 
 function newSecret(): string {
