@@ -35,7 +35,8 @@ export const templateSearch: Command = {
     );
     return printResult(input, terminal, { registry, servers }, () => {
       if (servers.length === 0) return printable(`No server at ${registry} has "${words}" in its name.`);
-      const how = `"${ownCommand('template import <name> --from-registry')}" imports one.`;
+      const from = input.has('registry') ? `--from-registry --registry ${registry}` : '--from-registry';
+      const how = `"${ownCommand(`template import <name> ${from}`)}" imports one.`;
       return `${table(terminal, COLUMNS, servers)}\n\n${how}`;
     });
   },
