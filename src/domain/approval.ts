@@ -19,6 +19,12 @@ export interface NewApproval extends Approval {
 
 export const MAX_DIGESTS = 8;
 
+/** Why a tool waits for approval, as clauses. */
+export const WAITING_REASONS = {
+  changed: 'its definition has changed since it was approved',
+  new: 'it is new and waits for approval',
+};
+
 /** How an approval of a view names a tool: see Approval. */
 export function toolKey(template: string, tool: string): string {
   return `${template}/${tool}`;

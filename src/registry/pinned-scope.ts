@@ -7,6 +7,7 @@ import {
   MAX_DIGESTS,
   type NewApproval,
   splitToolKey,
+  WAITING_REASONS,
 } from '../domain/approval.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { GatewayEvent } from '../domain/events.ts';
@@ -144,9 +145,7 @@ export class PinnedScope {
   }
 
   #reasonFor(tool: string): string {
-    return this.#approved?.has(tool) === true
-      ? 'its definition has changed since it was approved'
-      : 'it is new and waits for approval';
+    return WAITING_REASONS[this.#approved?.has(tool) === true ? 'changed' : 'new'];
   }
 
   /** The fields that name the tool in an event. */

@@ -88,6 +88,22 @@ test('names the items that a running gateway withholds at /mcp', async () => {
   assert.is(code, 0);
 });
 
+test('names the tools that wait for approval, and how they get it', async () => {
+  const reason = 'its definition has changed since it was approved';
+  const withheld = [{ list: 'tools', name: 'greet', reason }];
+  const url = await serve((request, answer) => {
+    answer.setHeader('Content-Type', 'application/json');
+    const registry = { templates: { pinned: { instances: [], withheld } } };
+    answer.end(JSON.stringify(request.url === '/gateway/registry' ? registry : { build: '1' }));
+  });
+  const [found] = (await examined([], { STAGEDOOR_URL: url })).of('lists');
+  assert.is(found?.text, `pinned: greet is withheld: ${reason}`);
+  assert.match(
+    found?.advice ?? '',
+    /template tools pinned" shows it, "[^"]*template approve pinned" approves it/,
+  );
+});
+
 test('names what the nodes should have in common', async () => {
   const line =
     'the node "c" has another secret than this one, and is no member: set the same GATEWAY_SECRET_KEY';

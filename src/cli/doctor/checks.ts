@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { delimiter, dirname, join } from 'node:path';
 import { type Config, isLoopback } from '../../config/config.ts';
 import { isBuiltIn } from '../../domain/account.ts';
+import { WAITING_REASONS } from '../../domain/approval.ts';
 import { commandWords } from '../../domain/command.ts';
 import { localUrl } from '../../domain/endpoint.ts';
 import { templatesIn } from '../../domain/rights.ts';
@@ -299,8 +300,13 @@ async function checkLists(_config: Config, terminal: Terminal): Promise<readonly
   const templates = Object.entries(fields(fields(registry).templates));
   const found = templates.flatMap(([template, view]) =>
     listOf(fields(view).withheld).map(({ list, name, reason }) => {
-      const text = printable(`${template}: ${name} is withheld from the ${list} at /mcp: ${reason}`);
-      return warn(text, 'correct the server');
+      const isWaiting = Object.values<unknown>(WAITING_REASONS).includes(reason);
+      const where = isWaiting ? '' : ` from the ${list} at /mcp`;
+      const command = (what: string) => `"${ownCommand(`template ${what} ${template}`)}"`;
+      return warn(
+        printable(`${template}: ${name} is withheld${where}: ${reason}`),
+        isWaiting ? `${command('tools')} shows it, ${command('approve')} approves it` : 'correct the server',
+      );
     }),
   );
   return found.length > 0 ? found : [ok(`nothing is withheld at ${gateway.url}/mcp`)];
