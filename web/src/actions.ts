@@ -3,7 +3,7 @@
 import { change } from './api.ts';
 import { attempt } from './parts/notices.tsx';
 import { readAll, storeInstance } from './store.ts';
-import type { Instance, LoadBalancer } from './types.ts';
+import type { Instance } from './types.ts';
 
 export type Command = 'drain' | 'resume' | 'restart';
 
@@ -35,7 +35,8 @@ export function deleteTemplate(name: string): Promise<unknown> {
   return change('DELETE', `gateway/templates/${name}`);
 }
 
-export function setBalancer(template: string, settings: LoadBalancer): Promise<boolean> {
+/** `settings`: of the load balancer, or `auth`. */
+export function setTemplate(template: string, settings: Readonly<Record<string, unknown>>): Promise<boolean> {
   return attempt(
     () => change('PATCH', `gateway/templates/${template}`, settings),
     `The settings of ${template} are in force.`,

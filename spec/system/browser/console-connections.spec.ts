@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
 import { axeFindings, type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
 import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
+import { becomes } from '../../helpers/eventually.ts';
 import { type McpHarness, PASSWORD, register, startGuarded } from '../../helpers/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -106,6 +107,31 @@ inBrowser('stay what an instance wants when it is edited', async () => {
   await page.getByRole('heading', { name: 'mail', level: 1 }).waitFor();
   const { weight, auth } = Object((await gateway.admin('GET /servers/one')).body);
   assert.equal([weight, auth], [7, { mode: 'oauth', who: 'shared', scopes: ['read'] }]);
+});
+
+inBrowser('are chosen for a template, for the instances that are registered later', async () => {
+  const { page } = watched;
+  const path = 'GET /gateway/templates/mail';
+  const authIs = (wanted: unknown) =>
+    becomes(async () => Object((await gateway.admin(path)).body).auth, wanted);
+  await page.goto(`${gateway.url}/console/template?name=mail`);
+  const account = page.getByRole('region', { name: 'Account at the server' });
+  await account.getByLabel('Account').selectOption('user');
+  await authIs({ mode: 'oauth', who: 'user' });
+  await account.getByLabel('Scopes').fill('read  write');
+  await page.keyboard.press('Enter');
+  await authIs({ mode: 'oauth', who: 'user', scopes: ['read', 'write'] });
+  assert.equal(await axeFindings(page), []);
+  await account.getByLabel('Account').selectOption('shared');
+  await authIs({ mode: 'oauth', who: 'shared', scopes: ['read', 'write'] });
+  await page.reload();
+  await account.getByLabel('Account').selectOption('');
+  await authIs(null);
+  await account.getByLabel('Scopes').waitFor({ state: 'detached' });
+  await account.getByLabel('Account').selectOption('headers');
+  await authIs({ mode: 'headers' });
+  await account.getByLabel('Account').selectOption('none');
+  await authIs({ mode: 'none' });
 });
 
 inBrowser('of a user are their own, and the shared one is for administrators', async () => {

@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals';
 import { mayCall, mayWrite } from '../account.ts';
-import { command, deleteTemplate, setBalancer, setWeight } from '../actions.ts';
+import { command, deleteTemplate, setTemplate, setWeight } from '../actions.ts';
 import { get } from '../api.ts';
 import { milliseconds, percent, plural } from '../format.ts';
 import { Approvals } from '../parts/approvals.tsx';
@@ -16,6 +16,7 @@ import { isNarrow } from '../parts/screen.ts';
 import { Search } from '../parts/search.tsx';
 import { AccountsLink, StateBadge } from '../parts/state.tsx';
 import { Empty, Failure, Loading, Partial } from '../parts/status.tsx';
+import { TemplateAccount, type TemplateAuth } from '../parts/template-account.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
 import { href, navigate, route, setParams } from '../router.ts';
 import { type Control, controlOf, numberOf, type Schema, textOf } from '../schema.ts';
@@ -59,6 +60,7 @@ interface TemplateProps {
 
 function TemplateView({ name, members, balancer }: TemplateProps & { readonly balancer: LoadBalancer }) {
   const open = members.find(({ id }) => id === route.value.params.get('instance'));
+  const { data, reload } = useLoaded(() => get<TemplateRecord>(`gateway/templates/${name}`), [name]);
   return (
     <>
       <Partial nodes={missingNodes.value} />
@@ -86,12 +88,13 @@ function TemplateView({ name, members, balancer }: TemplateProps & { readonly ba
           )}
         </div>
       </div>
-      <Description name={name} />
+      {data?.description && <p class="lead">{data.description}</p>}
       <Instances name={name} members={members} />
       {mayWrite.value && balancer.approve === 'pinned' && (
         <Approvals path={`gateway/templates/${name}`} what="template" />
       )}
       <Balancer name={name} balancer={balancer} />
+      {data && <TemplateAccount name={name} auth={data.auth} onChanged={reload} />}
       {mayWrite.value && <Deletion name={name} members={members} />}
       {open && <InstanceDrawer instance={open} onClose={() => setParams({ instance: undefined })} />}
     </>
@@ -136,12 +139,7 @@ function Deletion({ name, members }: TemplateProps) {
 
 interface TemplateRecord {
   readonly description: string | null;
-  readonly version: string | null;
-}
-
-function Description({ name }: { readonly name: string }) {
-  const { data } = useLoaded(() => get<TemplateRecord>(`gateway/templates/${name}`), [name]);
-  return data?.description ? <p class="lead">{data.description}</p> : null;
+  readonly auth: TemplateAuth | null;
 }
 
 function Instances({ name, members }: TemplateProps) {
@@ -324,7 +322,7 @@ function Balancer({ name, balancer }: { readonly name: string; readonly balancer
               <SettingInput
                 schema={schema}
                 value={balancer[setting]}
-                onSet={(value) => setBalancer(name, { [setting]: value })}
+                onSet={(value) => setTemplate(name, { [setting]: value })}
               />
             </Field>
           ))}
