@@ -69,10 +69,10 @@ export function foreignNodes([own, ...others]: readonly NodeView[]): string[] {
   );
 }
 
-/** One line for each node that does not answer this one. */
+/** One line for each node that does not answer this one. Without its address: `/readyz` needs no credentials. */
 export function silentNodes(nodes: readonly NodeView[]): string[] {
-  return nodes.flatMap(({ id, address, state }) =>
-    state === 'silent' ? `the node "${id}" does not answer this one at ${address}` : [],
+  return nodes.flatMap(({ id, state }) =>
+    state === 'silent' ? `the node "${id}" does not answer this one` : [],
   );
 }
 
