@@ -53,13 +53,16 @@ class Search {
 
   constructor(part: readonly string[]) {
     this.#length = part.length;
-    this.#any = bits(part, (wanted) => wanted === '?');
-    for (const char of new Set(part))
-      this.#places.set(
-        char,
-        bits(part, (wanted) => wanted === '?' || wanted === char),
-      );
-    if (this.#places.has('?')) this.#places.set('?', this.#any);
+    this.#any = new Int32Array(Math.ceil(part.length / WORD));
+    part.forEach((wanted, place) => {
+      if (wanted === '?') setBit(this.#any, place);
+    });
+    part.forEach((wanted, place) => {
+      if (wanted === '?') return;
+      const places = this.#places.get(wanted) ?? this.#any.slice();
+      this.#places.set(wanted, places);
+      setBit(places, place);
+    });
   }
 
   /** The place behind the first occurrence from `at` on, which ends at `last` or before; -1 if there is none. */
@@ -80,10 +83,6 @@ class Search {
   }
 }
 
-function bits(part: readonly string[], isPlace: (wanted: string) => boolean): Int32Array {
-  const words = new Int32Array(Math.ceil(part.length / WORD));
-  part.forEach((wanted, place) => {
-    if (isPlace(wanted)) words[place >>> 5] = (words[place >>> 5] ?? 0) | (1 << (place & (WORD - 1)));
-  });
-  return words;
+function setBit(words: Int32Array, place: number): void {
+  words[place >>> 5] = (words[place >>> 5] ?? 0) | (1 << (place & (WORD - 1)));
 }

@@ -26,7 +26,7 @@ export function compileGlobs(globs: readonly string[]): GlobMatcher {
   const patterns: { readonly place: number; readonly matches: GlobMatcher }[] = [];
   globs.forEach((glob, place) => {
     const positive = withoutNegation(glob);
-    if (WILDCARD.test(positive)) patterns.unshift({ place, matches: (text) => isMatch(positive, text) });
+    if (WILDCARD.test(positive)) patterns.unshift({ place, matches: patternOf(positive) });
     else names.set(positive, place);
   });
   return (text) => {
@@ -39,9 +39,28 @@ export function compileGlobs(globs: readonly string[]): GlobMatcher {
   };
 }
 
-/** True when the glob, with or without `!`, matches the text: to find the globs that meet nothing. */
-export function globMeets(glob: string, text: string): boolean {
-  return text.length <= GLOB_LIMITS.textUnits && isMatch(withoutNegation(glob), text);
+/** True for a text that the glob, with or without `!`, matches: to find the globs that meet nothing. */
+export function compileGlob(glob: string): GlobMatcher {
+  const matches = patternOf(withoutNegation(glob));
+  return (text) => text.length <= GLOB_LIMITS.textUnits && matches(text);
+}
+
+/** UTF-16 units of the texts of one group. */
+const GROUP_UNITS = 4_096;
+
+/** The items in groups, of which a list of globs matches one in few ms: thousands of them in one turn would stop the process. */
+export function* groupsToMatch<T>(items: Iterable<T>, textOf: (item: T) => string): Generator<readonly T[]> {
+  let group: T[] = [];
+  let units = 0;
+  for (const item of items) {
+    group.push(item);
+    units += textOf(item).length + 1;
+    if (units < GROUP_UNITS) continue;
+    yield group;
+    group = [];
+    units = 0;
+  }
+  if (group.length > 0) yield group;
 }
 
 /** The rule that a glob breaks, if any. */
@@ -57,6 +76,28 @@ const WILDCARD = /[*?]/;
 
 function withoutNegation(glob: string): string {
   return glob.startsWith('!') ? glob.slice(1) : glob;
+}
+
+function patternOf(glob: string): GlobMatcher {
+  return glob.includes('?') ? (text) => isMatch(glob, text) : literalPattern(glob);
+}
+
+/** Without `?`: the first place of each part is enough, because a later one leaves less text to the others. */
+function literalPattern(glob: string): GlobMatcher {
+  const [start = '', ...parts] = glob.split('*');
+  const end = parts.pop();
+  if (end === undefined) return (text) => text === glob;
+  return (text) => {
+    const last = text.length - end.length;
+    if (last < start.length || !text.startsWith(start) || !text.endsWith(end)) return false;
+    let at = start.length;
+    for (const part of parts) {
+      at = text.indexOf(part, at);
+      if (at < 0) return false;
+      at += part.length;
+    }
+    return at <= last;
+  };
 }
 
 /** Product of the lengths of a glob and a text, in UTF-16 units, up to which going back in the text is the fastest way. */

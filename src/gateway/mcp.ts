@@ -165,7 +165,7 @@ export class Mcp {
     };
     this.#aggregate = new AggregateBackends({
       ...aggregate,
-      selection: everything(lists, aggregate.templates, deps.aggregate, aggregate.listChanges$),
+      selection: everything(lists, aggregate.templates, scheduler, deps.aggregate, aggregate.listChanges$),
     });
     const { dispatcher, approvals, callLimiter = new CallCounts(clock) } = deps;
     this.views = new Views({

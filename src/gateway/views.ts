@@ -7,6 +7,7 @@ import type { Fleet } from '../actors/fleet.ts';
 import { ANONYMOUS } from '../domain/account.ts';
 import { splitToolKey, toolKey } from '../domain/approval.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from '../domain/exchange.ts';
+import { groupsToMatch } from '../domain/globs.ts';
 import { countHealth } from '../domain/instance.ts';
 import { definedFields } from '../domain/json.ts';
 import {
@@ -16,6 +17,7 @@ import {
   NOTICED_LISTS,
   type WithheldItem,
 } from '../domain/mcp.ts';
+import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { GATEWAY_INFO } from '../domain/version.ts';
 import {
   type CallLimiter,
@@ -127,7 +129,7 @@ export class Views implements ServedViews {
   ): Promise<ViewRecord & { readonly isNew: boolean }> {
     const { registry, approvals } = this.#deps;
     const { id } = definition;
-    const draft = this.#draft(definition);
+    const draft = await this.#draft(definition);
     await draft.survey();
     this.#settling.add(id);
     try {
@@ -199,14 +201,15 @@ export class Views implements ServedViews {
 
   /** What a caller would get from this definition, or from a stored view. Stores nothing. VIEW_NOT_FOUND. */
   async preview(view: ViewDefinition | string, owner: Owner = ANONYMOUS): Promise<ViewPreview> {
-    const shown = typeof view === 'string' ? this.#of(view) : this.#draft(view);
+    const shown = typeof view === 'string' ? this.#of(view) : await this.#draft(view);
     if (shown === undefined) throw viewNotFound(String(view));
     const problems = await shown.survey();
     const client = { owner, profile: PROFILE };
     const listing = await shown.directory.listing('tools', client);
     const names = listing.items.map(({ name }) => String(name));
     const asks = names.filter((name) => shown.directory.knownOwner(name, owner)?.asks === true);
-    return { tools: shown.backends.search?.listed(listing, client).items ?? listing.items, asks, problems };
+    const listed = await shown.backends.search?.listed(listing, client);
+    return { tools: listed?.items ?? listing.items, asks, problems };
   }
 
   /** Of each template of the view. VIEW_NOT_FOUND. */
@@ -242,9 +245,9 @@ export class Views implements ServedViews {
     return view;
   }
 
-  #draft(definition: ViewDefinition): ServedView {
+  async #draft(definition: ViewDefinition): Promise<ServedView> {
     const before = this.#deps.registry.find(definition.id);
-    const names = stillOwned(definition, before?.names);
+    const names = await stillOwned(definition, before?.names, this.#deps.aggregate.scheduler);
     return new ServedView({ definition, names, source: 'api', updatedAt: '' }, this.#deps, true);
   }
 
@@ -267,14 +270,24 @@ export class Views implements ServedViews {
 }
 
 /** The names that a changed view keeps: two that wanted the same name get it anew. */
-function stillOwned(definition: ViewDefinition, names: NameOwners = NO_NAMES): NameOwners {
+async function stillOwned(
+  definition: ViewDefinition,
+  names: NameOwners = NO_NAMES,
+  scheduler: Pick<TaskScheduler, 'each'>,
+): Promise<NameOwners> {
   const view = new CompiledView(definition);
-  const kept = (list: 'tools' | 'prompts') =>
-    Object.entries(names[list]).filter(([, owner]) => {
-      const at = owner.indexOf('/');
-      return at > 0 && view.takes(list, owner.slice(0, at), owner.slice(at + 1));
-    });
-  return { tools: Object.fromEntries(kept('tools')), prompts: Object.fromEntries(kept('prompts')) };
+  const kept = { tools: {} as Record<string, string>, prompts: {} as Record<string, string> };
+  for (const list of ['tools', 'prompts'] as const)
+    await scheduler.each(
+      groupsToMatch(Object.entries(names[list]), ([, owner]) => owner),
+      (group) => {
+        for (const [name, owner] of group) {
+          const at = owner.indexOf('/');
+          if (at > 0 && view.takes(list, owner.slice(0, at), owner.slice(at + 1))) kept[list][name] = owner;
+        }
+      },
+    );
+  return kept;
 }
 
 /** One view while it is in use. */
@@ -299,7 +312,7 @@ class ServedView {
     this.names = names;
     const templates = () => this.templates.filter((template) => fleet.has(template));
     this.directory = new ViewDirectory({
-      ...{ lists: deps.aggregate.lists, templates },
+      ...{ lists: deps.aggregate.lists, scheduler: deps.aggregate.scheduler, templates },
       view: () => this.#compiled,
       owners: () => this.names,
       claim: (list, owners) => this.#claim(list, owners),
@@ -366,11 +379,12 @@ class ServedView {
       this.directory.survey('prompts', GATEWAY),
       this.directory.survey('resources', GATEWAY),
     ]);
-    const { fleet, registry } = this.#deps;
-    return viewProblems(this.#compiled, { tools, prompts, resources }, (name) => {
+    const { fleet, registry, aggregate } = this.#deps;
+    const kindOf = (name: string) => {
       if (fleet.has(name)) return 'template';
       return registry.find(name) === undefined ? undefined : 'view';
-    });
+    };
+    return viewProblems(this.#compiled, { tools, prompts, resources }, kindOf, aggregate.scheduler);
   }
 
   #claim(list: 'tools' | 'prompts', owners: NameOwners['tools']): void {

@@ -67,9 +67,11 @@ function setUp(all: Readonly<Record<string, ExtendedBackends>>, definition?: Vie
   const names = { owners: () => NO_NAMES, claim: () => {}, version: () => 0 };
   const { aggregated } = aggregateOf({
     ...fixed(all),
-    selectionOf: (lists, templates) => ({
-      ...everything(lists, templates),
-      ...(compiled && { directory: new ViewDirectory({ lists, templates, view: () => compiled, ...names }) }),
+    selectionOf: (lists, templates, scheduler) => ({
+      ...everything(lists, templates, scheduler),
+      ...(compiled && {
+        directory: new ViewDirectory({ lists, scheduler, templates, view: () => compiled, ...names }),
+      }),
     }),
   });
   const ask = async (method: string, params: JsonObject = {}, owner: Owner = ADA) => {

@@ -18,7 +18,11 @@ interface AggregateOptions {
   /** Default: one that keeps nothing. */
   readonly sessions?: SessionTable;
   /** Default: everything. */
-  readonly selectionOf?: (lists: AggregateLists, templates: () => readonly string[]) => Selection;
+  readonly selectionOf?: (
+    lists: AggregateLists,
+    templates: () => readonly string[],
+    scheduler: TaskScheduler,
+  ) => Selection;
 }
 
 /** The backends of all these templates together, and the changes of their lists, which the spec emits. */
@@ -30,6 +34,7 @@ export function aggregateOf({
 }: AggregateOptions) {
   const listChanges$ = new Subject<ListChange>();
   const lists = new AggregateLists({ ...CLOCK, backendsOf, listChanges$ });
+  const scheduler = new TaskScheduler({ turnMs: Number.POSITIVE_INFINITY }); // tasks run at once, on a slow machine, too
   const aggregated = new AggregateBackends({
     ...CLOCK,
     templates,
@@ -37,9 +42,9 @@ export function aggregateOf({
     sessions,
     listChanges$,
     lists,
-    selection: selectionOf(lists, templates),
+    selection: selectionOf(lists, templates, scheduler),
     indexes: new ToolIndexes(),
-    scheduler: new TaskScheduler({ turnMs: Number.POSITIVE_INFINITY }), // tasks run at once, on a slow machine, too
+    scheduler,
     timeoutFor: () => 30_000,
     movesUnsafe: () => false,
   });

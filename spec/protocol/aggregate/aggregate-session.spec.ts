@@ -34,7 +34,7 @@ function setUp(owner: Owner = ADA, scheduler = new TaskScheduler()) {
   const listChanges$ = new Subject<ListChange>();
   const lists = new AggregateLists({ backendsOf: of, listChanges$, ...CLOCK });
   const templates = ['a', 'b'];
-  const selection = everything(lists, () => ['a', 'b']);
+  const selection = everything(lists, () => ['a', 'b'], scheduler);
   const uses: unknown[] = [];
   const value = newAggregateSession(owner, PROFILE, PEER);
   const session: AggregateSession = new AggregateSession(value, owner, PEER, {

@@ -46,7 +46,7 @@ function setUp(
   const { aggregated, listChanges$ } = aggregateOf({
     templates: () => [...all.keys()],
     backendsOf: (template) => all.get(template) ?? new ListingBackends({}),
-    selectionOf: (lists, names) => everything(lists, names, presentation),
+    selectionOf: (lists, names, scheduler) => everything(lists, names, scheduler, presentation),
   });
   const ask = async (request: ExchangeRequest, owner: Owner = ADA) =>
     resultOf(aggregated.exchange(request, { owner, profile: PROFILE }));

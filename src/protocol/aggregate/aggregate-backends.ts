@@ -259,9 +259,10 @@ export class AggregateBackends implements Backends {
     const of = this.#selection.presentation();
     if (of?.mode !== 'search') return undefined;
     const { directory } = this.#selection;
+    const { scheduler } = this.#options;
     if (this.#search?.of !== of) {
       this.#findable ??= this.#newFindable();
-      const mode = new SearchMode({ tools: this.#findable, directory, always: of.always ?? [] });
+      const mode = new SearchMode({ tools: this.#findable, directory, scheduler, always: of.always ?? [] });
       this.#search = { of, mode };
     }
     return this.#search.mode;

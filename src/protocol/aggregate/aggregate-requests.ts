@@ -68,10 +68,9 @@ async function answersTo(call: AggregateCall): Promise<Observable<Answer>> {
   const { method, params } = request;
   const list = listOf(method);
   if (list !== undefined) {
-    return from(directory.listing(list, client)).pipe(
-      map((listing) => (list === 'tools' && search !== undefined ? search.listed(listing, client) : listing)),
-      map((listing) => localAnswer({ kind: 'result', result: listResult(list, listing, client) })),
-    );
+    const all = await directory.listing(list, client);
+    const listing = list === 'tools' && search !== undefined ? await search.listed(all, client) : all;
+    return of(localAnswer({ kind: 'result', result: listResult(list, listing, client) }));
   }
   switch (method) {
     case 'tools/call': {

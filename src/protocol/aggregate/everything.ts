@@ -2,6 +2,7 @@
 
 import { merge, NEVER, type Observable } from 'rxjs';
 import { mayUse } from '../../domain/rights.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { NO_NAMES } from '../../domain/view.ts';
 import type { Owner } from '../ports.ts';
 import { AggregateDirectory, type Directory } from './aggregate-directory.ts';
@@ -17,13 +18,14 @@ import { ViewDirectory } from './view-directory.ts';
 export function everything(
   lists: AggregateLists,
   templates: () => readonly string[],
+  scheduler: Pick<TaskScheduler, 'each'>,
   presentation?: Presentation,
   listChanges$: Observable<unknown> = NEVER,
 ): Selection {
   const ofOwner = (owner: Owner) => templates().filter((template) => mayUse(owner, template));
   const directory =
     presentation?.names === 'bare'
-      ? bareDirectory(lists, templates, ofOwner, listChanges$)
+      ? bareDirectory({ lists, scheduler }, templates, ofOwner, listChanges$)
       : new AggregateDirectory(lists, ofOwner);
   return {
     ...{ view: undefined, directory },
@@ -36,7 +38,7 @@ export function everything(
 
 /** That of a view of all templates, which keeps no names: they are the same on every node. Source: ADR 253. */
 function bareDirectory(
-  lists: AggregateLists,
+  deps: { readonly lists: AggregateLists; readonly scheduler: Pick<TaskScheduler, 'each'> },
   templates: () => readonly string[],
   ofOwner: (owner: Owner) => readonly string[],
   listChanges$: Observable<unknown>,
@@ -49,11 +51,11 @@ function bareDirectory(
     return known.view;
   };
   let version = 0;
-  merge(listChanges$, lists.late$).subscribe(() => {
+  merge(listChanges$, deps.lists.late$).subscribe(() => {
     version += 1;
   });
   return new ViewDirectory({
-    ...{ lists, view, templates: ofOwner, isEverything: true },
+    ...{ ...deps, view, templates: ofOwner, isEverything: true },
     owners: () => NO_NAMES,
     claim: () => undefined,
     version: () => version,

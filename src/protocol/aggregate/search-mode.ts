@@ -3,10 +3,11 @@
 
 import { type Observable, of } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
-import { compileGlobs, type GlobMatcher } from '../../domain/globs.ts';
+import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../domain/globs.ts';
 import { isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { memberBytes } from '../../domain/json-scanner.ts';
 import { valueAt } from '../../domain/param-headers.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { Client, Owner } from '../ports.ts';
 import type { AggregateListing } from './aggregate-listing.ts';
 import type { FindableTools, FindableToolsDeps } from './findable-tools.ts';
@@ -37,25 +38,34 @@ export interface SearchModeOptions {
   readonly directory: FindableToolsDeps['directory'];
   /** Globs on listed names: tools that are listed, too. */
   readonly always: readonly string[];
+  readonly scheduler: Pick<TaskScheduler, 'each'>;
 }
 
 export class SearchMode {
   readonly #tools: FindableTools;
   readonly #directory: SearchModeOptions['directory'];
   readonly #isAlways: GlobMatcher;
+  readonly #scheduler: SearchModeOptions['scheduler'];
 
   constructor(options: SearchModeOptions) {
     this.#tools = options.tools;
     this.#directory = options.directory;
+    this.#scheduler = options.scheduler;
     this.#isAlways = options.always.length === 0 ? () => false : compileGlobs(options.always);
   }
 
   /** What is listed in the place of all tools. Hosts that show pages keep tools for pages from models, and let pages call what is listed. */
-  listed(listing: AggregateListing, { owner, profile }: Client): AggregateListing {
+  async listed(listing: AggregateListing, { owner, profile }: Client): Promise<AggregateListing> {
     const findable = listing.items.filter((tool) => !isForPagesOnly(tool));
     const isListed = (tool: JsonObject) =>
       this.#isAlways(String(tool.name)) || (showsPages(profile) && isForPagesOnly(tool));
-    const always = listing.items.filter(isListed);
+    const always: JsonObject[] = [];
+    await this.#scheduler.each(
+      groupsToMatch(listing.items, ({ name }) => String(name)),
+      (group) => {
+        always.push(...group.filter(isListed));
+      },
+    );
     const own = [findTools(this.#countsOf(findable, owner)), DESCRIBE_TOOL, CALL_TOOL];
     const names = new Set(own.map(({ name }) => name));
     return {

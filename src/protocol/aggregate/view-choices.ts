@@ -1,9 +1,10 @@
 // What a view takes of the lists of its templates, under which wishes for names, and with which changes. Compiled once from the
 // definition; what was chosen of a list is remembered as long as the list is.
 
-import { compileGlobs, type GlobMatcher } from '../../domain/globs.ts';
+import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../domain/globs.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { isRepeatableBy, type ListField } from '../../domain/mcp.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { ViewChoice, ViewDefinition, ViewHints, ViewLimit, ViewSource } from '../../domain/view.ts';
 import { KEY_FIELDS } from './aggregate-items.ts';
 import { DefaultArguments } from './default-arguments.ts';
@@ -49,6 +50,16 @@ export class CompiledView {
   /** The items of a list of one of the templates that the view has. The same array for the same items. */
   chosen(list: ListField, template: string, items: readonly JsonObject[]): readonly ChosenItem[] {
     return this.#choices.get(template)?.chosen(list, items) ?? [];
+  }
+
+  /** Chooses from the items in several turns of the event loop, so that `chosen` knows the answer. */
+  async choose(
+    list: ListField,
+    template: string,
+    items: readonly JsonObject[],
+    scheduler: Pick<TaskScheduler, 'each'>,
+  ): Promise<void> {
+    await this.#choices.get(template)?.choose(list, items, scheduler);
   }
 
   /** The name that a tool gets if nothing else has it, except for a prefix. */
@@ -108,12 +119,37 @@ class TemplateChoices {
   }
 
   chosen(list: ListField, items: readonly JsonObject[]): readonly ChosenItem[] {
+    return (
+      this.#known(items).get(list) ??
+      this.#keep(
+        list,
+        items,
+        items.flatMap((item) => this.#choose(list, item)),
+      )
+    );
+  }
+
+  async choose(
+    list: ListField,
+    items: readonly JsonObject[],
+    scheduler: Pick<TaskScheduler, 'each'>,
+  ): Promise<void> {
+    if (this.#takes[list] === ALL || this.#known(items).has(list)) return;
+    const chosen: ChosenItem[] = [];
+    const groups = groupsToMatch(items, (item) => String(item[KEY_FIELDS[list]]));
+    await scheduler.each(groups, (group) => {
+      for (const item of group) chosen.push(...[this.#choose(list, item)].flat());
+    });
+    if (!this.#known(items).has(list)) this.#keep(list, items, chosen);
+  }
+
+  #known(items: readonly JsonObject[]): ReadonlyMap<ListField, readonly ChosenItem[]> {
+    return this.#chosen.get(items) ?? NO_ITEMS;
+  }
+
+  #keep(list: ListField, items: readonly JsonObject[], chosen: readonly ChosenItem[]): readonly ChosenItem[] {
     const byList = this.#chosen.get(items) ?? new Map<ListField, readonly ChosenItem[]>();
-    this.#chosen.set(items, byList);
-    const known = byList.get(list);
-    if (known !== undefined) return known;
-    const chosen = items.flatMap((item) => this.#choose(list, item));
-    byList.set(list, chosen);
+    this.#chosen.set(items, byList.set(list, chosen));
     return chosen;
   }
 
@@ -162,6 +198,7 @@ function ownField<T>(fields: Readonly<Record<string, T>>, name: string): T | und
   return Object.hasOwn(fields, name) ? fields[name] : undefined;
 }
 
+const NO_ITEMS: ReadonlyMap<ListField, readonly ChosenItem[]> = new Map();
 const ALL: GlobMatcher = () => true;
 const NONE: GlobMatcher = () => false;
 

@@ -2,10 +2,12 @@
 // give when they change; a call of a known name is one look-up.
 
 import { nearName } from '../../config/nearest.ts';
+import { groupsToMatch } from '../../domain/globs.ts';
 import { type JsonObject, JsonText } from '../../domain/json.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import { type ListField, MODERN_VERSIONS } from '../../domain/mcp.ts';
 import { mayCall } from '../../domain/rights.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { NameOwners } from '../../domain/view.ts';
 import type { Client, Owner } from '../ports.ts';
 import type { Directory, OwnTarget } from './aggregate-directory.ts';
@@ -25,6 +27,7 @@ const MAX_HINTS = 3;
 
 export interface ViewDirectoryDeps {
   readonly lists: AggregateLists;
+  readonly scheduler: Pick<TaskScheduler, 'each'>;
   /** In force now. */
   readonly view: () => CompiledView;
   /** The templates of the view that exist, or those of a caller. */
@@ -97,7 +100,7 @@ export class ViewDirectory implements Directory {
   async listing(list: ListField, client: Client): Promise<AggregateListing> {
     const gathered = await this.#gather(list, client);
     await this.uris.learn(list, gathered, client);
-    const compiled = this.#compile(list, gathered, client);
+    const compiled = await this.#compile(list, gathered, client);
     const { owner } = client;
     if (list === 'tools' || list === 'prompts') this.#ofCaller[list].set(owner.id, compiled);
     if (list !== 'tools' || owner.tools === undefined) {
@@ -106,14 +109,21 @@ export class ViewDirectory implements Directory {
         return compiled.result;
       });
     }
-    const items = compiled.items.filter((_, index) => isAllowed(owner, compiled.chosen[index]));
+    const items: JsonObject[] = [];
+    const groups = groupsToMatch(compiled.chosen.entries(), ([, { own }]) => own);
+    await this.#deps.scheduler.each(groups, (group) => {
+      for (const [index, chosen] of group) {
+        const item = compiled.items[index];
+        if (item !== undefined && isAllowed(owner, chosen)) items.push(item);
+      }
+    });
     return listingOf(items, gathered);
   }
 
   /** What the view has now, for people: each item with its listed name. */
   async survey(list: ListField, client: Client): Promise<Survey> {
     const gathered = await this.#gather(list, client);
-    const { chosen, given, waiting } = this.#compile(list, gathered, client);
+    const { chosen, given, waiting } = await this.#compile(list, gathered, client);
     return { gathered, chosen, listed: given.listed, displaced: given.displaced, waiting };
   }
 
@@ -201,10 +211,14 @@ export class ViewDirectory implements Directory {
     return { ...own, listed: name, mayRepeat: view.mayRepeatUnlisted(own.template, own.name) };
   }
 
-  #compile(list: ListField, gathered: readonly GatheredList[], { owner, profile }: Client): Compiled {
+  async #compile(
+    list: ListField,
+    gathered: readonly GatheredList[],
+    { owner, profile }: Client,
+  ): Promise<Compiled> {
     const inputs = gathered.filter(({ missing }) => missing === undefined);
     const isLegacy = !MODERN_VERSIONS.some((version) => version === profile.protocolVersion);
-    const view = this.#deps.view();
+    const view = await this.#choose(list, inputs);
     const version = this.#deps.version();
     const uris = list === 'prompts' ? 0 : this.uris.version;
     const isSame = (known: Compiled) =>
@@ -218,7 +232,7 @@ export class ViewDirectory implements Directory {
     const all = inputs.flatMap(({ template, items }) => view.chosen(list, template, items));
     const waiting = (list === 'tools' ? this.#deps.waiting?.(all) : undefined) ?? new Map();
     const from = { inputs, list, isLegacy, view, version, uris, waiting };
-    const compiled = this.#named(list, all, owner, from);
+    const compiled = await this.#named(list, all, owner, from);
     const index = found === undefined ? -1 : this.#compiled.indexOf(found);
     if (index >= 0) this.#compiled.splice(index, 1);
     this.#compiled.unshift(compiled);
@@ -226,12 +240,37 @@ export class ViewDirectory implements Directory {
     return compiled;
   }
 
-  #named(
+  /** Resolves with the view in force, which has chosen from these lists. */
+  async #choose(list: ListField, inputs: Compiled['inputs']): Promise<CompiledView> {
+    const view = this.#deps.view();
+    for (const { template, items } of inputs) await view.choose(list, template, items, this.#deps.scheduler);
+    return view === this.#deps.view() ? view : this.#choose(list, inputs);
+  }
+
+  /** A tool that did not get its name counts by the name that it wishes, too: the globs may have been written for that. */
+  async #askingIn(
+    named: readonly (readonly [name: string, item: ChosenItem])[],
+    { isConfirmed, definition }: CompiledView,
+  ): Promise<Compiled['asking']> {
+    if (isConfirmed === undefined) return undefined;
+    const isBare = definition.names !== 'prefixed';
+    const asking = new Set<ChosenItem>();
+    await this.#deps.scheduler.each(
+      groupsToMatch(named, ([name]) => name),
+      (group) => {
+        for (const [name, item] of group)
+          if (isConfirmed(name) || (isBare && isConfirmed(item.wished))) asking.add(item);
+      },
+    );
+    return asking;
+  }
+
+  async #named(
     list: ListField,
     all: readonly ChosenItem[],
     owner: Owner,
     from: Pick<Compiled, 'inputs' | 'list' | 'isLegacy' | 'view' | 'version' | 'uris' | 'waiting'>,
-  ): Compiled {
+  ): Promise<Compiled> {
     if (list !== 'tools' && list !== 'prompts') {
       const items = this.uris.shownItems(list, all, owner);
       const names = { given: NO_GIVEN, byName: new Map(), byOwn: new Map(), asking: undefined };
@@ -262,7 +301,7 @@ export class ViewDirectory implements Directory {
       items,
       byName: new Map(named),
       byOwn: Map.groupBy(callable, ({ own }) => own),
-      asking: list === 'tools' ? askingIn(named, from.view) : undefined,
+      asking: list === 'tools' ? await this.#askingIn(named, from.view) : undefined,
       result: undefined,
     };
   }
@@ -272,17 +311,6 @@ const NO_GIVEN = { listed: [], displaced: [] };
 
 function isAllowed(owner: Owner, item: ChosenItem | undefined): boolean {
   return item !== undefined && mayCall(owner, item.template, item.own);
-}
-
-/** One that did not get its name counts by the name that it wishes, too: the globs may have been written for that. */
-function askingIn(
-  named: readonly (readonly [name: string, item: ChosenItem])[],
-  { isConfirmed, definition }: CompiledView,
-): ReadonlySet<ChosenItem> | undefined {
-  if (isConfirmed === undefined) return undefined;
-  const isBare = definition.names !== 'prefixed';
-  const asking = named.filter(([name, { wished }]) => isConfirmed(name) || (isBare && isConfirmed(wished)));
-  return new Set(asking.map(([, item]) => item));
 }
 
 function targetOf(item: ChosenItem, { asking }: Compiled, listed: string): OwnTarget {

@@ -1,8 +1,9 @@
 // What is wrong with a view now, by the lists of its templates: choices and changes that meet nothing, and names that were taken.
 
-import { globMeets } from '../../domain/globs.ts';
+import { compileGlob, groupsToMatch } from '../../domain/globs.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import type { ListField } from '../../domain/mcp.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { ViewProblem, ViewProblemCode, ViewSource } from '../../domain/view.ts';
 import { KEY_FIELDS } from './aggregate-items.ts';
 import type { GatheredList } from './aggregate-lists.ts';
@@ -33,33 +34,41 @@ export interface Surveys {
   readonly resources: Pick<Survey, 'gathered'>;
 }
 
-/** `kindOf`: what has that name. At most MOST problems. */
-export function viewProblems(
+/** `kindOf`: what has that name. At most MOST problems. It takes several turns of the event loop. */
+export async function viewProblems(
   { definition }: CompiledView,
   surveys: Surveys,
   kindOf: (name: string) => 'template' | 'view' | undefined,
-): ViewProblem[] {
-  const problems = definition.from.flatMap((source) => {
+  scheduler: Pick<TaskScheduler, 'each'>,
+): Promise<ViewProblem[]> {
+  const problems: ViewProblem[] = [];
+  for (const source of definition.from) {
     const { template } = source;
     const kind = kindOf(template);
-    if (kind === undefined)
-      return problem('template_unknown', template, '', `There is no template ${quote(template)}.`);
-    if (kind === 'view')
-      return problem('template_unknown', template, '', `${quote(template)} is a view: name its templates.`);
     const reason = surveys.tools.gathered.find((each) => each.template === template)?.missing;
-    if (reason !== undefined)
-      return problem('template_missing', template, '', `The tools of ${template} are missing: ${reason}`);
-    return [...globProblems(source, surveys), ...changeProblems(source, surveys.tools)];
-  });
+    if (kind === undefined)
+      problems.push(problem('template_unknown', template, '', `There is no template ${quote(template)}.`));
+    else if (kind === 'view')
+      problems.push(
+        problem('template_unknown', template, '', `${quote(template)} is a view: name its templates.`),
+      );
+    else if (reason !== undefined)
+      problems.push(
+        problem('template_missing', template, '', `The tools of ${template} are missing: ${reason}`),
+      );
+    else
+      problems.push(
+        ...(await globProblems(source, surveys, scheduler)),
+        ...(await changeProblems(source, surveys.tools, scheduler)),
+      );
+  }
   const names = (['tools', 'prompts'] as const).flatMap((list) => nameProblems(surveys[list]));
   const listed = new Set(surveys.tools.listed);
   const limits = Object.keys(definition.limits ?? {}).filter((name) => !listed.has(name));
   const unmet = limits.map((name) =>
     problem('limit_unmet', '', name, `There is a limit for ${quote(name)}, and no such tool is listed.`),
   );
-  const always = (definition.always ?? []).filter(
-    (glob) => !surveys.tools.listed.some((name) => globMeets(glob, name)),
-  );
+  const always = await unmetGlobs(definition.always ?? [], surveys.tools.listed, scheduler);
   const unlisted = always.map((glob) =>
     problem('always_unmet', '', '', `The glob ${quote(glob)} of always matches no listed tool.`),
   );
@@ -69,7 +78,7 @@ export function viewProblems(
   const { chosen } = surveys.tools;
   const wishes = definition.names === 'prefixed' ? [] : chosen.map(({ wished }) => wished);
   const asked = [...listed, ...wishes];
-  const unasked = (definition.confirm ?? []).filter((glob) => !asked.some((name) => globMeets(glob, name)));
+  const unasked = await unmetGlobs(definition.confirm ?? [], asked, scheduler);
   const confirm = unasked.map((glob) =>
     problem(
       'confirm_unmet',
@@ -82,6 +91,7 @@ export function viewProblems(
 }
 
 const MOST = 1_000;
+const JSON_STRINGS = /"(?:[^"\\]|\\.)*"/g;
 const SKILL_GLOB = /^!?skill:\/\//;
 
 function problem(code: ViewProblemCode, template: string, tool: string, message: string): ViewProblem {
@@ -96,31 +106,52 @@ function itemsOf({ gathered }: Pick<Survey, 'gathered'>, template: string): read
   return gathered.find((each) => each.template === template)?.items ?? [];
 }
 
-function globProblems(source: ViewSource, surveys: Surveys): ViewProblem[] {
+async function globProblems(
+  source: ViewSource,
+  surveys: Surveys,
+  scheduler: Pick<TaskScheduler, 'each'>,
+): Promise<ViewProblem[]> {
   const { template } = source;
-  return (['tools', 'prompts', 'resources'] as const).flatMap((list) => {
+  const problems: ViewProblem[] = [];
+  for (const list of ['tools', 'prompts', 'resources'] as const) {
     const globs = source[list];
-    if (globs === undefined || typeof globs === 'string') return [];
+    if (globs === undefined || typeof globs === 'string') continue;
     const names = itemsOf(surveys[list], template).map((item) => keyOf(list, item));
     // Skills are no part of the list of resources.
     const judged = list === 'resources' ? globs.filter((glob) => !SKILL_GLOB.test(glob)) : globs;
-    const unmet = judged.filter((glob) => !names.some((name) => globMeets(glob, name)));
-    return unmet.map((glob) =>
-      problem(
-        'glob_unmet',
-        template,
-        '',
-        `The glob ${quote(glob)} matches none of the ${list} of ${template}.`,
-      ),
-    );
-  });
+    for (const glob of await unmetGlobs(judged, names, scheduler)) {
+      const message = `The glob ${quote(glob)} matches none of the ${list} of ${template}.`;
+      problems.push(problem('glob_unmet', template, '', message));
+    }
+  }
+  return problems;
+}
+
+/** The globs that match none of the names. */
+async function unmetGlobs(
+  globs: readonly string[],
+  names: readonly string[],
+  scheduler: Pick<TaskScheduler, 'each'>,
+): Promise<readonly string[]> {
+  let unmet = globs.map((glob) => ({ glob, matches: compileGlob(glob) }));
+  await scheduler.each(
+    groupsToMatch(names, (name) => name),
+    (group) => {
+      unmet = unmet.filter(({ matches }) => !group.some(matches));
+    },
+  );
+  return unmet.map(({ glob }) => glob);
 }
 
 function keyOf(list: ListField, item: JsonObject): string {
   return String(item[KEY_FIELDS[list]]);
 }
 
-function changeProblems(source: ViewSource, tools: Survey): ViewProblem[] {
+async function changeProblems(
+  source: ViewSource,
+  tools: Survey,
+  scheduler: Pick<TaskScheduler, 'each'>,
+): Promise<ViewProblem[]> {
   const { template, rename = {}, describe = {}, annotate = {}, defaults = {} } = source;
   const all = [...tools.chosen, ...tools.waiting.keys()];
   const chosen = all.filter((item) => item.template === template);
@@ -142,17 +173,18 @@ function changeProblems(source: ViewSource, tools: Survey): ViewProblem[] {
           `There is ${what} for ${quote(name)}, and the view has no such tool of ${template}.`,
         ),
       );
+  const inSchemas: ViewProblem[] = [];
+  await scheduler.each(Object.entries(defaults), ([name, values]) => {
+    const item = byName.get(name)?.listed;
+    if (item !== undefined)
+      inSchemas.push(...argumentProblems(template, name, Object.keys(values), item.inputSchema));
+  });
   return [
     ...unmet('rename_unmet', 'a new name', Object.keys(rename), own),
     ...unmet('describe_unmet', 'a description', Object.keys(describe), byName),
     ...unmet('annotate_unmet', 'an annotation', Object.keys(annotate), byName),
     ...unmet('default_unmet', 'a default', Object.keys(defaults), byName),
-    ...Object.entries(defaults).flatMap(([name, values]) => {
-      const item = itemsOf(tools, template).find((each) => each.name === byName.get(name)?.own);
-      return item === undefined
-        ? []
-        : argumentProblems(template, name, Object.keys(values), item.inputSchema);
-    }),
+    ...inSchemas,
   ];
 }
 
@@ -165,7 +197,7 @@ function argumentProblems(
   const schema = isJsonObject(inputSchema) ? inputSchema : {};
   const { properties, required: _, ...others } = schema;
   const known = isJsonObject(properties) ? properties : {};
-  const rules = JSON.stringify(others);
+  const mentioned = new Set(JSON.stringify(others).match(JSON_STRINGS));
   return names.flatMap((name) => {
     const shown = quote(name);
     const found: ViewProblem[] = [];
@@ -173,7 +205,7 @@ function argumentProblems(
       found.push(
         problem('default_unknown_argument', template, tool, `The tool ${tool} has no argument ${shown}.`),
       );
-    if (rules.includes(shown) || '$ref' in others)
+    if (mentioned.has(shown) || '$ref' in others)
       found.push(
         problem(
           'default_in_schema',
@@ -187,8 +219,9 @@ function argumentProblems(
 }
 
 function nameProblems({ chosen, listed, displaced }: Survey): ViewProblem[] {
-  return displaced.map((item) => {
-    const name = listed[chosen.indexOf(item)] ?? '';
+  const nameOf = new Map(chosen.map((item, index) => [item, listed[index]]));
+  return displaced.slice(0, MOST).map((item) => {
+    const name = nameOf.get(item) ?? '';
     const { template, own, wished } = item;
     const message = `${own} of ${template} is listed as ${name}, because ${quote(wished)} is the name of another one, or several want it.`;
     return problem('name_taken', template, own, message);

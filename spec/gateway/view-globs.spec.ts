@@ -1,0 +1,83 @@
+// The largest views over the longest lists: what they cost is spread over several turns of the event loop.
+
+import * as assert from 'uvu/assert';
+import { ToolRights } from '../../src/domain/rights.ts';
+import type { ViewDefinition } from '../../src/domain/view.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
+import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('globs of large views', { timeoutMs: 60_000 });
+
+const TOOLS = 4_000;
+const NAME = 'a'.repeat(40);
+const GLOBS = Array.from({ length: 8 }, (_, index) => `*${'a?'.repeat(8)}b${index}*`);
+/** 4,000 names of 45 characters are 45 groups, 25 of which begin in one turn at most. */
+const TURNS = 2;
+
+let gateway: Gateway;
+test.before(async () => {
+  gateway = await createGateway({ store: new MemoryStore() });
+  const tools = Array.from({ length: TOOLS }, (_, index) => ({
+    name: `${NAME}_${1_000 + index}`,
+    inputSchema: { type: 'object' },
+  }));
+  await gateway.register(
+    'a',
+    { id: 'one', handler: ({ method }) => (method === 'tools/list' ? { tools } : {}) },
+    { waitMs: 5_000 },
+  );
+  await preview({}); // the list is stored then
+});
+test.after(() => gateway.close({ graceMs: 0 }));
+
+const preview = (definition: Partial<ViewDefinition>, tools?: ToolRights) =>
+  gateway.views.preview(
+    { id: 'v', from: [{ template: 'a' }], ...definition },
+    { id: 'ada', ...(tools && { tools }) },
+  );
+
+/** Turns of the event loop that a preview takes. */
+async function turnsOf(run: () => Promise<unknown>): Promise<number> {
+  let turns = 0;
+  let timer = setImmediate(count);
+  function count() {
+    turns += 1;
+    timer = setImmediate(count);
+  }
+  await run();
+  clearImmediate(timer);
+  return turns;
+}
+
+const VIEWS: Record<string, Partial<ViewDefinition>> = {
+  tools: { from: [{ template: 'a', tools: GLOBS }] },
+  confirm: { confirm: GLOBS },
+  always: { mode: 'search', always: GLOBS },
+};
+for (const [what, definition] of Object.entries(VIEWS))
+  test(`of ${what} take several turns, twice: what they choose and what they do not meet`, async () => {
+    const plain = await turnsOf(() => preview({}));
+    const turns = await turnsOf(() => preview(definition));
+    assert.ok(turns >= plain + 2 * TURNS - 1, `${turns} turns, ${plain} without globs`);
+  });
+
+test('of the rights of a caller take several turns', async () => {
+  const rights = new ToolRights([GLOBS.map((glob) => `a/${glob}`)]);
+  const plain = await turnsOf(() => preview({}));
+  const turns = await turnsOf(() => preview({}, rights));
+  assert.ok(turns >= plain + TURNS - 1, `${turns} turns, ${plain} without rights`);
+});
+
+test('the problems are those of every glob', async () => {
+  const { problems } = await preview({
+    from: [{ template: 'a', tools: [...GLOBS.slice(1), '*_1000'] }],
+    confirm: ['x', '*_1000'],
+    always: ['y?'],
+  });
+  assert.is(problems.filter(({ code }) => code === 'glob_unmet').length, 7);
+  assert.is(problems.filter(({ code }) => code === 'confirm_unmet').length, 1);
+  assert.is(problems.filter(({ code }) => code === 'always_unmet').length, 1);
+});
+
+test.run();
