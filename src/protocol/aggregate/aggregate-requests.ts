@@ -102,7 +102,7 @@ async function answersTo(call: AggregateCall): Promise<Observable<Answer>> {
         return rpcErrorAnswer(RPC.invalidParams, 'Unknown task');
       const owner = extensions.ownerOfMethod(method, client.owner);
       if (owner !== undefined) return toTemplate(owner, request);
-      return rpcErrorAnswer(RPC.methodNotFound, `${method} is not offered for all templates together.`);
+      return rpcErrorAnswer(RPC.methodNotFound, `No server offers ${method} here.`);
     }
   }
 }
