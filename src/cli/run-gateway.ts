@@ -17,7 +17,6 @@ import { createLog } from './log.ts';
 import { releaseStartMemory } from './start-memory.ts';
 import { listenForStop, type StopOptions, type StopReason } from './stop-signals.ts';
 import type { Terminal } from './terminal.ts';
-import { shortenCollections } from './young-garbage.ts';
 
 export interface RunOptions {
   readonly isDemo: boolean;
@@ -71,7 +70,6 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
     const onGateway = (opened: Gateway): void => {
       gateway = opened;
       keepGarbageYoung();
-      shortenCollections();
       logEvents(opened.events$, log);
     };
     const isTerminal = terminal.columns !== undefined;
