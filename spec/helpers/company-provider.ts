@@ -19,6 +19,8 @@ type Users = Map<string, Readonly<Record<string, unknown>>>;
 export interface CompanyProvider {
   readonly issuer: string;
   readonly users: Users;
+  /** What the userinfo endpoint answers instead, whatever the token. */
+  readonly lie: { userinfo?: object | undefined };
   /** How often it was asked for tokens. */
   readonly tokenRequests: () => number;
   /** The entry of `auth.providers`. */
@@ -40,6 +42,7 @@ export async function startCompanyProvider({
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const { privateKey } = await generateKeyPair('RS256', { extractable: true });
   const users: Users = new Map();
+  const lie: CompanyProvider['lie'] = {};
   let tokenRequests = 0;
   const provider = new Provider(issuer, {
     clients: [
@@ -80,6 +83,8 @@ export async function startCompanyProvider({
         return response.end(JSON.stringify({ error: refusal }));
       }
     }
+    if (pathname === '/me' && lie.userinfo !== undefined)
+      return response.setHeader('Content-Type', 'application/json').end(JSON.stringify(lie.userinfo));
     if (!pathname.startsWith('/page/')) return provider.callback()(request, response);
     const accountId = searchParams.get('user');
     if (accountId === null) return response.setHeader('Content-Type', 'text/html; charset=utf-8').end(PAGE);
@@ -92,6 +97,7 @@ export async function startCompanyProvider({
   return {
     issuer,
     users,
+    lie,
     tokenRequests: () => tokenRequests,
     setting: (more) => ({
       ...{ issuer, client_id: 'gateway', client_secret: CLIENT_SECRET, label: 'Example Corp', ...more },

@@ -104,6 +104,17 @@ test('a refresh reads the groups again; a leaver is out then, until the next sig
   assert.is(await oauth.use((await tokensOf('s-6')).access), 200);
 });
 
+test('a provider that returns another user gives nothing of that user', async () => {
+  const claims = { preferred_username: 'una', hd: 'a.example', groups: ['staff'] };
+  provider.users.set('s-20', claims);
+  const { refresh } = await tokensOf('s-20');
+  provider.lie.userinfo = { ...claims, sub: 's-21', groups: ['writers'] };
+  const { body } = await oauth.refresh(clientId, refresh);
+  provider.lie.userinfo = undefined;
+  const token = String(body.access_token);
+  assert.equal([await oauth.use(token), await oauth.use(token, '/mcp/secrets/tools/list')], [200, 404]);
+});
+
 /** What a token may do, as the gateway says and as it does. */
 async function rightsOf(token: string) {
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
