@@ -115,12 +115,12 @@ export function passwordsOff(): GatewayError {
   );
 }
 
-export function grantNotFound(id: string): GatewayError {
-  return new GatewayError('NOT_FOUND', `There is no grant "${id}".`);
-}
+export const clientNotFound = thereIsNo('client');
+export const grantNotFound = thereIsNo('grant');
+export const connectionNotFound = thereIsNo('connection');
 
-export function connectionNotFound(id: string): GatewayError {
-  return new GatewayError('NOT_FOUND', `There is no connection "${id}".`);
+function thereIsNo(kind: string): (id: string) => GatewayError {
+  return (id) => new GatewayError('NOT_FOUND', `There is no ${kind} "${id}".`);
 }
 
 export function tokenExpired(): GatewayError {

@@ -8,6 +8,7 @@ import type { Principal, Scope } from '../domain/account.ts';
 import type { AllowedCommand } from '../domain/command.ts';
 import {
   apiKeyNotFound,
+  clientNotFound,
   grantNotFound,
   routeNotFound,
   serverNotFound,
@@ -286,6 +287,7 @@ const NOT_FOUND: Readonly<Record<string, (name: string) => GatewayError>> = {
   user_id: userNotFound,
   key_id: apiKeyNotFound,
   grant_id: grantNotFound,
+  client_id: clientNotFound,
   session_id: sessionUnknown,
   node_id: nodeNotFound,
 };

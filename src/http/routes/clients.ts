@@ -3,7 +3,7 @@
 
 import Type, { type Static } from 'typebox';
 import { SCOPES } from '../../domain/account.ts';
-import { validationFailed } from '../../domain/error-catalogue.ts';
+import { clientNotFound, validationFailed } from '../../domain/error-catalogue.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { BadClient, type ClientRecord } from '../oauth/client-record.ts';
 import type { Clients } from '../oauth/clients.ts';
@@ -48,7 +48,7 @@ const NewClientBody = closed({
 });
 
 const ClientParams = Type.Object({
-  client_id: Type.String({ maxLength: 500, examples: [ID] }),
+  client_id: Type.String({ pattern: '^[0-9a-f-]{36}$', examples: [ID] }),
 });
 
 export const clientRoutes: readonly Route[] = [
@@ -97,7 +97,7 @@ export const clientRoutes: readonly Route[] = [
     errors: ['NOT_FOUND'],
     handler: async ({ params }, services) => {
       if (!(await (await clientsOf(services)).remove(params.client_id)))
-        throw new GatewayError('NOT_FOUND', `There is no client "${params.client_id}".`);
+        throw clientNotFound(params.client_id);
       return noContent();
     },
   }),
