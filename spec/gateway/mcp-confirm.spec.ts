@@ -122,15 +122,16 @@ test('a tool that is called by its own name is asked, too', async () => {
   assert.ok(asked(await call({ ...REMOVE, name: 'drop' })));
 });
 
-test('the arguments of the call are those that the user saw, byte by byte', async () => {
+test('the arguments of the call are those that the user saw, in any order', async () => {
   const first = await call(REMOVE);
-  const reordered = { name: 'remove', arguments: { why: 'old', id: 7 }, ...answering(first, 'accept') };
-  assert.is(Object((await call(reordered)).error).code, -32602);
+  const answer = answering(first, 'accept');
   // Of two equal keys, servers differ in which one they read.
   const write = (body: string) => body.replace('{"id":7', '{"id":666,"id":7');
-  const hidden = await call({ ...REMOVE, ...answering(first, 'accept') }, { write });
+  const hidden = await call({ ...REMOVE, ...answer }, { write });
   assert.is(Object(hidden.error).code, -32602);
   assert.equal(reached, []);
+  const reordered = { name: 'remove', arguments: { why: 'old', id: 7 }, ...answer };
+  assert.is(textIn(await call(reordered)), 'done');
 });
 
 test('no is no: nothing reaches the server, and the answer counts', async () => {

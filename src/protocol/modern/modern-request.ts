@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import type { ClientProfile } from '../../domain/client.ts';
 import {
+  canonicalText,
   fieldValue,
   isFields,
   isJsonObject,
@@ -11,6 +12,7 @@ import {
   type JsonObject,
   JsonText,
 } from '../../domain/json.ts';
+import { hasMoreValues } from '../../domain/json-scanner.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isLogLevel, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
@@ -36,6 +38,9 @@ export interface ModernRequest {
   readonly backends: Backends;
 }
 
+/** Arguments with more values are compared as text. */
+const MAX_CANONICAL_VALUES = 10_000;
+
 export function pathKey(
   purpose: string,
   { owner, template }: Pick<ModernRequest, 'owner' | 'template'>,
@@ -44,17 +49,27 @@ export function pathKey(
 }
 
 /**
- * A key that a call shares with its retries: it covers the arguments as they were sent, but not `_meta`, state and responses. Not for
- * the hot path. Source: ADR 263.
+ * A key that a call shares with its retries: it covers the arguments, but not `_meta`, state and responses. Not for the hot path.
  */
 export function callKey(call: ModernRequest): string {
   const { method, params } = call;
   const { name = null, uri = null, arguments: args = {} } = params;
   const digest = createHash('sha256')
     .update(JSON.stringify([name, uri].map(fieldValue)))
-    .update(args instanceof JsonText ? args.bytes : JSON.stringify(args))
+    .update(args instanceof JsonText ? comparedText(args) : canonicalText(args))
     .digest('base64url');
   return `${pathKey(method, call)}${digest}`;
+}
+
+/**
+ * The order of keys does not count, if the parsed value is the whole text: a repeated key, of which a parser drops one value, is not. Any
+ * other text is compared as it is. Source: ADR 263.
+ */
+function comparedText(args: JsonText): string {
+  const { text } = args;
+  if (hasMoreValues(args.bytes, MAX_CANONICAL_VALUES)) return text;
+  const value = fieldValue(args);
+  return JSON.stringify(value) === text ? canonicalText(value) : text;
 }
 
 /** The refusal of `params`: an answer like those of backends, hence 200. */
