@@ -8,7 +8,7 @@ import { canonicalText, isJsonObject, type JsonObject, parseExact, valuesIn } fr
 import { LruMap } from '../domain/lru-map.ts';
 import type { ListField } from '../domain/mcp.ts';
 import type { ListStore } from '../persistence/store.ts';
-import type { KeptLists } from '../protocol/aggregate/aggregate-lists.ts';
+import type { KeptLists } from '../protocol/aggregate/lists.ts';
 import { shortKey } from '../protocol/client-bounds.ts';
 
 /** Lists of which it is known what is stored. Others are written again. */

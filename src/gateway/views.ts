@@ -28,8 +28,8 @@ import {
   type ViewProblem,
 } from '../domain/view.ts';
 import { viewNotFound } from '../domain/view-errors.ts';
-import { AggregateBackends, type AggregateOptions } from '../protocol/aggregate/aggregate-backends.ts';
-import { withAggregateInstance } from '../protocol/aggregate/aggregate-names.ts';
+import { AggregateBackends, type AggregateOptions } from '../protocol/aggregate/backends.ts';
+import { withAggregateInstance } from '../protocol/aggregate/names.ts';
 import type { Selection } from '../protocol/aggregate/selection.ts';
 import { CompiledView } from '../protocol/aggregate/view-choices.ts';
 import { ViewDirectory } from '../protocol/aggregate/view-directory.ts';

@@ -6,7 +6,7 @@ import type { Observable, Subscription } from 'rxjs';
 import { type Clock, SLOW_MS } from '../domain/clock.ts';
 import { internalError } from '../domain/errors.ts';
 import type { Answer, CallReport } from '../domain/exchange.ts';
-import { aggregateInstance } from './aggregate/aggregate-names.ts';
+import { aggregateInstance } from './aggregate/names.ts';
 import { faultOf, type RpcFailure } from './rpc.ts';
 
 /** `A`: what the exchange emits. */

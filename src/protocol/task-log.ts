@@ -8,7 +8,7 @@ import { OwnerShares } from '../domain/held-bytes.ts';
 import { isJsonObject, type JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { LruMap } from '../domain/lru-map.ts';
-import { aggregateInstance } from './aggregate/aggregate-names.ts';
+import { aggregateInstance } from './aggregate/names.ts';
 import type { Owner } from './ports.ts';
 
 /** Tasks remembered of one owner, and owners: no caller can push out the tasks of others. */

@@ -16,7 +16,7 @@ import type { JsonObject } from '../domain/json.ts';
 import type { Tool, WithheldItem } from '../domain/mcp.ts';
 import type { ToolHints, ViewDefinition } from '../domain/view.ts';
 import { type ApprovalStore, MAX_APPENDED } from '../persistence/store.ts';
-import { checkedItem } from '../protocol/aggregate/aggregate-items.ts';
+import { checkedItem } from '../protocol/aggregate/items.ts';
 import { type ChosenItem, CompiledView } from '../protocol/aggregate/view-choices.ts';
 import type { Waiting } from '../protocol/aggregate/view-problems.ts';
 import {

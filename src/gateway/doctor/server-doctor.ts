@@ -8,7 +8,7 @@ import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import type { ListField } from '../../domain/mcp.ts';
 import { counted } from '../../domain/text.ts';
 import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
-import { checkedItem, KEY_FIELDS } from '../../protocol/aggregate/aggregate-items.ts';
+import { checkedItem, KEY_FIELDS } from '../../protocol/aggregate/items.ts';
 import { addressesIn } from '../../transports/network-guard.ts';
 import { ProviderFetch, type ProviderRequest } from '../../vault/provider-fetch.ts';
 import type { Gateway } from '../gateway.ts';

@@ -11,8 +11,8 @@ import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Client } from '../ports.ts';
 import type { FindableTool, ToolIndex } from '../tool-search/tool-index.ts';
-import type { Directory } from './aggregate-directory.ts';
-import type { AggregateListing } from './aggregate-listing.ts';
+import type { Directory } from './directory.ts';
+import type { AggregateListing } from './listing.ts';
 import { isForPagesOnly } from './mcp-apps.ts';
 
 /** Callers whose tools are remembered. */

@@ -7,9 +7,9 @@ import { LruMap } from '../../domain/lru-map.ts';
 import type { ListField } from '../../domain/mcp.ts';
 import { isTooLong } from '../client-bounds.ts';
 import type { Client, Owner } from '../ports.ts';
-import { KEY_FIELDS } from './aggregate-items.ts';
-import type { AggregateLists, GatheredList } from './aggregate-lists.ts';
 import { composedUri, isOfSkill, ownedAs, partsOfComposed, type ResourceTarget } from './composed-uris.ts';
+import { KEY_FIELDS } from './items.ts';
+import type { AggregateLists, GatheredList } from './lists.ts';
 import { isPage, pageOf, withPage } from './mcp-apps.ts';
 
 const MAX_REMEMBERED = 50_000;

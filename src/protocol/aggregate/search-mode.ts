@@ -9,8 +9,8 @@ import { memberBytes } from '../../domain/json-scanner.ts';
 import { valueAt } from '../../domain/param-headers.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { Client, Owner } from '../ports.ts';
-import type { AggregateListing } from './aggregate-listing.ts';
 import type { FindableTools, FindableToolsDeps } from './findable-tools.ts';
+import type { AggregateListing } from './listing.ts';
 import { isForPagesOnly, showsPages } from './mcp-apps.ts';
 
 /** Tools that one search returns. */

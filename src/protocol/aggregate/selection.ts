@@ -4,7 +4,7 @@ import type { Observable } from 'rxjs';
 import type { ListField } from '../../domain/mcp.ts';
 import type { AggregatePresentation, ViewLimit } from '../../domain/view.ts';
 import type { Owner } from '../ports.ts';
-import type { Directory } from './aggregate-directory.ts';
+import type { Directory } from './directory.ts';
 
 export interface Selection {
   /** The id of the view; undefined for everything. */

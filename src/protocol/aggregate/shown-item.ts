@@ -1,8 +1,8 @@
 // An item of a template as clients of several templates as one server see it.
 
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
-import { mayBeMapped } from './aggregate-names.ts';
-import { objectSchemaOf } from './aggregate-schemas.ts';
+import { mayBeMapped } from './names.ts';
+import { objectSchemaOf } from './schemas.ts';
 
 interface Shown {
   /** As it is listed. */

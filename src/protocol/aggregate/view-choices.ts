@@ -6,8 +6,8 @@ import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { isRepeatableBy, type ListField } from '../../domain/mcp.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { ViewChoice, ViewDefinition, ViewHints, ViewLimit, ViewSource } from '../../domain/view.ts';
-import { KEY_FIELDS } from './aggregate-items.ts';
 import { DefaultArguments } from './default-arguments.ts';
+import { KEY_FIELDS } from './items.ts';
 import type { Presentation } from './selection.ts';
 
 export interface ChosenItem {

@@ -2,7 +2,7 @@
 // prefixed, and stay so. One that was given stays with its owner, which is stored with the view. Source: ADR 232.
 
 import type { NameOwners, ViewNames } from '../../domain/view.ts';
-import { aggregateName, safeName } from './aggregate-names.ts';
+import { aggregateName, safeName } from './names.ts';
 import type { ChosenItem } from './view-choices.ts';
 
 /** Bare names of one list whose owners are remembered. Later ones are given anew each time. */

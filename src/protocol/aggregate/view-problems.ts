@@ -5,8 +5,8 @@ import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import type { ListField } from '../../domain/mcp.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { ViewProblem, ViewProblemCode, ViewSource } from '../../domain/view.ts';
-import { KEY_FIELDS } from './aggregate-items.ts';
-import type { GatheredList } from './aggregate-lists.ts';
+import { KEY_FIELDS } from './items.ts';
+import type { GatheredList } from './lists.ts';
 import type { ChosenItem, CompiledView } from './view-choices.ts';
 
 /** One list of a view, as it is now. */

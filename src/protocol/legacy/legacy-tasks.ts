@@ -8,7 +8,7 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { TASKS_EXTENSION } from '../../domain/mcp.ts';
-import { rpcErrorAnswer } from '../aggregate/aggregate-requests.ts';
+import { rpcErrorAnswer } from '../aggregate/requests.ts';
 import type { Backends, McpSession, Owner } from '../ports.ts';
 import { isTaskId, isTaskMethod, type TaskLog, type TaskScope } from '../task-log.ts';
 import { exchangeInSession, withSessionMetadata } from './legacy-over-modern.ts';

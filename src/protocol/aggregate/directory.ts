@@ -7,10 +7,10 @@ import { LruMap } from '../../domain/lru-map.ts';
 import { type ListField, MODERN_VERSIONS } from '../../domain/mcp.ts';
 import { mayCall } from '../../domain/rights.ts';
 import type { Client, Owner } from '../ports.ts';
-import { KEY_FIELDS } from './aggregate-items.ts';
-import { type AggregateListing, listingOf } from './aggregate-listing.ts';
-import type { AggregateLists, GatheredList } from './aggregate-lists.ts';
-import { aggregateName, mayBeFrom, mayBeMapped, type OwnName, splitName } from './aggregate-names.ts';
+import { KEY_FIELDS } from './items.ts';
+import { type AggregateListing, listingOf } from './listing.ts';
+import type { AggregateLists, GatheredList } from './lists.ts';
+import { aggregateName, mayBeFrom, mayBeMapped, type OwnName, splitName } from './names.ts';
 import { ResourceOwners } from './resource-owners.ts';
 import { shownItem } from './shown-item.ts';
 

@@ -7,7 +7,7 @@ import { noHealthyInstance } from '../../../src/domain/error-catalogue.ts';
 import type { Answer } from '../../../src/domain/exchange.ts';
 import { type JsonObject, JsonText, type JsonValue } from '../../../src/domain/json.ts';
 import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
-import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
+import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import type { Client } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';

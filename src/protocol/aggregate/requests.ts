@@ -12,11 +12,11 @@ import { type ListField, listOf, META, MODERN_VERSIONS } from '../../domain/mcp.
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import type { Client } from '../ports.ts';
 import { isTaskMethod } from '../task-log.ts';
-import type { OwnTarget } from './aggregate-directory.ts';
-import type { AggregateExtensions, ToTemplate } from './aggregate-extensions.ts';
-import type { AggregateListing } from './aggregate-listing.ts';
 import { asAsked, withShownUris } from './composed-uris.ts';
 import { whenConfirmed } from './confirmation.ts';
+import type { OwnTarget } from './directory.ts';
+import type { AggregateExtensions, ToTemplate } from './extensions.ts';
+import type { AggregateListing } from './listing.ts';
 import type { SearchMode } from './search-mode.ts';
 import type { Selection } from './selection.ts';
 import { boundedAnswer } from './view-limits.ts';

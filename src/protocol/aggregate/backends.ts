@@ -35,17 +35,17 @@ import type { AggregateSessionValue } from '../../domain/session-value.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends, Client, McpSession, Owner, SessionlessOptions, SessionOpening } from '../ports.ts';
-import { AggregateExtensions, type ToTemplate } from './aggregate-extensions.ts';
-import { aggregateGreeting } from './aggregate-greeting.ts';
-import type { AggregateLists } from './aggregate-lists.ts';
-import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
-import { aggregateExchange } from './aggregate-requests.ts';
-import { AggregateSession, type AggregateSessionDeps } from './aggregate-session.ts';
-import { checkRecoverable, newAggregateSession, RIGHTS_CHANGED, viewOf } from './aggregate-value.ts';
 import { isUpdate, updatesAsAsked } from './composed-uris.ts';
+import { AggregateExtensions, type ToTemplate } from './extensions.ts';
 import { FindableTools, type ToolIndexes } from './findable-tools.ts';
+import { aggregateGreeting } from './greeting.ts';
+import type { AggregateLists } from './lists.ts';
+import { splitInstance, withAggregateInstance } from './names.ts';
+import { aggregateExchange } from './requests.ts';
 import { SearchMode } from './search-mode.ts';
 import type { Presentation, Selection } from './selection.ts';
+import { AggregateSession, type AggregateSessionDeps } from './session.ts';
+import { checkRecoverable, newAggregateSession, RIGHTS_CHANGED, viewOf } from './session-value.ts';
 
 /** Greetings that sessions share; callers with equal permissions have the same. */
 const PEERS_REMEMBERED = 100;

@@ -3,7 +3,7 @@
 
 import type { UnsafeMark } from '../../domain/session-value.ts';
 
-export class AggregateMarks {
+export class UnsafeMarks {
   readonly #marked: () => readonly string[] | undefined;
   readonly #write: (templates: readonly string[]) => Promise<void>;
   /** The latest write that is under way; it includes those before. */

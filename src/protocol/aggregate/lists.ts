@@ -20,7 +20,7 @@ import { ListCache } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends, Client, Owner } from '../ports.ts';
 import { clientMessageOf } from '../rpc.ts';
-import { checkedItem, KEY_FIELDS } from './aggregate-items.ts';
+import { checkedItem, KEY_FIELDS } from './items.ts';
 
 /** Longest wait for one template, from when its list is requested: for its first list, and for another one. */
 const FIRST_WAIT_MS = 10_000;

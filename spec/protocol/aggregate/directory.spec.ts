@@ -4,14 +4,9 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { EMPTY, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
-import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
-import {
-  aggregateName,
-  mayBeFrom,
-  mayBeMapped,
-  splitName,
-} from '../../../src/protocol/aggregate/aggregate-names.ts';
+import { AggregateDirectory } from '../../../src/protocol/aggregate/directory.ts';
+import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
+import { aggregateName, mayBeFrom, mayBeMapped, splitName } from '../../../src/protocol/aggregate/names.ts';
 import { suite } from '../../helpers/suite.ts';
 import { CLIENT, CLOCK, ListingBackends, shownTool } from '../listing-backends.ts';
 

@@ -39,12 +39,10 @@ import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
 import type { Backends, McpSession, Owner, SessionRow, SessionTable } from '../ports.ts';
-import type { AggregateExtensions } from './aggregate-extensions.ts';
-import { AggregateMarks } from './aggregate-marks.ts';
-import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
-import { aggregateExchange, localAnswer, rpcErrorAnswer } from './aggregate-requests.ts';
-import { isAllowedFor, type MovesUnsafe, mayRecover, viewOf } from './aggregate-value.ts';
+import type { AggregateExtensions } from './extensions.ts';
 import { heldWhileSubscribed } from './held-messages.ts';
+import { splitInstance, withAggregateInstance } from './names.ts';
+import { aggregateExchange, localAnswer, rpcErrorAnswer } from './requests.ts';
 import type { SearchMode } from './search-mode.ts';
 import type { Selection } from './selection.ts';
 import {
@@ -55,6 +53,8 @@ import {
   subscribedUris,
   withoutSubscriptions,
 } from './session-subscriptions.ts';
+import { isAllowedFor, type MovesUnsafe, mayRecover, viewOf } from './session-value.ts';
+import { UnsafeMarks } from './unsafe-marks.ts';
 
 /** Most subscriptions that are repeated at the same time in a new session with a template. */
 const CONCURRENT_REPEATS = 16;
@@ -101,7 +101,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   readonly #left = new Subject<McpSession>();
   /** Undefined before it is kept. */
   #row: SessionRow | undefined;
-  #marks: AggregateMarks | undefined;
+  #marks: UnsafeMarks | undefined;
   #holds = 0;
   /** The first time its client listens, sessions are opened at once: the session may have been read again. */
   #hasListened = false;
@@ -385,8 +385,8 @@ export class AggregateSession implements McpSession, SessionRecord {
     return session;
   }
 
-  #marksOf(row: SessionRow): AggregateMarks {
-    this.#marks ??= new AggregateMarks(
+  #marksOf(row: SessionRow): UnsafeMarks {
+    this.#marks ??= new UnsafeMarks(
       () => this.#value.unsafeIn,
       async (unsafeIn) => {
         this.#change({ ...this.#value, unsafeIn });

@@ -4,8 +4,8 @@
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import type { ListField } from '../../domain/mcp.ts';
 import { isTooLong, MAX_REFERENCE_BYTES } from '../client-bounds.ts';
-import { inputSchemaOf, outputSchemaOf } from './aggregate-schemas.ts';
 import { refersNowhere } from './compilable-schema.ts';
+import { inputSchemaOf, outputSchemaOf } from './schemas.ts';
 
 /** The field that names an item. */
 export const KEY_FIELDS: Readonly<Record<ListField, 'name' | 'uri' | 'uriTemplate'>> = {

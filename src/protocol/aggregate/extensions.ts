@@ -6,8 +6,8 @@ import { type Answer, type ExchangeRequest, isFinalAnswer, parsedResult } from '
 import { isDeeper, isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Client, Owner } from '../ports.ts';
-import type { AggregateLists } from './aggregate-lists.ts';
 import { withShownUris } from './composed-uris.ts';
+import type { AggregateLists } from './lists.ts';
 import { SKILLS } from './resource-owners.ts';
 import type { Selection } from './selection.ts';
 

@@ -1,4 +1,4 @@
-// All templates as one server, for clients without a session; the same for sessions is in aggregate-session.spec.ts.
+// All templates as one server, for clients without a session; the same for sessions is in session.spec.ts.
 
 import { mock } from 'node:test';
 import { firstValueFrom, of, Subject, throwError } from 'rxjs';

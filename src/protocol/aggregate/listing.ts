@@ -1,7 +1,7 @@
 // A list of several templates as one server, and what is incomplete in it.
 
 import type { JsonObject, JsonText } from '../../domain/json.ts';
-import type { GatheredList } from './aggregate-lists.ts';
+import type { GatheredList } from './lists.ts';
 
 export interface AggregateListing {
   readonly items: readonly JsonObject[];

@@ -9,7 +9,7 @@ import { templateNotFound } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { sessionLost } from '../../../src/domain/session-errors.ts';
 import { readSession, writeSession } from '../../../src/domain/session-value.ts';
-import { AggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
+import { AggregateSession } from '../../../src/protocol/aggregate/session.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
