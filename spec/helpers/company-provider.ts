@@ -19,8 +19,8 @@ type Users = Map<string, Readonly<Record<string, unknown>>>;
 export interface CompanyProvider {
   readonly issuer: string;
   readonly users: Users;
-  /** What the userinfo endpoint answers instead, whatever the token. */
-  readonly lie: { userinfo?: object | undefined };
+  /** What the userinfo endpoint answers instead, whatever the token, and claims that the ID tokens of refreshes have instead. */
+  readonly lie: { userinfo?: object | undefined; idToken?: Readonly<Record<string, unknown>> | undefined };
   /** How often it was asked for tokens. */
   readonly tokenRequests: () => number;
   /** The entry of `auth.providers`. */
@@ -44,6 +44,13 @@ export async function startCompanyProvider({
   const users: Users = new Map();
   const lie: CompanyProvider['lie'] = {};
   let tokenRequests = 0;
+  const signed = (claims: Readonly<Record<string, unknown>>, typ: string) =>
+    new SignJWT(claims)
+      .setProtectedHeader({ alg: 'RS256', kid: 'one', typ })
+      .setIssuer(issuer)
+      .setIssuedAt()
+      .setExpirationTime('5m')
+      .sign(privateKey);
   const provider = new Provider(issuer, {
     clients: [
       {
@@ -83,6 +90,15 @@ export async function startCompanyProvider({
         return response.end(JSON.stringify({ error: refusal }));
       }
     }
+    if (pathname === '/token' && lie.idToken !== undefined) {
+      request.resume();
+      const body = {
+        access_token: 'any',
+        token_type: 'bearer',
+        id_token: await signed({ aud: 'gateway', ...lie.idToken }, 'JWT'),
+      };
+      return response.setHeader('Content-Type', 'application/json').end(JSON.stringify(body));
+    }
     if (pathname === '/me' && lie.userinfo !== undefined)
       return response.setHeader('Content-Type', 'application/json').end(JSON.stringify(lie.userinfo));
     if (!pathname.startsWith('/page/')) return provider.callback()(request, response);
@@ -102,13 +118,7 @@ export async function startCompanyProvider({
     setting: (more) => ({
       ...{ issuer, client_id: 'gateway', client_secret: CLIENT_SECRET, label: 'Example Corp', ...more },
     }),
-    assertion: (claims) =>
-      new SignJWT({ jti: randomUUID(), ...claims })
-        .setProtectedHeader({ alg: 'RS256', kid: 'one', typ: 'oauth-id-jag+jwt' })
-        .setIssuer(issuer)
-        .setIssuedAt()
-        .setExpirationTime('5m')
-        .sign(privateKey),
+    assertion: (claims) => signed({ jti: randomUUID(), ...claims }, 'oauth-id-jag+jwt'),
     close: async () => {
       server.close().closeAllConnections();
       await once(server, 'close');

@@ -115,6 +115,23 @@ test('a provider that returns another user gives nothing of that user', async ()
   assert.equal([await oauth.use(token), await oauth.use(token, '/mcp/secrets/tools/list')], [200, 404]);
 });
 
+test('a refresh that names another user ends the account until the next sign-in, and gives nothing of that user', async () => {
+  const claims = {
+    ...{ preferred_username: 'ulf', email: 'ulf@example.com' },
+    ...{ hd: 'a.example', groups: ['staff'] },
+  };
+  provider.users.set('s-22', claims);
+  const { access, refresh } = await tokensOf('s-22');
+  provider.lie.idToken = { ...claims, sub: 's-23', groups: ['writers'] };
+  const { body } = await oauth.refresh(clientId, refresh);
+  provider.lie.idToken = undefined;
+  assert.is(body.error, 'invalid_grant', JSON.stringify(body));
+  assert.equal([await oauth.use(access), await oauth.use(access, '/mcp/secrets/tools/list')], [401, 401]);
+  const ulf = (await server.auth.accounts.users()).find(({ username }) => username === 'ulf');
+  assert.equal([ulf?.isActive, ulf?.templates], [false, ['tools']]);
+  assert.is(await oauth.use((await tokensOf('s-22')).access), 200);
+});
+
 /** What a token may do, as the gateway says and as it does. */
 async function rightsOf(token: string) {
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
