@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { keyOf } from '../../src/actors/sessions/kept-session.ts';
+import { rowKeyOf } from '../../src/actors/sessions/kept-session.ts';
 import type { DecideOwner } from '../../src/actors/sessions/session-keeper.ts';
 import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
@@ -56,7 +56,7 @@ const call = (name: string) => ({ method: 'tools/call', params: { name, argument
 const post = (gateway: Gateway, headers: object, message: JsonObject) =>
   postTo(gateway, { template: 't', headers, message, principal: ADA });
 const ownerOf = async (session: { readonly 'mcp-session-id': string }) =>
-  (await store.sessions.read([keyOf(session['mcp-session-id'])]))[0]?.life;
+  (await store.sessions.read([rowKeyOf(session['mcp-session-id'])]))[0]?.life;
 const isReleased = (...sessions: { readonly 'mcp-session-id': string }[]) =>
   becomes(async () => (await Promise.all(sessions.map(ownerOf))).every((life) => life === RELEASED), true);
 

@@ -3,7 +3,7 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { keyOf } from '../../src/actors/sessions/kept-session.ts';
+import { rowKeyOf } from '../../src/actors/sessions/kept-session.ts';
 import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
@@ -413,7 +413,7 @@ test('in the next life of a running gateway sessions continue from their rows, w
   const later = await openSession(gateway, 't', ADA);
   assert.match(later['mcp-session-id'], /^life-2--/);
   await gateway.close({ graceMs: 0 }); // writes what is left to be written
-  const keys = [...former, later].map((headers) => keyOf(headers['mcp-session-id']));
+  const keys = [...former, later].map((headers) => rowKeyOf(headers['mcp-session-id']));
   const owners = (await opened.sessions.read(keys)).map(({ life }) => life);
   assert.equal(owners, ['life-2--', 'life-2--', 'life-2--']);
 });
@@ -427,7 +427,7 @@ test('in the next life of a running gateway a session that is being opened is op
   const session = await opening;
   assert.match(session['mcp-session-id'], /^life-1--/); // it began before
   assert.is((await post(gateway, session, READ)).status, 200);
-  const [row] = await opened.sessions.read([keyOf(session['mcp-session-id'])]);
+  const [row] = await opened.sessions.read([rowKeyOf(session['mcp-session-id'])]);
   assert.is(row?.life, 'life-2--');
 });
 

@@ -57,12 +57,12 @@ export class AccessTokens {
       ...{ algorithms: [ALGORITHM], typ: TYPE, issuer: address.issuer, currentDate: new Date(wall()) },
       requiredClaims: ['sub', 'aud', 'exp', 'client_id', 'grant_id'],
     };
-    const keyOf = ({ kid = '' }: { kid?: string }) => {
+    const publicKeyOf = ({ kid = '' }: { kid?: string }) => {
       const key = keys.get(kid);
       if (key === undefined) throw invalidCredentials();
       return key;
     };
-    const { payload } = await jwtVerify(token, keyOf, options).catch((thrown: unknown) => {
+    const { payload } = await jwtVerify(token, publicKeyOf, options).catch((thrown: unknown) => {
       // No cause: some errors of the library contain the claims.
       throw thrown instanceof JWTExpired ? tokenExpired() : invalidCredentials();
     });

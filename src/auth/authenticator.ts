@@ -122,7 +122,7 @@ export class Authenticator {
       if (authorization === undefined) throw authenticationRequired();
       return this.#principalOf(this.#bearerOf(authorization), address);
     }
-    const key = keyOf(apiKey);
+    const key = apiKeyIn(apiKey);
     if (authorization === undefined) return this.#principalOf(key, address);
     return this.#samePrincipal(this.#bearerOf(authorization), key, address);
   }
@@ -347,7 +347,7 @@ function bearerOf(authorization: string, longest: number): string {
   return credential;
 }
 
-function keyOf(apiKey: string): string {
+function apiKeyIn(apiKey: string): string {
   const key = apiKey.length > LONGEST_CREDENTIAL ? '' : apiKey.trim();
   if (!isKey(key)) throw invalidCredentials(WRONG_KEY);
   return key;

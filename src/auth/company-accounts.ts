@@ -288,7 +288,7 @@ export class CompanyAccounts {
   }
 
   async #rowOf(identity: Identity): Promise<OAuthRow | undefined> {
-    const [row] = await this.#options.store.find('identity', [keyOf(identity)]);
+    const [row] = await this.#options.store.find('identity', [identityKey(identity)]);
     return row;
   }
 
@@ -355,13 +355,13 @@ function rightsOf({ role, scopes, templates, views, tools }: GroupRole) {
   };
 }
 
-function keyOf({ issuer, subject }: Identity): string {
+function identityKey({ issuer, subject }: Identity): string {
   return oauthKey('identity', JSON.stringify([issuer, subject]));
 }
 
 function rowOf(identity: Identity | Stored, { id, createdAt }: User): Omit<OAuthRow, 'version'> {
   return {
-    ...{ kind: 'identity', key: keyOf(identity), userId: id, createdAt },
+    ...{ kind: 'identity', key: identityKey(identity), userId: id, createdAt },
     value: JSON.stringify(identity),
   };
 }

@@ -17,14 +17,14 @@ export class SuppressedRequests {
 
   add(request: NewEntry): void {
     const { requestId: _, ...summary } = request;
-    const key = keyOf(request);
+    const key = actionAndAddress(request);
     this.#counts.set(key, plus(this.#counts.get(key), { ...summary, subject: '' }, 1));
   }
 
   /** The entry with the number of its action and address, and an entry for those of its action that have no address any more. */
   takeWith(entry: NewEntry): NewEntry[] {
     const { action } = entry;
-    const key = keyOf(entry);
+    const key = actionAndAddress(entry);
     const suppressed = this.#counts.get(key)?.suppressed;
     const others = this.#others.get(action);
     this.#counts.delete(key);
@@ -45,6 +45,6 @@ function plus(before: NewEntry | undefined, latest: NewEntry, count = 0): NewEnt
   return { ...latest, suppressed: (before?.suppressed ?? 0) + count };
 }
 
-function keyOf({ action, address = '' }: NewEntry): string {
+function actionAndAddress({ action, address = '' }: NewEntry): string {
   return `${action} ${address}`;
 }

@@ -201,7 +201,7 @@ export const STRATEGIES = table({
       let hashed: readonly C[] = [];
       let hashes = new Uint32Array();
       return (candidates, mayTake, request) => {
-        const key = keyOf(request, policy?.().hashOn ?? PRINCIPAL, keys);
+        const key = requestKey(request, policy?.().hashOn ?? PRINCIPAL, keys);
         if (key === undefined) return inTurn(candidates, mayTake, request);
         if (candidates !== hashed) {
           hashed = candidates;
@@ -310,7 +310,7 @@ function sample<C>(
 /** The keys in large arguments: one call may ask a strategy several times, and each reading takes some milliseconds. */
 type KnownKeys = WeakMap<JsonText, { readonly hashOn: string; readonly key: string | undefined }>;
 
-function keyOf({ caller, params }: RequestView, hashOn: string, known: KnownKeys): string | undefined {
+function requestKey({ caller, params }: RequestView, hashOn: string, known: KnownKeys): string | undefined {
   if (hashOn === PRINCIPAL) return caller;
   const name = hashOn.slice(ARGUMENT.length);
   const { arguments: given } = params ?? {};

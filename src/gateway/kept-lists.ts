@@ -33,7 +33,7 @@ export function keptLists({ store, clock, hasUserLists }: KeptListsDeps): KeptLi
   return {
     find: async (template, list, { capabilities }) => {
       if (hasUserLists(template)) return undefined;
-      const stored = await store.find(keyOf(template, list, capabilities)).catch(() => undefined);
+      const stored = await store.find(listKey(template, list, capabilities)).catch(() => undefined);
       if (stored === undefined) return undefined;
       const items = itemsIn(stored.value);
       const bytes = memoryOf(valuesIn(items, Number.POSITIVE_INFINITY), stored.value.length);
@@ -41,7 +41,7 @@ export function keptLists({ store, clock, hasUserLists }: KeptListsDeps): KeptLi
     },
     keep: (template, list, { capabilities }, items) => {
       if (hasUserLists(template)) return;
-      const key = keyOf(template, list, capabilities);
+      const key = listKey(template, list, capabilities);
       const value = JSON.stringify(items);
       const digest = shortKey(value);
       const last = known.get(key);
@@ -56,7 +56,7 @@ export function keptLists({ store, clock, hasUserLists }: KeptListsDeps): KeptLi
   };
 }
 
-function keyOf(template: string, list: ListField, capabilities: JsonObject): string {
+function listKey(template: string, list: ListField, capabilities: JsonObject): string {
   return shortKey(template, list, canonicalText(capabilities));
 }
 

@@ -19,17 +19,17 @@ export const PARTIAL_HEADER: Readonly<Record<string, string>> = {
   'X-Partial': 'Only if there are any: nodes that did not answer within a second, separated by commas',
 };
 
-/** `partial`: nodes whose part is missing. `keyOf`: unique, the cursor, which stays valid when its record is deleted: in the order of the items, except those of the same time. */
+/** `partial`: nodes whose part is missing. `cursorOf`: unique, the cursor, which stays valid when its record is deleted: in the order of the items, except those of the same time. */
 export function pagedList<T>(
   items: readonly T[],
   { limit, cursor = '' }: { readonly limit?: number | undefined; readonly cursor?: string | undefined },
-  keyOf: (item: T) => string,
+  cursorOf: (item: T) => string,
   recordOf: (item: T) => object,
   partial: readonly string[] = [],
 ): Reply {
-  const last = items.findIndex((item) => keyOf(item) === cursor);
-  const rest = last >= 0 ? items.slice(last + 1) : items.filter((item) => keyOf(item) > cursor);
-  const { page, nextCursor } = pageOf(rest, limit, keyOf);
+  const last = items.findIndex((item) => cursorOf(item) === cursor);
+  const rest = last >= 0 ? items.slice(last + 1) : items.filter((item) => cursorOf(item) > cursor);
+  const { page, nextCursor } = pageOf(rest, limit, cursorOf);
   const headers = [
     ...['X-Total-Count', String(items.length)],
     ...(nextCursor === null ? [] : ['X-Next-Cursor', nextCursor]),

@@ -69,7 +69,7 @@ export class MemoryStore implements Store {
   readonly views: ViewStore = memoryViews(
     () => this.#changed(),
     (id, fingerprint) => {
-      const key = keyOf(VIEWS, id);
+      const key = entryKey(VIEWS, id);
       if (fingerprint === undefined) this.#tombstones.delete(key);
       else this.#tombstones.set(key, fingerprint);
     },
@@ -108,7 +108,7 @@ export class MemoryStore implements Store {
     for (const { definition, before } of saves) {
       const { template, id, serverId, locked } = definition;
       if (locked !== undefined) throw configIncomplete(locked);
-      const key = keyOf(template, id);
+      const key = entryKey(template, id);
       const stored = instances.get(key);
       if (before !== undefined && !isDeepStrictEqual(stored ?? null, before)) return undefined;
       if ((keys.get(serverId) ?? key) !== key) throw duplicateServer(serverId);
@@ -117,7 +117,7 @@ export class MemoryStore implements Store {
       instances.set(key, structuredClone(definition));
     }
     for (const { template, id } of saves.map(({ definition }) => definition)) {
-      const key = keyOf(template, id);
+      const key = entryKey(template, id);
       const saved = instances.get(key);
       if (saved !== undefined) this.#instances.set(key, saved);
       this.#tombstones.delete(key);
@@ -126,21 +126,21 @@ export class MemoryStore implements Store {
   }
 
   async deleteInstance(template: string, id: string, fingerprint?: string): Promise<number | undefined> {
-    const key = keyOf(template, id);
+    const key = entryKey(template, id);
     if (!this.#instances.delete(key)) return undefined;
     if (fingerprint !== undefined) this.#tombstones.set(key, fingerprint);
     return this.#changed();
   }
 
   async deleteInstances(template: string, ids: readonly string[]): Promise<number | undefined> {
-    const deleted = ids.filter((id) => this.#instances.delete(keyOf(template, id)));
+    const deleted = ids.filter((id) => this.#instances.delete(entryKey(template, id)));
     return deleted.length === 0 ? undefined : this.#changed();
   }
 
   async findTombstones(template: string, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     return new Map(
       ids.flatMap((id) => {
-        const fingerprint = this.#tombstones.get(keyOf(template, id));
+        const fingerprint = this.#tombstones.get(entryKey(template, id));
         return fingerprint === undefined ? [] : [[id, fingerprint]];
       }),
     );
@@ -331,7 +331,7 @@ function copiesOf<T>(values: ReadonlyMap<string, T>): T[] {
 }
 
 /** Unique, because template names contain no slash. */
-function keyOf(template: string, id: string): string {
+function entryKey(template: string, id: string): string {
   return `${template}/${id}`;
 }
 

@@ -28,7 +28,7 @@ export function ormApprovals(session: OrmSession): ApprovalStore {
     save: (saved) =>
       session.change(async (em, { approvals }, revision) => {
         const rows = saved.map((approval) => ({
-          key: keyOf(approval),
+          key: approvalKey(approval),
           scope: approval.scope,
           tool: toDocument(approval.tool),
           digests: toDocument(approval.digests),
@@ -53,6 +53,6 @@ function textIn(document: string): string {
   return String(fromDocument(document));
 }
 
-function keyOf({ scope, tool }: Approval): string {
+function approvalKey({ scope, tool }: Approval): string {
   return createHash('sha256').update(`${scope}\0${tool}`).digest('hex');
 }

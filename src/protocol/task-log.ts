@@ -76,7 +76,7 @@ export class TaskLog {
    */
   whenKnown(scope: TaskScope, taskId: string): Promise<void> | undefined {
     if (this.#peers === undefined || this.instancesOf(scope, taskId).length > 0) return undefined;
-    const key = keyOf(scope, taskId);
+    const key = taskKey(scope, taskId);
     const before = this.#asked.get(key);
     if (before !== undefined && this.#now() - before.atMs < ASKED_MS) return before.asking;
     const { id } = scope.owner;
@@ -123,7 +123,7 @@ export class TaskLog {
   /** True when only other owners began a task of that id at the path. */
   isOthers(scope: TaskScope, taskId: string): boolean {
     if (this.instancesOf(scope, taskId).length > 0) return false;
-    const asked = this.#asked.get(keyOf(scope, taskId));
+    const asked = this.#asked.get(taskKey(scope, taskId));
     return asked?.isOthers === true || this.#hasBegun(scope.template, taskId);
   }
 
@@ -138,7 +138,7 @@ export class TaskLog {
   }
 }
 
-function keyOf({ owner, template }: TaskScope, taskId: string): string {
+function taskKey({ owner, template }: TaskScope, taskId: string): string {
   return JSON.stringify([owner.id, template ?? null, taskId]);
 }
 

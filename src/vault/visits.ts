@@ -91,7 +91,7 @@ export class Visits {
 
   /** A connection was made here; those of other nodes are noticed within two seconds. */
   connected({ template, instanceId, owner }: VisitGoal): void {
-    const key = keyOf({ template, instanceId, owner });
+    const key = visitKey({ template, instanceId, owner });
     const awaited = this.#awaited.get(key);
     if (awaited === undefined) return;
     this.#awaited.delete(key);
@@ -107,7 +107,7 @@ export class Visits {
 
   async #awaitedFor(goal: VisitGoal): Promise<Awaited> {
     const { clock, store, base } = this.#options;
-    const key = keyOf(goal);
+    const key = visitKey(goal);
     const known = this.#awaited.get(key);
     if (known !== undefined && clock.now() - known.beganAtMs < LIFE_MS - LEFT_MS) return known;
     const id = randomBytes(32).toString('base64url');
@@ -140,7 +140,7 @@ export class Visits {
     const { clock, isConnected } = this.#options;
     try {
       for (const awaited of [...this.#awaited.values()]) {
-        if (clock.now() - awaited.beganAtMs > LIFE_MS) this.#awaited.delete(keyOf(awaited));
+        if (clock.now() - awaited.beganAtMs > LIFE_MS) this.#awaited.delete(visitKey(awaited));
         else if (await isConnected(awaited)) this.connected(awaited);
       }
     } catch {
@@ -153,7 +153,7 @@ export class Visits {
   }
 }
 
-function keyOf({ template, instanceId, owner }: VisitGoal): string {
+function visitKey({ template, instanceId, owner }: VisitGoal): string {
   return JSON.stringify([template, instanceId, owner]);
 }
 

@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { keyOf } from '../../../src/actors/sessions/kept-session.ts';
+import { rowKeyOf } from '../../../src/actors/sessions/kept-session.ts';
 import { SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
 import { databaseUnavailable } from '../../../src/domain/errors.ts';
 import { readSession, SESSION_VERSION, type SessionValue } from '../../../src/domain/session-value.ts';
@@ -74,7 +74,7 @@ const pass = async (ms: number) => {
   await settled();
 };
 const storedOf = async (session: Session) => {
-  const [row] = await sessions.read([keyOf(session.id)]);
+  const [row] = await sessions.read([rowKeyOf(session.id)]);
   return row === undefined ? undefined : readSession(row.value);
 };
 
@@ -237,7 +237,7 @@ test('a row that is gone is written again', async () => {
 
 test('rows of earlier lives are bounded at the start, and go after the idle time', async () => {
   const old = (n: number, usedAt: string) => ({
-    ...{ key: keyOf(`${n}`), node: 'n', life: 'life-0--', generation: 1, value: '{}' },
+    ...{ key: rowKeyOf(`${n}`), node: 'n', life: 'life-0--', generation: 1, value: '{}' },
     usedAt,
   });
   const rows = Array.from({ length: 5 }, (_, n) => old(n, `2026-01-01T00:00:0${n}.000Z`));

@@ -3,7 +3,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { newSession } from '../../../src/actors/sessions/client-session.machine.ts';
-import { keyOf } from '../../../src/actors/sessions/kept-session.ts';
+import { rowKeyOf } from '../../../src/actors/sessions/kept-session.ts';
 import { type DecideOwner, SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
 import { SessionRecovery } from '../../../src/actors/sessions/session-recovery.ts';
 import { SessionElsewhere } from '../../../src/domain/forwarding.ts';
@@ -66,7 +66,7 @@ test('the rows of many sessions are read and claimed a hundred at a time', async
   const ids = Array.from({ length: 250 }, () => newSessionId(before));
   const value = writeSession(newSession('t', 'user:ann', PLAIN));
   const row = { node: 'n', life: before, generation: 1, value, usedAt: new Date(0).toISOString() };
-  await sessions.insert(ids.map((id) => ({ ...row, key: keyOf(id) })));
+  await sessions.insert(ids.map((id) => ({ ...row, key: rowKeyOf(id) })));
   const groups: Record<'read' | 'claim', number[]> = { read: [], claim: [] };
   const store: SessionStore = {
     ...sessions,
@@ -97,7 +97,7 @@ test('sessions that come one after the other within a moment share their stateme
   const ids = Array.from({ length: 20 }, () => newSessionId(before));
   const value = writeSession(newSession('t', 'user:ann', PLAIN));
   const row = { node: 'n', life: before, generation: 1, value, usedAt: new Date(0).toISOString() };
-  await sessions.insert(ids.map((id) => ({ ...row, key: keyOf(id) })));
+  await sessions.insert(ids.map((id) => ({ ...row, key: rowKeyOf(id) })));
   const claims: number[] = [];
   const claim: SessionStore['claim'] = (rows, next) => {
     claims.push(rows.length);
@@ -130,7 +130,7 @@ test('claims that another life has made first are counted as lost', async () => 
   const id = newSessionId(before);
   const value = writeSession(newSession('t', 'user:ann', PLAIN));
   const row = { node: 'n', life: before, generation: 1, value, usedAt: new Date(0).toISOString() };
-  await sessions.insert([{ ...row, key: keyOf(id) }]);
+  await sessions.insert([{ ...row, key: rowKeyOf(id) }]);
   const store: SessionStore = {
     ...sessions,
     claim: async (rows, next) => {

@@ -74,7 +74,7 @@ export class KeptSession implements UnsafeMark {
 
   /** Made for each write: thousands of sessions are idle. */
   get key(): string {
-    return keyOf(this.#session.id);
+    return rowKeyOf(this.#session.id);
   }
 
   /** A client waits until this is written. */
@@ -190,7 +190,7 @@ export class KeptSession implements UnsafeMark {
 }
 
 /** The key of the row of a session: the id is a credential. */
-export function keyOf(sessionId: string): string {
+export function rowKeyOf(sessionId: string): string {
   return hash('sha256', sessionId);
 }
 

@@ -42,7 +42,7 @@ export type DecideOwner = (row: StoredSession) => Promise<OwnerDecision>;
 
 /**
  * The life that recovers the session with this key in the place of this node, which is drained; undefined when no other node takes
- * sessions. `key`: see keyOf.
+ * sessions. `key`: see rowKeyOf.
  */
 export type SuccessorOf = (key: string) => string | undefined;
 

@@ -23,7 +23,7 @@ import { MAX_SESSION_ROWS, type StoredSession } from '../../persistence/store.ts
 import type { Group, Member } from '../group.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
 import type { SessionDeps } from './binder.ts';
-import { keyOf } from './kept-session.ts';
+import { rowKeyOf } from './kept-session.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 
 /** Ids that cannot be recovered and are remembered: they cost no further query. */
@@ -99,7 +99,7 @@ export class SessionRecovery {
   async #recover(id: string, ownerId: string, prepare: PrepareRecovery): Promise<void> {
     for (let reads = 0; reads < MAX_READS; reads += 1) {
       await this.#keeper.released;
-      const row = await this.#rows.add(keyOf(id));
+      const row = await this.#rows.add(rowKeyOf(id));
       const value = row && sessionIn(row);
       const opener = lifeOf(id);
       // It may have been opened, but not stored, when its node stood still: a silent owner is no 404.

@@ -178,7 +178,7 @@ async function connectionsFor(input: CommandInput, terminal: Terminal) {
     throw new UsageError('--url cannot be combined with --env NAME: both name a gateway');
   }
   const { env, keyVariable: variable = 'STAGEDOOR_API_KEY' } = namedEnvironment(name, terminal.env);
-  const value = await keyOf(input, terminal);
+  const value = await apiKeyOption(input, terminal);
   const envWithKey = value === undefined ? env : { ...env, STAGEDOOR_API_KEY: value };
   const gateway = await gatewayOf(input, { ...terminal, env: env.STAGEDOOR_API_KEY ? env : envWithKey });
   const key = { variable, ...(value === undefined ? {} : { value }) };
@@ -193,7 +193,7 @@ async function connectionsFor(input: CommandInput, terminal: Terminal) {
 
 const VARIABLE = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/s;
 
-async function keyOf(input: CommandInput, terminal: Terminal): Promise<string | undefined> {
+async function apiKeyOption(input: CommandInput, terminal: Terminal): Promise<string | undefined> {
   const written = input.text('key');
   if (written === undefined) return undefined;
   if (written !== '-') {

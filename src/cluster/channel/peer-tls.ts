@@ -31,8 +31,8 @@ const IDENTITY = 'stagedoor ';
  * the nodes, and not known on the network: see identityOf. Default: none.
  */
 export function pskTls(secrets: Secrets, salt = ''): PeerTls {
-  const keys = new Map(secrets.map((secret) => [identityOf(secret, salt), keyOf(secret)]));
-  const own = { psk: keyOf(secrets[0]), identity: identityOf(secrets[0], salt) };
+  const keys = new Map(secrets.map((secret) => [identityOf(secret, salt), channelKey(secret)]));
+  const own = { psk: channelKey(secrets[0]), identity: identityOf(secrets[0], salt) };
   return {
     listener: () => ({ ...PSK_TLS, pskCallback: (_socket, identity) => keys.get(identity) ?? null }),
     connection: () => ({ ...PSK_TLS, pskCallback: () => own, checkServerIdentity: () => undefined }),
@@ -45,6 +45,6 @@ function identityOf(secret: Uint8Array, salt: string): string {
   return IDENTITY + Buffer.from(id).toString('hex');
 }
 
-function keyOf(secret: Uint8Array): Buffer {
+function channelKey(secret: Uint8Array): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, '', 'stagedoor peer channel: transport', 32));
 }

@@ -185,13 +185,13 @@ export function isHabit(scope: string): boolean {
 const LABEL = 'stagedoor repeated answer';
 
 function encrypted(token: string, text: string): string {
-  return encryptBytes(keyOf(token), text, LABEL).toString('base64url');
+  return encryptBytes(encryptionKeyOf(token), text, LABEL).toString('base64url');
 }
 
 function decrypted(token: string, text: string): string {
-  return decryptBytes(keyOf(token), Buffer.from(text, 'base64url'), LABEL);
+  return decryptBytes(encryptionKeyOf(token), Buffer.from(text, 'base64url'), LABEL);
 }
 
-function keyOf(token: string): Uint8Array {
+function encryptionKeyOf(token: string): Uint8Array {
   return encryptionKeyFrom(token, LABEL);
 }

@@ -102,7 +102,7 @@ class SchemaCheck {
 function partAt(root: JsonObject, reference: string): unknown {
   let found: unknown = root;
   for (const part of reference.slice(2).split('/')) {
-    const key = keyOf(part);
+    const key = fieldNamedBy(part);
     if (key === undefined || typeof found !== 'object' || found === null || !Object.hasOwn(found, key))
       return undefined;
     found = (found as Readonly<Record<string, unknown>>)[key];
@@ -111,7 +111,7 @@ function partAt(root: JsonObject, reference: string): unknown {
 }
 
 /** One part of a JSON pointer in a URI. Source: RFC 6901 sections 4 and 6. */
-function keyOf(part: string): string | undefined {
+function fieldNamedBy(part: string): string | undefined {
   try {
     return decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~');
   } catch {

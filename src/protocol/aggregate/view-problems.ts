@@ -116,7 +116,7 @@ async function globProblems(
   for (const list of ['tools', 'prompts', 'resources'] as const) {
     const globs = source[list];
     if (globs === undefined || typeof globs === 'string') continue;
-    const names = itemsOf(surveys[list], template).map((item) => keyOf(list, item));
+    const names = itemsOf(surveys[list], template).map((item) => itemName(list, item));
     // Skills are no part of the list of resources.
     const judged = list === 'resources' ? globs.filter((glob) => !SKILL_GLOB.test(glob)) : globs;
     for (const glob of await unmetGlobs(judged, names, scheduler)) {
@@ -143,7 +143,7 @@ async function unmetGlobs(
   return unmet.map(({ glob }) => glob);
 }
 
-function keyOf(list: ListField, item: JsonObject): string {
+function itemName(list: ListField, item: JsonObject): string {
   return String(item[KEY_FIELDS[list]]);
 }
 
