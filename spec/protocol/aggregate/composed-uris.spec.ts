@@ -209,4 +209,27 @@ test('a session tells of updates by the name of its client, also after it was ma
   listening.unsubscribe();
 });
 
+test('a client that subscribed at two templates under one URI ends both', async () => {
+  const { all, aggregated } = setUp({ a: resources('x://p'), b: {}, c: {} });
+  const { a, b, c } = all;
+  const session = await aggregated.openSession(ADA, PROFILE);
+  const about = (name: string, uri: string) =>
+    firstValueFrom(session.exchange({ method: `resources/${name}`, params: { uri } }));
+  const moveTo = async (owner: typeof a) => {
+    for (const each of Object.values(all)) each.lists = each === owner ? resources('x://p') : {};
+    await firstValueFrom(session.exchange({ method: 'resources/list' }));
+  };
+  for (const owner of [a, b, c]) {
+    await moveTo(owner);
+    await about('subscribe', 'x://p');
+  }
+  const subscribedAt = () => Reflect.get(Reflect.get(session, 'value') as object, 'uris');
+  assert.equal(subscribedAt(), { a: ['x://p'], b: ['x://p'], c: ['x://p'] });
+  await b?.sessions[0]?.close();
+  await about('unsubscribe', 'x://p');
+  assert.equal(subscribedAt(), {});
+  for (const each of [a, c]) assert.is(each?.asked.at(-1)?.method, 'resources/unsubscribe');
+  assert.is(b?.sessions.length, 1, 'no session is opened for that');
+});
+
 test.run();

@@ -29,7 +29,7 @@ test('a template and URIs may have any name', () => {
   const both = subscribed(subscribed(first, NAME, NAME), 'toString', 'toString');
   assert.equal([...subscribedUris(both, NAME)], ['file://a', NAME, 'toString']);
   const end = endOfSubscription(both, request('resources/unsubscribe', NAME));
-  assert.equal([end?.template, end?.request.params], [NAME, { uri: NAME }]);
+  assert.equal([end?.answering?.template, end?.answering?.request.params], [NAME, { uri: NAME }]);
 });
 
 test.run();

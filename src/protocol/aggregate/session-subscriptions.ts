@@ -10,28 +10,43 @@ import { isUpdate, updatesAsAsked } from './composed-uris.ts';
 /** As its client named it, and as its template does. */
 type SubscribedUri = readonly [asked: string, own: string];
 
-/** The end of a subscription where it was made, wherever its URI leads now. */
+/** The end of a subscription at each template where it was made, wherever its URI leads now. */
 interface EndOfSubscription {
-  readonly template: string;
-  readonly request: ExchangeRequest;
-  /** The value without it, if the client has the resource under another name, too: its template gets no request. */
-  readonly value?: AggregateSessionValue;
+  /** The value without it; the template that answers still has it. */
+  readonly value: AggregateSessionValue;
+  /** Undefined if the client has the resource under another name, too: no template gets a request. */
+  readonly answering?: RequestAt;
+  readonly others: readonly RequestAt[];
 }
 
-/** Undefined unless the request ends a subscription that the client made under this URI. */
+interface RequestAt {
+  readonly template: string;
+  readonly request: ExchangeRequest;
+}
+
+/** Undefined unless the request ends subscriptions that the client made under this URI. */
 export function endOfSubscription(
   value: AggregateSessionValue,
   request: ExchangeRequest,
 ): EndOfSubscription | undefined {
   const { method, params: { uri: asked } = {} } = request;
   if (method !== 'resources/unsubscribe' || typeof asked !== 'string') return undefined;
-  const template = Object.keys(value.uris).find((each) => value.uris[each]?.includes(asked));
-  if (template === undefined) return undefined;
-  const subscribed = subscribedAt(value, template);
-  const others = subscribed.filter(([named]) => named !== asked);
-  const [, uri = asked] = subscribed.find(([named]) => named === asked) ?? [];
-  const end = { template, request: { ...request, params: { ...request.params, uri } } };
-  return others.some(([, own]) => own === uri) ? { ...end, value: withUris(value, template, others) } : end;
+  const templates = Object.keys(value.uris).filter((each) => value.uris[each]?.includes(asked));
+  if (templates.length === 0) return undefined;
+  let left = value;
+  const requests: RequestAt[] = [];
+  for (const template of templates) {
+    const subscribed = subscribedAt(value, template);
+    const others = subscribed.filter(([named]) => named !== asked);
+    const [, uri = asked] = subscribed.find(([named]) => named === asked) ?? [];
+    left = withUris(left, template, others);
+    if (!others.some(([, own]) => own === uri))
+      requests.push({ template, request: { ...request, params: { ...request.params, uri } } });
+  }
+  const answering = requests.pop();
+  if (answering === undefined) return { value: left, others: [] };
+  const kept = withUris(left, answering.template, subscribedAt(value, answering.template));
+  return { value: kept, answering, others: requests };
 }
 
 /** The value after a request that its template answered; the same one when it is no other. `asked`: the request of the client. */

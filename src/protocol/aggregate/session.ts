@@ -306,11 +306,12 @@ export class AggregateSession implements McpSession, SessionRecord {
         : answers$.pipe(mergeMap((answer) => answersAsAsked(this.#value, template, answer)));
     };
     const end = endOfSubscription(this.#value, request);
-    if (end?.value !== undefined) {
+    if (end !== undefined) {
       this.#change(end.value);
+      for (const other of end.others) this.#send(this.#open.get(other.template), other.request);
+      if (end.answering !== undefined) return toTemplate(end.answering.template, end.answering.request);
       return of(localAnswer({ kind: 'result', result: JsonText.ofValue({}) }));
     }
-    if (end !== undefined) return toTemplate(end.template, end.request);
     const call = { request, client: { owner: this.#owner, profile: this.profile }, toTemplate, bound };
     return aggregateExchange({ ...call, selection, clock, extensions, search: search() });
   }
@@ -436,15 +437,14 @@ export class AggregateSession implements McpSession, SessionRecord {
     const uris = () => subscribedUris(this.#value, template);
     const subscribe = (uri: string): Observable<unknown> => {
       if (!uris().has(uri)) return EMPTY; // the client has unsubscribed meanwhile
-      return session
-        .exchange({ method: 'resources/subscribe', params: { uri } })
-        .pipe(catchError(() => EMPTY));
+      const request = { method: 'resources/subscribe', params: { uri } };
+      return session.exchange(request).pipe(catchError(() => EMPTY));
     };
     from(uris()).pipe(mergeMap(subscribe, CONCURRENT_REPEATS)).subscribe();
   }
 
   /** A refusal is ignored: that server keeps its own state. */
-  #send(session: McpSession, request: ExchangeRequest): void {
-    session.exchange(request).subscribe({ error: () => undefined });
+  #send(session: McpSession | undefined, request: ExchangeRequest): void {
+    session?.exchange(request).subscribe({ error: () => undefined });
   }
 }
