@@ -223,7 +223,7 @@ export class Remote {
       this.#noteMissing(fields(body).partial);
       return body;
     }
-    if (status !== 401 || form !== undefined) throw this.#refusalOf(body, response);
+    if (status !== 401 || form !== undefined) throw this.#refusalOf(body, response, form);
     throw new GatewayRefusal(this.#credentials.refused(reasonsOf(body)), fields(body).error_code);
   }
 
@@ -236,8 +236,9 @@ export class Remote {
   }
 
   /** Names the credentials that lack a permission: there may be several on a machine. */
-  #refusalOf(body: object, response: Response): GatewayRefusal {
-    const used = response.status === 403 ? `; ${this.#credentials.name} was used` : '';
+  #refusalOf(body: object, response: Response, form?: RemoteRequest['form']): GatewayRefusal {
+    // A form has credentials of its own.
+    const used = response.status === 403 && form === undefined ? `; ${this.#credentials.name} was used` : '';
     return refusalOf(body, response, used);
   }
 }

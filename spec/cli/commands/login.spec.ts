@@ -68,6 +68,16 @@ test('login sends no stored token or API key', async () => {
   assert.equal([code, err], [0, warning]);
 });
 
+test('login that is refused names no credentials, because it sent none but the password', async () => {
+  const url = await serve((_, response) => {
+    response
+      .writeHead(403)
+      .end(JSON.stringify({ detail: 'No passwords here.', error_code: 'PASSWORDS_OFF' }));
+  });
+  const login = run(`gateway login ada --password - --url ${url}`, 'secret');
+  assert.is(await complaint(login), 'stagedoor: No passwords here (PASSWORDS_OFF)');
+});
+
 test('login warns before it sends a password to another machine without encryption', async () => {
   const login = run('gateway login ada --url http://gateway.invalid --password -', 'secret');
   const warning = /^warning: the password travels to gateway\.invalid without encryption/;
