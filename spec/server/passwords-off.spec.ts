@@ -75,9 +75,11 @@ test('ends what passwords gave, except for admin, whose login is loud and who st
     assert.equal([status, body.error_code], [403, 'PASSWORDS_OFF'], name);
   }
   // The sign-in of the browser is over as well, and the page says which way is left.
-  pageOf(await browser.open(await address()));
+  const page = pageOf(await browser.open(await address())).html;
+  assert.match(page, />Sign in with Example Corp<.*<details><summary>Other ways<.*name="password"/s);
   const refused = pageOf(await browser.press('Sign in', { username: 'ada', password: PASSWORD }));
   assert.equal([refused.status, textOf(refused).includes('takes no passwords')], [403, true]);
+  assert.match(refused.html, '<details open>');
   assert.match(textOf(await signInAt(provider, browser, 's-1')), 'It acts as eve');
   assert.match(textOf(pageOf(await browser.open(await address()))), 'It acts as eve');
 

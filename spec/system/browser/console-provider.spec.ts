@@ -53,6 +53,17 @@ inConsole('signs in with the account of the company; passwords are behind "Other
     await page.goto(`${url}/console`);
     await page.getByText('Other ways').click();
     await signIn(page);
+    // So it is at the pages of the sign-in, which work without script.
+    await page.context().clearCookies();
+    await page.goto(`${url}/connections`);
+    assert.is(await page.getByLabel('User name').isVisible(), false);
+    assert.equal(await axeFindings(page), []);
+    await page.getByText('Other ways').click();
+    assert.equal(await axeFindings(page), []);
+    await page.getByLabel('User name').fill('admin');
+    await page.getByLabel('Password').fill(PASSWORD);
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.getByRole('heading', { name: 'Connected accounts' }).waitFor();
   } finally {
     await browser.close();
     await server.close();

@@ -37,7 +37,9 @@ export class LoginForm {
   }
 
   page({ action, intro }: LoginPlace, more: Pick<LoginView, 'username' | 'problem' | 'status'> = {}): Page {
-    return loginPage({ action, intro, providers: this.#options.providers?.choices ?? [], ...more });
+    const { providers, signIns } = this.#options;
+    const ways = { providers: providers?.choices ?? [], takesPasswords: signIns.takesPasswords };
+    return loginPage({ action, intro, ...ways, ...more });
   }
 
   /** To an identity provider, from which the browser comes back. False when there is no such provider. */

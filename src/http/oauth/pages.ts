@@ -38,7 +38,7 @@ h1{font-size:1.35rem;line-height:1.3;margin:0 0 12px}p,dl,ul{margin:0 0 16px}.mu
 dt{color:var(--muted);font-size:.9rem}dd{margin:0 0 10px}ul{padding-left:1.2rem}label{display:block;margin-bottom:14px}
 input{display:block;width:100%;font:inherit;padding:8px 10px;margin-top:4px;color:inherit;background:var(--ground);border:1px solid var(--edge);border-radius:6px}
 .row{display:flex;gap:12px;flex-wrap:wrap}button{font:inherit;font-weight:600;min-height:40px;padding:6px 20px;border:1px solid var(--edge);border-radius:6px;color:inherit;background:var(--ground);cursor:pointer}
-.choice{display:block;text-align:center;font-weight:600;padding:8px 20px;border:1px solid var(--edge);border-radius:6px;color:inherit;background:var(--ground);text-decoration:none}p:has(.choice){margin:12px 0 0}a{color:var(--accent)}
+.choice{display:block;text-align:center;font-weight:600;padding:8px 20px;border:1px solid var(--edge);border-radius:6px;color:inherit;background:var(--ground);text-decoration:none}p:has(.choice){margin:12px 0 0}details{margin-top:16px}summary{cursor:pointer;margin-bottom:12px}a{color:var(--accent)}
 .main{color:var(--on-accent);background:var(--accent);border-color:var(--accent)}.link{border:0;background:none;padding:0;min-height:0;font-weight:400;color:var(--accent);text-decoration:underline}
 :focus-visible{outline:3px solid var(--accent);outline-offset:2px}`;
 
@@ -116,6 +116,8 @@ export interface LoginView {
   readonly status?: number;
   /** Identity providers. */
   readonly providers: readonly ProviderChoice[];
+  /** False: only `admin` has a password here. */
+  readonly takesPasswords: boolean;
 }
 
 export interface ProviderChoice {
@@ -124,18 +126,22 @@ export interface ProviderChoice {
 }
 
 export function loginPage(view: LoginView): Page {
-  const { action, intro, username, problem, status = 200, providers } = view;
+  const { action, intro, username, problem, status = 200, providers, takesPasswords } = view;
   const title = problem === undefined ? 'Sign in' : 'Sign in again';
+  const form = html`<form method="post" action="${action}/login">
+<label>User name <input name="username" value="${username}" autocomplete="username" autocapitalize="none" spellcheck="false" required maxlength="1024"></label>
+<label>Password <input name="password" type="password" autocomplete="current-password" required maxlength="1024"></label>
+<button class="main">Sign in</button></form>`;
+  const choices = html`${providers.map(({ id, label }) => html`<p><a class="choice" href="${action}/provider/${id}">Sign in with ${label}</a></p>`)}`;
+  // Open after an answer to the form.
+  const otherWays = () =>
+    html`<details${username === undefined ? undefined : html` open`}><summary>Other ways</summary>${form}</details>`;
   return page(
     status,
     title,
     html`<p class="muted">${intro}</p>
 ${problem === undefined ? undefined : html`<p class="bad" role="alert">${problem}</p>`}
-<form method="post" action="${action}/login">
-<label>User name <input name="username" value="${username}" autocomplete="username" autocapitalize="none" spellcheck="false" required maxlength="1024"></label>
-<label>Password <input name="password" type="password" autocomplete="current-password" required maxlength="1024"></label>
-<button class="main">Sign in</button></form>
-${providers.map(({ id, label }) => html`<p><a class="choice" href="${action}/provider/${id}">Sign in with ${label}</a></p>`)}`,
+${takesPasswords ? html`${form}${choices}` : html`${choices}${otherWays()}`}`,
   );
 }
 

@@ -50,6 +50,11 @@ export class SignIns {
     this.#options = options;
   }
 
+  /** False: only the first admin signs in with a password. */
+  get takesPasswords(): boolean {
+    return this.#options.hasPasswordLogins ?? true;
+  }
+
   /**
    * Makes a sign-in of the user in place of that of these cookies; resolves with the headers that set its cookies, as
    * `[name, value, ...]`. `isOfProvider`: an identity provider knows the user.
@@ -99,9 +104,8 @@ export class SignIns {
     if (id === undefined || row?.userId === undefined) return undefined;
     const [user] = await this.#options.accounts.findUsers([row.userId]);
     const { credentialsChangedAt, isOfProvider = false } = partsOf(row);
-    const { hasPasswordLogins = true } = this.#options;
     if (user?.isActive !== true || user.credentialsChangedAt !== credentialsChangedAt) return undefined;
-    if (!hasPasswordLogins && !isOfProvider && !isFirstAdmin(user)) return undefined;
+    if (!this.takesPasswords && !isOfProvider && !isFirstAdmin(user)) return undefined;
     return { user, atMs: Date.parse(row.createdAt), formToken: formTokenOf(id) };
   }
 
