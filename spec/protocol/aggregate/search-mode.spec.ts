@@ -14,6 +14,7 @@ import { ToolRights } from '../../../src/domain/rights.ts';
 import type { AggregatePresentation } from '../../../src/domain/view.ts';
 import { everything } from '../../../src/protocol/aggregate/everything.ts';
 import type { Owner } from '../../../src/protocol/ports.ts';
+import { ToolIndex } from '../../../src/protocol/tool-search/tool-index.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, ListingBackends, PROFILE } from '../listing-backends.ts';
 import { labelledServers } from '../tool-search/labelled-set.ts';
@@ -253,6 +254,24 @@ test('finds a new tool after its server announced it, and lists nothing for a se
   weather.lists = { tools: [FORECAST, { ...SEND, name: 'moon_phase' }] };
   listChanges$.next({ template: 'weather', list: 'tools' });
   assert.equal((await find('moon')).found, ['weather__moon_phase']);
+});
+
+test('callers with equal tools share one index, also when they search at the same time', async () => {
+  const { find } = setUp();
+  const { of } = ToolIndex;
+  let made = 0;
+  ToolIndex.of = (...input) => {
+    made += 1;
+    return of.call(ToolIndex, ...input);
+  };
+  try {
+    const owners = Array.from({ length: 20 }, (_, at) => ({ ...ADA, id: `user-${at}` }));
+    const found = await Promise.all(owners.map((owner) => find('weather', owner)));
+    for (const { found: names } of found) assert.equal(names, ['weather__get_forecast']);
+  } finally {
+    ToolIndex.of = of;
+  }
+  assert.is(made, 1);
 });
 
 test('list mode has no tools of the gateway', async () => {

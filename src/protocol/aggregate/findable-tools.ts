@@ -5,8 +5,9 @@ import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Observable, Subscription } from 'rxjs';
 import type { Clock } from '../../domain/clock.ts';
-import { canonicalText } from '../../domain/json.ts';
+import { canonicalText, type JsonObject } from '../../domain/json.ts';
 import { LruMap } from '../../domain/lru-map.ts';
+import { SerialQueue } from '../../domain/serial-queue.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Client } from '../ports.ts';
@@ -19,8 +20,8 @@ import { isForPagesOnly } from './mcp-apps.ts';
 const MAX_CALLERS = 1_000;
 /** Memory of all indexes of a gateway. */
 const MAX_BYTES = 128 * 1024 * 1024;
-/** Memory of one tool besides the text of its definition, about. */
-const BYTES_PER_TOOL = 2_048;
+/** Memory of one tool besides the text of its definition and its words in the index, about. */
+const BYTES_PER_TOOL = 512;
 /** After this time the tools are listed again, in the background: not every server announces a change. */
 const FRESH_MS = 60_000;
 
@@ -50,7 +51,13 @@ type Kept = Omit<IndexedTools, 'missing'> & { readonly bytes: number };
 
 /** The indexes of a gateway by the digest of their tools: views with equal lists share one. */
 export class ToolIndexes {
-  readonly kept = new LRUCache<string, Kept>({ maxSize: MAX_BYTES, sizeCalculation: ({ bytes }) => bytes });
+  /** One that is larger than all may be is kept alone: it would be made for each search otherwise. */
+  readonly kept = new LRUCache<string, Kept>({
+    maxSize: MAX_BYTES,
+    sizeCalculation: ({ bytes }) => Math.min(bytes, MAX_BYTES),
+  });
+  /** One list is read at a time: each takes as much memory again until it turns out that it is known. */
+  readonly readings = new SerialQueue();
 }
 
 export class FindableTools {
@@ -90,9 +97,16 @@ export class FindableTools {
   }
 
   async #readNow(key: string, client: Client): Promise<IndexedTools> {
-    const { directory, scheduler, clock, indexes } = this.#deps;
+    const { directory, clock, indexes } = this.#deps;
     const version = this.#version;
     const { items, missing } = await directory.listing('tools', client);
+    const { digest, kept } = await indexes.readings.take(() => this.#indexed(items, client));
+    this.#ofCaller.set(key, { digest, missing, version, readAtMs: clock.now() });
+    return { ...kept, missing };
+  }
+
+  async #indexed(items: readonly JsonObject[], client: Client): Promise<{ digest: string; kept: Kept }> {
+    const { directory, scheduler, indexes } = this.#deps;
     const hash = createHash('sha256');
     const tools: FindableTool[] = [];
     const texts = new Map<string, string>();
@@ -108,14 +122,13 @@ export class FindableTools {
       bytes += text.length + BYTES_PER_TOOL;
     });
     const digest = hash.digest('base64');
-    let kept = indexes.kept.get(digest);
-    if (kept === undefined) {
-      const { ToolIndex } = await import('../tool-search/tool-index.ts');
-      kept = { index: await ToolIndex.of(tools, scheduler), texts, bytes: Math.max(1, bytes) };
-      indexes.kept.set(digest, kept);
-    }
-    this.#ofCaller.set(key, { digest, missing, version, readAtMs: clock.now() });
-    return { ...kept, missing };
+    const known = indexes.kept.get(digest);
+    if (known !== undefined) return { digest, kept: known };
+    const { ToolIndex } = await import('../tool-search/tool-index.ts');
+    const index = await ToolIndex.of(tools, scheduler);
+    const kept = { index, texts, bytes: Math.max(1, bytes + index.bytes) };
+    indexes.kept.set(digest, kept);
+    return { digest, kept };
   }
 }
 

@@ -100,7 +100,7 @@ export class SearchMode {
     const { index, texts, missing } = await this.#tools.of(client);
     const definitions: string[] = [];
     let units = 0;
-    for (const name of index.find(query, limit)) {
+    for (const name of await index.find(query, limit)) {
       const text = texts.get(name) ?? '{}';
       units += text.length;
       definitions.push(
@@ -118,7 +118,7 @@ export class SearchMode {
     const { index, texts } = await this.#tools.of(client);
     const text = texts.get(name);
     if (text !== undefined) return toolResult(text);
-    const near = index.find(name, MAX_HINTS).join(', ');
+    const near = (await index.find(name, MAX_HINTS)).join(', ');
     const shown = JSON.stringify(name.slice(0, MAX_NAME_UNITS).toWellFormed());
     return toolError(`There is no tool ${shown}.${near === '' ? '' : ` Similar ones: ${near}.`}`);
   }

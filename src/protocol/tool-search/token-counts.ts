@@ -1,0 +1,146 @@
+// How often the parts of definitions have which tokens, and what a token adds to the score of a tool: BM25+. Numbers in arrays, since
+// thousands of tools have millions of them.
+
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import type { Vocabulary } from './vocabulary.ts';
+
+/** TABLE of the parts of a definition with their weights. All weights were adjusted with one half of the labelled set. */
+const WEIGHTS = { own: 8, title: 1, server: 6, description: 3, args: 0.2, argTexts: 0.4 };
+export type Part = keyof typeof WEIGHTS;
+export const PARTS = Object.keys(WEIGHTS) as Part[];
+const WEIGHT_OF = Object.values(WEIGHTS);
+/** How soon repetitions stop counting, how much the length of a text does, and the least for a text with the word. */
+const SATURATION = 1.2;
+const LENGTH_SHARE = 0.7;
+const LEAST = 0.5;
+
+/** Counts, or tokens, that are read in one task. */
+const BLOCK = 16_384;
+const MAX_COUNT = 0xffff;
+
+/** The tools that have a token, and what it adds to the score of each: those of token n are at `begins[n]` to `begins[n + 1]`. */
+export interface Postings {
+  readonly begins: Uint32Array;
+  readonly tools: Uint32Array;
+  readonly scores: Float32Array;
+}
+
+/** Memory of a tool and its score. */
+export const BYTES_PER_POSTING = 8;
+
+export class TokenCounts {
+  readonly #toolCount: number;
+  readonly #tokensPerTool: number;
+  /** One count after the other, those of a tool in a row: its token, tool and part, and how often. */
+  readonly #tokens: Uint32Array;
+  readonly #tools: Uint32Array;
+  readonly #parts: Uint8Array;
+  readonly #counts: Uint16Array;
+  #size = 0;
+  /** Where the counts of the last tool begin. */
+  #begin = 0;
+  /** Tokens of each part of each tool, and of each part of all. */
+  readonly #lengths: Uint32Array;
+  readonly #totals = PARTS.map(() => 0);
+
+  /** `tokensPerTool`: different ones in all parts of one tool; further ones are ignored. */
+  constructor(toolCount: number, tokensPerTool: number) {
+    const most = toolCount * tokensPerTool;
+    this.#toolCount = toolCount;
+    this.#tokensPerTool = tokensPerTool;
+    this.#tokens = new Uint32Array(most);
+    this.#tools = new Uint32Array(most);
+    this.#parts = new Uint8Array(most);
+    this.#counts = new Uint16Array(most);
+    this.#lengths = new Uint32Array(toolCount * PARTS.length);
+  }
+
+  /** The tools in the order of their numbers, and the parts of each in theirs. */
+  add(tool: number, part: number, tokens: readonly string[], vocabulary: Vocabulary): void {
+    if (part === 0) this.#begin = this.#size;
+    this.#lengths[tool * PARTS.length + part] = tokens.length;
+    this.#totals[part] = (this.#totals[part] ?? 0) + tokens.length;
+    const counts = new Map<string, number>();
+    for (const token of tokens) counts.set(token, (counts.get(token) ?? 0) + 1);
+    for (const [token, count] of counts) {
+      if (this.#size - this.#begin === this.#tokensPerTool) return;
+      this.#tokens[this.#size] = vocabulary.numbered(token);
+      this.#tools[this.#size] = tool;
+      this.#parts[this.#size] = part;
+      this.#counts[this.#size] = Math.min(count, MAX_COUNT);
+      this.#size += 1;
+    }
+  }
+
+  /** In several turns of the event loop. `tokenCount`: of the vocabulary. */
+  async postings(tokenCount: number, scheduler: Pick<TaskScheduler, 'each'>): Promise<Postings> {
+    /** By part and token: tools that have it there. By token: tools that have it. */
+    const having = new Uint32Array(PARTS.length * tokenCount);
+    const begins = new Uint32Array(tokenCount + 1);
+    /** By token: the last tool that was read, plus 1. */
+    const last = new Uint32Array(tokenCount);
+    await this.#eachCount(scheduler, (token, tool, part) => {
+      increase(having, part * tokenCount + token);
+      if (last[token] === tool + 1) return;
+      last[token] = tool + 1;
+      increase(begins, token + 1);
+    });
+    await inBlocks(scheduler, tokenCount, (token) => increase(begins, token + 1, begins[token]));
+    const tools = new Uint32Array(begins[tokenCount] as number);
+    const scores = new Float32Array(tools.length);
+    const ends = begins.slice();
+    last.fill(0);
+    await this.#eachCount(scheduler, (token, tool, part, count) => {
+      if (last[token] !== tool + 1) {
+        last[token] = tool + 1;
+        tools[ends[token] as number] = tool;
+        increase(ends, token);
+      }
+      const rarity = this.#rarityOf(having[part * tokenCount + token] as number);
+      increase(scores, (ends[token] as number) - 1, rarity * this.#shareOf(tool, part, count));
+    });
+    return { begins, tools, scores };
+  }
+
+  #eachCount(
+    scheduler: Pick<TaskScheduler, 'each'>,
+    visit: (token: number, tool: number, part: number, count: number) => void,
+  ): Promise<void> {
+    const [tokens, tools, parts, counts] = [this.#tokens, this.#tools, this.#parts, this.#counts];
+    return inBlocks(scheduler, this.#size, (at) =>
+      visit(tokens[at] as number, tools[at] as number, parts[at] as number, counts[at] as number),
+    );
+  }
+
+  /** Of a token that so many tools have. */
+  #rarityOf(having: number): number {
+    return Math.log(1 + (this.#toolCount - having + 0.5) / (having + 0.5));
+  }
+
+  /** What a token of this rarity adds that a part has so often. */
+  #shareOf(tool: number, part: number, count: number): number {
+    const average = (this.#totals[part] as number) / this.#toolCount;
+    const length = (this.#lengths[tool * PARTS.length + part] as number) / average;
+    const share =
+      (count * (SATURATION + 1)) / (count + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length));
+    return (WEIGHT_OF[part] as number) * (LEAST + share);
+  }
+}
+
+function increase(values: Uint32Array | Float32Array, at: number, by = 1): void {
+  values[at] = (values[at] as number) + by;
+}
+
+function inBlocks(
+  scheduler: Pick<TaskScheduler, 'each'>,
+  length: number,
+  visit: (at: number) => void,
+): Promise<void> {
+  return scheduler.each(blocks(length), ([from, to]) => {
+    for (let at = from; at < to; at++) visit(at);
+  });
+}
+
+function* blocks(length: number): Generator<readonly [from: number, to: number]> {
+  for (let from = 0; from < length; from += BLOCK) yield [from, Math.min(length, from + BLOCK)];
+}
