@@ -86,14 +86,14 @@ test('the life of a node whose heartbeats end is ended after 10 s, and one that 
   assert.is(a.list().length, 3);
   await pass(15_000);
   assert.is(a.find(c.life), undefined);
-  assert.ok(a.mayReturn(c.life), 'it may only stand still');
+  assert.ok(await a.mayStore(c.life), 'it may only stand still');
   b.halt();
   pings.set(b.life, 'refused');
   await pass(5_000);
   assert.is((await store.nodes.list()).find(({ life }) => life === b.life)?.end?.cause, 'refused');
   assert.match(notices.join('\n'), 'the node "b" is gone: its address refuses connections');
   await pass(20_000); // its programs are freed, too
-  assert.not.ok([b, c].some(({ life }) => a.mayReturn(life)));
+  for (const { life } of [b, c]) assert.is(await a.mayStore(life), false);
   assert.equal(a.counts.livesEnded, { refused: 1, expired: 1 - b.counts.livesEnded.expired, restarted: 0 });
 });
 
@@ -295,6 +295,39 @@ test('who serves a session: decided from its row and from what the members are k
   await b.close();
   await pass(4_000);
   assert.equal(await decided(b.life), claim(b.life));
+});
+
+test('a session without a row is of a node that has just begun, or of none: the members are read for it once a second', async () => {
+  const a = await joined('a');
+  await pass(2_000);
+  const { list } = store.nodes;
+  let reads = 0;
+  store.nodes.list = () => {
+    reads += 1;
+    return list();
+  };
+  const b = await joined('b');
+  reads = 0;
+  const found: unknown[] = [];
+  const guesses = Array.from({ length: 50 }, (_, n) => `life-g${n}`);
+  for (const life of [b.life, a.life, ...guesses]) void a.mayStore(life).then((may) => found.push(may));
+  await pass(1_100);
+  assert.equal(found.toSorted(), [...[a.life, ...guesses].map(() => false), true]);
+  assert.ok(reads <= 2, `${reads} reads`);
+  await b.close();
+  await pass(4_000);
+  assert.is(await a.mayStore(b.life), false, 'its node stopped');
+});
+
+test('whether a session without a row may get one is not decided while the members cannot be read', async () => {
+  const a = await joined('a');
+  Object.assign(store.nodes, { list: () => Promise.reject(new Error('away')) });
+  let outcome: unknown;
+  void a.mayStore('unknown-').catch(({ code }) => {
+    outcome = code;
+  });
+  await pass(1_500);
+  assert.is(outcome, 'DATABASE_UNAVAILABLE');
 });
 
 test('in every order of ends, releases, silences and failures of the database, no session of a live node is claimed', async () => {

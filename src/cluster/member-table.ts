@@ -31,6 +31,7 @@ import {
   successorIn,
   viewOf,
 } from './life-rows.ts';
+import { MemberReads } from './member-reads.ts';
 import type { Member, Members } from './members.ts';
 import { ProgramRunner } from './program-runner.ts';
 import {
@@ -58,8 +59,6 @@ const JOIN_MS = 10_000;
 const STOP_MS = 2_000;
 /** Time in which all members read the rows, in ms: each does so every 2 s. */
 const KNOWN_MS = 3_000;
-/** Shortest time between two reads that a request causes, in ms. */
-const REFRESH_MS = 1_000;
 
 export interface MemberTableOptions extends Omit<LifeRowsOptions, 'since'> {
   readonly nodes: NodeStore;
@@ -80,14 +79,11 @@ export class MemberTable implements Members {
   readonly #rows: LifeRows;
   readonly #programs: ProgramRunner | undefined;
   readonly #words: DatabaseWords;
+  readonly #reads: MemberReads;
   #state: NodeState;
   /** By life, from the last read. */
   #known: ReadonlyMap<string, Known> = new Map();
   readonly #ended = new EndedLives();
-  #reading: Promise<void> | undefined;
-  /** The last read did not fail. */
-  #isCurrent = false;
-  #readAtMs = Number.NEGATIVE_INFINITY;
   /** The last answer to a read, also a late one. */
   #answeredAtMs = Number.NEGATIVE_INFINITY;
   #stopTicks = (): void => {};
@@ -102,6 +98,7 @@ export class MemberTable implements Members {
   constructor(options: MemberTableOptions) {
     const { own, clock, programs, counts } = options;
     this.#options = options;
+    this.#reads = new MemberReads(clock, () => this.#read());
     this.#rows = new LifeRows({ ...options, since: new Date(clock.wall()).toISOString() });
     this.#state = newNode(own.node, own.life, this.#now, undefined, options.takesNoPrograms);
     this.#doubt = new LifeDoubt({
@@ -123,7 +120,7 @@ export class MemberTable implements Members {
       handle: (event) => this.#handle(event),
       find: (life) => this.find(life),
     });
-    programs?.host.onChanged(() => void this.#readAgain());
+    programs?.host.onChanged(() => void this.#reads.again());
   }
 
   get life(): string {
@@ -143,18 +140,10 @@ export class MemberTable implements Members {
   /** The life that serves a stored session. DATABASE_UNAVAILABLE: its owner is not known, and the members cannot be read. */
   async decideOwner({ key, node, life, generation }: StoredSession): Promise<SessionDecision> {
     const isReleased = life === RELEASED;
-    if (!isReleased && !this.#known.has(life) && life !== this.life) {
-      await this.#readAgain();
-      if (!this.#isCurrent) throw databaseUnavailable(new Error('the members cannot be read'));
-    }
+    if (!isReleased) await this.#lookUp(life, () => this.#reads.again());
     // Earlier lives of this node are over: the claim of the node (ADR 47), or of its gateway, belongs to this process, or to worker 1.
-    const isFormer = (known: Known | undefined) =>
-      known === undefined && life !== this.life && isOrHas(this.#options.own.node, node);
-    const read = {
-      session: key,
-      life: isReleased || isFormer(this.#known.get(life)) ? undefined : life,
-      generation,
-    };
+    const isFormer = !this.#isKnown(life) && isOrHas(this.#options.own.node, node);
+    const read = { session: key, life: isReleased || isFormer ? undefined : life, generation };
     return decideSession(
       { ...read, isUnsafe: false },
       {
@@ -172,10 +161,16 @@ export class MemberTable implements Members {
   successorOf(key: string): string | undefined {
     const standing = standings(this.#state, this.#options.clock.now());
     const live = [...this.#known.values()].filter(({ stored }) => standing.get(stored.life) === 'live');
-    return this.#isCurrent ? successorIn(live, key) : undefined;
+    return this.#reads.isCurrent ? successorIn(live, key) : undefined;
   }
 
-  readonly mayReturn = (life: string) => this.#ended.mayReturn(this.#known.get(life), this.#now.atMs);
+  /** See MayStore. A life that is not known has just begun, or was never there: it is looked for, once a second at most. */
+  async mayStore(life: string): Promise<boolean> {
+    if (life === this.life) return false;
+    await this.#lookUp(life, () => this.#reads.soon());
+    return this.find(life) !== undefined || this.#ended.mayReturn(this.#known.get(life), this.#now.atMs);
+  }
+
   readonly hasEnded = (life: string) => this.#ended.isSure(this.#known.get(life), this.#now.atMs);
 
   takesSessions(life: string): boolean {
@@ -199,7 +194,7 @@ export class MemberTable implements Members {
   }
 
   recheck(): Promise<void> {
-    return this.#readAgain().then(() => this.certain());
+    return this.#reads.again().then(() => this.certain());
   }
 
   onChanged(listener: () => void): void {
@@ -225,14 +220,13 @@ export class MemberTable implements Members {
   }
 
   async refresh(isNeeded = false): Promise<void> {
-    if (isNeeded) await this.#readAgain();
-    else if (this.#options.clock.now() - this.#readAtMs >= REFRESH_MS) await this.#read();
+    await (isNeeded ? this.#reads.again() : this.#reads.unlessRecent());
   }
 
   /** What the supervisor of this process sees of its other ones. Never rejects. */
   async processes(running: readonly string[], gone: string | undefined): Promise<void> {
     this.#handle({ type: 'processes', running, gone });
-    if (gone !== undefined) await this.#readAgain();
+    if (gone !== undefined) await this.#reads.again();
   }
 
   async isRefused(life: string): Promise<boolean> {
@@ -263,7 +257,7 @@ export class MemberTable implements Members {
     const joined = new Promise<void>((resolve) => {
       this.#onJoined = resolve;
     });
-    await this.#read();
+    await this.#reads.now();
     this.#handle({ type: 'tick' });
     this.#stopTicks = clock.background.every(TICK_MS, () => this.#handle({ type: 'tick' }));
     if (await settlesWithin(joined, JOIN_MS, clock)) return;
@@ -321,12 +315,12 @@ export class MemberTable implements Members {
         this.#handle(isBeaten ? { type: 'confirmed', life, sent } : { type: 'missed', life }),
       );
     } else if (action.type === 'read')
-      void (this.#state.own.stage === 'joining' ? this.#readAgain() : this.#read());
+      void (this.#state.own.stage === 'joining' ? this.#reads.again() : this.#reads.now());
     else if (action.type === 'end') {
       const { life, counter, end } = action;
       const isFirst = this.#known.get(life)?.stored.end === undefined; // its programs may be freed later
       this.#operate(nodes.end(life, counter, end), (isEnded) => {
-        void this.#readAgain();
+        void this.#reads.again();
         if (isEnded && isFirst) counts?.endedLife(end.cause);
         if (!isEnded) this.#handle({ type: 'endMissed', life });
         else if (end.frees === 'sessions' || end.cause === 'expired')
@@ -373,21 +367,19 @@ export class MemberTable implements Members {
     });
   }
 
-  /** Never rejects. Not the read that is under way. */
-  async #readAgain(): Promise<void> {
-    await this.#reading;
-    await this.#read();
+  #isKnown(life: string): boolean {
+    return life === this.life || this.#known.has(life);
   }
 
-  /** Never rejects. One read at a time. */
-  #read(): Promise<void> {
-    this.#reading ??= this.#readNow().finally(() => {
-      this.#reading = undefined;
-    });
-    return this.#reading;
+  /** DATABASE_UNAVAILABLE. */
+  async #lookUp(life: string, read: () => Promise<void>): Promise<void> {
+    if (this.#isKnown(life)) return;
+    await read();
+    if (!this.#reads.isCurrent) throw databaseUnavailable(new Error('the members cannot be read'));
   }
 
-  async #readNow(): Promise<void> {
+  /** False when it fails. */
+  async #read(): Promise<boolean> {
     const { nodes, clock, prober } = this.#options;
     let rows: StoredLife[] | undefined;
     const sentAtMs = clock.now();
@@ -398,9 +390,10 @@ export class MemberTable implements Members {
       this.#answeredAtMs = clock.now();
     };
     await settlesWithin(reading(), ANSWER_MS, clock);
-    this.#isCurrent = rows !== undefined;
-    if (rows === undefined) return this.#handle({ type: 'failed', sentAtMs });
-    this.#readAtMs = clock.now();
+    if (rows === undefined) {
+      this.#handle({ type: 'failed', sentAtMs });
+      return false;
+    }
     this.#known = this.#rows.read(rows);
     const lives = [...this.#known.values()].filter(({ isMember }) => isMember).map(rowOf);
     this.#handle({ type: 'read', rows: { programs: this.#programs?.rowsOf(leases) ?? [], lives } });
@@ -411,6 +404,7 @@ export class MemberTable implements Members {
     this.#deleteOld();
     this.#onChanged();
     if (this.#state.own.stage === 'joining') this.#handle({ type: 'tick' });
+    return true;
   }
 
   /**

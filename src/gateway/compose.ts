@@ -166,7 +166,7 @@ export function composeGateway(
   const recovered$ = events.on('instance.healthy').pipe(map(({ template }) => template));
   const { life = newLife() } = options;
   const { max: maxSessions, idleMs, recover = false } = options.sessions ?? {};
-  const { decideOwner, successorOf, mayReturn } = options;
+  const { decideOwner, successorOf, mayStore } = options;
   const keeper =
     recover && nodeId !== undefined && store.kind !== 'memory'
       ? new SessionKeeper({
@@ -175,7 +175,7 @@ export function composeGateway(
           life,
           decideOwner,
           successorOf,
-          mayReturn,
+          mayStore,
           clock,
           maxSessions,
           idleMs,

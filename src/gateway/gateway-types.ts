@@ -3,7 +3,7 @@
 
 import type { Observable } from 'rxjs';
 import type { ClientCounts, InstanceClients, MetricsSummary } from '../actors/metrics.ts';
-import type { DecideOwner, MayReturn, SuccessorOf } from '../actors/sessions/session-keeper.ts';
+import type { DecideOwner, MayStore, SuccessorOf } from '../actors/sessions/session-keeper.ts';
 import type { BalancerPolicy, StrategyName } from '../balancing/policy.ts';
 import type { TemplateSettings } from '../balancing/policy-schemas.ts';
 import type { Principal } from '../domain/account.ts';
@@ -102,8 +102,8 @@ export interface GatewayOptions {
   readonly openElsewhere?: ((definition: InstanceDefinition, answers: InstanceHeldBytes) => Open) | undefined;
   /** Where the sessions of this node go on while it is drained. Default: nowhere. */
   readonly successorOf?: SuccessorOf | undefined;
-  /** Which lives that have ended may come back, with sessions that are not stored. Default: none. */
-  readonly mayReturn?: MayReturn | undefined;
+  /** Which other lives may store sessions that are not stored yet. Default: none. */
+  readonly mayStore?: MayStore | undefined;
   /** True while this node alone has lost the store that it shares: it opens no sessions, which others could not know. Default: never. */
   readonly isCutOff?: (() => boolean) | undefined;
   /** Bytes of memory that this process may use, from which the bounds of unfinished answers, waiting messages and buffered

@@ -234,7 +234,7 @@ async function start(
             return channel.openInstance(...instance);
           }
         : undefined,
-    ...{ successorOf: (key) => table?.successorOf(key), mayReturn: (one) => table?.mayReturn(one) === true },
+    ...{ successorOf: (key) => table?.successorOf(key), mayStore: (life) => table?.mayStore(life) },
     isCutOff: () => table?.isCutOff ?? false,
     // The claim of the node shows that every earlier life of it is over. A database in memory ends with the process.
     sessions: { ...config.sessions, recover: config.cluster.recover && (isOnServer || file !== undefined) },

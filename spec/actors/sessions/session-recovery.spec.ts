@@ -41,12 +41,12 @@ test('one caller takes no more than its share, and has it again afterwards', asy
   assert.is(await recover('user:ann'), undefined);
 });
 
-test('a session that is not stored is waited for while its node may come back, and is unknown after that', async () => {
+test('a session that is not stored is waited for while its node may store it, and is unknown after that', async () => {
   const { sessions } = new MemoryStore();
   const before = newLife();
   let isAwaited = true;
-  const mayReturn = (life: string) => isAwaited && life === before;
-  const own = { store: sessions, node: 'n', life: newLife(), clock: simulatedClock, mayReturn };
+  const mayStore = async (life: string) => isAwaited && life === before;
+  const own = { store: sessions, node: 'n', life: newLife(), clock: simulatedClock, mayStore };
   const recovery = new SessionRecovery(new SessionKeeper(own), {});
   const id = newSessionId(before);
   const recover = () => recovery.recover(id, 'user:ann', async () => undefined);

@@ -34,7 +34,7 @@ export interface KeeperOptions {
   /** Default: the sessions of earlier lives of this node, and of workers that it had, are recovered here. */
   readonly decideOwner?: DecideOwner | undefined;
   readonly successorOf?: SuccessorOf | undefined;
-  readonly mayReturn?: MayReturn | undefined;
+  readonly mayStore?: MayStore | undefined;
 }
 
 /** The life that serves a stored session: this one, which has it or may claim it; another life; or none. Rejects with DATABASE_UNAVAILABLE. */
@@ -46,8 +46,11 @@ export type DecideOwner = (row: StoredSession) => Promise<OwnerDecision>;
  */
 export type SuccessorOf = (key: string) => string | undefined;
 
-/** Whether the node of this life, which has ended, may come back with sessions that it has not stored yet. */
-export type MayReturn = (life: string) => boolean;
+/**
+ * Whether another node may store sessions of this life later: it goes on, or may come back after a freeze. Undefined: none does. Rejects with
+ * DATABASE_UNAVAILABLE.
+ */
+export type MayStore = (life: string) => Promise<boolean> | undefined;
 
 type OwnerDecision =
   | { readonly do: 'recover' | 'claim' }
@@ -75,7 +78,7 @@ export class SessionKeeper implements RowWriter {
   owner: Pick<StoredSession, 'node' | 'life'>;
   readonly decideOwner: DecideOwner;
   readonly successorOf: SuccessorOf;
-  readonly mayReturn: MayReturn;
+  readonly mayStore: MayStore;
   readonly counts: KeeperCounts = {
     ...{ late: 0, dropped: 0, recovered: 0, fenced: 0 },
     claims: { won: 0, lost: 0 },
@@ -99,7 +102,7 @@ export class SessionKeeper implements RowWriter {
     const { store, node, life, clock, idleMs, maxSessions, decideOwner } = options;
     this.store = store;
     this.successorOf = options.successorOf ?? (() => undefined);
-    this.mayReturn = options.mayReturn ?? (() => false);
+    this.mayStore = options.mayStore ?? (() => undefined);
     this.decideOwner =
       decideOwner ?? (async (row) => ({ do: gatewayOf(row.node) === node ? 'claim' : 'end' }));
     this.owner = { node, life };

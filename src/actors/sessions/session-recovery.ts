@@ -102,8 +102,8 @@ export class SessionRecovery {
       const row = await this.#rows.add(rowKeyOf(id));
       const value = row && sessionIn(row);
       const opener = lifeOf(id);
-      // It may have been opened, but not stored, when its node stood still: a silent owner is no 404.
-      if (row === undefined && opener !== undefined && this.#keeper.mayReturn(opener))
+      // Its node may be late with it, or stand still: a silent owner is no 404.
+      if (row === undefined && opener !== undefined && (await this.#keeper.mayStore(opener)))
         throw new SessionElsewhere(opener);
       if (row === undefined || value === undefined) return this.forget(id);
       if (value.ownerId !== ownerId) return this.forget(`${id} ${ownerId}`);

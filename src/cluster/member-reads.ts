@@ -1,0 +1,52 @@
+// When a node reads the table of lives: one read at a time, and those that requests cause once a second at most. None of them rejects.
+
+import { type Clock, sleep } from '../domain/clock.ts';
+
+/** Shortest time between two reads that requests cause, in ms. */
+const SOON_MS = 1_000;
+
+export class MemberReads {
+  readonly #clock: Pick<Clock, 'now' | 'alarm'>;
+  readonly #read: () => Promise<boolean>;
+  #underWay: Promise<void> | undefined;
+  #atMs = Number.NEGATIVE_INFINITY;
+  /** The last read did not fail. */
+  isCurrent = false;
+
+  /** `read`: false when it fails. */
+  constructor(clock: Pick<Clock, 'now' | 'alarm'>, read: () => Promise<boolean>) {
+    this.#clock = clock;
+    this.#read = read;
+  }
+
+  /** The one that is under way, if there is one. */
+  now(): Promise<void> {
+    this.#underWay ??= this.#readNow().finally(() => {
+      this.#underWay = undefined;
+    });
+    return this.#underWay;
+  }
+
+  /** One that begins after this call. */
+  async again(): Promise<void> {
+    await this.#underWay;
+    await this.now();
+  }
+
+  /** As `now`, unless one ended less than a second ago. */
+  async unlessRecent(): Promise<void> {
+    if (this.#clock.now() - this.#atMs >= SOON_MS) await this.now();
+  }
+
+  /** As `again`, a second after the one before. */
+  async soon(): Promise<void> {
+    await this.#underWay;
+    await sleep(this.#clock, Math.max(0, this.#atMs + SOON_MS - this.#clock.now()));
+    await this.unlessRecent();
+  }
+
+  async #readNow(): Promise<void> {
+    this.isCurrent = await this.#read();
+    if (this.isCurrent) this.#atMs = this.#clock.now();
+  }
+}
