@@ -9,6 +9,7 @@ import type { Clients } from './clients.ts';
 import type { Accounts, ConnectionPages } from './connection-pages.ts';
 import { CONSOLE_PATH } from './continuations.ts';
 import { NOT_STORED, sendJson } from './exchange.ts';
+import { loadService } from './load-service.ts';
 import type { OAuthService, OAuthServiceOptions } from './service.ts';
 import { SignIns } from './sign-ins.ts';
 import { inTurns } from './store-turns.ts';
@@ -26,11 +27,12 @@ export class AuthorizationServer {
   /** Also for the login of the console. */
   readonly signIns: SignIns;
   readonly #options: AuthorizationServerOptions;
+  readonly #turns = new TaskScheduler({ perTurn: 1 });
   #service: Promise<OAuthService> | undefined;
   #pages: Promise<ConnectionPages> | undefined;
 
   constructor(options: AuthorizationServerOptions) {
-    const turns = new TaskScheduler({ perTurn: 1 });
+    const turns = this.#turns;
     const store = {
       oauth: inTurns(options.store.oauth, turns),
       accounts: inTurns(options.store.accounts, turns),
@@ -109,7 +111,7 @@ export class AuthorizationServer {
   }
 
   #loaded(): Promise<OAuthService> {
-    this.#service ??= import('./service.ts').then(
+    this.#service ??= loadService(this.#turns).then(
       ({ OAuthService }) => new OAuthService(this.#options, this.signIns),
     );
     return this.#service;

@@ -1,0 +1,21 @@
+import * as assert from 'uvu/assert';
+import { loadService, PARTS } from '../../../src/http/oauth/load-service.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('loading the authorization server');
+
+test('takes a turn of the event loop for each part, so that calls go between', async () => {
+  let turns = 0;
+  const turn = async () => {
+    turns += 1;
+  };
+  const { OAuthService } = await loadService({ turn });
+  assert.type(OAuthService, 'function');
+  assert.ok(turns > PARTS.length, `${turns} turns`);
+});
+
+test('knows parts that the installed library has', async () => {
+  for (const part of PARTS) assert.ok(Object.keys(await import(part)).length > 0, part);
+});
+
+test.run();
