@@ -54,7 +54,10 @@ export class AccessTokens {
     const { address, wall } = this.#options;
     const keys = await this.#options.publicKeys();
     const options = {
-      ...{ algorithms: [ALGORITHM], typ: TYPE, issuer: address.issuer, currentDate: new Date(wall()) },
+      algorithms: [ALGORITHM],
+      typ: TYPE,
+      issuer: address.issuer,
+      currentDate: new Date(wall()),
       requiredClaims: ['sub', 'aud', 'exp', 'client_id', 'grant_id'],
     };
     const publicKeyOf = ({ kid = '' }: { kid?: string }) => {

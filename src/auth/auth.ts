@@ -80,7 +80,10 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
   const { authEnabled: isEnabled, hasPasswordLogins = true } = options;
   const { accounts } = store;
   const tokens = new Tokens({
-    ...{ secrets: options.secrets, lifetimeMs: options.tokenLifetimeMs, wall, roles: options.roles },
+    secrets: options.secrets,
+    lifetimeMs: options.tokenLifetimeMs,
+    wall,
+    roles: options.roles,
   });
   const keyUse = new KeyUse(accounts);
   /** Sessions and cached credentials of this principal are not what they were. */
@@ -91,25 +94,43 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
   const oauth = options.oauth && {
     tokens: new AccessTokens({
       publicKeys: () => options.oauth?.keys.publicKeys() ?? Promise.resolve(new Map()),
-      ...{ address: options.oauth.address, wall },
+      address: options.oauth.address,
+      wall,
     }),
     grants: new Grants({ store: options.oauth.store, accounts, wall, onEnded: changed }),
     endSignIn: async (tokenId: string) => options.oauth?.store.end({ kind: 'sign-in', grantId: tokenId }),
   };
   const revalidator = new SessionRevalidator({
-    ...{ accounts, grants: oauth?.grants, wall, every: background.every, log },
+    accounts,
+    grants: oauth?.grants,
+    wall,
+    every: background.every,
+    log,
   });
   const company = options.company?.(changed);
   const authenticator = new Authenticator({
     used: (userId) => company?.used(userId),
-    ...{ accounts, tokens, limits: options, now, wall, keyUse, revalidator, oauth, hasPasswordLogins },
+    accounts,
+    tokens,
+    limits: options,
+    now,
+    wall,
+    keyUse,
+    revalidator,
+    oauth,
+    hasPasswordLogins,
     issuers: options.issuers,
   });
   const throttle = new LoginThrottle(now);
   const proofs = new GatewayProofs(options.secrets, accounts, now);
   const serverTimeMs = () => store.serverTimeMs();
   const audit = new AuditLog({
-    ...{ store: store.audit, log, now, wall, serverTimeMs, settings: options.audit },
+    store: store.audit,
+    log,
+    now,
+    wall,
+    serverTimeMs,
+    settings: options.audit,
   });
   const checked = async (attempt: LoginAttempt): Promise<User> => {
     const user = await checkPassword(attempt, { accounts, passwords, throttle, hasPasswordLogins });

@@ -106,7 +106,9 @@ export class CompanyAccounts {
         : await this.#update(await this.#awake(known), setting, claims, role);
     const { keepsSecrets, store, wall } = this.#options;
     const stored: Stored = {
-      ...{ ...identity, sub: String(claims.sub), confirmedAtMs: wall() },
+      ...identity,
+      sub: String(claims.sub),
+      confirmedAtMs: wall(),
       ...(keepsSecrets ? { refreshToken } : {}),
     };
     await store.save(rowOf(stored, user));
@@ -361,7 +363,10 @@ function identityKey({ issuer, subject }: Identity): string {
 
 function rowOf(identity: Identity | Stored, { id, createdAt }: User): Omit<OAuthRow, 'version'> {
   return {
-    ...{ kind: 'identity', key: identityKey(identity), userId: id, createdAt },
+    kind: 'identity',
+    key: identityKey(identity),
+    userId: id,
+    createdAt,
     value: JSON.stringify(identity),
   };
 }

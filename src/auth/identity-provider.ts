@@ -101,7 +101,9 @@ export class IdentityProvider {
   finish(answer: URL, { state, nonce, verifier }: SignInProof): Promise<ProviderAnswer> {
     return this.#ask(async (known) => {
       const tokens = await known.library.authorizationCodeGrant(known.configuration, answer, {
-        ...{ expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier },
+        expectedState: state,
+        expectedNonce: nonce,
+        pkceCodeVerifier: verifier,
         idTokenExpected: true,
       });
       return this.#answerOf(known, tokens, tokens.claims());

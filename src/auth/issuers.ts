@@ -129,7 +129,8 @@ export class Issuers implements ForeignTokens {
       (claims.client === undefined ? payload.azp : undefined);
     const principal = issuedPrincipal(
       {
-        ...{ id: holderId, name },
+        id: holderId,
+        name,
         clientName: typeof client === 'string' && shown(client) !== '' ? shown(client) : host,
       },
       {
@@ -208,7 +209,10 @@ export class Issuers implements ForeignTokens {
     return issuedPrincipal(
       { id: grantPrincipalId(id, userId), name, clientName },
       {
-        ...{ audience, role, lists: grant.lists, obtainable: [...CLIENT_SCOPES, ...grant.scopes] },
+        audience,
+        role,
+        lists: grant.lists,
+        obtainable: [...CLIENT_SCOPES, ...grant.scopes],
         scopes: scopes.filter((scope) => grant.scopes.includes(scope)),
       },
       this.#options.limits,
@@ -233,8 +237,11 @@ export class Issuers implements ForeignTokens {
   ): Promise<JWTPayload> {
     const verified = async (set: KeySet) => {
       const { payload } = await jwtVerify(token, set, {
-        ...{ algorithms: ALGORITHMS, issuer, clockTolerance: SKEW_SECONDS },
-        ...{ currentDate: new Date(this.#options.wall()), ...checks },
+        algorithms: ALGORITHMS,
+        issuer,
+        clockTolerance: SKEW_SECONDS,
+        currentDate: new Date(this.#options.wall()),
+        ...checks,
       });
       return payload;
     };

@@ -137,8 +137,13 @@ export class ChunkedCounter {
     share.home = home;
     share.chunk = chunkOf(limit, lives.length);
     const request = {
-      ...{ process, key, limit, wanted, isFirst },
-      ...{ held: share.held, endsInMs: share.endsAtMs - now() },
+      process,
+      key,
+      limit,
+      wanted,
+      isFirst,
+      held: share.held,
+      endsInMs: share.endsAtMs - now(),
     };
     const given = home === lives[0] ? this.#give(request) : peers.ask(home, request);
     if (given instanceof Promise) {
@@ -202,8 +207,14 @@ export class ChunkedCounter {
     const nodes = peers.lives().length;
     const held = limit < CHUNKS * nodes ? 0 : chunkOf(limit, nodes);
     const share: Share = {
-      ...{ chunk: chunkOf(limit, nodes), used: 0, held, left: limit - held, endsAtMs: nowMs + windowMs },
-      ...{ home: undefined, asking: undefined, nextAskAtMs: nowMs },
+      chunk: chunkOf(limit, nodes),
+      used: 0,
+      held,
+      left: limit - held,
+      endsAtMs: nowMs + windowMs,
+      home: undefined,
+      asking: undefined,
+      nextAskAtMs: nowMs,
     };
     this.#shares.set(key, share);
     return share;

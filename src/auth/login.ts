@@ -210,7 +210,8 @@ export class LoginThrottle {
     const network = networkOf(address);
     const keys = { pair: digest(`${network} ${usernameKey(username)}`), network: digest(network) };
     return {
-      ...{ keys, network },
+      keys,
+      network,
       pair: new Counted(this.#pairs, keys.pair, nowMs, PER_USER_AND_ADDRESS),
       address: new Counted(this.#addresses, keys.network, nowMs, PER_ADDRESS),
     };

@@ -36,7 +36,9 @@ export class Passwords {
   constructor(cost: number = BCRYPT_COST, now: Clock['now'] = systemClock.now) {
     this.#cost = cost;
     this.#queue = new FairQueue({
-      ...{ atOnce: HASHES_AT_ONCE, waiting: HASHES_WAITING, now },
+      atOnce: HASHES_AT_ONCE,
+      waiting: HASHES_WAITING,
+      now,
       refusal: () => tooManyPasswords(RETRY_AFTER_SECONDS),
     });
     // The hash of no password: a comparison costs the same, and its result is not used.

@@ -87,7 +87,10 @@ export class LifeRows {
   storedOf({ life, node, counter, sees, followsRefusal }: LifeRow): StoredLife {
     const { own, version, since } = this.#options;
     const fields = {
-      ...{ protocol: PROTOCOL, address: own.address, version, since },
+      protocol: PROTOCOL,
+      address: own.address,
+      version,
+      since,
       follows_refusal: followsRefusal,
     };
     const profile: Profile = { ...fields, mac: macOf(this.#keys[0], life, node, fields) };
@@ -133,7 +136,12 @@ export class LifeRows {
   viewOfOwn(life: string): NodeView {
     const { own, version, since, report } = this.#options;
     return {
-      ...{ id: own.node, life, address: own.address, version, protocol: PROTOCOL, since },
+      id: own.node,
+      life,
+      address: own.address,
+      version,
+      protocol: PROTOCOL,
+      since,
       ...report(),
       state: 'live',
     };
@@ -182,9 +190,14 @@ export function viewOf(
   standing: Standing = 'live',
 ): NodeView {
   return {
-    ...{ id: stored.node, life: stored.life, address: profile?.address },
-    ...{ version: stamp?.version ?? '', protocol: stamp?.protocol, since: profile?.since ?? '' },
-    ...{ programs: report?.programs ?? 0, calls: report?.calls ?? 0 },
+    id: stored.node,
+    life: stored.life,
+    address: profile?.address,
+    version: stamp?.version ?? '',
+    protocol: stamp?.protocol,
+    since: profile?.since ?? '',
+    programs: report?.programs ?? 0,
+    calls: report?.calls ?? 0,
     isDraining: report?.is_draining ?? false,
     state: stored.end ? 'ended' : isMember ? standing : 'foreign',
   };

@@ -223,7 +223,9 @@ function resolveListeners(sources: Sources, errors: ConfigErrors) {
   function add(label: ListenAddress['label'], port?: Found, host?: Found, otherwise = 0): void {
     const hostFound = host ?? sources.file(SETTINGS.host);
     const listener = {
-      ...{ label, host: read(SETTINGS.host, hostFound), port: read(SETTINGS.port, port) ?? otherwise },
+      label,
+      host: read(SETTINGS.host, hostFound),
+      port: read(SETTINGS.port, port) ?? otherwise,
       ...(port === undefined || sources.flag(SETTINGS.port)
         ? {}
         : { portSource: port.sourceLine ?? port.source }),

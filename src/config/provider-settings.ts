@@ -103,7 +103,8 @@ function providerIn(value: unknown, place: string): ProviderSetting {
   const others = everyoneIn(everyone, roles === undefined, fail);
   return {
     id: idOf(issuer),
-    ...{ issuer, label },
+    issuer,
+    label,
     clientId: textIn(value.client_id, 'client_id', fail),
     clientSecret: textIn(value.client_secret, 'client_secret', fail),
     claims: claimsIn(claims, CLAIMS, fail),
@@ -154,7 +155,8 @@ function written({
   const { id: _, ...fields } = rest;
   return {
     ...fields,
-    ...{ client_id: clientId, client_secret: clientSecret },
+    client_id: clientId,
+    client_secret: clientSecret,
     ...(roles.length === 0 ? {} : { roles: Object.fromEntries(roles) }),
     ...(require.length === 0 ? {} : { require: Object.fromEntries(require) }),
     ...(idJag === undefined ? {} : { id_jag: idJag }),

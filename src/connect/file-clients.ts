@@ -177,7 +177,9 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
         }
         const headers = unlessEmpty('headers', headersOf(connection, secretReference));
         return {
-          ...{ name, type: 'streamable-http', url: connection.endpoint },
+          name,
+          type: 'streamable-http',
+          url: connection.endpoint,
           ...unlessEmpty('requestOptions', headers),
         };
       },

@@ -72,7 +72,9 @@ function collection({ template, url, key }: Connection): object {
       {
         name: 'Call a tool',
         request: {
-          ...{ method: 'POST', header: [...header, json], url: `${base}/tools/call` },
+          method: 'POST',
+          header: [...header, json],
+          url: `${base}/tools/call`,
           body: { mode: 'raw', raw: call, options: { raw: { language: 'json' } } },
         },
       },

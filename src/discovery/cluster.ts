@@ -300,7 +300,9 @@ async function clientOf({ server, tls }: ClusterAccess, closing: AbortSignal) {
       current = { cert: credential.cert, agent: agentFor(credential) };
     }
     const response: unknown = await fetch(url, {
-      ...{ dispatcher: current.agent, headers, signal },
+      dispatcher: current.agent,
+      headers,
+      signal,
       redirect: 'error',
     });
     return response as Response; // the same class, declared twice

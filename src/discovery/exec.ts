@@ -38,7 +38,11 @@ export const runInContainer: RunInContainer = async ({ engine: address, id }, wo
   const exec = await container.exec({
     Cmd: [...words],
     Env: [mark],
-    ...{ AttachStdin: true, AttachStdout: true, AttachStderr: true, Tty: false, abortSignal },
+    AttachStdin: true,
+    AttachStdout: true,
+    AttachStderr: true,
+    Tty: false,
+    abortSignal,
   });
   const stream = await exec.start({ hijack: true, stdin: true, Tty: false, abortSignal });
   stream.on('data', demultiplexer(output));
@@ -96,7 +100,9 @@ async function isSignalled(
   try {
     const killer = await container.exec({
       Cmd: ['sh', '-c', SIGNAL_SCRIPT, 'sh', name, mark],
-      ...{ AttachStdout: true, AttachStderr: true, abortSignal },
+      AttachStdout: true,
+      AttachStderr: true,
+      abortSignal,
     });
     const stream = await killer.start({ abortSignal });
     for await (const _ of stream) {

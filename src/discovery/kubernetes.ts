@@ -94,7 +94,10 @@ function listingOf(
           if (found.has(`${template}/${id}`)) continue;
           const isSse = hintsOf(template)?.transport === 'sse';
           found.set(`${template}/${id}`, {
-            ...{ template, id, name: `${namespace}/${pod}`, origin: originOf(namespace) },
+            template,
+            id,
+            name: `${namespace}/${pod}`,
+            origin: originOf(namespace),
             input: {
               endpoint: `http://${hostAndPort(address, port)}`,
               ...(isSse ? { transport: 'sse' as const } : {}),

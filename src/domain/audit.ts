@@ -214,10 +214,20 @@ export function entriesOf({ entries }: Pick<CallBlock, 'entries'>): CallEntry[] 
     const [at = '', actor = '', actorName = '', address, subject = '', ...what] = named;
     const [template = '', tool = '', outcome, instance, digest, storedArguments, view] = what;
     return {
-      ...{ id, at, actor, actorName, action: CALL_ACTION, subject, status },
+      id,
+      at,
+      actor,
+      actorName,
+      action: CALL_ACTION,
+      subject,
+      status,
       ...definedFields({ address, requestId: requestId ?? undefined }),
       call: {
-        ...{ template, tool, outcome: outcome as CallOutcome, durationMs, attempts },
+        template,
+        tool,
+        outcome: outcome as CallOutcome,
+        durationMs,
+        attempts,
         ...definedFields({ view, instance, digest, arguments: storedArguments }),
       },
     };

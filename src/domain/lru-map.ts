@@ -10,7 +10,8 @@ export class LruMap<V extends NonNullable<unknown>> extends LRUCache<string, V> 
   constructor(most: number, onEvicted?: (value: V) => void) {
     // Not `max`, which would reserve memory for all entries at once: 1 MB for 50,000.
     super({
-      ...{ maxSize: most, sizeCalculation: () => 1 },
+      maxSize: most,
+      sizeCalculation: () => 1,
       ...(onEvicted === undefined
         ? {}
         : { dispose: (value: V, _: string, reason) => reason === 'evict' && onEvicted(value) }),

@@ -52,7 +52,9 @@ export class AccountsAtBackends {
     this.#options = options;
     const { store, clock, address, vault } = options;
     this.visits = new Visits({
-      ...{ store, clock, base: () => address.issuer },
+      store,
+      clock,
+      base: () => address.issuer,
       isConnected: async ({ template, instanceId, owner }) => {
         const target = this.targetOf(template, instanceId);
         const found = target && (await (await vault.open()).find(target, owner));
@@ -64,7 +66,8 @@ export class AccountsAtBackends {
       for (const elicitationId of elicitationIds)
         this.#notify(template, owner, {
           kind: 'notification',
-          ...{ method: 'notifications/elicitation/complete', params: { elicitationId } },
+          method: 'notifications/elicitation/complete',
+          params: { elicitationId },
         });
     });
   }
@@ -104,7 +107,8 @@ export class AccountsAtBackends {
     const { template, id: instanceId } = definition;
     const goalOf = (owner: string) => ({ template, instanceId, owner });
     return openUserTransport({
-      ...{ definition, clock: this.#options.clock },
+      definition,
+      clock: this.#options.clock,
       open: (userId, signal) => openWith(vault.tokens(target, userId), signal),
       probe: () => vault.check(target),
       connecting: {

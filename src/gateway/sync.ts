@@ -113,10 +113,14 @@ export class Sync {
     if (file === undefined && reached.length + warnings.length === 0) warnings.push(NOTHING_FOUND);
     const all = <K extends keyof SyncReport>(field: K) => reports.flatMap((report) => [...report[field]]);
     return {
-      ...{ added: all('added'), changed: all('changed'), removed: all('removed') },
-      ...{ unchanged: all('unchanged'), skipped: all('skipped') },
+      added: all('added'),
+      changed: all('changed'),
+      removed: all('removed'),
+      unchanged: all('unchanged'),
+      skipped: all('skipped'),
       settings: reports.flatMap((report) => ('settings' in report ? report.settings : [])),
-      ...{ reached: reached.toSorted(), warnings },
+      reached: reached.toSorted(),
+      warnings,
     };
   }
 

@@ -312,7 +312,9 @@ class ServedView {
     this.names = names;
     const templates = () => this.templates.filter((template) => fleet.has(template));
     this.directory = new ViewDirectory({
-      ...{ lists: deps.aggregate.lists, scheduler: deps.aggregate.scheduler, templates },
+      lists: deps.aggregate.lists,
+      scheduler: deps.aggregate.scheduler,
+      templates,
       view: () => this.#compiled,
       owners: () => this.names,
       claim: (list, owners) => this.#claim(list, owners),
@@ -320,7 +322,10 @@ class ServedView {
       waiting: isDraft ? undefined : (chosen) => deps.approvals.waitingIn(this.#id, chosen),
     });
     const selection: Selection = {
-      ...{ view: this.#id, directory: this.directory, templates, changed$: this.#changed$ },
+      view: this.#id,
+      directory: this.directory,
+      templates,
+      changed$: this.#changed$,
       includes: (_owner, template) => this.#compiled.templates.includes(template),
       presentation: () => this.#compiled.presentation,
       limitOf: (listed) => this.#compiled.limits.get(listed),

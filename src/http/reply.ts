@@ -35,7 +35,10 @@ export interface BytesReply extends ReplyFields {
  * the end of a stream, and gives up at any other status than 200.
  */
 export const LATER_STREAM: BytesReply = {
-  ...{ kind: 'bytes', status: 200, type: 'text/event-stream', bytes: 'retry: 1000\n\n' },
+  kind: 'bytes',
+  status: 200,
+  type: 'text/event-stream',
+  bytes: 'retry: 1000\n\n',
 };
 
 export interface StreamEvent {

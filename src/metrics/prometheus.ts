@@ -112,7 +112,9 @@ export class Prometheus {
       const name = `nodejs_eventloop_lag_${which}_seconds`;
       register.removeSingleMetric(name);
       new Gauge({
-        ...{ name, help, registers: [register] },
+        name,
+        help,
+        registers: [register],
         collect() {
           this.set(lag.count === 0 ? 0 : ns(lag) / 1e9);
         },

@@ -274,7 +274,11 @@ class Sample {
       ? { sessions: load.sessions, durations: requests > 0 ? (times?.buckets ?? []) : [] }
       : { p50_ms: percentileOf(times, 0.5), p95_ms: percentileOf(times, 0.95) };
     const text = JSON.stringify({
-      ...{ template, requests, failures, in_flight: load.inFlight, queued: load.queued },
+      template,
+      requests,
+      failures,
+      in_flight: load.inFlight,
+      queued: load.queued,
       ...more,
     });
     const instances = (hasInstances ? snapshot.instances : []).map((instance) => {

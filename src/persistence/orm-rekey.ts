@@ -38,24 +38,36 @@ interface Encrypted {
 const ALL: readonly Encrypted[] = [
   ...SECRET_FIELDS.map(
     (column): Encrypted => ({
-      ...{ table: 'instances', column, key: 'serverId', others: ['template', 'id'] },
+      table: 'instances',
+      column,
+      key: 'serverId',
+      others: ['template', 'id'],
       purpose: ({ template, id }) =>
         purposeOfInstance({ template: String(template), id: String(id) }, column),
       name: ({ template, id }) => `"${column}" of the instance ${template}/${id}`,
     }),
   ),
   {
-    ...{ table: 'oauth', column: 'value', key: 'key', others: ['kind'] },
+    table: 'oauth',
+    column: 'value',
+    key: 'key',
+    others: ['kind'],
     purpose: ({ kind, key }) => purposeOfOAuth({ kind: String(kind), key: String(key) }),
     name: ({ kind, key }) => `the row "${kind}" ${key} of the table oauth`,
   },
   {
-    ...{ table: 'sessions', column: 'value', key: 'key', others: [] },
+    table: 'sessions',
+    column: 'value',
+    key: 'key',
+    others: [],
     purpose: ({ key }) => purposeOfSession(String(key)),
     name: ({ key }) => `the session row ${key}`,
   },
   {
-    ...{ table: 'lists', column: 'value', key: 'key', others: ['template'] },
+    table: 'lists',
+    column: 'value',
+    key: 'key',
+    others: ['template'],
     purpose: ({ key }) => purposeOfList(String(key)),
     name: ({ template }) => `a list of the template ${template}`,
   },

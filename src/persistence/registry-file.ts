@@ -91,7 +91,12 @@ export async function parseRegistryDocument(
     );
   }
   const contents: Contents = {
-    ...{ templates: [], entries: [], views: [], definitions: [], problems: [], isPartial: false },
+    templates: [],
+    entries: [],
+    views: [],
+    definitions: [],
+    problems: [],
+    isPartial: false,
   };
   // In several turns of the event loop: a document may have thousands of entries.
   await new TaskScheduler().each(entriesIn(document, contents), (source) =>

@@ -87,8 +87,10 @@ async function synchronize(
   { isDryRun = false, mayUse = () => true }: SyncOptions,
 ): Promise<SyncReport> {
   const report = {
-    ...{ added: [] as SyncedInstance[], changed: [] as SyncedInstance[] },
-    ...{ removed: [] as SyncedInstance[], unchanged: [] as SyncedInstance[] },
+    added: [] as SyncedInstance[],
+    changed: [] as SyncedInstance[],
+    removed: [] as SyncedInstance[],
+    unchanged: [] as SyncedInstance[],
     skipped: skipped.filter(({ template }) => mayUse(template)) as SkippedDeployment[],
   };
   const skip = ({ template, name, id }: WantedInstance, reason: string) =>

@@ -70,8 +70,15 @@ export class Connections {
     const isTrusted = trustedProxies.length > 0 && this.#isTrusted(address);
     const others = isTrusted ? undefined : (this.#ofNetwork.get(network) ?? new Set());
     const connection: Connection = {
-      ...{ socket, server, network, others, requests: 0, unknown: undefined, hasFinished: false },
-      ...{ startBytes: 0, idleSinceMs: systemClock.now() },
+      socket,
+      server,
+      network,
+      others,
+      requests: 0,
+      unknown: undefined,
+      hasFinished: false,
+      startBytes: 0,
+      idleSinceMs: systemClock.now(),
       onAnswered: ({ complete }) => {
         const { socket } = connection;
         connection.requests -= 1;

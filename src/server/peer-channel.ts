@@ -190,7 +190,8 @@ function refusalRecorder(audit: Pick<Auth['audit'], 'record' | 'suppress'>): (re
   return ({ reason, status, method, path, instance = '', caller, address }) => {
     const actor = caller || 'unknown';
     const entry = {
-      ...{ actor, actorName: actor },
+      actor,
+      actorName: actor,
       action: `peer channel: ${reason}`,
       subject: `${method} ${path} ${instance}`.trim().slice(0, MAX_SUBJECT),
       status,

@@ -48,8 +48,12 @@ export function peerQuestions({ owners, nodes }: PeerQuestionsOptions): PeerQues
       const principal: Principal = { id, name: id, kind: 'api-key', scopes: new Set() };
       const request = {
         caller: { principal, requestId: crypto.randomUUID(), address: undefined },
-        ...{ method: 'GET', target: `${path}?${query}`, headers: {}, body: Buffer.alloc(0) },
-        ...{ isStream: false, isRepeatable: () => true },
+        method: 'GET',
+        target: `${path}?${query}`,
+        headers: {},
+        body: Buffer.alloc(0),
+        isStream: false,
+        isRepeatable: () => true,
       };
       let cancel = (): void => {};
       const onLost = (listener: (reason: Error) => void): void => {

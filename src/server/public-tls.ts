@@ -38,7 +38,10 @@ export async function openPublicTls(
   const onWarning = (reason: string) => log.warn(`${reason}; the certificate of before stays in use`);
   const isSame = (a: Pair, b: Pair) => a.cert === b.cert && a.key === b.key;
   const pair = await readRenewed(() => readPair(cert, key), {
-    ...{ clock, everyMs: READ_AGAIN_MS, isSame, onWarning },
+    clock,
+    everyMs: READ_AGAIN_MS,
+    isSame,
+    onWarning,
   });
   const warnOfEnd = (): void => {
     const { validTo } = new X509Certificate(pair.present().cert);

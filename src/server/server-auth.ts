@@ -114,8 +114,14 @@ async function companyOf(
     providers,
     accounts: (onChange: (principalId: string) => void) =>
       new CompanyAccounts({
-        ...{ store: store.oauth, accounts: store.accounts, wall, onChange, roles },
-        ...{ providers, keepsSecrets, warn },
+        store: store.oauth,
+        accounts: store.accounts,
+        wall,
+        onChange,
+        roles,
+        providers,
+        keepsSecrets,
+        warn,
       }),
   };
 }
@@ -144,7 +150,14 @@ async function issuersOf(
   const { Issuers } = await import('../auth/issuers.ts');
   const { now, wall, background } = systemClock;
   return new Issuers({
-    ...{ settings, providers, company, address, now, wall, alarm: background.alarm, limits: config },
+    settings,
+    providers,
+    company,
+    address,
+    now,
+    wall,
+    alarm: background.alarm,
+    limits: config,
     warn: (line) => log.warn(line),
   });
 }
@@ -182,7 +195,11 @@ export function authorizationServerOf(
 ): AuthorizationServer {
   const clock = systemClock;
   return new AuthorizationServer({
-    ...{ ...own, store, keepsSecrets, clock, hasPasswordLogins },
+    ...own,
+    store,
+    keepsSecrets,
+    clock,
+    hasPasswordLogins,
     tokenSeconds: oauth.accessTokenMs / 1_000,
     rule: oauth.clients,
     openNetworks: oauth.clientNetworks,

@@ -52,8 +52,11 @@ export function shareLimits({
     },
   };
   const counter = new ChunkedCounter({
-    ...{ process, peers: limitPeers, now: systemClock.now },
-    ...{ windowMs: windowSeconds * 1_000, keys: COUNTED_PRINCIPALS },
+    process,
+    peers: limitPeers,
+    now: systemClock.now,
+    windowMs: windowSeconds * 1_000,
+    keys: COUNTED_PRINCIPALS,
   });
   limiter.shareIn(counter);
   const answer: AnswerPeer = (key, query) => {

@@ -89,12 +89,17 @@ function readEntry(name: string, entry: JsonObject, source: string): ImportedSer
     ...settingsFor(Object.keys(variables), 'env_mapping', (each) => secretVariables.includes(each)),
   };
   const definition: JsonObject = {
-    ...{ ...common, transport: 'stdio', command: String(command) },
+    ...common,
+    transport: 'stdio',
+    command: String(command),
     ...(kept.length === 0 ? {} : { args: kept }),
     ...schemaOf(properties),
   };
   const instance: ImportedInstance = {
-    ...{ command: String(command), args: words, env_vars: variables, secret_env_vars: secretVariables },
+    command: String(command),
+    args: words,
+    env_vars: variables,
+    secret_env_vars: secretVariables,
     ...(typeof cwd === 'string' ? { working_dir: cwd } : {}),
   };
   return { name, id: idOf(name), definition, instance, needs: neededBy(instance) };
@@ -144,7 +149,9 @@ function settingsFor(
     names.map((name) => [
       name,
       {
-        ...{ type: 'string', description: `${what} ${name}.`, [place]: name },
+        type: 'string',
+        description: `${what} ${name}.`,
+        [place]: name,
         ...(isSecret(name) ? { sensitive: true } : {}),
       },
     ]),

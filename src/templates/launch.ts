@@ -38,7 +38,9 @@ export function instanceInputOf(
   const [program = '', ...args] = [...words, ...mapped.args].map(fill);
   const variables = filled({ ...environment, ...mapped.env });
   return {
-    ...{ ...target, command: program, args },
+    ...target,
+    command: program,
+    args,
     ...(isEmpty(variables) ? {} : { env_vars: variables }),
     ...(isEmpty(mapped.secretEnv) ? {} : { secret_env_vars: mapped.secretEnv }),
   };

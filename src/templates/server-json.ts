@@ -78,7 +78,8 @@ function definitionOf(server: JsonObject, target: Target): JsonObject {
       ? {}
       : {
           config_schema: {
-            ...{ type: 'object', properties: settings },
+            type: 'object',
+            properties: settings,
             ...(required.length === 0 ? {} : { required: [...required] }),
           },
         }),
@@ -181,14 +182,18 @@ function packageOf(written: JsonObject): Target {
   const variables = listOf(written.environmentVariables);
   const options = listOf(written.runtimeArguments).flatMap((each) => fixedWords(each));
   const { command, args, requires } = runtime({
-    ...{ name, options, version: textOf(version) },
+    name,
+    options,
+    version: textOf(version),
     variables: variables.flatMap((each) => textOf(each.name) ?? []),
   });
   const inputs = variables.map((each) => keyed(each, 'env_mapping'));
   const headers = listOf(isJsonObject(written.transport) ? written.transport.headers : []);
   const words = wordsOf(listOf(written.packageArguments));
   return {
-    ...{ transport, command: textOf(runtimeHint) ?? command, args: [...args, ...words.fixed] },
+    transport,
+    command: textOf(runtimeHint) ?? command,
+    args: [...args, ...words.fixed],
     ...(requires === undefined ? {} : { requires }),
     ...(hasAddress(written.transport) ? { endpoint: localAddress(written, variables) } : {}),
     ...joined([...inputs, ...headers.map((header) => keyed(header, 'header_mapping')), ...words.open]),

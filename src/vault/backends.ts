@@ -65,9 +65,12 @@ interface Options extends Pick<Clock, 'wall'> {
 
 /** As a client sends it first. Its answer is not needed. */
 const FIRST_REQUEST = JSON.stringify({
-  ...{ jsonrpc: '2.0', id: 0, method: 'initialize' },
+  jsonrpc: '2.0',
+  id: 0,
+  method: 'initialize',
   params: {
-    ...{ protocolVersion: '2025-11-25', capabilities: {} },
+    protocolVersion: '2025-11-25',
+    capabilities: {},
     clientInfo: { name: 'stagedoor', version: '1' },
   },
 });
@@ -99,8 +102,10 @@ export class Backends {
     if (JSON.stringify(next) === JSON.stringify(before)) return next;
     const { store, wall } = this.#options;
     await store.save({
-      ...{ kind: 'backend', key: oauthKey('backend', target.endpoint) },
-      ...{ createdAt: new Date(wall()).toISOString(), value: JSON.stringify(next) },
+      kind: 'backend',
+      key: oauthKey('backend', target.endpoint),
+      createdAt: new Date(wall()).toISOString(),
+      value: JSON.stringify(next),
     });
     return next;
   }
@@ -229,7 +234,9 @@ function metadataIn(document: JsonObject): ServerMetadata {
     Array.isArray(document[name]) ? [[name, textsIn(document[name])]] : [],
   );
   return {
-    ...{ issuer, authorization_endpoint, token_endpoint },
+    issuer,
+    authorization_endpoint,
+    token_endpoint,
     ...(typeof registration === 'string' ? { registration_endpoint: registration } : {}),
     ...(typeof revocation === 'string' ? { revocation_endpoint: revocation } : {}),
     ...Object.fromEntries(kept),

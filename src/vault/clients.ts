@@ -81,7 +81,9 @@ export class OwnClients {
 
   async #save(key: string, client: OwnClient): Promise<void> {
     await this.#options.store.save({
-      ...{ kind: 'own-client', key, createdAt: new Date(this.#options.wall()).toISOString() },
+      kind: 'own-client',
+      key,
+      createdAt: new Date(this.#options.wall()).toISOString(),
       expiresAt: new Date(this.#endOf(client)).toISOString(),
       value: JSON.stringify(client),
     });

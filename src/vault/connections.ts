@@ -110,7 +110,9 @@ export class Connections {
 
   #rowOf(key: string, value: StoredConnection): Omit<OAuthRow, 'version' | 'createdAt'> {
     return {
-      ...{ kind: 'connection', key, value: JSON.stringify(value) },
+      kind: 'connection',
+      key,
+      value: JSON.stringify(value),
       // The rows of a user end with the user.
       ...(value.owner === SHARED ? {} : { userId: value.owner }),
       expiresAt: new Date(this.#options.wall() + KEPT_MS).toISOString(),
@@ -127,8 +129,14 @@ function readConnection({ key, version, createdAt, value }: OAuthRow): ReadConne
 export function shownConnection({ key, connectedAt, value }: ReadConnection): Connection {
   const { owner, issuer, resource, scopes, ended, expiresAtMs } = value;
   return {
-    ...{ id: key.slice(0, SHOWN_DIGITS), owner, issuer, resource, scopes, connectedAt },
-    ...{ state: ended === undefined ? 'connected' : 'ended', reason: ended ?? null },
+    id: key.slice(0, SHOWN_DIGITS),
+    owner,
+    issuer,
+    resource,
+    scopes,
+    connectedAt,
+    state: ended === undefined ? 'connected' : 'ended',
+    reason: ended ?? null,
     expiresAt: expiresAtMs === undefined ? null : new Date(expiresAtMs).toISOString(),
   };
 }

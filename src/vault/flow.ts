@@ -62,18 +62,33 @@ export class Flow {
     const scopes = await this.#scopesFor(target, backend, owner);
     const { redirectUri } = clients;
     const value: Stored = {
-      ...{ target, owner, returnTo, binding: digestOf(binding), verifier },
-      ...{ issuer: server.issuer, resource, clientId: client.id, redirectUri, scopes },
+      target,
+      owner,
+      returnTo,
+      binding: digestOf(binding),
+      verifier,
+      issuer: server.issuer,
+      resource,
+      clientId: client.id,
+      redirectUri,
+      scopes,
     };
     await store.save({
-      ...{ kind: 'connecting', key: oauthKey('connecting', state), value: JSON.stringify(value) },
+      kind: 'connecting',
+      key: oauthKey('connecting', state),
+      value: JSON.stringify(value),
       createdAt: new Date(wall()).toISOString(),
       expiresAt: new Date(wall() + LIFE_MS).toISOString(),
     });
     const url = new URL(server.authorization_endpoint);
     const parameters = {
-      ...{ response_type: 'code', client_id: client.id, redirect_uri: redirectUri, state, resource },
-      ...{ code_challenge: await oauth.calculatePKCECodeChallenge(verifier), code_challenge_method: 'S256' },
+      response_type: 'code',
+      client_id: client.id,
+      redirect_uri: redirectUri,
+      state,
+      resource,
+      code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
+      code_challenge_method: 'S256',
       ...(scopes.length === 0 ? {} : { scope: scopes.join(' ') }),
       // Otherwise some providers give no refresh token when the account agreed before. Source: OpenID Connect Core, 11.
       ...(scopes.includes('offline_access') ? { prompt: 'consent' } : {}),
@@ -119,7 +134,13 @@ export class Flow {
     });
     const { scopes = begun.scopes, ...tokens } = tokensIn(answer, wall());
     const value: StoredConnection = {
-      ...{ owner, issuer, resource, endpoint: target.endpoint, clientId: own.id, scopes, ...tokens },
+      owner,
+      issuer,
+      resource,
+      endpoint: target.endpoint,
+      clientId: own.id,
+      scopes,
+      ...tokens,
       // One that an admin gave may be changed there.
       ...(target.auth.clientId === undefined ? definedFields({ clientSecret: own.secret }) : {}),
     };

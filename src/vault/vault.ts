@@ -58,13 +58,17 @@ export class Vault {
     this.#provider = provider;
     this.#backends = new Backends({ store, fetch, wall });
     this.#clients = new OwnClients({
-      ...{ store, provider, wall },
-      ...{ base: () => address.issuer, isPublic: () => address.isPublic },
+      store,
+      provider,
+      wall,
+      base: () => address.issuer,
+      isPublic: () => address.isPublic,
     });
     this.#connections = new Connections({ store, wall });
     const parts = { connections: this.#connections, clients: this.#clients, provider };
     this.#refreshes = new Refreshes({
-      ...{ ...options, ...parts },
+      ...options,
+      ...parts,
       onEnded: ({ owner, issuer, resource }, reason) =>
         this.#options.changes$.next({ type: 'refresh-failed', owner, issuer, resource, reason }),
     });

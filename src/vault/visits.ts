@@ -114,7 +114,8 @@ export class Visits {
     const nowMs = clock.wall();
     const { template, instanceId, owner } = goal;
     await store.save({
-      ...{ kind: 'visit', key: oauthKey('visit', id) },
+      kind: 'visit',
+      key: oauthKey('visit', id),
       ...(owner === SHARED ? {} : { userId: owner }),
       createdAt: new Date(nowMs).toISOString(),
       expiresAt: new Date(nowMs + LIFE_MS).toISOString(),
@@ -125,7 +126,11 @@ export class Visits {
       elicitationId: hash('sha256', id).slice(0, 32),
     };
     const awaited = {
-      ...{ template, instanceId, owner, visit, beganAtMs: clock.now() },
+      template,
+      instanceId,
+      owner,
+      visit,
+      beganAtMs: clock.now(),
       elicitationIds: [visit.elicitationId, ...(known?.elicitationIds ?? [])].slice(0, MAX_IDS),
       waiting: known?.waiting ?? new Set<() => void>(),
     };

@@ -300,7 +300,9 @@ export const clientSessionMachine = setup({
     refuseNew: emit(({ context: { failure } }) => ({ type: 'refused', why: 'finishing', failure })),
     tellBound: emit(({ context: { session, binding } }) => ({ type: 'bound', from: { session, binding } })),
     tellEnded: emit(({ context: { failure }, event }) => ({
-      ...{ type: 'ended', isLost: event.type !== 'end', failure },
+      type: 'ended',
+      isLost: event.type !== 'end',
+      failure,
     })),
   },
 }).createMachine({

@@ -400,7 +400,9 @@ export class ClientSessions implements SessionSupervisor {
       ownerId: record.ownerId,
       clientInfo: record.profile.clientInfo,
       bindings: bound.map(({ template, instance: { id, serverId } }) => ({
-        ...{ template, instanceId: id, serverId },
+        template,
+        instanceId: id,
+        serverId,
       })),
       openedAtMs: Math.round(startMs + record.openedAtMs),
       usedAtMs: Math.round(startMs + record.usedAtMs),

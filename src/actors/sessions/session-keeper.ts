@@ -80,7 +80,10 @@ export class SessionKeeper implements RowWriter {
   readonly successorOf: SuccessorOf;
   readonly mayStore: MayStore;
   readonly counts: KeeperCounts = {
-    ...{ late: 0, dropped: 0, recovered: 0, fenced: 0 },
+    late: 0,
+    dropped: 0,
+    recovered: 0,
+    fenced: 0,
     claims: { won: 0, lost: 0 },
   };
   readonly clock: Clock;

@@ -37,8 +37,12 @@ export async function signInByBrowser(
     if (!/^https?:$/.test(address.protocol))
       throw new CommandFailure(`${address} is not the address of a page`);
     const parameters = {
-      ...{ response_type: 'code', client_id: COMMAND_LINE.id, redirect_uri: listener.redirectUri, state },
-      ...{ scope: SCOPES.join(' '), code_challenge_method: 'S256' },
+      response_type: 'code',
+      client_id: COMMAND_LINE.id,
+      redirect_uri: listener.redirectUri,
+      state,
+      scope: SCOPES.join(' '),
+      code_challenge_method: 'S256',
       code_challenge: createHash('sha256').update(verifier).digest('base64url'),
     };
     for (const [name, value] of Object.entries(parameters)) address.searchParams.set(name, value);
@@ -52,7 +56,10 @@ export async function signInByBrowser(
     if (code === null)
       throw refusedWith(said.get('error_description') ?? said.get('error') ?? 'no reason given');
     const form = {
-      ...{ grant_type: 'authorization_code', client_id: COMMAND_LINE.id, code, code_verifier: verifier },
+      grant_type: 'authorization_code',
+      client_id: COMMAND_LINE.id,
+      code,
+      code_verifier: verifier,
       redirect_uri: listener.redirectUri,
     };
     return storedTokenOf(await askOAuth(url, '/oauth/token', { form }));
@@ -82,7 +89,8 @@ export async function signInByDevice(
     `open ${page} in any browser, and enter the code ${asked.user_code}; or open ${complete}`,
   );
   const form = {
-    ...{ grant_type: DEVICE_GRANT, client_id: COMMAND_LINE.id },
+    grant_type: DEVICE_GRANT,
+    client_id: COMMAND_LINE.id,
     device_code: String(asked.device_code),
   };
   const untilMs = performance.now() + Math.min(Number(asked.expires_in) * 1_000 || USER_MS, USER_MS);

@@ -35,7 +35,9 @@ export function storedTokenOf(answer: unknown, nowMs: number = Date.now()): Stor
   )
     throw new CommandFailure('the gateway answered the login without a token');
   return {
-    ...{ username, access_token: token, expires_at: new Date(nowMs + seconds * 1_000).toISOString() },
+    username,
+    access_token: token,
+    expires_at: new Date(nowMs + seconds * 1_000).toISOString(),
     ...(typeof keyId === 'string' &&
       typeof secret === 'string' && { proof_key_id: keyId, proof_secret: secret }),
     ...(typeof refresh === 'string' && { refresh_token: refresh }),

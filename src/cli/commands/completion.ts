@@ -59,10 +59,13 @@ function rulesOf(commands: readonly Command[]): readonly CompletionRule[] {
   return [
     { before: '', isOpen: false, candidates: top },
     ...[...groups].map(([before, words]) => ({
-      ...{ before, isOpen: false, candidates: [...words.values()] },
+      before,
+      isOpen: false,
+      candidates: [...words.values()],
     })),
     ...commands.map((command) => ({
-      ...{ before: command.name, isOpen: true },
+      before: command.name,
+      isOpen: true,
       candidates: [
         ...optionsOf(command).flatMap((each) =>
           namesOf(each).map((word) => ({ word, about: short(each.description) })),

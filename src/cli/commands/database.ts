@@ -81,7 +81,9 @@ export const dbExport: Command = {
       terminal,
       async ({ store }) =>
         registryDocument(await store.listTemplates(), await store.listInstances(), {
-          ...{ withSecrets, views: await store.views.list(), definitions: await store.definitions.list() },
+          withSecrets,
+          views: await store.views.list(),
+          definitions: await store.definitions.list(),
         }),
     );
     // A backup must be complete: a gap would be noticed only when it is restored.

@@ -122,7 +122,10 @@ function authOf(input: CommandInput, folder: string) {
   if (secret !== undefined && !secret.startsWith('@'))
     throw new UsageError('--client-secret takes @<file>, so that the secret is in no list of processes');
   return definedFields({
-    ...{ mode: 'oauth', who, client_id, scopes: scopes?.split(',') },
+    mode: 'oauth',
+    who,
+    client_id,
+    scopes: scopes?.split(','),
     client_secret: secret === undefined ? undefined : contentOf('client-secret', folder, secret),
   });
 }
@@ -364,7 +367,9 @@ function summary(terminal: Terminal, done: Fields): string {
   const rows: Fields[] = [
     ...ROWS.flatMap((action) => listOf(done[action]).map((each) => ({ ...each, action }))),
     ...itemsOf(done.settings).map((template) => ({
-      ...{ action: 'changed', template_name: template, reason: 'settings of the template' },
+      action: 'changed',
+      template_name: template,
+      reason: 'settings of the template',
     })),
   ];
   const unchanged = itemsOf(done.unchanged).length;

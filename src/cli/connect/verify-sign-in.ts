@@ -32,8 +32,13 @@ export async function verifySignIn(
   const state = randomBytes(16).toString('base64url');
   const asked = new URL(textIn(server, 'authorization_endpoint'));
   const parameters = {
-    ...{ response_type: 'code', client_id: clientId, redirect_uri: CALLBACK, state, resource: endpoint },
-    ...{ scope: 'tools:call', code_challenge_method: 'S256' },
+    response_type: 'code',
+    client_id: clientId,
+    redirect_uri: CALLBACK,
+    state,
+    resource: endpoint,
+    scope: 'tools:call',
+    code_challenge_method: 'S256',
     code_challenge: createHash('sha256').update(verifier).digest('base64url'),
   };
   for (const [name, value] of Object.entries(parameters)) asked.searchParams.set(name, value);
@@ -57,7 +62,10 @@ export async function verifySignIn(
   const code = said.get('code');
   if (code === null) throw new CommandFailure(`the gateway answered the client: ${said.get('error')}`);
   const granted = await post(textIn(server, 'token_endpoint'), {
-    ...{ grant_type: 'authorization_code', client_id: clientId, code, code_verifier: verifier },
+    grant_type: 'authorization_code',
+    client_id: clientId,
+    code,
+    code_verifier: verifier,
     redirect_uri: CALLBACK,
   });
   const headers = { Authorization: `Bearer ${textIn(granted, 'access_token')}` };
@@ -97,8 +105,11 @@ async function register(server: Fields): Promise<string> {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify({
-      ...{ client_name: 'stagedoor connect --verify', redirect_uris: [CALLBACK], response_types: ['code'] },
-      ...{ grant_types: ['authorization_code', 'refresh_token'], token_endpoint_auth_method: 'none' },
+      client_name: 'stagedoor connect --verify',
+      redirect_uris: [CALLBACK],
+      response_types: ['code'],
+      grant_types: ['authorization_code', 'refresh_token'],
+      token_endpoint_auth_method: 'none',
     }),
   });
   return textIn(await jsonOf(response), 'client_id');

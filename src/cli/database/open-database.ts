@@ -90,8 +90,13 @@ export async function databaseReport(config: Config, terminal: Terminal): Promis
   const { kind, printable, file } = describeStored(config);
   const exposure = file === undefined ? undefined : await fileExposureOf(file);
   const unreachable = {
-    ...{ database: printable, kind, is_reachable: false, is_usable: false, reason: null },
-    ...{ migrations: null, warnings: exposure === undefined ? [] : [exposure] },
+    database: printable,
+    kind,
+    is_reachable: false,
+    is_usable: false,
+    reason: null,
+    migrations: null,
+    warnings: exposure === undefined ? [] : [exposure],
   };
   const found = await migrationStatus(config.databaseUrl, { cwd: config.folder }).catch(reasonOfFailure);
   if (typeof found === 'string') return { ...unreachable, reason: found };

@@ -100,7 +100,10 @@ function authOf({ auth }: InstanceDefinition, withSecrets: boolean): object | un
   if (auth === undefined) return undefined;
   const { who, clientId, clientSecret, scopes } = auth;
   return definedFields({
-    ...{ mode: 'oauth', who, client_id: escaped(clientId), scopes },
+    mode: 'oauth',
+    who,
+    client_id: escaped(clientId),
+    scopes,
     client_secret: withSecrets ? escaped(clientSecret) : undefined,
   });
 }

@@ -54,7 +54,8 @@ export async function examineNamed(input: CommandInput, terminal: Terminal): Pro
   return {
     ok: answer.ok === true,
     instances: listOf(answer.instances).map(({ id, era, lists, findings }) => ({
-      ...{ id: String(id), era: typeof era === 'string' ? era : null },
+      id: String(id),
+      era: typeof era === 'string' ? era : null,
       lists: Object.fromEntries(Object.entries(fields(lists)).map(([list, count]) => [list, Number(count)])),
       findings: itemsOf(findings).map((each) => {
         const { code, message, remedy = '', ...rest } = fields(each);
@@ -93,7 +94,8 @@ async function examineHere(
       await gateway.close({ graceMs: 0 }); // the program may be there once only
       const { probeProgram } = await import('../../gateway/doctor/program-probe.ts');
       const program = {
-        ...{ command: server.command, args: server.args ?? [] },
+        command: server.command,
+        args: server.args ?? [],
         ...definedFields({ workingDir: server.working_dir }),
       };
       const known = new Set(findings.map(({ code }) => code));

@@ -42,7 +42,9 @@ export class Placeholders {
       );
     });
     return {
-      ...{ command: await this.#text(command), args: words, env_vars: variables },
+      command: await this.#text(command),
+      args: words,
+      env_vars: variables,
       secret_env_vars: [...new Set([...(secret_env_vars ?? []), ...asked])],
       ...(working_dir === undefined ? {} : { working_dir: await this.#text(working_dir) }),
     };

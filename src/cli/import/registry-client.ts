@@ -18,7 +18,9 @@ export async function searchRegistry(registry: string, words: string, most: numb
   let cursor: string | undefined;
   do {
     const query = new URLSearchParams({
-      ...{ search: words, version: 'latest', limit: String(Math.min(PAGE, most - found.length)) },
+      search: words,
+      version: 'latest',
+      limit: String(Math.min(PAGE, most - found.length)),
       ...(cursor === undefined ? {} : { cursor }),
     });
     const answer = fields(await asked(registry, `/v0.1/servers?${query}`));

@@ -144,8 +144,15 @@ class Workers {
 
   #open(number: number): void {
     const slot: Slot = {
-      ...{ number, process: undefined, life: undefined, readyAtMs: 0, heardAtMs: undefined },
-      ...{ hasSpoken: false, isReady: false, failures: 0, restart: undefined },
+      number,
+      process: undefined,
+      life: undefined,
+      readyAtMs: 0,
+      heardAtMs: undefined,
+      hasSpoken: false,
+      isReady: false,
+      failures: 0,
+      restart: undefined,
     };
     this.#slots.push(slot);
     this.#fork(slot);

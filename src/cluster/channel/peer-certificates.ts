@@ -38,17 +38,22 @@ export async function readCertificates(
   { clock, onWarning }: PeerCertificatesOptions,
 ): Promise<PeerCertificates> {
   const renewed = await readRenewed(() => read(files), {
-    ...{ clock, everyMs: READ_AGAIN_MS },
+    clock,
+    everyMs: READ_AGAIN_MS,
     isSame: (a, b) => a.cert === b.cert && a.key === b.key && a.ca === b.ca,
     onWarning: (reason) => onWarning(`${reason}; the certificate of before stays in use`),
   });
   return {
     listener: () => ({
       ...renewed.present(),
-      ...{ minVersion: 'TLSv1.2', requestCert: true, rejectUnauthorized: true },
+      minVersion: 'TLSv1.2',
+      requestCert: true,
+      rejectUnauthorized: true,
     }),
     connection: (host) => ({
-      ...{ ...renewed.present(), minVersion: 'TLSv1.2', rejectUnauthorized: true },
+      ...renewed.present(),
+      minVersion: 'TLSv1.2',
+      rejectUnauthorized: true,
       // An address of a pod is not known when its certificate is issued; the authority vouches for it.
       ...(isIP(host) === 0
         ? { servername: host, checkServerIdentity }

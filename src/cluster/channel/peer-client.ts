@@ -195,7 +195,9 @@ export class PeerClient implements SessionOwner {
     this.#sharedAgainAtMs = nowMs + SHARED_AGAIN_MS;
     try {
       this.#shared = new SharedConnection({
-        ...{ connector: this.#connector, host: this.#host, token },
+        connector: this.#connector,
+        host: this.#host,
+        token,
         over: () => {
           this.#shared = undefined;
         },

@@ -158,7 +158,9 @@ export function exchangeBody(conversation: string, request: ExchangeRequest): Bu
   const values = Object.fromEntries(fields.filter(([, field]) => !(field instanceof JsonText)));
   const optional = definedFields({ wantsProgress, isRepeat, longestMs, headers, trace: trace?.fields });
   const head = {
-    ...{ conversation, method, ...optional },
+    conversation,
+    method,
+    ...optional,
     ...(params === undefined
       ? {}
       : { params: values, texts: texts.map(([name, bytes]) => [name, bytes.length]) }),
@@ -195,7 +197,8 @@ export function exchangeIn(body: Buffer): CrossedExchange {
   });
   const fields: JsonFields = Object.fromEntries([...Object.entries(params ?? {}), ...kept]);
   const request = {
-    ...{ method, ...definedFields({ wantsProgress, isRepeat, longestMs, headers }) },
+    method,
+    ...definedFields({ wantsProgress, isRepeat, longestMs, headers }),
     ...(params === undefined ? {} : { params: fields }),
   };
   return { conversation, request, trace };

@@ -93,7 +93,10 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
   const shared = shareExchanges(server, options);
   server.on('tlsClientError', (_error, socket) =>
     onRefused({
-      ...{ reason: 'failed handshake', status: 0, method: '', path: '' },
+      reason: 'failed handshake',
+      status: 0,
+      method: '',
+      path: '',
       address: socket.remoteAddress,
     }),
   );

@@ -217,7 +217,9 @@ function claimsIn(text: string): Claims | undefined {
     to,
     endsAtMs,
     principal: {
-      ...{ id, kind, name },
+      id,
+      kind,
+      name,
       ...(typeof userId === 'string' ? { userId } : {}),
       ...clientIn(client, holderOf(id)),
       scopes: new Set((textsIn(scopes) ?? []).filter(isScope)),

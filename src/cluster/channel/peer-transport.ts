@@ -130,7 +130,9 @@ class Link {
     const known = this.#principals.get(id);
     if (known !== undefined) return known;
     const principal: Principal = {
-      ...{ id, kind: 'anonymous', name: '' },
+      id,
+      kind: 'anonymous',
+      name: '',
       scopes: new Set(['tools:call']),
       templates: new Set([this.#options.definition.template]),
     };

@@ -130,7 +130,8 @@ export class MessageWriter {
     const { parts, bytes }: Pick<Waiting, 'parts' | 'bytes'> = waiting ?? { parts: [], bytes: 0 };
     parts.push(content);
     this.#waiting.set(number, {
-      ...{ parts, bytes: bytes + content.length },
+      parts,
+      bytes: bytes + content.length,
       end: isLast ? MESSAGE.last : undefined,
     });
     this.turn();

@@ -68,7 +68,8 @@ class HttpProbe implements Wire {
     const startedAtMs = this.#now();
     const { method } = message;
     const heard = (texts: readonly string[]): Heard => ({
-      ...{ texts, hasEnded: false },
+      texts,
+      hasEnded: false,
       tookMs: this.#now() - startedAtMs,
     });
     try {
@@ -130,7 +131,9 @@ class HttpProbe implements Wire {
     let isLeftOpen = false;
     const { id } = message;
     const response = await this.#send({
-      ...{ method: 'POST', headers: this.#headersOf(message), body: JSON.stringify(message) },
+      method: 'POST',
+      headers: this.#headersOf(message),
+      body: JSON.stringify(message),
       partly: {
         restMs: STREAM_REST_MS,
         isEnough: (body) => isAnsweredIn(body.toString(), id),
@@ -149,7 +152,8 @@ class HttpProbe implements Wire {
     const isOpening = method === 'initialize';
     const version = this.isModern ? MODERN_VERSIONS[0] : LEGACY_VERSIONS[0];
     return {
-      ...{ ...this.#headers, 'content-type': 'application/json' },
+      ...this.#headers,
+      'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
       ...(isOpening ? {} : { 'mcp-protocol-version': version }),
       ...(this.isModern && typeof method === 'string' ? { 'mcp-method': method } : {}),

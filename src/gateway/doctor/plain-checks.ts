@@ -70,7 +70,8 @@ export async function converseInLegacy(wire: Wire, found: Findings): Promise<str
   if (!isJsonObject(result.capabilities) || result.capabilities.tools === undefined) return undefined;
   const names = await toolsOf(wire, request(ID + 2, 'tools/list'), found);
   await wire.tell({
-    ...{ jsonrpc: '2.0', method: 'notifications/cancelled' },
+    jsonrpc: '2.0',
+    method: 'notifications/cancelled',
     params: { requestId: ID + 2, reason: 'no longer needed' },
   });
   const after = await wire.ask(request(ID + 3, 'ping'));

@@ -42,7 +42,9 @@ export async function examineTemplate(
   options: ExamineOptions,
 ): Promise<Examination[]> {
   const fetch = new ProviderFetch({
-    ...{ alarm: options.alarm, isDenied: addressesIn(options.deniedNetworks), openNetworks: [] },
+    alarm: options.alarm,
+    isDenied: addressesIn(options.deniedNetworks),
+    openNetworks: [],
   });
   const examinations: Examination[] = [];
   for (const server of gateway.servers(template)) {
@@ -74,7 +76,9 @@ async function examine(
   for (const field of snapshot.healthy ? LISTS : [])
     try {
       const { items, cut } = await gateway.list(template, field, {
-        ...{ instanceId: id, timeoutMs: LIST_MS, signal },
+        instanceId: id,
+        timeoutMs: LIST_MS,
+        signal,
       });
       if (items.length > 0) lists[field] = items.length;
       if (cut !== undefined)
@@ -102,11 +106,13 @@ function faultsOfOutput({ oddOutput }: InstanceSnapshot): Finding[] {
   const { lines, idsAsText, arrays } = oddOutput;
   const found: (Finding & { readonly count: number })[] = [
     {
-      ...{ code: 'stdout-text', count: lines },
+      code: 'stdout-text',
+      count: lines,
       message: `It wrote ${counted(lines, 'line')} to standard output that ${lines === 1 ? 'is' : 'are'} no JSON-RPC.`,
     },
     {
-      ...{ code: 'id-as-text', count: idsAsText },
+      code: 'id-as-text',
+      count: idsAsText,
       message: `It sent the id of ${counted(idsAsText, 'request')} back as a text.`,
     },
     { code: 'array-answer', count: arrays, message: `It wrote ${counted(arrays, 'line')} with an array.` },

@@ -115,8 +115,12 @@ export class Deployment {
     const { id: requestId, address, target, headers } = request;
     const forwarded = {
       caller: { principal, requestId, address },
-      ...{ method, target, headers, body: NO_BYTES },
-      ...{ isStream: false, isRepeatable: () => true },
+      method,
+      target,
+      headers,
+      body: NO_BYTES,
+      isStream: false,
+      isRepeatable: () => true,
     };
     let stop = (): void => {};
     const onLost = (listener: (reason: Error) => void): void => {
@@ -204,8 +208,12 @@ export class Deployment {
     };
     const request = {
       caller: { principal, requestId: crypto.randomUUID(), address: undefined },
-      ...{ method: 'GET', target, headers: {}, body: NO_BYTES },
-      ...{ isStream: false, isRepeatable: () => true },
+      method: 'GET',
+      target,
+      headers: {},
+      body: NO_BYTES,
+      isStream: false,
+      isRepeatable: () => true,
     };
     try {
       const { status, body } = await answerOf(owner, request, { maxBytes: MAX_BYTES, onLost });

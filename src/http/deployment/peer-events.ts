@@ -176,9 +176,12 @@ export class PeerEvents {
     const forwarding = owner.forward(
       {
         caller: { principal: NODE, requestId: crypto.randomUUID(), address: undefined },
-        ...{ method: 'GET', target: `/events?type=${types}`, body: NO_BYTES },
+        method: 'GET',
+        target: `/events?type=${types}`,
+        body: NO_BYTES,
         headers: peer.lastId === undefined ? {} : { 'last-event-id': peer.lastId },
-        ...{ isStream: true, isRepeatable: () => true },
+        isStream: true,
+        isRepeatable: () => true,
       },
       answer,
     );

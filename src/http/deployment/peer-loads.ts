@@ -27,7 +27,10 @@ const PART = compileShape(
   Type.Object({
     templates: Type.Array(
       Type.Object({
-        ...{ template: Type.String(), ...Counts, queued: Type.Integer(), sessions: Type.Integer() },
+        template: Type.String(),
+        ...Counts,
+        queued: Type.Integer(),
+        sessions: Type.Integer(),
         durations: Type.Array(Type.Tuple([Type.Integer(), Type.Integer()])),
       }),
     ),
@@ -77,7 +80,10 @@ export class PeerLoads implements OtherLoads {
     const part = jsonIn(text);
     if (!PART.accepts(part)) return;
     const node = this.#nodes.get(life) ?? {
-      ...{ templates: new Map(), instances: new Map(), counted: nothingCounted(), atMs: 0 },
+      templates: new Map(),
+      instances: new Map(),
+      counted: nothingCounted(),
+      atMs: 0,
     };
     this.#nodes.set(life, node);
     node.atMs = this.#clock.now();

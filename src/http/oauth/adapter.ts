@@ -137,7 +137,9 @@ async function use(id: string, seconds: number, { store, wall }: AdapterOptions)
   const nowMs = wall();
   const isFirst = await store.replace(
     {
-      ...{ kind: 'assertion', key: oauthKey('assertion', id), value: '' },
+      kind: 'assertion',
+      key: oauthKey('assertion', id),
+      value: '',
       createdAt: new Date(nowMs).toISOString(),
       expiresAt: new Date(nowMs + seconds * 1_000).toISOString(),
     },

@@ -71,15 +71,27 @@ export function assertionHandler(provider: Provider, options: AssertionOptions) 
       if (await store.replace(rowOfGrant(prolonged), row.version)) return prolonged;
     }
     const grant: Grant = {
-      ...{ id: randomUUID(), userId, subject, isAsserted, clientId: client.id, clientName: client.name },
-      ...{ ...wanted, lists: client.lists, createdAt: at, expiresAt },
+      id: randomUUID(),
+      userId,
+      subject,
+      isAsserted,
+      clientId: client.id,
+      clientName: client.name,
+      ...wanted,
+      lists: client.lists,
+      createdAt: at,
+      expiresAt,
     };
     await store.save(rowOfGrant(grant));
     const { address, requestId } = options.request();
     options.audit.record({
-      ...{ actor, actorName: nameWithClient(name, client.name), action: 'POST /oauth/token' },
+      actor,
+      actorName: nameWithClient(name, client.name),
+      action: 'POST /oauth/token',
       subject: `/auth/grants/${grant.id} for ${client.name} (${client.id})`,
-      ...{ status: 201, address, requestId },
+      status: 201,
+      address,
+      requestId,
     });
     return grant;
   };
@@ -101,7 +113,10 @@ export function assertionHandler(provider: Provider, options: AssertionOptions) 
       throw new errors.CustomOIDCProviderError('invalid_grant', 'The assertion was used before');
     const grant = await grantFor(await assertion.holder().catch(refuse), record, wanted);
     const access = new provider.AccessToken({
-      ...{ client, accountId: grant.userId, grantId: grant.id, gty: 'jwt_bearer' },
+      client,
+      accountId: grant.userId,
+      grantId: grant.id,
+      gty: 'jwt_bearer',
     });
     access.resourceServer = new provider.ResourceServer(grant.resource, await options.resourceServer());
     access.scope = grant.scopes.join(' ');

@@ -67,7 +67,10 @@ export class AuthorizationServer {
       state.route = isConnecting ? '/connections/*' : path.startsWith(PREFIX) ? `${PREFIX}*` : path;
       response.setHeader('X-Request-ID', state.requestId);
       await service.serve({
-        ...{ request, response, path, requestId: state.requestId },
+        request,
+        response,
+        path,
+        requestId: state.requestId,
         address: proxies.address(request) ?? 'unknown',
         isLocal: proxies.isLocal(request),
         isForeign: state.isSameHost !== true && this.#isForeign(request),

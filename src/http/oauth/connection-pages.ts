@@ -143,8 +143,13 @@ export class ConnectionPages {
       const provider = new URL(backend.server.authorization_endpoint).origin;
       const found = await vault.find(target, goal.owner);
       const page = connectPage({
-        ...{ action, formToken, template: goal.template, provider, username: user.username },
-        ...{ server: new URL(backend.resource).origin, formTarget: provider },
+        action,
+        formToken,
+        template: goal.template,
+        provider,
+        username: user.username,
+        server: new URL(backend.resource).origin,
+        formTarget: provider,
         whose: goal.owner === SHARED ? 'all callers of this server' : `${user.username} alone`,
         scopes: target.auth.scopes ?? backend.scopes,
         isConnected: found?.state === 'connected',
@@ -212,7 +217,13 @@ export class ConnectionPages {
     status: number,
   ): void {
     this.#options.auth.audit.record({
-      ...{ actor: `user:${user.id}`, actorName: user.username, action, subject, status, address, requestId },
+      actor: `user:${user.id}`,
+      actorName: user.username,
+      action,
+      subject,
+      status,
+      address,
+      requestId,
     });
   }
 }

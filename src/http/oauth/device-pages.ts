@@ -131,7 +131,9 @@ export class DevicePages {
       response,
       consentPage({
         action: `${DEVICE_PATH}/${code}`,
-        ...{ formToken, userId: user.id, username: user.username },
+        formToken,
+        userId: user.id,
+        username: user.username,
         clientName: COMMAND_LINE.name,
         origin: originOf(COMMAND_LINE),
         destination: `the machine that asked, at the address ${address}`,

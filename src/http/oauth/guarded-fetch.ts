@@ -96,7 +96,9 @@ export class GuardedFetch {
     const { ca } = this.#options;
     return new Promise((resolve, reject) => {
       const asked = request(url, {
-        ...{ method: 'GET', agent: false, lookup: this.#lookup },
+        method: 'GET',
+        agent: false,
+        lookup: this.#lookup,
         headers: { Accept: 'application/json', 'User-Agent': 'stagedoor' },
         ...(ca === undefined ? {} : { ca }),
       });

@@ -75,7 +75,13 @@ export class LoginForm {
     const { auth, signIns, trail } = this.#options;
     const { action, subject } = place;
     const entryOf = (actor: string, actorName: string, status: number) => ({
-      ...{ actor, actorName, action: 'POST /oauth/login', subject, status, address, requestId },
+      actor,
+      actorName,
+      action: 'POST /oauth/login',
+      subject,
+      status,
+      address,
+      requestId,
     });
     try {
       const password = form.get('password') ?? '';

@@ -90,7 +90,8 @@ export class SignIns {
       createdAt: new Date(clock.wall()).toISOString(),
       expiresAt: new Date(clock.wall() + SECONDS * 1_000).toISOString(),
       value: JSON.stringify({
-        ...{ credentialsChangedAt: user.credentialsChangedAt, token },
+        credentialsChangedAt: user.credentialsChangedAt,
+        token,
         ...(isOfProvider && { isOfProvider }),
       } satisfies Value),
     });

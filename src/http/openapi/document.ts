@@ -121,7 +121,10 @@ function parametersOf(
 
 function headersOf({ requestHeaders = {} }: Route): readonly Described[] {
   return Object.entries(requestHeaders).map(([name, description]) => ({
-    ...{ name, in: 'header', required: false, description },
+    name,
+    in: 'header',
+    required: false,
+    description,
     schema: { type: 'string' },
   }));
 }

@@ -120,8 +120,11 @@ export const accountRoutes: readonly Route[] = [
       return json(
         200,
         {
-          ...{ access_token: accessToken, token_type: 'bearer', expires_in: expiresInSeconds },
-          ...{ proof_key_id: proof.keyId, proof_secret: proof.secret },
+          access_token: accessToken,
+          token_type: 'bearer',
+          expires_in: expiresInSeconds,
+          proof_key_id: proof.keyId,
+          proof_secret: proof.secret,
         },
         {
           headers: isConsole

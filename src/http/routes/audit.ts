@@ -47,7 +47,15 @@ function auditRecord(entry: AuditEntry): Static<typeof AuditRecord> {
   const { id, at, actor, actorName, action, subject, status, address = null, requestId = null } = entry;
   const { suppressed, call } = entry;
   return {
-    ...{ id, at, actor, actor_name: actorName, action, subject, status, address, request_id: requestId },
+    id,
+    at,
+    actor,
+    actor_name: actorName,
+    action,
+    subject,
+    status,
+    address,
+    request_id: requestId,
     ...definedFields({ suppressed }),
     call: call === undefined ? null : callRecord(call),
   };
@@ -56,8 +64,15 @@ function auditRecord(entry: AuditEntry): Static<typeof AuditRecord> {
 function callRecord(call: AuditedCall): Static<typeof CallRecord> {
   const { template, tool, view = null, instance = null, outcome, durationMs, attempts, digest = null } = call;
   return {
-    ...{ template, tool, view, instance_id: instance, outcome, duration_ms: durationMs, attempts },
-    ...{ arguments_sha256: digest, arguments: call.arguments ?? null },
+    template,
+    tool,
+    view,
+    instance_id: instance,
+    outcome,
+    duration_ms: durationMs,
+    attempts,
+    arguments_sha256: digest,
+    arguments: call.arguments ?? null,
   };
 }
 

@@ -92,7 +92,11 @@ function snippetOf(
   const connection = connectionOf(kind, connections, asked) ?? connections[asked];
   const { transport } = connection;
   return {
-    ...{ kind: name, title, transport, transports: [...transports], text: kind.snippet(connection) },
+    kind: name,
+    title,
+    transport,
+    transports: [...transports],
+    text: kind.snippet(connection),
     ...(file === undefined ? {} : { location: locationText(file.locations) }),
     steps: stepsOf(kind, connection),
     hints: [...troubleshooting],

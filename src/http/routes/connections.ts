@@ -50,7 +50,8 @@ const ConnectionAddress = named('ConnectionAddress', {
 
 const ConfirmBody = Type.Object(
   {
-    ...{ template: TemplateId, instance_id: InstanceId },
+    template: TemplateId,
+    instance_id: InstanceId,
     /** The new one, as the reason of the instance names it. Default: the one that the server names now. */
     issuer: Type.Optional(Type.String({ minLength: 1, maxLength: 2048 })),
   },
@@ -139,7 +140,10 @@ export function auditConnections(
   accounts?.changes$.subscribe(({ type, owner, resource, reason = 'unknown reason' }) => {
     if (type !== 'refresh-failed') return;
     audit.record({
-      ...{ actor: 'gateway', actorName: 'gateway', action: 'REFRESH /gateway/connections', status: 0 },
+      actor: 'gateway',
+      actorName: 'gateway',
+      action: 'REFRESH /gateway/connections',
+      status: 0,
       subject: `${resource} for ${owner}: ${reason}`,
     });
   });
@@ -184,8 +188,13 @@ function recordOf(
     return isUsed && endpoint?.startsWith(others.resource) && mayUse(viewer, template) ? [template] : [];
   });
   return {
-    ...{ ...others, scopes: [...scopes], templates: [...new Set(templates)] },
-    ...{ who: isShared ? 'shared' : 'user', user_id: isShared ? null : owner },
-    ...{ username: username ?? null, connected_at: connectedAt, expires_at: expiresAt },
+    ...others,
+    scopes: [...scopes],
+    templates: [...new Set(templates)],
+    who: isShared ? 'shared' : 'user',
+    user_id: isShared ? null : owner,
+    username: username ?? null,
+    connected_at: connectedAt,
+    expires_at: expiresAt,
   };
 }

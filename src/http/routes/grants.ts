@@ -26,9 +26,16 @@ const GrantRecord = named('GrantRecord', {
 function grantRecord({ grant, username }: GrantView): Static<typeof GrantRecord> {
   const { id, clientId, clientName, userId, scopes, resource, createdAt, lastUsedAt, expiresAt } = grant;
   return {
-    ...{ id, client_id: clientId, client_name: clientName, user_id: userId, username },
-    ...{ scopes: [...scopes], resource, created_at: createdAt },
-    ...{ last_used_at: lastUsedAt ?? null, expires_at: expiresAt },
+    id,
+    client_id: clientId,
+    client_name: clientName,
+    user_id: userId,
+    username,
+    scopes: [...scopes],
+    resource,
+    created_at: createdAt,
+    last_used_at: lastUsedAt ?? null,
+    expires_at: expiresAt,
   };
 }
 

@@ -186,7 +186,8 @@ function authOf({ auth }: Server['definition']): Pick<InstanceRecord, 'auth'> {
   const { who, clientId, clientSecret, scopes } = auth;
   return {
     auth: {
-      ...{ mode: 'oauth', who },
+      mode: 'oauth',
+      who,
       ...(clientId === undefined ? {} : { client_id: clientId }),
       ...(clientSecret === undefined ? {} : { client_secret: '***' }),
       ...(scopes === undefined ? {} : { scopes: [...scopes] }),

@@ -100,7 +100,14 @@ const REACHABLE: ReadonlySet<NodeView['state']> = new Set(['live', 'slow', 'sile
 function recordOf(node: NodeView): Static<typeof NodeRecord> {
   const { id, life, address, version, since, programs, calls, isDraining, state } = node;
   return {
-    ...{ id, life, address: address ?? null, version, since, programs },
-    ...{ in_flight: calls, draining: isDraining, state },
+    id,
+    life,
+    address: address ?? null,
+    version,
+    since,
+    programs,
+    in_flight: calls,
+    draining: isDraining,
+    state,
   };
 }

@@ -45,7 +45,9 @@ export const serverDoctorRoutes: readonly Route[] = [
       const { examineTemplate, remedyOf } = await import('../../gateway/doctor/server-doctor.ts');
       const examined = await examineTemplate(gateway, template, { ...systemClock, deniedNetworks });
       const instances = examined.map(({ instance, era, lists, findings }) => ({
-        ...{ id: instance, era, lists },
+        id: instance,
+        era,
+        lists,
         findings: findings.map((finding) => ({ ...finding, remedy: remedyOf(finding) })),
       }));
       const ok = instances.every(({ findings }) => findings.length === 0);

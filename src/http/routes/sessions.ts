@@ -187,7 +187,9 @@ function recordOf(session: ClientSessionView, names: ReadonlyMap<string, string>
     principal_name: names.get(ownerId) ?? null,
     client: { name: textOf(clientInfo.name), version: textOf(clientInfo.version) },
     bindings: bindings.map(({ template, instanceId, serverId }) => ({
-      ...{ template, instance_id: instanceId, server_id: serverId },
+      template,
+      instance_id: instanceId,
+      server_id: serverId,
     })),
     created_at: new Date(openedAtMs).toISOString(),
     last_used_at: new Date(usedAtMs).toISOString(),

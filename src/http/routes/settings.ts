@@ -68,7 +68,8 @@ function recordOf(
     return { name, value: level, source: 'runtime', description };
   const unit = typeof typed === 'number' ? setting?.kind.unit : undefined;
   return {
-    ...{ name, value },
+    name,
+    value,
     ...(unit === undefined ? {} : { unit }),
     source,
     ...(source === 'default' ? {} : { from }),

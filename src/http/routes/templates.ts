@@ -64,7 +64,15 @@ function templateRecord(
   const { capabilities = [], tags = [], requires = [], ports = [] } = definition ?? {};
   const { environment = {}, transport = null, config_schema: schema } = definition ?? {};
   return {
-    ...{ id, name, description, version, author, capabilities, tags, requires, ports },
+    id,
+    name,
+    description,
+    version,
+    author,
+    capabilities,
+    tags,
+    requires,
+    ports,
     environment: Object.keys(environment),
     transport,
     is_defined: definition !== undefined,

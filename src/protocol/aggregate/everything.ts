@@ -28,7 +28,8 @@ export function everything(
       ? bareDirectory({ lists, scheduler }, templates, ofOwner, listChanges$)
       : new AggregateDirectory(lists, ofOwner);
   return {
-    ...{ view: undefined, directory },
+    view: undefined,
+    directory,
     templates: ofOwner,
     includes: mayUse,
     changed$: NEVER,
@@ -55,7 +56,10 @@ function bareDirectory(
     version += 1;
   });
   return new ViewDirectory({
-    ...{ ...deps, view, templates: ofOwner, isEverything: true },
+    ...deps,
+    view,
+    templates: ofOwner,
+    isEverything: true,
     owners: () => NO_NAMES,
     claim: () => undefined,
     version: () => version,

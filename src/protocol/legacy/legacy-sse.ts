@@ -422,7 +422,9 @@ class SseConnection {
       },
     };
     return {
-      ...{ log, event, empty: complete },
+      log,
+      event,
+      empty: complete,
       json: (_status, body) => event(body),
       stream: () => stream,
       onGone: (listener) => listening.add(this.#gone$.subscribe(listener)),

@@ -147,7 +147,8 @@ export class HttpConnection implements Sender {
     const send = (present: string) => {
       if (this.#last?.token !== present || this.#last.plain !== sending.headers)
         this.#last = {
-          ...{ token: present, plain: sending.headers },
+          token: present,
+          plain: sending.headers,
           headers: { ...sending.headers, authorization: `Bearer ${present}` },
         };
       this.#send({ ...sending, token: present }, answer, this.#last.headers);

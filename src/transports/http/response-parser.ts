@@ -235,7 +235,9 @@ function headOf(text: string): Head {
   const isKept = minor === '1' ? !options.includes('close') : options.includes('keep-alive');
   const seconds = KEEP_ALIVE.exec(String(headers['keep-alive'] ?? ''))?.[1];
   return {
-    ...{ status, headers, body },
+    status,
+    headers,
+    body,
     isKept: isKept && !options.includes('close') && body !== 'until close',
     keepAliveMs: seconds === undefined ? undefined : Number(seconds) * 1_000,
   };
