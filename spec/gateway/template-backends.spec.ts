@@ -3,6 +3,7 @@
 import { NEVER, type Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../src/domain/clock.ts';
+import { TaskScheduler } from '../../src/domain/task-scheduler.ts';
 import { TemplateBackends } from '../../src/gateway/template-backends.ts';
 import { ListCache } from '../../src/protocol/cached-lists.ts';
 import { PEER } from '../helpers/scripted-transport.ts';
@@ -24,7 +25,7 @@ function over(refs: readonly Ref[], changes$: Observable<never> = NEVER) {
   };
   const clock = { ...systemClock, now: () => 0 };
   const parts: Partial<Record<keyof Parts, unknown>> = {
-    ...{ fleet, clock, memory: new ListCache() },
+    ...{ fleet, clock, memory: new ListCache(), scheduler: new TaskScheduler() },
     feed: { changes: () => changes$ },
   };
   return { backends: new TemplateBackends('t', Object(parts)) };

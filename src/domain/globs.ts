@@ -46,9 +46,9 @@ export function compileGlob(glob: string): GlobMatcher {
 }
 
 /** UTF-16 units of the texts of one group. */
-const GROUP_UNITS = 4_096;
+const GROUP_UNITS = 1_024;
 
-/** The items in groups, of which a list of globs matches one in few ms: thousands of them in one turn would stop the process. */
+/** The items in groups, of which lists of globs match one in few ms: thousands of them in one turn would stop the process. */
 export function* groupsToMatch<T>(items: Iterable<T>, textOf: (item: T) => string): Generator<readonly T[]> {
   let group: T[] = [];
   let units = 0;

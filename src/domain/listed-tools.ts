@@ -1,10 +1,16 @@
-// The tools in a list of a template that a caller may call. Source: ADR 230.
+// The tools in a list of a template that a caller may call. Names are matched in several turns of the event loop, and once for equal
+// rights: a list may have thousands, and rights have globs. Source: ADR 230, ADR 269.
 
-import { map, type Observable } from 'rxjs';
+import { concatMap, type Observable } from 'rxjs';
 import { type Answer, type ExchangeRequest, parsedResult } from './exchange.ts';
+import { groupsToMatch } from './globs.ts';
 import { isJsonObject, type JsonObject, JsonText } from './json.ts';
 import { editedFields } from './json-fields.ts';
+import { LruMap } from './lru-map.ts';
 import type { ToolRights } from './rights.ts';
+import type { TaskScheduler } from './task-scheduler.ts';
+
+type Scheduler = Pick<TaskScheduler, 'each'>;
 
 /**
  * The answers of a request, with `tools/list` without the tools that the caller may not call. To be used after a cache, which callers
@@ -14,33 +20,84 @@ export function listedAnswers(
   template: string,
   { method, tools }: ExchangeRequest,
   answers$: Observable<Answer>,
+  scheduler: Scheduler,
 ): Observable<Answer> {
   if (tools === undefined || method !== 'tools/list') return answers$;
-  return answers$.pipe(map((answer) => listedAnswer(template, tools, answer)));
+  return answers$.pipe(concatMap((answer) => listedAnswer(template, tools, answer, scheduler)));
 }
 
-function listedAnswer(template: string, tools: ToolRights, answer: Answer): Answer {
+async function listedAnswer(
+  template: string,
+  tools: ToolRights,
+  answer: Answer,
+  scheduler: Scheduler,
+): Promise<Answer> {
   const { event } = answer;
   if (event.kind !== 'result') return answer;
   const value = parsedResult(event.result, 'exactValue');
-  const listed = isJsonObject(value) && Array.isArray(value.tools) ? value.tools : [];
-  const allowed = JsonText.ofValue(
-    listed.filter((item) => isJsonObject(item) && allows(tools, template, item)),
+  const listed: readonly unknown[] = isJsonObject(value) && Array.isArray(value.tools) ? value.tools : [];
+  const places = await PLACES.of(event.result, rightsAt(template, tools), () =>
+    allowedPlaces(template, tools, listed, scheduler),
   );
+  const allowed = JsonText.ofValue(places.map((place) => listed[place]));
   // Everything else keeps its bytes.
   const bytes = editedFields(event.result.bytes, (key) => (key === 'tools' ? allowed.bytes : undefined));
   return { ...answer, event: { kind: 'result', result: JsonText.ofBytes(bytes) } };
 }
 
-/** The items of a list that were read. */
-export function allowedTools<T extends JsonObject>(
+/** The items of a list that were read. The same array for the same items and equal rights. */
+export function allowedTools(
   template: string,
-  tools: ToolRights | undefined,
-  items: readonly T[],
-): readonly T[] {
-  return tools === undefined ? items : items.filter((item) => allows(tools, template, item));
+  tools: ToolRights,
+  items: readonly JsonObject[],
+  scheduler: Scheduler,
+): Promise<readonly JsonObject[]> {
+  return ITEMS.of(items, rightsAt(template, tools), async () => {
+    const places = await allowedPlaces(template, tools, items, scheduler);
+    const allowed = new Set(places);
+    return items.filter((_, place) => allowed.has(place));
+  });
 }
 
-function allows(tools: ToolRights, template: string, { name }: JsonObject): boolean {
-  return typeof name === 'string' && tools.allow(template, name);
+async function allowedPlaces(
+  template: string,
+  tools: ToolRights,
+  listed: readonly unknown[],
+  scheduler: Scheduler,
+): Promise<readonly number[]> {
+  const allowed: number[] = [];
+  const named = listed.flatMap((item, place) => {
+    const name = isJsonObject(item) ? item.name : undefined;
+    return typeof name === 'string' ? [{ place, name }] : [];
+  });
+  await scheduler.each(
+    groupsToMatch(named, ({ name }) => name),
+    (group) => {
+      for (const { place, name } of group) if (tools.allow(template, name)) allowed.push(place);
+    },
+  );
+  return allowed;
 }
+
+function rightsAt(template: string, { text }: ToolRights): string {
+  return `${template} ${text}`;
+}
+
+/** Different rights of which it is remembered what a list has for them. */
+const RIGHTS = 16;
+
+/** What lists have for callers, as long as the lists are there. Requests at the same time wait for one result. */
+export class ByRights<V> {
+  readonly #lists = new WeakMap<object, LruMap<Promise<V>>>();
+
+  of(list: object, rights: string, make: () => Promise<V>): Promise<V> {
+    const known = this.#lists.get(list) ?? new LruMap<Promise<V>>(RIGHTS);
+    const made = known.get(rights) ?? make();
+    known.set(rights, made);
+    this.#lists.set(list, known);
+    return made;
+  }
+}
+
+const PLACES = new ByRights<readonly number[]>();
+const ITEMS = new ByRights<readonly JsonObject[]>();

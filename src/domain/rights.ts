@@ -67,10 +67,17 @@ export class ToolRights {
   /** As they were given. */
   readonly lists: readonly (readonly string[])[];
   readonly #compiled: readonly CompiledList[];
+  #text: string | undefined;
 
   constructor(lists: readonly (readonly string[])[]) {
     this.lists = lists;
     this.#compiled = lists.map(compileList);
+  }
+
+  /** Equal for equal lists. */
+  get text(): string {
+    this.#text ??= JSON.stringify(this.lists);
+    return this.#text;
   }
 
   allow(template: string, tool: string): boolean {

@@ -207,6 +207,7 @@ export function composeGateway(
   const tests = new ConnectionTests({ openTransport, registry, ...clock });
   const host = new InstanceHost({ ...clock, fleet, requestBytes });
   const parts = {
+    scheduler,
     host,
     fleet,
     registry,

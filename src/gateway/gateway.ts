@@ -97,7 +97,7 @@ export class Gateway {
   /** What the store has of templates besides their settings and instances. */
   readonly stored: StoredOfTemplates;
   readonly #deps: GatewayDeps;
-  readonly #requests = new Requests((...exchange) => this.exchange(...exchange));
+  readonly #requests: Requests;
   readonly #graceMs: number;
   #closed: Promise<void> | undefined;
   constructor(store: Store, options: GatewayOptions) {
@@ -106,12 +106,12 @@ export class Gateway {
       options.clock ?? systemClock,
     );
     this.#deps = composeGateway(store, options, this.#events, this.readiness);
+    this.#requests = new Requests((...exchange) => this.exchange(...exchange), this.#deps.scheduler);
     this.policy = this.#deps.policy;
     this.mcp = this.#deps.mcp.endpoint;
     this.views = this.#deps.mcp.views;
     this.requestBytes = this.#deps.requestBytes;
-    this.host = this.#deps.host;
-    this.accounts = this.#deps.accounts;
+    ({ host: this.host, accounts: this.accounts } = this.#deps);
     this.stored = { definitions: this.#deps.registry.definitions, approvals: this.#deps.approvals };
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
   }

@@ -128,7 +128,7 @@ export class Mcp {
       stateless: new StatelessClients({ ...deps, pool }),
       feed: new ChangeFeed({ fleet, pool, scheduler, random, alarm }),
       clock,
-      run: scheduler.run,
+      scheduler,
       cache: new ListCache(),
       userNotices$: deps.userNotices$?.pipe(
         takeUntil(fleet.listChanged$.pipe(ignoreElements(), endWith(true))),
@@ -138,6 +138,7 @@ export class Mcp {
     const lists = new AggregateLists({
       clock,
       backendsOf,
+      scheduler,
       listChanges$: fleet.listChanged$,
       recovered$: deps.recovered$,
       onListed: this.withheld.listed,

@@ -41,7 +41,7 @@ export interface BackendDeps {
   readonly sessions: ClientSessions;
   readonly stateless: StatelessClients;
   readonly feed: ChangeFeed;
-  readonly run: TaskScheduler['run'];
+  readonly scheduler: TaskScheduler;
   /** What a server, or a new connection, has to say to one user. Hot. Default: nothing. */
   readonly userNotices$?: Observable<UserNotice> | undefined;
   /** The stored lists of all templates. */
@@ -67,7 +67,7 @@ export class TemplateBackends implements Backends {
       hasPeers: () => this.#hasPeers,
       isThere: (instanceId) => deps.fleet.find(template, instanceId)?.state === 'healthy',
       clock: deps.clock,
-      run: deps.run,
+      run: deps.scheduler.run,
       cache: deps.cache,
     });
   }
@@ -137,7 +137,8 @@ export class TemplateBackends implements Backends {
   exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {
     const ownRequest = { ...request, caller: options.owner.id };
     const load = () => this.#deps.stateless.exchange(this.#template, ownRequest, options);
-    return listedAnswers(this.#template, request, this.#lists.exchange(ownRequest, options, load));
+    const answers$ = this.#lists.exchange(ownRequest, options, load);
+    return listedAnswers(this.#template, request, answers$, this.#deps.scheduler);
   }
 
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {

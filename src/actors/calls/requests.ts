@@ -24,6 +24,7 @@ import { gatherPages } from '../../domain/list-pages.ts';
 import { allowedTools } from '../../domain/listed-tools.ts';
 import type { ListField } from '../../domain/mcp.ts';
 import type { ToolRights } from '../../domain/rights.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 
 /** Aborting `signal` cancels the request on the backend and rejects with the reason of the signal. */
 export interface RequestOptions extends ExchangeOptions {
@@ -61,9 +62,11 @@ type Exchange = (template: string, request: ExchangeRequest, options?: ExchangeO
 
 export class Requests {
   readonly #exchange: Exchange;
+  readonly #scheduler: Pick<TaskScheduler, 'each'>;
 
-  constructor(exchange: Exchange) {
+  constructor(exchange: Exchange, scheduler: Pick<TaskScheduler, 'each'>) {
     this.#exchange = exchange;
+    this.#scheduler = scheduler;
   }
 
   /** Resolves with the result; rejects with the errors of an exchange and, for an error answer, with `errorOf` it. */
@@ -95,7 +98,9 @@ export class Requests {
     const { instanceId = '' } = bound;
     // The list of a view comes from no instance, and was made for the caller.
     const isOfInstance = field === 'tools' && instanceId !== '';
-    const allowed = isOfInstance ? allowedTools(template, options.tools, items) : items;
+    const { tools } = options;
+    if (!isOfInstance || tools === undefined) return { items, ...definedFields({ cut }), instanceId };
+    const allowed = await allowedTools(template, tools, items, this.#scheduler);
     return { items: allowed, ...definedFields({ cut }), instanceId };
   }
 

@@ -173,7 +173,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     const isListed = listOf(method) !== undefined && binding !== undefined && binding.upstream === undefined;
     const next = () => this.#nextRound(request);
     const answers$ = (isListed && this.#lists?.exchangeIn(this, request, next)) || next();
-    return listedAnswers(this.template, request, answers$);
+    return listedAnswers(this.template, request, answers$, this.#supervisor.deps.scheduler);
   }
 
   /** See McpSession of protocol/ports.ts. The conversation of the call is kept open meanwhile. */

@@ -15,6 +15,7 @@ import { gatherPages } from '../../domain/list-pages.ts';
 import { allowedTools } from '../../domain/listed-tools.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import { LIST_METHODS, type ListChange, type ListField, META, type WithheldItem } from '../../domain/mcp.ts';
+import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { cutText } from '../../domain/text.ts';
 import { ListCache } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
@@ -56,6 +57,8 @@ export interface AggregateListsOptions {
   readonly onListed?:
     | ((list: ListField, template: string, withheld: readonly WithheldItem[]) => void)
     | undefined;
+  /** Spreads long lists over several turns. Default: one of its own. */
+  readonly scheduler?: Pick<TaskScheduler, 'each'> | undefined;
   /** Lists that outlive the gateway. Default: none do. */
   readonly kept?: KeptLists | undefined;
 }
@@ -83,6 +86,7 @@ export class AggregateLists {
   /** Hot: a list that was served as missing or stale can be read now, or a late answer differs from the list that was served. */
   readonly late$ = new Subject<ListChange>();
   readonly #options: AggregateListsOptions;
+  readonly #scheduler: Pick<TaskScheduler, 'each'>;
   readonly #remembered = new ListCache<Crawled>(MAX_REMEMBERED_BYTES);
   /** The lists that are being read: each ends within its wait, though its reading may take longer. */
   readonly #crawls = new Map<string, Promise<Found>>();
@@ -96,6 +100,7 @@ export class AggregateLists {
 
   constructor(options: AggregateListsOptions) {
     this.#options = options;
+    this.#scheduler = options.scheduler ?? new TaskScheduler();
   }
 
   /**
@@ -105,14 +110,20 @@ export class AggregateLists {
   async gather(list: ListField, templates: readonly string[], client: Client): Promise<GatheredList[]> {
     const gathered = await Promise.all(templates.map((template) => this.#listed(list, template, client)));
     let total = 0;
-    return gathered.flatMap((found, index) => {
+    const lists = gathered.flatMap((found, index): GatheredList[] => {
       const template = templates[index] ?? '';
       if (found === NOTHING) return [];
       total += found.bytes;
-      if (total > MAX_BYTES) return { template, items: [], missing: 'All lists together are too large.' };
-      const items = list === 'tools' ? allowedTools(template, client.owner.tools, found.items) : found.items;
-      return { template, ...found, items };
+      if (total > MAX_BYTES) return [{ template, items: [], missing: 'All lists together are too large.' }];
+      return [{ template, ...found }];
     });
+    const { tools } = client.owner;
+    if (list !== 'tools' || tools === undefined) return lists;
+    const allowed = lists.map(async (each) => ({
+      ...each,
+      items: await allowedTools(each.template, tools, each.items, this.#scheduler),
+    }));
+    return Promise.all(allowed);
   }
 
   /** True when an instance of the template announces the list, or the last one that was connected did. */
