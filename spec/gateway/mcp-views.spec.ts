@@ -98,6 +98,18 @@ test('rights to tools limit a view, too, and a view needs no right to its templa
   assert.is(Object(refused).code, -32602);
 });
 
+test('the names of a view do not depend on the rights of the caller that lists it first', async () => {
+  await gateway.close({ graceMs: 0 });
+  store = new MemoryStore();
+  gateway = await createGateway({ store });
+  await gateway.views.put(VIEW);
+  await gateway.close({ graceMs: 0 });
+  gateway = await start();
+  const limited: Principal = { ...ANONYMOUS, id: 'user:a', tools: new ToolRights([['a/*']]) };
+  assert.equal(namesIn((await modern('tools/list', {}, limited)).answer.result), ['look', 'a__shared']);
+  assert.equal(namesIn((await modern('tools/list')).answer.result), ['look', 'a__shared', 'b__shared']);
+});
+
 test('names and definitions are those of before after a restart', async () => {
   await gateway.views.put({ id: 'v', from: [{ template: 'b' }] });
   await gateway.views.put({ id: 'v', from: [{ template: 'a' }, { template: 'b' }] });

@@ -4,6 +4,7 @@
 import { nearName } from '../../config/nearest.ts';
 import { groupsToMatch } from '../../domain/globs.ts';
 import { type JsonObject, JsonText } from '../../domain/json.ts';
+import { ByRights } from '../../domain/listed-tools.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import { type ListField, MODERN_VERSIONS } from '../../domain/mcp.ts';
 import { mayCall } from '../../domain/rights.ts';
@@ -74,6 +75,8 @@ interface Compiled {
 export class ViewDirectory implements Directory {
   readonly #deps: ViewDirectoryDeps;
   readonly #compiled: Compiled[] = [];
+  /** What they list to callers with rights to tools. */
+  readonly #allowed = new ByRights<readonly JsonObject[]>();
   readonly #ofCaller = { tools: new LruMap<Compiled>(CALLERS), prompts: new LruMap<Compiled>(CALLERS) };
   #uris: { readonly of: CompiledView; readonly owners: ResourceOwners } | undefined;
 
@@ -103,21 +106,26 @@ export class ViewDirectory implements Directory {
     const compiled = await this.#compile(list, gathered, client);
     const { owner } = client;
     if (list === 'tools' || list === 'prompts') this.#ofCaller[list].set(owner.id, compiled);
-    if (list !== 'tools' || owner.tools === undefined) {
+    if (list !== 'tools' || owner.tools === undefined || this.#deps.isEverything) {
       return listingOf(compiled.items, gathered, () => {
         compiled.result ??= JsonText.ofValue({ [list]: compiled.items });
         return compiled.result;
       });
     }
-    const items: JsonObject[] = [];
-    const groups = groupsToMatch(compiled.chosen.entries(), ([, { own }]) => own);
+    const allowed = this.#allowed.of(compiled, owner.tools.text, () => this.#allowedIn(compiled, owner));
+    return listingOf(await allowed, gathered);
+  }
+
+  async #allowedIn({ chosen, items }: Compiled, owner: Owner): Promise<readonly JsonObject[]> {
+    const allowed: JsonObject[] = [];
+    const groups = groupsToMatch(chosen.entries(), ([, { own }]) => own);
     await this.#deps.scheduler.each(groups, (group) => {
-      for (const [index, chosen] of group) {
-        const item = compiled.items[index];
-        if (item !== undefined && isAllowed(owner, chosen)) items.push(item);
+      for (const [index, each] of group) {
+        const item = items[index];
+        if (item !== undefined && isAllowed(owner, each)) allowed.push(item);
       }
     });
-    return listingOf(items, gathered);
+    return allowed;
   }
 
   /** What the view has now, for people: each item with its listed name. */
@@ -127,8 +135,11 @@ export class ViewDirectory implements Directory {
     return { gathered, chosen, listed: given.listed, displaced: given.displaced, waiting };
   }
 
+  /** The names of a view, and what waits for approval there, do not depend on the rights of a caller. */
   #gather(list: ListField, client: Client): Promise<GatheredList[]> {
-    return this.#deps.lists.gather(list, this.#deps.templates(client.owner), client);
+    const { lists, templates, isEverything } = this.#deps;
+    const { tools: _, ...owner } = client.owner;
+    return lists.gather(list, templates(client.owner), isEverything ? client : { ...client, owner });
   }
 
   /** The names of these tools if all of them were listed. Gives none away. */
