@@ -80,6 +80,19 @@ test('the form of the lines is named', async () => {
   assert.equal(await codesOf({ say: twice }), ['answers-twice']);
 });
 
+test('a program that writes text and ends is named with the text', async () => {
+  const findingsOf = (code: string) =>
+    probeProgram({ command: process.execPath, args: ['-e', code], env: {}, secretEnv: [] }, [], 1_500);
+  for (const text of ['Usage: server --port N', 'Usage: server --port N\n\nOptions:\n'])
+    assert.equal(await findingsOf(`process.stdout.write(${JSON.stringify(text)})`), [
+      {
+        code: 'stdout-text',
+        message: 'It writes text in place of an answer, and ends: "Usage: server --port N".',
+      },
+    ]);
+  assert.equal(await findingsOf('process.exit(1)'), []);
+});
+
 test('a program that cannot be started has no findings of its own', async () => {
   const program = { command: '/nowhere/at-all', args: [], env: {}, secretEnv: [] };
   assert.equal(await probeProgram(program, []), []);

@@ -30,7 +30,7 @@ test('a command is examined by the command line itself, and its faults are named
   const words = ['--', process.execPath, folder('odd.cjs')];
   const { code, out } = await gateway.run('doctor', ...words);
   assert.is(code, 1, out);
-  assert.match(out, /odd\.cjs: legacy era, 1 tools$/m);
+  assert.match(out, /odd\.cjs: legacy era, 1 tool$/m);
   assert.match(
     out,
     /^ {2}unsafe-name: an odd name: many clients refuse this name\.\n {4}use letters, digits/m,

@@ -24,7 +24,7 @@ const NAMES = Array.from(
   (_, index) => `io.github.acme/weather-${String(index).padStart(3, '0')}`,
 );
 /** How the registry answers: as the official one, or with a fault. */
-let fault: 'none' | 'repeats' | 'text' | 'refuses' | 'other' | 'endless' = 'none';
+let fault: 'none' | 'repeats' | 'text' | 'refuses' | 'guarded' | 'other' | 'endless' = 'none';
 const asked: string[] = [];
 let server: Server;
 let registry = '';
@@ -39,6 +39,7 @@ test.before(async () => {
     };
     if (fault === 'text') return response.end('<html>');
     if (fault === 'refuses') return send({ error: 'too many requests' }, 429);
+    if (fault === 'guarded') return send({ error: 'Missing credentials' }, 401);
     if (fault === 'other') return send({ items: [] });
     if (fault === 'endless') {
       response.write('[');
@@ -101,6 +102,7 @@ test('every fault of a registry is one line', async () => {
     ['repeats', /repeats the page after/],
     ['text', /is not a registry of MCP servers: its answer is not JSON/],
     ['refuses', /answered 429: too many requests/],
+    ['guarded', /wants credentials \(401\).* where registry\.public is true/],
     ['other', /its answer has no list "servers"/],
     ['endless', /sent more than 8 MiB in one answer/],
   ] as const) {

@@ -2,6 +2,7 @@
 // checks of the conditions for it, with advice.
 
 import type { ConfigRow } from '../../config/config.ts';
+import { counted } from '../../domain/text.ts';
 import { fields } from '../answers.ts';
 import type { Command, CommandInput, OptionTable } from '../command.ts';
 import type { Examination } from '../doctor/checks.ts';
@@ -74,7 +75,7 @@ async function examineServer(input: CommandInput, terminal: Terminal): Promise<n
 }
 
 function serverText({ id, era, lists, findings }: ServerReport['instances'][number]): string {
-  const counts = Object.entries(lists).map(([list, count]) => `${count} ${list}`);
+  const counts = Object.entries(lists).map(([list, count]) => counted(count, list.slice(0, -1)));
   const about = [era === null ? 'not open' : `${era} era`, ...counts].join(', ');
   const faults = findings.flatMap(({ code, message, remedy }) => [
     printable(`  ${code}: ${message}`),

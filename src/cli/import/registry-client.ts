@@ -53,6 +53,10 @@ async function asked(registry: string, path: string): Promise<unknown> {
     });
     const text = await textOf(response, registry);
     if (response.status === 404) throw new CommandFailure(`${registry} has no server at ${path}`);
+    if (response.status === 401 || response.status === 403)
+      throw new CommandFailure(
+        `${registry} wants credentials (${response.status}), and a search sends none: a stagedoor gateway answers without them where registry.public is true`,
+      );
     if (!response.ok) throw new CommandFailure(`${registry} answered ${response.status}${reasonIn(text)}`);
     const body = jsonIn(text);
     if (typeof body !== 'object' || body === null)

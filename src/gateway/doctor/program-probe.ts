@@ -22,6 +22,8 @@ const ANSWER_MS = 5_000;
 /** What comes so much after an answer still belongs to it. */
 const REST_MS = 200;
 const TERMINATE_MS = 2_000;
+/** Of a line that is no message. */
+const SHOWN_CHARACTERS = 200;
 /** Bytes of output that are read of one program. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
@@ -34,14 +36,13 @@ export async function probeProgram(
   const found = new Findings();
   const waits = { firstMs: FIRST_ANSWER_MS, answerMs };
   const startedAtMs = systemClock.now();
-  const inLegacy = await withProgram(program, passEnv, new ProgramWire(found, waits), (wire) =>
-    converseInLegacy(wire, found),
-  );
+  const legacy = new ProgramWire(found, waits);
+  const inLegacy = await withProgram(program, passEnv, legacy, (wire) => converseInLegacy(wire, found));
   // The second start takes no longer than the first conversation.
   const again = { firstMs: answerMs + systemClock.now() - startedAtMs, answerMs };
-  const inModern = await withProgram(program, passEnv, new ProgramWire(found, again), (wire) =>
-    converseInModern(wire, found),
-  );
+  const modern = new ProgramWire(found, again);
+  const inModern = await withProgram(program, passEnv, modern, (wire) => converseInModern(wire, found));
+  if (legacy.hasEndedSilently && modern.hasEndedSilently) found.drop('ends-at-discover'); // it ends whatever it is asked
   compareEras(inLegacy, inModern, found);
   return found.all;
 }
@@ -104,6 +105,11 @@ class ProgramWire implements Wire {
     this.#waits = waits;
   }
 
+  /** Before any answer. */
+  get hasEndedSilently(): boolean {
+    return this.#hasEnded && !this.#hasAnswered;
+  }
+
   run(running: RunningProgram): void {
     this.#running = running;
     running.exited.then(() => {
@@ -136,8 +142,14 @@ class ProgramWire implements Wire {
     await sleep(systemClock, REST_MS);
     this.#onChange();
     this.#onChange = () => {};
-    const texts = lines.map((line) => this.#textOf(line)).filter((text) => jsonIn(text) !== undefined);
+    const written = lines.map((line) => this.#textOf(line));
+    const texts = written.filter((text) => jsonIn(text) !== undefined);
     this.#hasAnswered ||= texts.length > 0;
+    const other = written.find((text) => text !== '' && jsonIn(text) === undefined);
+    if (other !== undefined) {
+      const how = this.hasEndedSilently ? 'text in place of an answer, and ends' : 'text';
+      this.#found.add('stdout-text', `It writes ${how}: "${other.slice(0, SHOWN_CHARACTERS)}".`);
+    }
     return { texts, tookMs, hasEnded: this.#hasEnded };
   }
 
@@ -150,13 +162,14 @@ class ProgramWire implements Wire {
 
   #wholeLines(): Buffer[] {
     const all = Buffer.concat(this.#chunks);
-    const end = all.lastIndexOf(NEW_LINE) + 1;
+    const end = this.#hasEnded ? all.length : all.lastIndexOf(NEW_LINE) + 1;
     this.#chunks = [all.subarray(end)];
     const lines: Buffer[] = [];
     for (let at = 0; at < end; ) {
       const next = all.indexOf(NEW_LINE, at);
-      lines.push(all.subarray(at, next));
-      at = next + 1;
+      const lineEnd = next < 0 ? end : next; // the last line of a program that ended
+      lines.push(all.subarray(at, lineEnd));
+      at = lineEnd + 1;
     }
     return lines;
   }
