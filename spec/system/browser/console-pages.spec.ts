@@ -504,6 +504,12 @@ test.needs(canUseConsole && makesPictures, 'set STAGEDOOR_SCREENSHOTS=1 to make 
     await save('view');
     await open('users');
     await save('users');
+    await open('users?new=key');
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name (required)').fill('reader');
+    await dialog.getByLabel('Only some tools').check();
+    await dialog.getByLabel('Rules').fill('everything/get-*\n!everything/get-env');
+    await save('key');
     await open('audit');
     await save('audit');
     await open('playground?template=everything&item=test_elicitation');
