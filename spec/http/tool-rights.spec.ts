@@ -1,16 +1,19 @@
 // Rights to tools at every door: callers list and call only the tools of their lists, whatever others have made the gateway remember.
 
 import * as assert from 'uvu/assert';
+import type { DefinedRoles } from '../../src/domain/account.ts';
 import type { RightsLists } from '../../src/domain/rights.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import { type Answer, appFor } from '../helpers/http-app.ts';
 import { modern, openSession, rpc, toolCall } from '../helpers/http-mcp.ts';
+import { initialized } from '../helpers/http-sse.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('rights to tools');
-const app = appFor(test, () => startWithAccounts());
+const LIMITED = { tools: ['git/issues_*', '!git/issues_delete'] };
+const roles: DefinedRoles = { support: { scopes: ['tools:call', 'gateway:read'], ...LIMITED } };
+const app = appFor(test, () => startWithAccounts({ roles }));
 const NAMES = ['issues_list', 'issues_delete', 'push'];
-const LIMITED: RightsLists = { tools: ['git/issues_*', '!git/issues_delete'] };
 
 test.before(async () => {
   for (const [template, id] of [
@@ -23,6 +26,9 @@ test.before(async () => {
         return { tools: NAMES.map(toolNamed), cacheScope: 'public', ttlMs: 60_000, n: 1.5 };
       return { content: [{ type: 'text', text: `${template} ${params?.name}` }] };
     });
+  const of = { from: [{ template: 'git' }], names: 'prefixed' } as const;
+  await app.gateway.views.put({ id: 'all-of-git', ...of });
+  await app.gateway.views.put({ id: 'finder', mode: 'search', ...of });
 });
 
 const toolNamed = (name: string) => ({ name, inputSchema: { type: 'object' } });
@@ -63,6 +69,33 @@ const DOORS: Readonly<Record<string, Door>> = {
   },
   'MCP with a session': sessionDoor('/mcp/git', ''),
   'MCP without a session': modernDoor('/mcp/git', ''),
+  'HTTP+SSE': sseDoor('/mcp/git/sse', ''),
+  'REST for a view': {
+    list: async (as) => ownNames('git__', (await app.as(as, 'GET', '/mcp/all-of-git/tools/list')).body),
+    call: async (as, tool) =>
+      endOf(await app.as(as, 'POST', '/mcp/all-of-git/tools/call', { body: { name: `git__${tool}` } })),
+  },
+  'a view, with a session': sessionDoor('/mcp/all-of-git', 'git__'),
+  'a view, without a session': modernDoor('/mcp/all-of-git', 'git__'),
+  'a view, over HTTP+SSE': sseDoor('/mcp/all-of-git/sse', 'git__'),
+  'a view, by the own names of its tools': {
+    list: async (as) => ownNames('git__', (await app.as(as, 'GET', '/mcp/all-of-git/tools/list')).body),
+    call: async (as, name) =>
+      endOf(await app.as(as, 'POST', '/mcp/all-of-git/tools/call', { body: { name } })),
+  },
+  'a view in search mode': {
+    list: async (as) => {
+      const found = await callAt('/mcp/finder', as, 'find_tools', {
+        query: 'issues list delete push',
+        limit: 20,
+      });
+      const names = ownNames('git__', JSON.parse(textIn(rpcOf(found).result)));
+      return NAMES.filter((name) => names.includes(name));
+    },
+    call: async (as, tool) =>
+      rpcEnd(await callAt('/mcp/finder', as, 'call_tool', { name: `git__${tool}`, arguments: {} })),
+  },
+  'all templates, over HTTP+SSE': sseDoor('/mcp/sse', 'git__'),
   'all templates, with a session': sessionDoor('/mcp', 'git__'),
   'all templates, without a session': modernDoor('/mcp', 'git__'),
 };
@@ -87,6 +120,27 @@ function modernDoor(path: string, prefix: string): Door {
   };
 }
 
+function callAt(path: string, as: Credentials, name: string, args: object): Promise<Answer> {
+  const { body, headers } = modern('tools/call', { name, arguments: args });
+  return app.as(as, 'POST', path, { body, headers });
+}
+
+function sseDoor(path: string, prefix: string): Door {
+  const ask = async (as: Credentials, body: object) => {
+    const stream = await initialized(app, path, as);
+    try {
+      assert.is((await stream.post(body)).status, 202);
+      return { text: JSON.stringify(await stream.answer(Object(body).id)) };
+    } finally {
+      stream.socket.destroy();
+    }
+  };
+  return {
+    list: async (as) => ownNames(prefix, rpcOf(await ask(as, rpc('tools/list'))).result),
+    call: async (as, tool) => rpcEnd(await ask(as, toolCall(`${prefix}${tool}`))),
+  };
+}
+
 for (const [door, { list, call }] of Object.entries(DOORS)) {
   test(`${door}: only the tools of the list are listed and called`, async () => {
     const all = await keyWith({});
@@ -100,6 +154,15 @@ for (const [door, { list, call }] of Object.entries(DOORS)) {
     for (const tool of ['issues_delete', 'push', 'unheard-of'])
       assert.is(await call(limited, tool), 'TOOL_NOT_FOUND', tool);
     assert.is(await call(all, 'push'), 'git push');
+  });
+
+  test(`${door}: a role limits its users in the same way`, async () => {
+    const username = `user-${Object.keys(DOORS).indexOf(door)}`;
+    await app.createUser(username, 'support');
+    const user = await app.login(username);
+    assert.equal(await list(user), ['issues_list']);
+    const ends = await Promise.all(['issues_list', 'issues_delete'].map((tool) => call(user, tool)));
+    assert.equal(ends, ['git issues_list', 'TOOL_NOT_FOUND']);
   });
 
   test(`${door}: an entry for all templates works, and an empty list leaves nothing`, async () => {
@@ -184,12 +247,12 @@ function endOf({ body }: Pick<Answer, 'body'>): string {
   return typeof body.error_code === 'string' ? body.error_code : textIn(body);
 }
 
-function rpcOf({ text }: Answer) {
+function rpcOf({ text }: Pick<Answer, 'text'>) {
   const data = /^data: (\{.*)$/m.exec(text)?.[1] ?? text;
   return JSON.parse(data) as { readonly result?: unknown; readonly error?: { readonly data?: unknown } };
 }
 
-function rpcEnd(answer: Answer): string {
+function rpcEnd(answer: Pick<Answer, 'text'>): string {
   const { result, error } = rpcOf(answer);
   if (error === undefined) return textIn(result);
   assert.is(Object(error).code, -32602, answer.text);
