@@ -164,6 +164,26 @@ test('another node opens the sessions that this one cannot open, unless it refus
   assert.equal(sent.length, 3);
 });
 
+test('a client whose session another node refuses to open, too, gets the refusal of its own node', async () => {
+  const outcomes: unknown[] = [];
+  opener = far;
+  isCutOff = true;
+  for (const refuse of [
+    (answer: ForwardedAnswer) => answer.head(503, { 'retry-after': '77', 'content-length': '2' }),
+    (answer: ForwardedAnswer) => answer.failed(nodeUnavailable('far', 'it does not answer', 'no')),
+    (answer: ForwardedAnswer) => answer.elsewhere(0),
+  ]) {
+    answerOfFar = (_request, answer) => refuse(answer);
+    const headers = { accept: 'application/json, text/event-stream' };
+    const refused = await app.as(app.user, 'POST', '/mcp/demo', { headers, body: INITIALIZE });
+    const { data, message } = objectOr(refused.body.error);
+    outcomes.push([refused.status, refused.headers.get('retry-after'), objectOr(data).error_code, message]);
+  }
+  const [first] = outcomes;
+  assert.match(JSON.stringify(first), /^\[503,"5","NODE_UNAVAILABLE",/);
+  assert.equal(outcomes, [first, first, first]);
+});
+
 test('a node that does not know whether its life goes on serves no MCP client', async () => {
   const session = await open('/mcp/demo');
   certain = () => Promise.reject(nodeUnavailable('a', 'it does not know', 'no'));

@@ -25,7 +25,7 @@ import {
   TemplateParams,
 } from '../route.ts';
 import { AnyObject, anyObject, named, text } from '../schemas.ts';
-import { ELSEWHERE_MS, serveElsewhere } from '../serve-elsewhere.ts';
+import { ELSEWHERE_MS, serveElsewhere, unlessRefused } from '../serve-elsewhere.ts';
 
 const VERSION = Type.Literal('2.0');
 const Id = Type.Union([Type.Integer(), Type.String()]);
@@ -350,8 +350,12 @@ function forwarders(
       return owner instanceof Promise ? owner.then(toOwner) : owner && toOwner(owner);
     },
     openAt: (place) => {
-      const owner = place === 'elsewhere' ? owners.opener() : owners.ofInstances(place);
-      return owner && toOwner(owner);
+      if (place !== 'elsewhere') {
+        const owner = owners.ofInstances(place);
+        return owner && toOwner(owner);
+      }
+      const opener = owners.opener();
+      return opener && toOwner(unlessRefused(opener));
     },
   };
 }
