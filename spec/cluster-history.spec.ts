@@ -69,6 +69,23 @@ test('excuses a failed opening only when a node is cut off from everything, and 
   assert.equal(missed({ ...cut, isolates: true }, opening('500 INTERNAL_ERROR')), [bar]);
 });
 
+test('excuses a call that is refused during a cut only with a time to come again, and counts its first answer from the end of the cut', () => {
+  const cut = { ...KILL, servedMs: 34_500, lastsUntilMs: 49_500, mayRefuse: true };
+  const refused = callOf({
+    ...{ token: 'a.2', ending: 'refused', sentMs: 20_000, endedMs: 35_000 },
+    reason: '503 {"error_code":"DATABASE_UNAVAILABLE","retry_after_seconds":5}',
+  });
+  const answered = callOf({ token: 'a.3', sentMs: 35_100, endedMs: 36_000 });
+  const carriedOut = [WRITTEN, { ...WRITTEN, token: 'a.3' }];
+  const missed = (call: Call, last = answered) =>
+    missedIn({ calls: [callOf({}), call, last], carriedOut, disturbances: [cut] });
+  assert.equal(missed(refused), []);
+  assert.equal(missed({ ...refused, reason: '503' }), ['0 failed calls, besides those in flight at a fault']);
+  assert.equal(missed(refused, { ...answered, endedMs: 37_000 }), [
+    'first answer after a fault p99 <= 2 s, at most 5 s',
+  ]);
+});
+
 test('excuses an unknown outcome only for a call in flight at a fault', () => {
   const inFlight = callOf({ ending: 'unknown', sentMs: 9_900, endedMs: 10_100 });
   assert.equal(missedIn({ calls: [inFlight], disturbances: [KILL] }), []);

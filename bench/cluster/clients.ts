@@ -16,7 +16,7 @@ import { type Call, type Ending, nowMs, type Opening } from './history.ts';
 /**
  * `legacy`: SDK 1, with sessions and their streams. `sse`: the same over HTTP+SSE, with a `fetch` that names the last event when the stream is opened
  * again, as browsers do. `bare sse`: without it; the SDK leaves that header out, so its sessions end with their stream. `asked`: like `legacy`, and its unsafe calls ask it a question
- * (elicitation). `modern`: SDK 2 and revision 2026-07-28, without sessions. `plain`: sessions without a stream and without an SDK, so that many
+ * (elicitation), with a `fetch` that sends an answer again when it went with a node; the SDK does not. `modern`: SDK 2 and revision 2026-07-28, without sessions. `plain`: sessions without a stream and without an SDK, so that many
  * are cheap.
  */
 export type Kind = 'legacy' | 'sse' | 'bare sse' | 'asked' | 'modern' | 'plain';
@@ -37,8 +37,10 @@ export interface ClientOptions {
 
 /** Longest wait for an answer; longer than every wait that the gateway promises. */
 const PATIENCE_MS = 20_000;
-/** Pause after an opening that failed. */
+/** Pause after an opening, or an answer to a question, that failed. */
 const AGAIN_MS = 100;
+/** Most times that the answer to a question is sent. */
+const MAX_ANSWERS = 20;
 /** A part of the calls takes a while, so that faults meet calls in flight. */
 const SLOW_SHARE = 0.2;
 const SLOW_MS = 300;
@@ -124,7 +126,7 @@ async function connect({ kind, url, headers }: ClientOptions): Promise<Connectio
             requestInit,
             eventSourceInit: { fetch: kind === 'sse' ? resuming(withKey(headers)) : withKey(headers) },
           })
-        : new StreamableHTTPClientTransport(url, { requestInit });
+        : new StreamableHTTPClientTransport(url, { requestInit, ...(isAsked && { fetch: answering }) });
     await client.connect(transport, options);
     return { callTool: (call) => client.callTool(call, undefined, options), close: () => client.close() };
   }
@@ -141,6 +143,22 @@ function withKey(key: ClientOptions['headers']): typeof fetch {
     return fetch(url, { ...init, headers });
   };
 }
+
+/** Sends the answer to a question until it arrives. The gateway drops one that it has. */
+const answering: typeof fetch = async (url, init) => {
+  const isAnswer = typeof init?.body === 'string' && 'result' in Object(JSON.parse(init.body));
+  for (let left = MAX_ANSWERS; ; left -= 1) {
+    const isLast = !isAnswer || left === 1;
+    try {
+      const response = await fetch(url, init);
+      if (isLast || response.ok) return response;
+      await response.text();
+    } catch (thrown) {
+      if (isLast) throw thrown;
+    }
+    await delay(AGAIN_MS);
+  }
+};
 
 /** Names the last event that had an id when the stream is opened again. */
 function resuming(open: typeof fetch): typeof fetch {

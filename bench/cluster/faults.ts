@@ -229,8 +229,7 @@ export const FAULTS: readonly Fault[] = [
     database: 'PostgreSQL',
     templates: ['far'],
     clients: [STEADY.legacy, STEADY.modern],
-    // Its sessions are live: at the other nodes no call of them is answered before the end of the cut.
-    bars: { firstAnswerMs: [25_000, 25_000] },
+    bars: { firstAnswerMs: [15_000, 15_000] },
     isQuick: false,
     disturb: (run) =>
       repeatedly(run, 5_000, ({ deployment: { nodes } }) => unreachable(nodes.at(-1), 20_000)),
@@ -271,8 +270,7 @@ export const FAULTS: readonly Fault[] = [
     hasNetworks: true,
     templates: ['far', 'near'],
     clients: [STEADY.legacy, STEADY.modern],
-    // A session whose owner is not reached is answered after the cut.
-    bars: { firstAnswerMs: [25_000, 25_000], programBackMs: 35_000 },
+    bars: { firstAnswerMs: [15_000, 15_000], programBackMs: 15_000 },
     isQuick: false,
     disturb: partitions,
   },
@@ -357,7 +355,7 @@ async function unreachable(node: Node | undefined, ms: number): Promise<Disturba
   const fault = momentary(`${id} is unreachable for the other nodes`);
   await delay(ms);
   await peers?.pass();
-  return { ...fault, lastsUntilMs: nowMs() + HEALED_MS, mayRefuse: true };
+  return { ...fault, ...healed() };
 }
 
 /** One after the other, each healed before the next. The clients reach all nodes all the time. */
@@ -369,7 +367,7 @@ async function partitions({ deployment: { nodes } }: Run): Promise<readonly Dist
   if (a === undefined || b === undefined || c === undefined) throw new Error('there are three nodes');
   const between = (one: typeof a, other: typeof a) => [one.cut([other.address]), other.cut([one.address])];
   const cuts = [
-    { what: `${c.id} - database`, cut: () => [c.cut([HOST.database])] },
+    { what: `${c.id} - database`, cut: () => [c.cut([HOST.database])], isolates: true },
     {
       what: `${a.id} - all`,
       cut: () => [a.cut([HOST.database]), ...between(a, b), ...between(a, c)],
@@ -384,15 +382,21 @@ async function partitions({ deployment: { nodes } }: Run): Promise<readonly Dist
     const fault = momentary(`cut: ${what}`);
     await delay(20_000);
     await Promise.all([a, b, c].map((one) => one.heal()));
-    disturbances.push({ ...fault, endsNoLife, isolates, lastsUntilMs: nowMs() + HEALED_MS, mayRefuse: true });
+    disturbances.push({ ...fault, endsNoLife, isolates, ...healed() });
     await delay(HEALED_MS);
   }
   await delay(5_000);
   return disturbances;
 }
 
-/** Longest time from the end of a partition until nothing is refused, in ms. */
+/** Longest time from the end of a partition until each session is answered, and nothing is refused, in ms. */
 const HEALED_MS = 15_000;
+
+/** A cut ends now. No node can answer for a session whose owner it does not reach: the bars of answers begin here. */
+function healed(): Pick<Disturbance, 'servedMs' | 'lastsUntilMs' | 'mayRefuse'> {
+  const healedMs = nowMs();
+  return { servedMs: healedMs, lastsUntilMs: healedMs + HEALED_MS, mayRefuse: true };
+}
 
 /** What Kubernetes does: no new requests to the pod, a pause, SIGTERM, a new one that is ready. No call may fail. */
 async function rolling({ deployment: { nodes, balancer } }: Run): Promise<readonly Disturbance[]> {

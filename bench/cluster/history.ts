@@ -48,12 +48,12 @@ export interface Opening {
 
 /** One fault, from its first effect until the disturbed node has ended or goes on. */
 export interface Disturbance {
-  /** It cuts one node off from the database and from all others: that one may refuse to open sessions. */
+  /** It cuts one node off from the database, which ends its life and moves its programs: until then sessions may be refused to be opened. */
   readonly isolates?: boolean;
   readonly what: string;
   readonly fromMs: number;
   readonly untilMs: number;
-  /** When a node serves; later than `untilMs` if there is only one. */
+  /** When a node serves each session; later than `untilMs` if there is only one, and where nodes do not reach each other. */
   readonly servedMs: number;
   /** When the disturbed node is ready again. */
   readonly backMs: number;
@@ -232,17 +232,20 @@ function whenOf({ sentMs, endedMs }: Opening, { disturbances }: History): string
   return `from ${sent} to ${ended} s after "${last.what}"`;
 }
 
-function mayBeRefused({ ending, endedMs }: Call, { disturbances }: History): boolean {
-  if (ending !== 'refused') return false;
+/** The refusal says when to come again. */
+const LATER = /retry_after_seconds/;
+
+function mayBeRefused({ ending, endedMs, reason }: Call, { disturbances }: History): boolean {
+  if (ending !== 'refused' || !LATER.test(reason)) return false;
   return disturbances.some(
     ({ fromMs, lastsUntilMs = 0, mayRefuse }) =>
       mayRefuse === true && fromMs <= endedMs && endedMs <= lastsUntilMs,
   );
 }
 
-/** A node that reaches no other and no database has no place for a session, and says when to come again. */
+/** A node whose life has ended has no place for a session, and none has one with a program that moves. */
 function mayBeClosed({ endedMs, reason }: Opening, { disturbances }: History): boolean {
-  if (!/NODE_UNAVAILABLE.*retry_after_seconds/.test(reason)) return false;
+  if (!/NODE_UNAVAILABLE|NO_HEALTHY_INSTANCE/.test(reason) || !LATER.test(reason)) return false;
   return disturbances.some(
     ({ fromMs, lastsUntilMs = 0, isolates }) =>
       isolates === true && fromMs <= endedMs && endedMs <= lastsUntilMs,
@@ -292,19 +295,20 @@ function overlapsOf(programs: readonly ProgramLife[]): readonly string[] {
 }
 
 /** Per session and disturbance, from its first call after it, or from when a node served again, until an answer. */
-function firstAnswers({ calls, disturbances }: History, { firstAnswerMs }: Bars): readonly Verdict[] {
+function firstAnswers(history: History, { firstAnswerMs }: Bars): readonly Verdict[] {
+  const { calls, disturbances } = history;
   if (firstAnswerMs === undefined || disturbances.length === 0) return [];
   const [p99Ms, longestMs] = firstAnswerMs;
   const sessions = Map.groupBy(calls, ({ session }) => session);
   const waits = disturbances.flatMap(({ untilMs, servedMs }) =>
-    [...sessions.entries()].flatMap(([session, those]) => {
+    [...sessions.values()].flatMap((those) => {
       const later = those.filter(({ sentMs }) => sentMs > untilMs);
       const [next] = later;
       const end = later.find(({ ending }) => ending === 'answered' || ending === 'lost session');
       if (next === undefined || end?.ending === 'lost session') return []; // judged above
       if (disturbances.some((one) => isInFlight(next, one))) return []; // by the next fault
       const ms = (end?.endedMs ?? Infinity) - Math.max(next.sentMs, servedMs);
-      return [{ session, ms: Math.max(0, ms) }];
+      return [{ next, ms: Math.max(0, ms) }];
     }),
   );
   const sorted = waits.toSorted((one, other) => other.ms - one.ms);
@@ -315,7 +319,11 @@ function firstAnswers({ calls, disturbances }: History, { firstAnswerMs }: Bars)
       bar: `first answer after a fault p99 <= ${p99Ms / 1_000} s, at most ${longestMs / 1_000} s`,
       found: `p99 ${seconds(p99)}, longest ${seconds(longest)}, ${sorted.length} sessions`,
       isMet: p99 <= p99Ms && longest <= longestMs,
-      examples: sorted.slice(0, 5).map(({ session, ms }) => `${session} after ${seconds(ms)}`),
+      examples: sorted
+        .slice(0, 5)
+        .map(
+          ({ next, ms }) => `${next.session} after ${seconds(ms)}: ${next.ending}, ${whenOf(next, history)}`,
+        ),
     },
   ];
 }
