@@ -1,7 +1,8 @@
 // A modern request: its envelope, and the keys that bind texts to it.
 
 import * as assert from 'uvu/assert';
-import { checkVersion, pathKey, readEnvelope } from '../../../src/protocol/modern/modern-request.ts';
+import { type JsonFields, JsonText } from '../../../src/domain/json.ts';
+import { checkVersion, EnvelopeReader, pathKey } from '../../../src/protocol/modern/modern-request.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -48,13 +49,35 @@ test('an invalid envelope is refused with the name of the field', () => {
   ];
   for (const [change, key, problem] of table) {
     const meta = JSON.parse(JSON.stringify({ ...good, ...change }));
-    const { status, error } = failure(() => readEnvelope({ _meta: meta }));
+    const { status, error } = failure(() => new EnvelopeReader().read({ _meta: meta }));
     assert.equal([status, error.code, error.data], [400, -32602, { envelope: { key, problem } }]);
   }
   for (const params of [{}, { _meta: null }, { _meta: [] }]) {
-    const { status, error } = failure(() => readEnvelope(params));
+    const { status, error } = failure(() => new EnvelopeReader().read(params));
     assert.equal([status, error.code], [400, -32602]);
   }
+});
+
+test('a repeated profile is read once, and one that differs anywhere is another', () => {
+  const reader = new EnvelopeReader();
+  const profileOf = (version: string, capabilities: string, info?: JsonFields[string]) =>
+    reader.read({
+      _meta: {
+        [`${P}protocolVersion`]: version,
+        [`${P}clientCapabilities`]: JsonText.ofText(capabilities),
+        ...(info === undefined ? {} : { [`${P}clientInfo`]: info }),
+      },
+    }).profile;
+  const info = () => JsonText.ofText('{"name":"c"}');
+  const first = profileOf('2026-07-28', '{"roots":{}}', info());
+  assert.is(profileOf('2026-07-28', '{"roots":{}}', info()), first);
+  assert.equal(profileOf('2026-07-28', '{}', info()).capabilities, {});
+  assert.equal(profileOf('2026-07-28', '{}').clientInfo, {});
+  assert.equal(profileOf('2026-07-28', '{}', JsonText.ofText('{"name":"d"}')).clientInfo, { name: 'd' });
+  assert.is(profileOf('2026-07-29', '{}', JsonText.ofText('{"name":"d"}')).protocolVersion, '2026-07-29');
+  // A value that is not kept as text is read each time.
+  assert.equal(profileOf('2026-07-28', '{}', { name: 'e' }).clientInfo, { name: 'e' });
+  assert.equal(profileOf('2026-07-28', '{}').clientInfo, {});
 });
 
 test('an envelope has at most 32 Ki units of capabilities and client', () => {
@@ -63,7 +86,9 @@ test('an envelope has at most 32 Ki units of capabilities and client', () => {
     ['clientCapabilities', large],
     ['clientInfo', { ...good[`${P}clientInfo`], ...large }],
   ] as const) {
-    const { status, error } = failure(() => readEnvelope({ _meta: { ...good, [`${P}${field}`]: value } }));
+    const { status, error } = failure(() =>
+      new EnvelopeReader().read({ _meta: { ...good, [`${P}${field}`]: value } }),
+    );
     assert.equal([status, error.code], [400, -32602]);
   }
 });

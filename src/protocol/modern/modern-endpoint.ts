@@ -27,7 +27,7 @@ import type { TaskLog } from '../task-log.ts';
 import { ListenStreams } from './listen.ts';
 import { ModernCall, type ModernCallDeps } from './modern-call.ts';
 import { commonCapabilities, discoverResult, infoFor } from './modern-discover.ts';
-import { badField, checkVersion, invalidParams, type ModernRequest, readEnvelope } from './modern-request.ts';
+import { badField, checkVersion, EnvelopeReader, invalidParams, type ModernRequest } from './modern-request.ts';
 import { ModernRouting, type StatedConfirmation } from './modern-routing.ts';
 import { ListedHeaders, paramHeadersIn } from './param-headers.ts';
 
@@ -39,6 +39,7 @@ interface ModernOptions
 
 /** Serves modern clients at all paths. The caller closes it. */
 export class ModernEndpoint {
+  readonly #envelopes = new EnvelopeReader();
   readonly #listed = new ListedHeaders();
   readonly #listens: ListenStreams;
   readonly #deps: ModernCallDeps;
@@ -95,7 +96,7 @@ export class ModernEndpoint {
 
   #read({ id, method, params = {} }: ClientRequest, request: McpRequest, backends: Backends): ModernRequest {
     const { headers, principal: owner, template } = request;
-    const envelope = readEnvelope(params);
+    const envelope = this.#envelopes.read(params);
     const { protocolVersion } = envelope.profile;
     checkSentHeaders(headers, { method, protocolVersion });
     checkVersion(protocolVersion);

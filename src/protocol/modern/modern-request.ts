@@ -88,33 +88,67 @@ interface Envelope {
   readonly progressToken: string | number | JsonText | undefined;
 }
 
-/** Throws RpcFailure, 400 with -32602, when a required field (not `clientInfo`) is missing or one is malformed. */
-export function readEnvelope(params: JsonFields): Envelope {
-  const meta = params._meta;
-  if (!isFields(meta)) throw badEnvelope('_meta', meta === undefined ? 'missing' : 'must be an object');
-  const protocolVersion = meta[META.protocolVersion];
-  const capabilities = fieldValue(meta[META.clientCapabilities]);
-  const clientInfo = fieldValue(meta[META.clientInfo]) ?? {};
-  const progressToken = meta[META.progressToken] ?? undefined;
-  const logLevel = meta[META.logLevel] ?? undefined;
-  if (typeof protocolVersion !== 'string') throw badField(META.protocolVersion, protocolVersion, 'a string');
+/** Reads the envelopes of requests. A client repeats its profile in each: one with the texts of the request before is not read again. */
+export class EnvelopeReader {
+  #latest: { readonly profile: ClientProfile; readonly texts: readonly (string | undefined)[] } | undefined;
+
+  /** Throws RpcFailure, 400 with -32602, when a required field (not `clientInfo`) is missing or one is malformed. */
+  read(params: JsonFields): Envelope {
+    const meta = params._meta;
+    if (!isFields(meta)) throw badEnvelope('_meta', meta === undefined ? 'missing' : 'must be an object');
+    const progressToken = meta[META.progressToken] ?? undefined;
+    const logLevel = meta[META.logLevel] ?? undefined;
+    const profile = this.#profileIn(meta);
+    if (progressToken !== undefined && !isToken(progressToken)) {
+      throw badField(META.progressToken, progressToken, 'a string or a number');
+    }
+    if (logLevel !== undefined && !isLogLevel(logLevel))
+      throw badField(META.logLevel, logLevel, 'a log level');
+    return { profile, logLevel, progressToken };
+  }
+
+  #profileIn(meta: JsonFields): ClientProfile {
+    const protocolVersion = meta[META.protocolVersion];
+    const [capabilities, info] = [meta[META.clientCapabilities], meta[META.clientInfo]];
+    const latest = this.#latest;
+    if (
+      latest !== undefined &&
+      latest.profile.protocolVersion === protocolVersion &&
+      hasText(capabilities, latest.texts[0]) &&
+      hasText(info, latest.texts[1])
+    )
+      return latest.profile;
+    if (typeof protocolVersion !== 'string')
+      throw badField(META.protocolVersion, protocolVersion, 'a string');
+    const profile = profileOf(protocolVersion, fieldValue(capabilities), fieldValue(info) ?? {});
+    if (isText(capabilities) && (info === undefined || isText(info)))
+      this.#latest = { profile, texts: [capabilities.text, info?.text] };
+    return profile;
+  }
+}
+
+function profileOf(protocolVersion: string, capabilities: unknown, clientInfo: unknown): ClientProfile {
   if (!isJsonObject(capabilities)) throw badField(META.clientCapabilities, capabilities, 'an object');
   if (!isJsonObject(clientInfo)) throw badField(META.clientInfo, clientInfo, 'an object');
-  if (progressToken !== undefined && !isToken(progressToken)) {
-    throw badField(META.progressToken, progressToken, 'a string or a number');
-  }
-  if (logLevel !== undefined && !isLogLevel(logLevel)) throw badField(META.logLevel, logLevel, 'a log level');
   if (isProfileTooLarge(capabilities, clientInfo)) {
     const most = `${MAX_PROFILE_VALUES} values or ${MAX_PROFILE_UNITS} characters`;
     const problem = `has, together with ${META.clientInfo}, more than ${most}`;
     throw badEnvelope(META.clientCapabilities, problem);
   }
-  const profile = {
+  return {
     protocolVersion,
     capabilities: declaredFields(capabilities),
     clientInfo: declaredFields(clientInfo),
   };
-  return { profile, logLevel, progressToken };
+}
+
+function isText(field: JsonFields[string]): field is JsonText {
+  return field instanceof JsonText;
+}
+
+/** True for a field that is kept as this text, or an absent one without text. */
+function hasText(field: JsonFields[string], text: string | undefined): boolean {
+  return isText(field) ? field.text === text : field === undefined && text === undefined;
 }
 
 /** Throws RpcFailure, 400 with -32022, for an unsupported revision. */
