@@ -15,6 +15,7 @@ import {
   definedFields,
   isFields,
   isJsonObject,
+  type JsonFields,
   type JsonObject,
   type JsonText,
   type JsonValue,
@@ -395,6 +396,7 @@ export function withEraMetadata(request: ExchangeRequest, peer: Spoken, client: 
   // Legacy servers ignore the fields of a trace. Source: SEP-414; ADR 76.
   if (peer.era === 'legacy')
     return { ...request, params: { ...params, _meta: { ...own, ...trace?.fields } } };
+  if (trace === undefined && isComplete(own, peer)) return request; // that of a modern client, nearly always
   const meta = {
     [META.clientCapabilities]: {},
     [META.clientInfo]: { name: client.name, version: client.version },
@@ -403,6 +405,14 @@ export function withEraMetadata(request: ExchangeRequest, peer: Spoken, client: 
     ...trace?.fields,
   };
   return { ...request, params: { ...params, _meta: meta } };
+}
+
+function isComplete(meta: JsonFields, { protocolVersion }: Spoken): boolean {
+  return (
+    meta[META.protocolVersion] === protocolVersion &&
+    meta[META.clientCapabilities] !== undefined &&
+    meta[META.clientInfo] !== undefined
+  );
 }
 
 /**

@@ -273,10 +273,10 @@ function serveHere(
   const { params, body, request, principal } = input;
   const { template }: { readonly template?: unknown } = Object(params);
   const name = typeof template === 'string' ? template : undefined;
-  const messagesPath = name === undefined ? '/mcp' : `/mcp/${name}/messages`;
   return (reply, relay) => {
-    const handle = () =>
-      mcp.handle(
+    const handle = () => {
+      const others = owners && forwarders(owners, relay, method, input, auth);
+      return mcp.handle(
         {
           method,
           headers: request.headers,
@@ -286,9 +286,10 @@ function serveHere(
           requestId: request.id,
           holdBody: request.holdBody,
           isForwarded: request.isForwarded,
-          ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath } } : {}),
-          ...(connection === undefined ? {} : { sseConnection: connection }),
-          ...(owners === undefined ? {} : forwarders(owners, relay, method, input, auth)),
+          sse: method === 'GET' ? { isOnly: isSse, messagesPath: messagesPathOf(name) } : undefined,
+          sseConnection: connection,
+          forward: others?.forward,
+          openAt: others?.openAt,
           requireRoom: () => {
             if (!gateway.requestBytes.fits(principal.id, 1)) throw tooManyMessages();
           },
@@ -297,6 +298,7 @@ function serveHere(
         },
         reply,
       );
+    };
     const counted = () =>
       method === 'POST' ? countingRefusals(handle, () => request.consume(auth.limiter, 1)) : handle();
     const served = counted();
@@ -310,6 +312,10 @@ function serveHere(
       });
     });
   };
+}
+
+function messagesPathOf(template: string | undefined): string {
+  return template === undefined ? '/mcp' : `/mcp/${template}/messages`;
 }
 
 /**

@@ -7,7 +7,7 @@ import { notConfirmed } from '../../domain/confirmation-required.ts';
 import { noHealthyInstance } from '../../domain/error-catalogue.ts';
 import { hasCode } from '../../domain/errors.ts';
 import type { Answer, CallReport } from '../../domain/exchange.ts';
-import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { definedFields, isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
 import { hasRounds, isOfOtherEra, META } from '../../domain/mcp.ts';
 import { badReferenceIn } from '../client-bounds.ts';
@@ -27,7 +27,13 @@ import type { TaskLog } from '../task-log.ts';
 import { ListenStreams } from './listen.ts';
 import { ModernCall, type ModernCallDeps } from './modern-call.ts';
 import { commonCapabilities, discoverResult, infoFor } from './modern-discover.ts';
-import { badField, checkVersion, EnvelopeReader, invalidParams, type ModernRequest } from './modern-request.ts';
+import {
+  badField,
+  checkVersion,
+  EnvelopeReader,
+  invalidParams,
+  type ModernRequest,
+} from './modern-request.ts';
 import { ModernRouting, type StatedConfirmation } from './modern-routing.ts';
 import { ListedHeaders, paramHeadersIn } from './param-headers.ts';
 
@@ -186,17 +192,13 @@ export class ModernEndpoint {
   ): Observable<Answer | ClientQuestion> {
     const headers = paramHeadersIn(from.headers);
     const { method, owner, backends } = call;
+    const { tools } = owner;
     const { profile } = call.envelope;
     const { parked } = this.#deps;
-    const request = {
-      method,
-      params,
-      ...(headers === undefined ? {} : { headers }),
-      tracker,
-      ...(owner.tools === undefined ? undefined : { tools: owner.tools }),
-      ...(confirmed === undefined ? undefined : { confirmed }),
-      requestId: from.requestId,
-    };
+    const { requestId } = from;
+    const usual = { method, params, tracker, requestId };
+    const hasMore = headers !== undefined || tools !== undefined || confirmed !== undefined;
+    const request = hasMore ? { ...usual, ...definedFields({ headers, tools, confirmed }) } : usual;
     const answers$ = backends.exchange(request, { owner, profile, instanceId });
     if (!hasRounds(method) || !acceptsServerRequests(profile)) return answers$;
     return parked.follow(owner, method, holdingBody(answers$, from)); // it may outlive its HTTP request

@@ -58,17 +58,17 @@ export class ModernRouting {
   }
 
   /** The id of the parked call that a request continues, if it does. */
-  parkedIdOf({ method, params, ...call }: ModernRequest): string | undefined {
-    const { requestState } = params;
-    if (typeof requestState !== 'string' || !hasRounds(method)) return undefined;
-    const content = this.#cipher.decrypt(requestState, callKey({ method, params, ...call }));
+  parkedIdOf(call: ModernRequest): string | undefined {
+    const { requestState } = call.params;
+    if (typeof requestState !== 'string' || !hasRounds(call.method)) return undefined;
+    const content = this.#cipher.decrypt(requestState, callKey(call));
     return typeof content?.p === 'string' ? content.p : undefined;
   }
 
   /** Resolves when the other nodes have told where the task of the request is; undefined where there is nothing to ask. */
-  whenTaskKnown({ method, params, ...call }: ModernRequest): Promise<void> | undefined {
-    if (!isTaskMethod(method) || !isTaskId(params.taskId)) return undefined;
-    return this.#tasks.whenKnown(call, params.taskId);
+  whenTaskKnown(call: ModernRequest): Promise<void> | undefined {
+    const { taskId } = call.params;
+    return isTaskMethod(call.method) && isTaskId(taskId) ? this.#tasks.whenKnown(call, taskId) : undefined;
   }
 
   /** Remembers the task of a result: the caller of `tools/call` owns it. Source: SEP-2663, only that begins tasks. */
