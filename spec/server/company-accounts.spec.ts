@@ -355,4 +355,18 @@ test('a provider that cannot be reached is named on the login page, which goes o
   assert.match(textOf(consent), 'It acts as admin');
 });
 
+test('sign-ins that one address begins and does not finish are bounded, at every page that begins them', async () => {
+  const paths = ['/connections/provider/', '/oauth/device/BCDFGHJK/provider/', '/oauth/console/'];
+  const browser = new ScriptedBrowser(oauth.url);
+  await browser.open(`${oauth.url}/connections`);
+  const id = linkTo('Example Corp', browser).split('/').at(-1);
+  const statuses = new Map<number, number>();
+  for (let n = 0; n < 90; n += 1) {
+    const { status } = await fetch(`${oauth.url}${paths[n % 3]}${id}`, { redirect: 'manual' });
+    statuses.set(status, (statuses.get(status) ?? 0) + 1);
+  }
+  assert.ok((statuses.get(303) ?? 0) <= 60, JSON.stringify([...statuses]));
+  assert.is((statuses.get(303) ?? 0) + (statuses.get(429) ?? 0), 90, JSON.stringify([...statuses]));
+});
+
 test.run();

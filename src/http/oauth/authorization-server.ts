@@ -1,8 +1,9 @@
 // The door to the authorization server: it knows which requests are for it, and loads the rest with the first of them. A gateway whose
 // clients use keys never loads the library.
 
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
-import { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { networkOf } from '../../auth/network-of.ts';
 import type { Proxies } from '../proxies.ts';
 import type { HttpMiddleware } from '../request.ts';
 import type { Clients } from './clients.ts';
@@ -12,7 +13,7 @@ import { NOT_STORED, sendJson } from './exchange.ts';
 import { loadService } from './load-service.ts';
 import type { OAuthService, OAuthServiceOptions } from './service.ts';
 import { SignIns } from './sign-ins.ts';
-import { inTurns } from './store-turns.ts';
+import { StoreTurns } from './store-turns.ts';
 
 export type AuthorizationServerOptions = OAuthServiceOptions;
 
@@ -27,15 +28,17 @@ export class AuthorizationServer {
   /** Also for the login of the console. */
   readonly signIns: SignIns;
   readonly #options: AuthorizationServerOptions;
-  readonly #turns = new TaskScheduler({ perTurn: 1 });
+  /** Of the request that is being served. */
+  readonly #network = new AsyncLocalStorage<string>();
+  readonly #turns = new StoreTurns(() => this.#network.getStore() ?? '');
   #service: Promise<OAuthService> | undefined;
   #pages: Promise<ConnectionPages> | undefined;
 
   constructor(options: AuthorizationServerOptions) {
     const turns = this.#turns;
     const store = {
-      oauth: inTurns(options.store.oauth, turns),
-      accounts: inTurns(options.store.accounts, turns),
+      oauth: turns.spread(options.store.oauth),
+      accounts: turns.spread(options.store.accounts),
     };
     this.#options = { ...options, store };
     const { auth, address, clock, hasPasswordLogins } = options;
@@ -66,15 +69,17 @@ export class AuthorizationServer {
       const service = isConnecting ? await this.#pagesFor(accounts) : await this.#loaded();
       state.route = isConnecting ? '/connections/*' : path.startsWith(PREFIX) ? `${PREFIX}*` : path;
       response.setHeader('X-Request-ID', state.requestId);
-      await service.serve({
+      const address = proxies.address(request) ?? 'unknown';
+      const exchange = {
         request,
         response,
         path,
+        address,
         requestId: state.requestId,
-        address: proxies.address(request) ?? 'unknown',
         isLocal: proxies.isLocal(request),
         isForeign: state.isSameHost !== true && this.#isForeign(request),
-      });
+      };
+      await this.#network.run(networkOf(address), () => service.serve(exchange));
     };
   }
 

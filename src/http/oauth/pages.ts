@@ -79,6 +79,11 @@ export function foreignFormPage(): Page {
   );
 }
 
+/** For an address that began too many sign-ins. */
+export function tooManyPage(): Page {
+  return faultPage(429, 'Too many requests', 'This address has asked too often.', 'Try again in a minute.');
+}
+
 /** For an account that has nothing of what a client asks for. */
 export function powerlessPage(clientName: string, username: string): Page {
   return faultPage(

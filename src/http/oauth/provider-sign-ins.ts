@@ -9,19 +9,24 @@ import {
   ProviderFailure,
   type SignInProof,
 } from '../../auth/identity-provider.ts';
+import { networkOf } from '../../auth/network-of.ts';
 import { oauthKey } from '../../auth/oauth-rows.ts';
+import { WindowCounter } from '../../auth/rate-limiter.ts';
 import type { User } from '../../domain/account.ts';
 import type { NewEntry } from '../../domain/audit.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { asGatewayError } from '../../domain/errors.ts';
 import type { OAuthStore } from '../../persistence/store.ts';
 import { type OAuthExchange, redirect, sendPage } from './exchange.ts';
-import { faultPage, type ProviderChoice } from './pages.ts';
+import { faultPage, type ProviderChoice, tooManyPage } from './pages.ts';
 import type { Trail } from './trail.ts';
 
 /** Below it the id of a provider: the redirect URI that is registered there. */
 export const CALLBACK = '/oauth/callback/';
 const LIFE_SECONDS = 600;
+/** Sign-ins that one network begins within a minute: each is a row, and needs no account. */
+const PER_MINUTE = 60;
+const COUNTED = 10_000;
 /** Sign-ins on their way in one browser: a further one ends the oldest. */
 const MAX_OPEN = 8;
 /** All places where one begins, so that each sees how many there are. */
@@ -47,7 +52,7 @@ export interface Continuation {
   ): Promise<{ readonly path: string; readonly headers: readonly string[] }>;
 }
 
-export interface ProviderSignInsOptions extends Pick<Clock, 'wall'> {
+export interface ProviderSignInsOptions extends Pick<Clock, 'wall' | 'now'> {
   readonly store: OAuthStore;
   readonly providers: readonly IdentityProvider[];
   readonly accounts: CompanyAccounts;
@@ -65,6 +70,7 @@ interface Begun {
 }
 
 export class ProviderSignIns {
+  readonly #begun = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
   readonly #options: ProviderSignInsOptions;
 
   constructor(options: ProviderSignInsOptions) {
@@ -79,10 +85,14 @@ export class ProviderSignIns {
    * Sends a browser, which is at the address of the gateway, to the provider; it comes back to the purpose. False for an unknown provider.
    * Rejects with ProviderFailure while the provider cannot be reached.
    */
-  async begin({ request, response }: OAuthExchange, id: string, purpose: Purpose): Promise<boolean> {
+  async begin({ request, response, address }: OAuthExchange, id: string, purpose: Purpose): Promise<boolean> {
     const provider = this.#providerOf(id);
     if (provider === undefined) return false;
-    const { store, wall } = this.#options;
+    const { store, wall, now } = this.#options;
+    if (this.#begun.add(networkOf(address), now()).count > PER_MINUTE) {
+      sendPage(response, tooManyPage(), ['Retry-After', '60']);
+      return true;
+    }
     const { proof, location } = await provider.begin(this.#redirectUri(id));
     const browser = randomBytes(32).toString('base64url');
     const open = this.#cookiesIn(request.headers.cookie).map(({ name }) => name);

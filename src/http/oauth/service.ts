@@ -26,7 +26,7 @@ import { GuardedFetch } from './guarded-fetch.ts';
 import { Interactions, OPEN_SCOPES } from './interaction.ts';
 import { LoginForm } from './login-form.ts';
 import { DEVICE_PATH, METADATA_PATHS, metadataDocument } from './metadata.ts';
-import { faultPage } from './pages.ts';
+import { faultPage, tooManyPage } from './pages.ts';
 import { makeProvider } from './provider.ts';
 import { CALLBACK, ProviderSignIns } from './provider-sign-ins.ts';
 import { isHabit } from './refresh.ts';
@@ -71,8 +71,9 @@ interface Served {
   readonly rows: RequestRows;
 }
 
-/** Requests to authorize from one address within a minute, without a sign-in: each is a row. */
+/** Requests to authorize within a minute, each of which is a row: from one address without a sign-in, and of one user. */
 const UNKNOWN_PER_MINUTE = 60;
+const KNOWN_PER_MINUTE = 1_200;
 /** Requests of commands from one address within a minute. */
 const DEVICES_PER_MINUTE = 10;
 /** Requests of unknown clients, and with wrong secrets, from one address within a minute. */
@@ -97,7 +98,7 @@ export class OAuthService {
   readonly #device: DevicePages;
   readonly #devices = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
   readonly #refused = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
-  readonly #unknown = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
+  readonly #authorizing = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
   #provider: { readonly version: number; readonly issuer: string; readonly provider: Provider } | undefined;
 
   constructor(options: OAuthServiceOptions, signIns: SignIns) {
@@ -117,7 +118,7 @@ export class OAuthService {
       auth.company &&
       new ProviderSignIns({
         ...{ store, providers: options.providers ?? [], accounts: auth.company },
-        ...{ address, wall, trail },
+        ...{ address, wall, now, trail },
         continue: (purpose) => continuationOf(purpose, { auth, signIns, issuer: address.issuer }),
       });
     this.login = new LoginForm({ auth, signIns, trail, providers: this.#providerSignIns });
@@ -253,14 +254,13 @@ export class OAuthService {
   /** The library gets the resource in its one spelling, and only scopes that mean something. */
   async #authorize(exchange: OAuthExchange): Promise<void> {
     const { request, response, address } = exchange;
-    const isKnown = (await this.#signIns.find(request.headers.cookie)) !== undefined;
-    const { count } = this.#unknown.add(networkOf(address), this.#options.clock.now(), isKnown ? 0 : 1);
-    if (!isKnown && count > UNKNOWN_PER_MINUTE)
-      return sendPage(
-        response,
-        faultPage(429, 'Too many requests', 'This address has asked too often.', 'Try again in a minute.'),
-        ['Retry-After', '60'],
-      );
+    const signedIn = await this.#signIns.find(request.headers.cookie);
+    const [key, most] =
+      signedIn === undefined
+        ? [networkOf(address), UNKNOWN_PER_MINUTE]
+        : [`user:${signedIn.user.id}`, KNOWN_PER_MINUTE];
+    if (this.#authorizing.add(key, this.#options.clock.now()).count > most)
+      return sendPage(response, tooManyPage(), ['Retry-After', '60']);
     const [, query = ''] = (request.url ?? '').split('?', 2);
     const fields = new URLSearchParams(query);
     // A sign-in begins with the client as the store has it: another node may have removed it.

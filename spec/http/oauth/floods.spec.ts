@@ -1,0 +1,36 @@
+// Requests that leave a row are bounded.
+
+import * as assert from 'uvu/assert';
+import { appFor } from '../../helpers/http-app.ts';
+import { begin, REDIRECT, register, startSignIn } from '../../helpers/sign-in.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('floods at the authorization server');
+const app = appFor(test, () => startSignIn(), 'each');
+
+test('requests to authorize are bounded for a user who is signed in, too', async () => {
+  const client = await register(app.url);
+  const { browser, page } = await begin(app.url, client);
+  await browser.signIn(page);
+  const url = new URL('/oauth/authorize', app.url);
+  const fields = {
+    response_type: 'code',
+    client_id: client.client_id,
+    redirect_uri: REDIRECT,
+    code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
+    code_challenge_method: 'S256',
+  };
+  for (const [name, value] of Object.entries(fields)) url.searchParams.set(name, value);
+  const ask = async () => {
+    const headers = { cookie: browser.cookiesFor('/oauth/authorize') };
+    const answer = await fetch(url, { redirect: 'manual', headers });
+    await answer.body?.cancel();
+    return answer.status;
+  };
+  for (let n = 0; n < 100; n += 1) assert.is(await ask(), 303, `${n}: more often than without a sign-in`);
+  let last = 0;
+  for (let n = 0; n < 1_110; n += 1) last = await ask();
+  assert.is(last, 429);
+});
+
+test.run();
