@@ -22,6 +22,10 @@ test.before(async () => {
   ] as const)
     await app.serve(template, id, ({ method, params }) => {
       if (method === 'resources/list') return { resources: [{ uri: `file:///${template}`, name: 'r' }] };
+      if (method === 'prompts/list') return { prompts: [{ name: `ask-${template}` }] };
+      if (method === 'prompts/get') return { messages: [], description: `of ${template}` };
+      if (method === 'resources/read')
+        return { contents: [{ uri: params?.uri ?? '', text: `of ${template}` }] };
       if (method !== 'tools/call')
         return { tools: NAMES.map(toolNamed), cacheScope: 'public', ttlMs: 60_000, n: 1.5 };
       return { content: [{ type: 'text', text: `${template} ${params?.name}` }] };
@@ -186,6 +190,38 @@ test('a template that the list does not mention does not exist', async () => {
   const { body: registry } = await app.as(limited, 'GET', '/gateway/registry');
   assert.equal(Object.keys(Object(registry.templates)), ['git']);
   assert.is((await app.as(limited, 'GET', '/mcp/git/resources/list')).status, 200);
+});
+
+test('nor do its resources and prompts, in views and at all templates', async () => {
+  const from = [{ template: 'git' }, { template: 'files' }];
+  await app.gateway.views.put({ id: 'both', from });
+  const [limited, all] = [await keyWith(LIMITED), await keyWith({})];
+  for (const [path, prompt] of [
+    ['/mcp/both', 'ask-files'],
+    ['/mcp', 'files__ask-files'],
+  ] as const) {
+    const ask = async (as: Credentials, method: string, params: { uri?: string; name?: string } = {}) => {
+      const { body, headers } = modern(method, params);
+      const named = params.uri === undefined ? {} : { 'mcp-name': params.uri };
+      return rpcOf(await app.as(as, 'POST', path, { body, headers: { ...headers, ...named } }));
+    };
+    const urisOf = async (as: Credentials) =>
+      [Object((await ask(as, 'resources/list')).result).resources]
+        .flat()
+        .map(({ uri }) => uri)
+        .sort();
+    const promptsOf = async (as: Credentials) =>
+      [Object((await ask(as, 'prompts/list')).result).prompts].flat().map(({ name }) => name);
+    assert.equal([await urisOf(all), (await promptsOf(all)).length], [['file:///files', 'file:///git'], 2]);
+    assert.match(JSON.stringify(await ask(all, 'prompts/get', { name: prompt })), 'of files');
+    assert.equal([await urisOf(limited), (await promptsOf(limited)).length], [['file:///git'], 1], path);
+    for (const [method, params] of [
+      ['resources/read', { uri: 'file:///files' }],
+      ['prompts/get', { name: prompt }],
+    ] as const)
+      assert.not.match(JSON.stringify(await ask(limited, method, params)), 'of files', `${path} ${method}`);
+    assert.ok((await ask(limited, 'resources/read', { uri: 'file:///git' })).result);
+  }
 });
 
 test('an own name at /mcp means the only template whose tool the caller may call', async () => {

@@ -48,8 +48,13 @@ export function rightsKey({ templates, views, tools }: Rights): string {
 }
 
 /** True when the caller may use the template; for others it does not exist. */
-export function mayUse({ templates, tools }: Rights, template: string): boolean {
-  return (templates === undefined || templates.has(template)) && (tools?.mention(template) ?? true);
+export function mayUse(rights: Rights, template: string): boolean {
+  return (rights.templates === undefined || rights.templates.has(template)) && mayUseInView(rights, template);
+}
+
+/** False for a template that `tools` does not mention: nothing of it is there for the caller. A view needs no other right to its templates. */
+export function mayUseInView({ tools }: Rights, template: string): boolean {
+  return tools?.mention(template) ?? true;
 }
 
 /** True when `tools` contains this tool of a template that the caller may use, or of a view. `tool`: the server's own name. */

@@ -17,6 +17,7 @@ import {
   NOTICED_LISTS,
   type WithheldItem,
 } from '../domain/mcp.ts';
+import { mayUseInView } from '../domain/rights.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { GATEWAY_INFO } from '../domain/version.ts';
 import {
@@ -324,9 +325,10 @@ class ServedView {
     const selection: Selection = {
       view: this.#id,
       directory: this.directory,
-      templates,
+      templates: (owner) => templates().filter((template) => mayUseInView(owner, template)),
       changed$: this.#changed$,
-      includes: (_owner, template) => this.#compiled.templates.includes(template),
+      includes: (owner, template) =>
+        this.#compiled.templates.includes(template) && mayUseInView(owner, template),
       presentation: () => this.#compiled.presentation,
       limitOf: (listed) => this.#compiled.limits.get(listed),
       countCall: (tool, { id: callerId }, most) =>

@@ -28,6 +28,8 @@ export interface ResourceOwnersDeps {
   readonly templates: (owner: Owner) => readonly string[];
   /** False for a resource that is not served. Default: all are. */
   readonly mayRead?: (template: string, uri: string) => boolean;
+  /** False for a template of which this caller gets nothing, though `templates` has it. URIs are shown to all callers alike. */
+  readonly mayUse?: (owner: Owner, template: string) => boolean;
   /** False for a tool that is not served. Default: all are. */
   readonly takesTool?: (template: string, name: string) => boolean;
 }
@@ -157,11 +159,12 @@ export class ResourceOwners {
       const hasSkills = unknown.some(isOfSkill) && this.#withSkills(owner).length > 0;
       await Promise.all([...reading, hasSkills && readSkills()]);
     }
-    const [only, ...others] = this.#deps.templates(owner);
+    const mayUse = (template: string) => this.#deps.mayUse?.(owner, template) ?? true;
+    const [only, ...others] = this.#deps.templates(owner).filter(mayUse);
     return new Map(
       asked.flatMap((uri) => {
         const target = this.#known(uri, owner);
-        if (target !== undefined) return [[uri, target]];
+        if (target !== undefined) return mayUse(target.template) ? [[uri, target]] : [];
         return only !== undefined && others.length === 0 && this.isServed(only, uri)
           ? [[uri, { template: only, uri }]]
           : [];

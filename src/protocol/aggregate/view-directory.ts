@@ -7,7 +7,7 @@ import { type JsonObject, JsonText } from '../../domain/json.ts';
 import { ByRights } from '../../domain/listed-tools.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import { type ListField, MODERN_VERSIONS } from '../../domain/mcp.ts';
-import { mayCall } from '../../domain/rights.ts';
+import { mayCall, mayUseInView } from '../../domain/rights.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { NameOwners } from '../../domain/view.ts';
 import type { Client, Owner } from '../ports.ts';
@@ -91,7 +91,10 @@ export class ViewDirectory implements Directory {
     if (this.#uris?.of !== of) {
       const mayRead = (template: string, uri: string) => of.mayRead(template, uri);
       const takesTool = (template: string, name: string) => of.takes('tools', template, name);
-      this.#uris = { of, owners: new ResourceOwners({ lists, templates, mayRead, takesTool }) };
+      this.#uris = {
+        of,
+        owners: new ResourceOwners({ lists, templates, mayRead, mayUse: mayUseInView, takesTool }),
+      };
     }
     return this.#uris.owners;
   }
@@ -106,23 +109,28 @@ export class ViewDirectory implements Directory {
     const compiled = await this.#compile(list, gathered, client);
     const { owner } = client;
     if (list === 'tools' || list === 'prompts') this.#ofCaller[list].set(owner.id, compiled);
-    if (list !== 'tools' || owner.tools === undefined || this.#deps.isEverything) {
+    const mayHaveOf = ({ template }: { readonly template: string }) => mayUseInView(owner, template);
+    const isLimited = owner.tools !== undefined && !this.#deps.isEverything;
+    if (!isLimited || (list !== 'tools' && gathered.every(mayHaveOf))) {
       return listingOf(compiled.items, gathered, () => {
         compiled.result ??= JsonText.ofValue({ [list]: compiled.items });
         return compiled.result;
       });
     }
+    const own = gathered.filter(mayHaveOf);
+    if (list === 'resources' || list === 'resourceTemplates')
+      return listingOf(this.uris.shownItems(list, compiled.chosen.filter(mayHaveOf), owner), own);
     const allowed = this.#allowed.of(compiled, owner.tools.text, () => this.#allowedIn(compiled, owner));
-    return listingOf(await allowed, gathered);
+    return listingOf(await allowed, own);
   }
 
-  async #allowedIn({ chosen, items }: Compiled, owner: Owner): Promise<readonly JsonObject[]> {
+  async #allowedIn({ chosen, items, list }: Compiled, owner: Owner): Promise<readonly JsonObject[]> {
     const allowed: JsonObject[] = [];
     const groups = groupsToMatch(chosen.entries(), ([, { own }]) => own);
     await this.#deps.scheduler.each(groups, (group) => {
       for (const [index, each] of group) {
         const item = items[index];
-        if (item !== undefined && isAllowed(owner, each)) allowed.push(item);
+        if (item !== undefined && isAllowed(owner, list, each)) allowed.push(item);
       }
     });
     return allowed;
@@ -185,7 +193,7 @@ export class ViewDirectory implements Directory {
   #mayHave(owner: Owner, list: 'tools' | 'prompts', item: ChosenItem): boolean {
     const { isEverything, templates } = this.#deps;
     if (isEverything && !templates(owner).includes(item.template)) return false;
-    return list === 'prompts' || isAllowed(owner, item);
+    return isAllowed(owner, list, item);
   }
 
   async nearestNames(written: string, list: 'tools' | 'prompts', client: Client): Promise<readonly string[]> {
@@ -320,8 +328,8 @@ export class ViewDirectory implements Directory {
 
 const NO_GIVEN = { listed: [], displaced: [] };
 
-function isAllowed(owner: Owner, item: ChosenItem | undefined): boolean {
-  return item !== undefined && mayCall(owner, item.template, item.own);
+function isAllowed(owner: Owner, list: ListField, { template, own }: ChosenItem): boolean {
+  return list === 'tools' ? mayCall(owner, template, own) : mayUseInView(owner, template);
 }
 
 function targetOf(item: ChosenItem, { asking }: Compiled, listed: string): OwnTarget {
