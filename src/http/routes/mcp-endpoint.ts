@@ -30,11 +30,7 @@ import { ELSEWHERE_MS, serveElsewhere, unlessRefused } from '../serve-elsewhere.
 const VERSION = Type.Literal('2.0');
 const Id = Type.Union([Type.Integer(), Type.String()]);
 const RpcError = Type.Object(
-  {
-    code: Type.Integer(),
-    message: Type.String(),
-    data: Type.Optional(Type.Unknown()),
-  },
+  { code: Type.Integer(), message: Type.String(), data: Type.Optional(Type.Unknown()) },
   { examples: [{ code: -32_001, message: 'Session not found. Initialize again.' }] },
 );
 
