@@ -33,7 +33,7 @@ import { AggregateBackends, type AggregateOptions } from '../protocol/aggregate/
 import { withAggregateInstance } from '../protocol/aggregate/names.ts';
 import type { Selection } from '../protocol/aggregate/selection.ts';
 import { CompiledView } from '../protocol/aggregate/view-choices.ts';
-import { ViewDirectory } from '../protocol/aggregate/view-directory.ts';
+import { CompiledLists, ViewDirectory } from '../protocol/aggregate/view-directory.ts';
 import { countCall } from '../protocol/aggregate/view-limits.ts';
 import { viewProblems } from '../protocol/aggregate/view-problems.ts';
 import type { Client, Owner } from '../protocol/ports.ts';
@@ -75,6 +75,7 @@ export class Views implements ServedViews {
   readonly #deps: ViewsDeps;
   readonly #served = new Map<string, ServedView>();
   readonly #subscriptions = new Subscription();
+  readonly #compiledLists = new CompiledLists();
   /** Views that are being stored here: their first lists are read then. */
   readonly #settling = new Set<string>();
 
@@ -241,7 +242,7 @@ export class Views implements ServedViews {
     if (stored === undefined) return undefined;
     const known = this.#served.get(id);
     if (known !== undefined) return known;
-    const view = new ServedView(stored, this.#deps);
+    const view = new ServedView(stored, this.#deps, this.#compiledLists);
     this.#served.set(id, view);
     return view;
   }
@@ -249,7 +250,7 @@ export class Views implements ServedViews {
   async #draft(definition: ViewDefinition): Promise<ServedView> {
     const before = this.#deps.registry.find(definition.id);
     const names = await stillOwned(definition, before?.names, this.#deps.aggregate.scheduler);
-    return new ServedView({ definition, names, source: 'api', updatedAt: '' }, this.#deps, true);
+    return new ServedView({ definition, names, source: 'api', updatedAt: '' }, this.#deps);
   }
 
   #changed(id: string): void {
@@ -304,8 +305,10 @@ class ServedView {
   #version = 0;
   #isSaving = false;
 
-  constructor({ definition, names }: StoredView, deps: ViewsDeps, isDraft = false) {
+  /** `compiledLists`: undefined for a draft. */
+  constructor({ definition, names }: StoredView, deps: ViewsDeps, compiledLists?: CompiledLists) {
     const { fleet } = deps;
+    const isDraft = compiledLists === undefined;
     this.#id = definition.id;
     this.#deps = deps;
     this.#isDraft = isDraft;
@@ -316,6 +319,7 @@ class ServedView {
       lists: deps.aggregate.lists,
       scheduler: deps.aggregate.scheduler,
       templates,
+      compiledLists,
       view: () => this.#compiled,
       owners: () => this.names,
       claim: (list, owners) => this.#claim(list, owners),
@@ -376,6 +380,7 @@ class ServedView {
   }
 
   close(): void {
+    this.directory.close();
     this.backends.close('the view was deleted');
   }
 

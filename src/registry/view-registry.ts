@@ -8,13 +8,15 @@ import type { Clock } from '../domain/clock.ts';
 import { registryFull } from '../domain/error-catalogue.ts';
 import { databaseUnavailable } from '../domain/errors.ts';
 import type { GatewayEvent, ViewChange } from '../domain/events.ts';
+import { keptBytes } from '../domain/held-bytes.ts';
 import type { NameOwners, StoredView, ViewDefinition } from '../domain/view.ts';
 import { duplicateView, viewChanged, viewNotFound } from '../domain/view-errors.ts';
 import type { ViewStore } from '../persistence/store.ts';
 import type { ToolApprovals } from './tool-approvals.ts';
 
-/** Each may be 256 kB. */
-const MAX_VIEWS = 1_000;
+export const MAX_VIEWS = 1_000;
+/** Memory of the definitions and names of all large views; what is compiled of them takes up to four times as much. Source: ADR 270. */
+export const MAX_VIEW_BYTES = 64 * 1024 * 1024;
 /** Attempts to store a view that other nodes change meanwhile. */
 const ATTEMPTS = 5;
 
@@ -51,6 +53,7 @@ export class ViewRegistry {
   readonly #deps: ViewRegistryDeps;
   readonly #registry: RegistrySteps;
   readonly #views = new Map<string, StoredView>();
+  #bytes = 0;
 
   constructor(deps: ViewRegistryDeps, registry: RegistrySteps) {
     this.#deps = deps;
@@ -80,6 +83,9 @@ export class ViewRegistry {
     return this.#changing(id, ifMatch, async (before) => {
       if (this.#deps.fleet.has(id)) throw duplicateView(id, 'template');
       if (before === undefined && this.#views.size >= MAX_VIEWS) throw registryFull('views', MAX_VIEWS);
+      const more = bytesOf({ definition, names }) - bytesOf(before);
+      if (more > 0 && this.#bytes + more > MAX_VIEW_BYTES)
+        throw registryFull('MiB of large views', MAX_VIEW_BYTES / 1024 ** 2);
       const updatedAt = new Date(this.#deps.clock.wall()).toISOString();
       const origin =
         fingerprint === undefined ? { source: 'api' as const } : { source: 'file' as const, fingerprint };
@@ -100,7 +106,7 @@ export class ViewRegistry {
       const view = { ...before, names: merge(before.names) };
       if (isDeepStrictEqual(view, before)) return;
       const revision = await this.#deps.store.views.save(view, before);
-      if (this.#registry.advance(revision)) this.#views.set(id, view);
+      if (this.#registry.advance(revision)) this.#keep(id, view);
       else await this.#registry.reload();
     });
   }
@@ -172,7 +178,7 @@ export class ViewRegistry {
   #set(view: StoredView, isStart = false): void {
     const { id } = view.definition;
     const before = this.#views.get(id);
-    this.#views.set(id, view);
+    this.#keep(id, view);
     const isSame = before !== undefined && isDeepStrictEqual(before.definition, view.definition);
     if (isSame) return; // other names, which this node finds out itself
     this.#deps.approvals?.setView(id, view.definition);
@@ -180,8 +186,14 @@ export class ViewRegistry {
     this.changed$.next(id);
   }
 
+  #keep(id: string, view: StoredView | undefined): void {
+    this.#bytes += bytesOf(view) - bytesOf(this.#views.get(id));
+    if (view === undefined) this.#views.delete(id);
+    else this.#views.set(id, view);
+  }
+
   #remove(id: string): void {
-    this.#views.delete(id);
+    this.#keep(id, undefined);
     this.#deps.approvals?.setView(id, undefined);
     this.#emit(id, 'deleted');
     this.changed$.next(id);
@@ -190,6 +202,10 @@ export class ViewRegistry {
   #emit(view: string, change: ViewChange): void {
     this.#deps.emit({ type: 'view.changed', atMs: this.#deps.clock.wall(), view, change });
   }
+}
+
+function bytesOf(view: Pick<StoredView, 'definition' | 'names'> | undefined): number {
+  return view === undefined ? 0 : keptBytes(view.definition) + keptBytes(view.names);
 }
 
 /** `If-Match` as clients write it: `*`, or tags in quotes. Source: RFC 9110 section 13.1.1. */

@@ -12,10 +12,12 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { TESTS } from '../../src/gateway/connection-tests.ts';
 import { PROGRAM_STARTS } from '../../src/gateway/open-transport.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
+import { COMPILED_BYTES } from '../../src/protocol/aggregate/view-directory.ts';
 import { MAX_PROFILE_UNITS, MAX_PROFILE_VALUES } from '../../src/protocol/client-bounds.ts';
 import { MAX_UNOPENED, RESUME_MS, UNOPENED_MS } from '../../src/protocol/legacy/legacy-sse.ts';
 import { MAX_STREAMS } from '../../src/protocol/modern/listen.ts';
 import { OWN_TASKS, OWNERS } from '../../src/protocol/task-log.ts';
+import { MAX_VIEW_BYTES, MAX_VIEWS } from '../../src/registry/view-registry.ts';
 import { TIMEOUTS } from '../../src/server/listeners.ts';
 import { COOKIES } from '../../src/transports/http/cookie-jar.ts';
 import { MAX_HEADER_BYTES } from '../../src/transports/http/tool-headers.ts';
@@ -320,6 +322,13 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       bytes(LIMITS.definitionsBytes),
       '`400`, `REGISTRY_FULL`',
     ],
+    ['Views', count(MAX_VIEWS), '`400`, `REGISTRY_FULL`'],
+    [
+      `Views, with their names, that take over ${bytes(UNCOUNTED_KEPT_BYTES)} of memory, all together`,
+      bytes(MAX_VIEW_BYTES),
+      '`400`, `REGISTRY_FULL`',
+    ],
+    ['Lists that views keep in memory', bytes(COMPILED_BYTES), 'made again when they are needed'],
     [
       'Connection tests (`POST /gateway/test`) that run at the same time',
       `${TESTS.atOnce}; per caller ${100 * TESTS.share} %`,

@@ -52,6 +52,11 @@ export class CompiledView {
     return this.#choices.get(template)?.chosen(list, items) ?? [];
   }
 
+  /** Frees what was chosen of lists. */
+  forget(): void {
+    for (const choices of this.#choices.values()) choices.forget();
+  }
+
   /** Chooses from the items in several turns of the event loop, so that `chosen` knows the answer. */
   async choose(
     list: ListField,
@@ -93,7 +98,7 @@ class TemplateChoices {
   readonly #source: ViewSource;
   readonly #takes: Readonly<Record<ListField, GlobMatcher>>;
   readonly #defaults: ReadonlyMap<string, DefaultArguments>;
-  readonly #chosen = new WeakMap<readonly JsonObject[], Map<ListField, readonly ChosenItem[]>>();
+  #chosen = new WeakMap<readonly JsonObject[], Map<ListField, readonly ChosenItem[]>>();
 
   constructor(source: ViewSource) {
     this.#source = source;
@@ -108,6 +113,10 @@ class TemplateChoices {
     this.#defaults = new Map(
       Object.entries(source.defaults ?? {}).map(([tool, values]) => [tool, new DefaultArguments(values)]),
     );
+  }
+
+  forget(): void {
+    this.#chosen = new WeakMap();
   }
 
   takes(list: 'tools' | 'prompts', own: string): boolean {

@@ -1,6 +1,7 @@
 // The names, items and URIs of one view, and what each of them stands for at its template. It compiles what the lists of its templates
 // give when they change; a call of a known name is one look-up.
 
+import { LRUCache } from 'lru-cache';
 import { nearName } from '../../config/nearest.ts';
 import { groupsToMatch } from '../../domain/globs.ts';
 import { type JsonObject, JsonText } from '../../domain/json.ts';
@@ -24,6 +25,9 @@ import type { Survey, Waiting } from './view-problems.ts';
 /** Callers whose last list is remembered, and different lists that are remembered. */
 const CALLERS = 1_000;
 const COMPILED = 32;
+/** Memory of the lists that all views of a gateway have compiled, and of one item. Measured: 1.2 kB with its names. Source: ADR 270. */
+export const COMPILED_BYTES = 128 * 1024 * 1024;
+const ITEM_BYTES = 1_280;
 const MAX_HINTS = 3;
 
 export interface ViewDirectoryDeps {
@@ -43,6 +47,8 @@ export interface ViewDirectoryDeps {
   readonly claim: (list: 'tools' | 'prompts', owners: NameOwners['tools']) => void;
   /** Another number after each change of the view, of a list of its templates, or of what is approved. */
   readonly version: () => number;
+  /** Shared by the views of a gateway. Default: one of its own. */
+  readonly compiledLists?: CompiledLists | undefined;
   /** The tools that wait for approval, which are noted. Default: none does. */
   readonly waiting?: ((chosen: readonly ChosenItem[]) => ReadonlyMap<ChosenItem, Waiting>) | undefined;
 }
@@ -72,7 +78,31 @@ interface Compiled {
   result: JsonText | undefined;
 }
 
+/** The views that keep what they compiled: those that were listed last, within COMPILED_BYTES. The others compile it again. */
+export class CompiledLists {
+  readonly #views: LRUCache<object, { readonly items: number; readonly forget: () => void }>;
+
+  constructor(mostBytes = COMPILED_BYTES) {
+    this.#views = new LRUCache({
+      maxSize: mostBytes,
+      sizeCalculation: ({ items }) => Math.min(mostBytes, 1 + items * ITEM_BYTES),
+      dispose: ({ forget }, _, reason) => {
+        if (reason === 'evict') forget();
+      },
+    });
+  }
+
+  used(view: object, items: number, forget: () => void): void {
+    this.#views.set(view, { items, forget });
+  }
+
+  delete(view: object): void {
+    this.#views.delete(view);
+  }
+}
+
 export class ViewDirectory implements Directory {
+  readonly #compiledLists: CompiledLists;
   readonly #deps: ViewDirectoryDeps;
   readonly #compiled: Compiled[] = [];
   /** What they list to callers with rights to tools. */
@@ -82,6 +112,23 @@ export class ViewDirectory implements Directory {
 
   constructor(deps: ViewDirectoryDeps) {
     this.#deps = deps;
+    this.#compiledLists = deps.compiledLists ?? new CompiledLists();
+  }
+
+  close(): void {
+    this.#compiledLists.delete(this);
+  }
+
+  readonly #forget = (): void => {
+    this.#compiled.length = 0;
+    this.#ofCaller.tools.clear();
+    this.#ofCaller.prompts.clear();
+    this.#deps.view().forget();
+  };
+
+  #used(): void {
+    const items = this.#compiled.reduce((sum, { chosen }) => sum + chosen.length, 0);
+    this.#compiledLists.used(this, items, this.#forget);
   }
 
   /** They are learnt anew when the view changes. */
@@ -247,7 +294,10 @@ export class ViewDirectory implements Directory {
       known.inputs.length === inputs.length &&
       known.inputs.every(({ items }, index) => items === inputs[index]?.items);
     const found = this.#compiled.find(isSame);
-    if (found?.version === version && found.uris === uris) return found;
+    if (found?.version === version && found.uris === uris) {
+      this.#used();
+      return found;
+    }
     const all = inputs.flatMap(({ template, items }) => view.chosen(list, template, items));
     const waiting = (list === 'tools' ? this.#deps.waiting?.(all) : undefined) ?? new Map();
     const from = { inputs, list, isLegacy, view, version, uris, waiting };
@@ -256,6 +306,7 @@ export class ViewDirectory implements Directory {
     if (index >= 0) this.#compiled.splice(index, 1);
     this.#compiled.unshift(compiled);
     this.#compiled.length = Math.min(this.#compiled.length, COMPILED);
+    this.#used();
     return compiled;
   }
 

@@ -1,0 +1,61 @@
+// The memory of the lists that views compile: those that were listed last keep theirs, the others compile them again.
+
+import { EMPTY, of } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
+import { NO_NAMES } from '../../../src/domain/view.ts';
+import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
+import { CompiledView } from '../../../src/protocol/aggregate/view-choices.ts';
+import { CompiledLists, ViewDirectory } from '../../../src/protocol/aggregate/view-directory.ts';
+import { suite } from '../../helpers/suite.ts';
+import { ADA, answered, CLIENT, CLOCK, ListingBackends } from '../listing-backends.ts';
+
+const test = suite('compiled lists');
+
+const TOOLS = Array.from({ length: 10 }, (_, index) => ({
+  name: `tool-${index}`,
+  inputSchema: { type: 'object' },
+}));
+
+/** Views over one template, of which about two and a half have room. */
+function setUp() {
+  const backends = new ListingBackends({ tools: TOOLS });
+  backends.instead = of(answered({ tools: TOOLS })); // the same answer each time, as from a cache
+  const lists = new AggregateLists({ ...CLOCK, backendsOf: () => backends, listChanges$: EMPTY });
+  const compiledLists = new CompiledLists(25 * 1_280);
+  const viewOf = (id: string) => {
+    const compiled = new CompiledView({ id, from: [{ template: 't', tools: ['*'] }] });
+    return new ViewDirectory({
+      ...{ lists, compiledLists, scheduler: new TaskScheduler(), templates: () => ['t'] },
+      ...{ view: () => compiled, owners: () => NO_NAMES, claim: () => {}, version: () => 0 },
+    });
+  };
+  const isKept = (view: ViewDirectory) => view.knownOwner('tool-1', ADA) !== undefined;
+  return { views: ['a', 'b', 'c'].map(viewOf), isKept };
+}
+
+test('the view that was listed first makes room', async () => {
+  const { views, isKept } = setUp();
+  for (const view of views) assert.is((await view.list('tools', CLIENT)).length, 10);
+  assert.equal(views.map(isKept), [false, true, true]);
+});
+
+test('a list makes a view one of the last again, and a view without its list finds its tools by listing', async () => {
+  const { views, isKept } = setUp();
+  const [a, b, c] = views;
+  for (const view of [a, b, a, c]) await view?.list('tools', CLIENT);
+  assert.equal(views.map(isKept), [true, false, true]);
+  assert.equal((await b?.ownerOfName('tool-1', 'tools', CLIENT))?.name, 'tool-1');
+  assert.equal(views.map(isKept), [false, true, true]);
+});
+
+test('a deleted view takes no room', async () => {
+  const { views, isKept } = setUp();
+  const [a, b, c] = views;
+  for (const view of [a, b]) await view?.list('tools', CLIENT);
+  b?.close();
+  await c?.list('tools', CLIENT);
+  assert.is(a && isKept(a), true);
+});
+
+test.run();
