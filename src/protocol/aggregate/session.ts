@@ -18,7 +18,6 @@ import {
   of,
   ReplaySubject,
   race,
-  Subject,
   switchMap,
   takeUntil,
   tap,
@@ -40,11 +39,11 @@ import { withListNotices } from '../cached-lists.ts';
 import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
 import type { Backends, McpSession, Owner, SessionRow, SessionTable } from '../ports.ts';
 import type { AggregateExtensions } from './extensions.ts';
-import { heldWhileSubscribed } from './held-messages.ts';
 import { splitInstance, withAggregateInstance } from './names.ts';
 import { aggregateExchange, localAnswer, rpcErrorAnswer } from './requests.ts';
 import type { SearchMode } from './search-mode.ts';
 import type { Selection } from './selection.ts';
+import { SessionParts } from './session-parts.ts';
 import {
   afterAnswer,
   answersAsAsked,
@@ -93,12 +92,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   #value: AggregateSessionValue;
   /** The caller as it was checked last: it may use the templates of the value. */
   #owner: Owner;
-  /** By template: its session, open or being opened. */
-  readonly #inner = new Map<string, Promise<McpSession>>();
-  readonly #open = new Map<string, McpSession>();
-  readonly #opened = new Subject<readonly [template: string, session: McpSession]>();
-  /** Sessions with templates that were deleted. */
-  readonly #left = new Subject<McpSession>();
+  readonly #parts: SessionParts;
   /** Undefined before it is kept. */
   #row: SessionRow | undefined;
   #marks: UnsafeMarks | undefined;
@@ -119,6 +113,11 @@ export class AggregateSession implements McpSession, SessionRecord {
     this.peer = peer;
     this.#deps = deps;
     this.id = id;
+    this.#parts = new SessionParts({
+      scheduler: deps.scheduler,
+      openSession: this.#openPart.bind(this),
+      opened: this.#repeatState.bind(this),
+    });
   }
 
   /** What the session is: it can be written, and made again from it (AggregateBackends.recoverFrom). */
@@ -169,11 +168,11 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   get questionMs(): number {
-    return Math.max(LIMITS.callMaximumMs, ...[...this.#open.values()].map(({ questionMs }) => questionMs));
+    return Math.max(LIMITS.callMaximumMs, ...this.#parts.all.map(({ questionMs }) => questionMs));
   }
 
   get innerSessionIds(): readonly string[] {
-    return [...this.#open.values()].map(({ id }) => id);
+    return this.#parts.all.map(({ id }) => id);
   }
 
   get isStreaming(): boolean {
@@ -190,18 +189,12 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   get messages$(): Observable<ServerMessage> {
-    const open$ = defer(() => {
+    const ofParts$ = defer(() => {
       if (!this.#hasListened) this.#openSubscribed();
       this.#hasListened = true;
-      return from([...this.#open]);
+      return this.#parts.messages((template, message) => messagesAsAsked(this.#value, template, message));
     });
-    const messages$ = merge(open$, this.#opened, this.#reopened$).pipe(
-      mergeMap(([template, session]) =>
-        heldWhileSubscribed(session, this.#left).pipe(
-          mergeMap((message) => messagesAsAsked(this.#value, template, message)),
-        ),
-      ),
-    );
+    const messages$ = merge(ofParts$, this.#reopened$);
     const { scheduler, clock, selection } = this.#deps;
     const ofTemplates$ = this.#deps.listChanges$.pipe(
       filter(({ template }) => selection.includes(this.#owner, template)),
@@ -214,13 +207,13 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   get opening(): Promise<void> | undefined {
-    const openings = [...this.#open.values()].flatMap(({ opening }) => opening ?? []);
+    const openings = this.#parts.all.flatMap(({ opening }) => opening ?? []);
     return openings.length === 0 ? undefined : Promise.all(openings).then(() => undefined);
   }
 
   isAt(instanceId: string): boolean {
     const own = splitInstance(instanceId);
-    return own !== undefined && this.#open.get(own.template)?.isAt(own.id) === true;
+    return own !== undefined && this.#parts.get(own.template)?.isAt(own.id) === true;
   }
 
   exchange(request: ExchangeRequest, instanceId = ''): Observable<Answer> {
@@ -246,7 +239,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   notify(method: string, params: JsonObject): void {
-    for (const session of this.#open.values()) session.notify(method, params);
+    for (const session of this.#parts.all) session.notify(method, params);
   }
 
   hold(): () => void {
@@ -259,7 +252,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   setAway(isAway: boolean): void {
-    for (const session of this.#open.values()) session.setAway(isAway);
+    for (const session of this.#parts.all) session.setAway(isAway);
   }
 
   async close(reason = 'closed'): Promise<void> {
@@ -269,11 +262,8 @@ export class AggregateSession implements McpSession, SessionRecord {
     this.#row?.end(reason, sessions.leavesRow(reason) && mayRecover(this.#value, movesUnsafe));
     this.ended$.next(reason);
     this.ended$.complete();
-    this.#opened.complete();
     sessions.remove(this, reason);
-    // In several turns: there may be one for each template. One that is being opened ends when it is open.
-    const closed = this.#deps.scheduler.each([...this.#open.values()], (session) => session.close());
-    await Promise.allSettled([closed, ...this.#inner.values()]);
+    await this.#parts.close();
   }
 
   #change(value: AggregateSessionValue): void {
@@ -308,7 +298,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     const end = endOfSubscription(this.#value, request);
     if (end !== undefined) {
       this.#change(end.value);
-      for (const other of end.others) this.#send(this.#open.get(other.template), other.request);
+      for (const other of end.others) this.#send(this.#parts.get(other.template), other.request);
       if (end.answering !== undefined) return toTemplate(end.answering.template, end.answering.request);
       return of(localAnswer({ kind: 'result', result: JsonText.ofValue({}) }));
     }
@@ -318,8 +308,8 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   /** A call waits for a session that is being opened until its own deadline. The session is opened in any case. */
   #carry(template: string, request: ExchangeRequest, arrivedAtMs: number): Observable<Answer> {
-    const opening = this.#sessionWith(template);
-    const session = this.#open.get(template);
+    const opening = this.#parts.with(template);
+    const session = this.#parts.get(template);
     const session$ =
       session === undefined ? race(from(opening), this.#late(template, request, arrivedAtMs)) : of(session);
     return session$.pipe(
@@ -336,13 +326,6 @@ export class AggregateSession implements McpSession, SessionRecord {
     );
   }
 
-  /** From now on calls are made in another session. Those under way in this one continue there, and it ends with them. */
-  #forget(template: string, inner: McpSession): void {
-    if (this.#open.get(template) !== inner) return;
-    this.#open.delete(template);
-    this.#inner.delete(template);
-  }
-
   #late(template: string, request: ExchangeRequest, arrivedAtMs: number): Observable<never> {
     const { clock, timeoutFor } = this.#deps;
     const timeoutMs = request.timeoutMs ?? timeoutFor(template, toolOf(request));
@@ -357,33 +340,15 @@ export class AggregateSession implements McpSession, SessionRecord {
     const level = request.params?.level;
     if (!isLogLevel(level)) return rpcErrorAnswer(RPC.invalidParams, 'Unknown log level.');
     this.#change({ ...this.#value, logLevel: level });
-    for (const session of this.#open.values()) this.#send(session, request);
+    for (const session of this.#parts.all) this.#send(session, request);
     return of(localAnswer({ kind: 'result', result: JsonText.ofValue({}) }));
   }
 
-  #sessionWith(template: string): Promise<McpSession> {
-    const known = this.#inner.get(template);
-    if (known !== undefined) return known;
-    const opening = this.#openWith(template);
-    this.#inner.set(template, opening);
-    opening.catch(() => this.#inner.delete(template));
-    return opening;
-  }
-
-  async #openWith(template: string): Promise<McpSession> {
+  #openPart(template: string): Promise<McpSession> {
     const backends = this.#deps.backendsOf(template);
     const mark = this.#row && this.#marksOf(this.#row).of(template);
     const options = { isPart: true, mark, isRecovered: this.recovered !== undefined };
-    const session = await backends.openSession(this.#owner, this.profile, options);
-    if (this.#isOver) {
-      await session.close();
-      throw sessionLost('it was closed');
-    }
-    this.#open.set(template, session);
-    session.ended$.subscribe(() => this.#forget(template, session));
-    this.#repeatState(template, session);
-    this.#opened.next([template, session]);
-    return session;
+    return backends.openSession(this.#owner, this.profile, options);
   }
 
   #marksOf(row: SessionRow): UnsafeMarks {
@@ -399,11 +364,11 @@ export class AggregateSession implements McpSession, SessionRecord {
     return this.#marks;
   }
 
-  /** A client that waits for updates may make no call that opens the next session. Never emits: `#opened` does. */
+  /** A client that waits for updates may make no call that opens the next session. Never emits: its parts do. */
   get #reopened$(): Observable<never> {
     return ticks$(this.#deps.clock, REOPEN_MS).pipe(
       tap(() => {
-        this.#leaveDeleted();
+        this.#parts.leaveDeleted(this.#deps.templates());
         this.#openSubscribed();
       }),
       ignoreElements(),
@@ -412,17 +377,7 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   #openSubscribed(): void {
     for (const template of Object.keys(this.#value.uris))
-      this.#sessionWith(template).catch((thrown) => this.#reopeningFailed(template, thrown));
-  }
-
-  /** Sessions with deleted templates are held no longer: they expire when their calls have ended. */
-  #leaveDeleted(): void {
-    const templates = this.#deps.templates();
-    for (const [template, session] of this.#open) {
-      if (templates.includes(template)) continue;
-      this.#forget(template, session);
-      this.#left.next(session);
-    }
+      this.#parts.with(template).catch((thrown) => this.#reopeningFailed(template, thrown));
   }
 
   /** It is tried again, unless the template was deleted. */

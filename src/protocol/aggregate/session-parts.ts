@@ -1,0 +1,103 @@
+// The parts of a session with several templates: its session with each of them. One is opened at the first use of its template, and another
+// one after it has ended. session.ts decides what a new one gets.
+
+import { defer, filter, finalize, from, merge, mergeMap, type Observable, Subject, takeUntil } from 'rxjs';
+import type { ServerMessage } from '../../domain/client.ts';
+import { sessionLost } from '../../domain/session-errors.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import type { McpSession } from '../ports.ts';
+
+export interface SessionPartsDeps {
+  readonly scheduler: TaskScheduler;
+  readonly openSession: (template: string) => Promise<McpSession>;
+  /** A part was opened, and its messages follow. */
+  readonly opened: (template: string, part: McpSession) => void;
+}
+
+export class SessionParts {
+  readonly #deps: SessionPartsDeps;
+  /** By template: open or being opened. */
+  readonly #openings = new Map<string, Promise<McpSession>>();
+  readonly #open = new Map<string, McpSession>();
+  readonly #opened = new Subject<readonly [template: string, part: McpSession]>();
+  /** Parts whose template was deleted. */
+  readonly #left = new Subject<McpSession>();
+  #isClosed = false;
+
+  constructor(deps: SessionPartsDeps) {
+    this.#deps = deps;
+  }
+
+  get all(): readonly McpSession[] {
+    return [...this.#open.values()];
+  }
+
+  /** Undefined while it is being opened. */
+  get(template: string): McpSession | undefined {
+    return this.#open.get(template);
+  }
+
+  /** The part with this template, which is opened if there is none. */
+  with(template: string): Promise<McpSession> {
+    const known = this.#openings.get(template);
+    if (known !== undefined) return known;
+    const opening = this.#openWith(template);
+    this.#openings.set(template, opening);
+    opening.catch(() => this.#openings.delete(template));
+    return opening;
+  }
+
+  /** Messages of the parts, present and later ones, as the client gets them. A part does not expire while they are subscribed to. */
+  messages(
+    asAsked: (template: string, message: ServerMessage) => readonly ServerMessage[],
+  ): Observable<ServerMessage> {
+    const present$ = defer(() => from([...this.#open]));
+    return merge(present$, this.#opened).pipe(
+      mergeMap(([template, part]) =>
+        this.#messagesOf(part).pipe(mergeMap((message) => asAsked(template, message))),
+      ),
+    );
+  }
+
+  /** Parts with other templates than these are held no longer: they expire when their calls have ended. */
+  leaveDeleted(templates: readonly string[]): void {
+    for (const [template, part] of this.#open) {
+      if (templates.includes(template)) continue;
+      this.#forget(template, part);
+      this.#left.next(part);
+    }
+  }
+
+  /** In several turns of the event loop: there may be one for each template. A part that is being opened ends when it is open. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#opened.complete();
+    const closed = this.#deps.scheduler.each(this.all, (part) => part.close());
+    await Promise.allSettled([closed, ...this.#openings.values()]);
+  }
+
+  async #openWith(template: string): Promise<McpSession> {
+    const part = await this.#deps.openSession(template);
+    if (this.#isClosed) {
+      await part.close();
+      throw sessionLost('it was closed');
+    }
+    this.#open.set(template, part);
+    part.ended$.subscribe(() => this.#forget(template, part));
+    this.#deps.opened(template, part);
+    this.#opened.next([template, part]);
+    return part;
+  }
+
+  #messagesOf(part: McpSession): Observable<ServerMessage> {
+    const over$ = merge(part.ended$, this.#left.pipe(filter((left) => left === part)));
+    return defer(() => part.messages$.pipe(takeUntil(over$), finalize(part.hold())));
+  }
+
+  /** From now on calls are made in another part. Those under way in this one continue there, and it ends with them. */
+  #forget(template: string, part: McpSession): void {
+    if (this.#open.get(template) !== part) return;
+    this.#open.delete(template);
+    this.#openings.delete(template);
+  }
+}
