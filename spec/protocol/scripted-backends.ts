@@ -8,13 +8,13 @@ import type { GatewayError } from '../../src/domain/errors.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
 import { type JsonObject, JsonText, writeFields } from '../../src/domain/json.ts';
 import type { Peer, Tool, WantedChanges } from '../../src/domain/mcp.ts';
+import type { SessionOpening } from '../../src/domain/session-value.ts';
 import type {
   Backends,
   McpSession,
   Owner,
   Reservation,
   SessionlessOptions,
-  SessionOpening,
 } from '../../src/protocol/ports.ts';
 import { AnsweredExchange, PEER as SILENT_PEER } from '../helpers/scripted-transport.ts';
 

@@ -120,6 +120,29 @@ export interface UnsafeMark {
   mark(): Promise<void> | undefined;
 }
 
+/** A session that can have a row. */
+export interface StorableSession {
+  readonly id: string;
+  /** Another object after each change. */
+  readonly value: AnySessionValue;
+  /** Another life has claimed the session. */
+  takenOver(): void;
+}
+
+/** How a session is opened. */
+export interface SessionOpening {
+  /** Its id, a new one. Default: the table chooses it. */
+  readonly id?: string | undefined;
+  /** When it aborts, the opening rejects, and no session is left open. */
+  readonly signal?: AbortSignal | undefined;
+  /** It is a part of the session of a client with all templates. Where another session would end, it begins anew at an instance. */
+  readonly isPart?: boolean | undefined;
+  /** Of a part: the mark of the whole, if that is stored. */
+  readonly mark?: UnsafeMark | undefined;
+  /** Of a part: the whole was recovered. */
+  readonly isRecovered?: boolean | undefined;
+}
+
 /** `version`: another release wrote it. `size`: more than MAX_SESSION_BYTES. `damage`: it is not a written session. */
 export type SessionValueProblem = 'version' | 'size' | 'damage';
 

@@ -30,9 +30,10 @@ import type { InstanceDefinition } from '../domain/instance.ts';
 import { listedAnswers } from '../domain/listed-tools.ts';
 import { changedList, type ListField, type Peer, type Tool, type WantedChanges } from '../domain/mcp.ts';
 import { mayCall } from '../domain/rights.ts';
+import type { SessionOpening } from '../domain/session-value.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { CachedLists, type ListCache } from '../protocol/cached-lists.ts';
-import type { Backends, McpSession, Owner, SessionlessOptions, SessionOpening } from '../protocol/ports.ts';
+import type { Backends, McpSession, Owner, SessionlessOptions } from '../protocol/ports.ts';
 import type { UserNotice } from './accounts-at-backends.ts';
 
 export interface BackendDeps {

@@ -16,7 +16,12 @@ import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import type { PlacedInstance } from '../domain/forwarding.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Peer, Tool, WantedChanges } from '../domain/mcp.ts';
-import type { AnySessionValue, RecoveredSession, UnsafeMark } from '../domain/session-value.ts';
+import type {
+  AnySessionValue,
+  RecoveredSession,
+  SessionOpening,
+  StorableSession,
+} from '../domain/session-value.ts';
 
 /** The principal of a client: sessions, conversations and cached answers are never shared between two owners. */
 export type Owner = Pick<Principal, 'id' | 'templates' | 'views' | 'tools'>;
@@ -69,19 +74,6 @@ export interface Backends {
    * client.
    */
   relistTool(name: string, owner?: Owner): void;
-}
-
-export interface SessionOpening {
-  /** Its id, a new one. Default: the table chooses it. */
-  readonly id?: string | undefined;
-  /** When it aborts, the opening rejects, and no session is left open. */
-  readonly signal?: AbortSignal | undefined;
-  /** It is a part of the session of a client with all templates. Where another session would end, it begins anew at an instance. */
-  readonly isPart?: boolean | undefined;
-  /** Of a part: the mark of the whole, if that is stored. */
-  readonly mark?: UnsafeMark | undefined;
-  /** Of a part: the whole was recovered. */
-  readonly isRecovered?: boolean | undefined;
 }
 
 export interface Client {
@@ -179,14 +171,6 @@ export interface SessionTable {
   ): Promise<void> | undefined;
   /** The row of a session that ends for this reason stays for the next life, or for other nodes. */
   leavesRow(reason: string): boolean;
-}
-
-interface StorableSession {
-  readonly id: string;
-  /** Another object after each change. */
-  readonly value: AnySessionValue;
-  /** Another life has claimed the session. */
-  takenOver(): void;
 }
 
 export interface SessionRow {

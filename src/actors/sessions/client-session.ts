@@ -14,13 +14,12 @@ import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
 import { listedAnswers } from '../../domain/listed-tools.ts';
 import { isCustomNotice, isOfOtherEra, listOf, type Peer, setsClientState } from '../../domain/mcp.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
-import type { RecoveredSession, SessionValue } from '../../domain/session-value.ts';
+import type { RecoveredSession, SessionOpening, SessionValue } from '../../domain/session-value.ts';
 import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { ResourceUris } from '../subscriptions/feed.ts';
 import type { Binding, SessionSubscriber } from './binding.ts';
 import type { RestingSession } from './client-session.machine.ts';
-import type { PartOptions } from './kept-session.ts';
 import { type BoundSession, SessionRef, type TableOfSessions } from './session-ref.ts';
 import { SessionRoute } from './session-route.ts';
 
@@ -39,7 +38,7 @@ export interface SessionLists {
 }
 
 /** `lists`: without them the backend answers all list requests. */
-export interface SessionOptions extends PartOptions {
+export interface SessionOptions extends SessionOpening {
   readonly lists?: SessionLists | undefined;
 }
 
@@ -80,16 +79,11 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   #holds = 0;
 
   /** `value`: sessions with equal profiles may share one. TEMPLATE_NOT_FOUND. */
-  constructor(
-    supervisor: SessionSupervisor,
-    id: string,
-    value: SessionValue,
-    { lists, ...part }: SessionOptions = {},
-  ) {
+  constructor(supervisor: SessionSupervisor, id: string, value: SessionValue, options: SessionOptions = {}) {
     this.id = id;
     this.#supervisor = supervisor;
-    this.#lists = lists;
-    this.#ref = new SessionRef(supervisor, this, value, part);
+    this.#lists = options.lists;
+    this.#ref = new SessionRef(supervisor, this, value, options);
   }
 
   /** Binds a new session to an instance; for errors see ClientSessions.open. */

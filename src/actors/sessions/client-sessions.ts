@@ -10,7 +10,12 @@ import type { ByteBudget } from '../../domain/held-bytes.ts';
 import { lifeOf, newLife, newSessionId } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sessionLost, sessionUnknown } from '../../domain/session-errors.ts';
-import { ENDED_BY_DRAIN, type SessionValue, TAKEN_OVER } from '../../domain/session-value.ts';
+import {
+  ENDED_BY_DRAIN,
+  type SessionValue,
+  type StorableSession,
+  TAKEN_OVER,
+} from '../../domain/session-value.ts';
 import { Binder, type SessionDeps } from './binder.ts';
 import { newSession } from './client-session.machine.ts';
 import {
@@ -20,7 +25,7 @@ import {
   type SessionOptions,
   type SessionSupervisor,
 } from './client-session.ts';
-import type { KeepableSession, KeptSession } from './kept-session.ts';
+import type { KeptSession } from './kept-session.ts';
 import { SessionDrain } from './session-drain.ts';
 import { sessionFingerprint } from './session-fingerprint.ts';
 import type { SessionKeeper } from './session-keeper.ts';
@@ -39,11 +44,6 @@ export interface ClientSessionsOptions extends SessionDeps {
   readonly life?: string | undefined;
   /** Stores the sessions of clients, so that another life can recover them. Default: they end with the gateway. */
   readonly keeper?: SessionKeeper | undefined;
-}
-
-interface SessionOpening extends SessionOptions {
-  readonly id?: string | undefined;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** Shortest time between two sweeps, in ms. */
@@ -116,7 +116,7 @@ export class ClientSessions implements SessionSupervisor {
     template: string,
     ownerId: string,
     profile: ClientProfile,
-    { signal, id = this.newId(), ...options }: SessionOpening = {},
+    { signal, id = this.newId(), ...options }: SessionOptions = {},
   ): Promise<ClientSession> {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (options.isPart !== true) this.#requireNewSessions();
@@ -173,7 +173,7 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   /** A row for a session, see SessionKeeper.keep. */
-  keep(session: KeepableSession, isStored = false): KeptSession | undefined {
+  keep(session: StorableSession, isStored = false): KeptSession | undefined {
     return this.keeper?.keep(session, isStored);
   }
 

@@ -6,19 +6,11 @@ import {
   type AnySessionValue,
   ENDED_BY_CLIENT,
   SessionValueError,
+  type StorableSession,
   TAKEN_OVER,
   type UnsafeMark,
   writeSession,
 } from '../../domain/session-value.ts';
-
-/** A session of a client. */
-export interface KeepableSession {
-  readonly id: string;
-  /** Another object after each change. */
-  readonly value: AnySessionValue;
-  /** Another life has claimed the session. */
-  takenOver(): void;
-}
 
 /** What the row of a session needs of its keeper. */
 export interface RowWriter {
@@ -29,13 +21,6 @@ export interface RowWriter {
   within(written: Promise<void>): Promise<void>;
   /** Any node may claim this row. */
   release(key: string): void;
-}
-
-/** See SessionOpening of protocol/ports.ts. */
-export interface PartOptions {
-  readonly isPart?: boolean | undefined;
-  readonly mark?: UnsafeMark | undefined;
-  readonly isRecovered?: boolean | undefined;
 }
 
 interface SessionWrite {
@@ -50,7 +35,7 @@ interface SessionWrite {
 /** The row of a session, and what is not written yet. */
 export class KeptSession implements UnsafeMark {
   readonly #keeper: RowWriter;
-  readonly #session: KeepableSession;
+  readonly #session: StorableSession;
   /** The value of the row; undefined without one. */
   #stored: AnySessionValue | undefined;
   /** The value of the first attempt to insert the row; undefined when there is certainly no row. */
@@ -63,7 +48,7 @@ export class KeptSession implements UnsafeMark {
   #skipped: AnySessionValue | undefined;
   #written: PromiseWithResolvers<void> | undefined;
 
-  constructor(keeper: RowWriter, session: KeepableSession, isStored: boolean) {
+  constructor(keeper: RowWriter, session: StorableSession, isStored: boolean) {
     this.#keeper = keeper;
     this.#session = session;
     if (!isStored) return;

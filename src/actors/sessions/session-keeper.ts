@@ -6,9 +6,9 @@ import { type Clock, settlesWithin, wallAt } from '../../domain/clock.ts';
 import { RELEASED } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { gatewayOf } from '../../domain/nodes.ts';
-import { FIRST_GENERATION } from '../../domain/session-value.ts';
+import { FIRST_GENERATION, type StorableSession } from '../../domain/session-value.ts';
 import { MAX_SESSION_ROWS, type SessionStore, type StoredSession } from '../../persistence/store.ts';
-import { type KeepableSession, KeptSession, type RowWriter } from './kept-session.ts';
+import { KeptSession, type RowWriter } from './kept-session.ts';
 
 /** Longest wait of a client for a write, in ms. A later write is counted, and made all the same. */
 const WAIT_MS = 250;
@@ -144,7 +144,7 @@ export class SessionKeeper implements RowWriter {
   }
 
   /** A row for this session. `stored`: the row has its present value already. */
-  keep(session: KeepableSession, stored = false): KeptSession {
+  keep(session: StorableSession, stored = false): KeptSession {
     return new KeptSession(this, session, stored);
   }
 

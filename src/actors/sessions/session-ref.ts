@@ -12,7 +12,7 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { setsClientState } from '../../domain/mcp.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
-import { type SessionValue, TAKEN_OVER, type UnsafeMark } from '../../domain/session-value.ts';
+import { type SessionOpening, type SessionValue, TAKEN_OVER } from '../../domain/session-value.ts';
 import { isNetworked } from '../../domain/transport-kinds.ts';
 import type { AttemptPlan, CallRoute, LocalAnswer } from '../calls/routes.ts';
 import type { Group } from '../group.ts';
@@ -39,7 +39,7 @@ import {
   type SessionHost,
 } from './client-session.machine.ts';
 import { ClientState } from './client-state.ts';
-import type { KeepableSession, KeptSession, PartOptions } from './kept-session.ts';
+import type { KeptSession } from './kept-session.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import { needsMark, outlivesNode } from './session-recovery.ts';
 
@@ -75,11 +75,11 @@ const NOBODY: readonly Waiter[] = Object.freeze([]);
 const NO_URIS: ResourceUris = { has: () => false, keys: () => [] };
 const NO_NEW_CALLS = 'its instance takes no new calls';
 
-export class SessionRef implements SessionHost, KeepableSession {
+export class SessionRef implements SessionHost {
   readonly group: Group;
   /** See SessionHost. */
   readonly isPart: boolean;
-  readonly #wholeMark: UnsafeMark | undefined;
+  readonly #wholeMark: SessionOpening['mark'];
   /** It, or the whole of which it is a part, was recovered. */
   #isRecovered: boolean;
   readonly #table: TableOfSessions;
@@ -94,12 +94,12 @@ export class SessionRef implements SessionHost, KeepableSession {
   #row: KeptSession | undefined;
 
   /** TEMPLATE_NOT_FOUND. */
-  constructor(table: TableOfSessions, session: BoundSession, value: SessionValue, part: PartOptions) {
+  constructor(table: TableOfSessions, session: BoundSession, value: SessionValue, opening: SessionOpening) {
     this.#table = table;
     this.#session = session;
-    this.isPart = part.isPart === true;
-    this.#wholeMark = part.mark;
-    this.#isRecovered = part.isRecovered === true;
+    this.isPart = opening.isPart === true;
+    this.#wholeMark = opening.mark;
+    this.#isRecovered = opening.isRecovered === true;
     this.#state = { session: value, binding: undefined };
     this.group = table.deps.fleet.hold(value.template);
   }
@@ -237,7 +237,7 @@ export class SessionRef implements SessionHost, KeepableSession {
    * The mark of the session, or of the whole of which it is a part, as long as the first call there that needs it has to wait. A session
    * that shares a backend over a network loses nothing there.
    */
-  missingMarkAt({ ref, isShared }: Binding): UnsafeMark | undefined {
+  missingMarkAt({ ref, isShared }: Binding): SessionOpening['mark'] {
     const mark = this.#wholeMark ?? this.#row;
     const isNeeded = mark?.isUnmarked === true && needsMark(this.group.policy, this.isPart);
     return isNeeded && !(isShared && isNetworked(ref.definition)) ? mark : undefined;

@@ -31,10 +31,10 @@ import {
   type WantedChanges,
 } from '../../domain/mcp.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
-import type { AggregateSessionValue } from '../../domain/session-value.ts';
+import type { AggregateSessionValue, SessionOpening } from '../../domain/session-value.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
-import type { Backends, Client, McpSession, Owner, SessionlessOptions, SessionOpening } from '../ports.ts';
+import type { Backends, Client, McpSession, Owner, SessionlessOptions } from '../ports.ts';
 import { isUpdate, updatesAsAsked } from './composed-uris.ts';
 import { AggregateExtensions, type ToTemplate } from './extensions.ts';
 import { FindableTools, type ToolIndexes } from './findable-tools.ts';
