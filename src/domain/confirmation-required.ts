@@ -1,6 +1,7 @@
 // The answer to a call that its user has to confirm first: what to ask. Each door gives it in its form: an input request, a request on the
 // stream of the call, the result of a tool, or an error of REST. Source: ADR 241.
 
+import { toolKey } from './approval.ts';
 import { type JsonFields, type JsonObject, JsonText } from './json.ts';
 import { type JsonRpcError, RPC } from './jsonrpc.ts';
 import { cutText } from './text.ts';
@@ -28,7 +29,7 @@ export class ConfirmationRequired implements JsonRpcError {
   readonly code = RPC.internalError;
   /** For callers that cannot be asked. */
   readonly message: string;
-  /** See toolKey. */
+  /** What is confirmed, besides the arguments: a name may mean another tool later. See toolKey. */
   readonly tool: string;
   /** A form without fields. Source: MCP 2025-11-25 client/elicitation. */
   readonly request: { readonly method: 'elicitation/create'; readonly params: JsonObject };
@@ -36,17 +37,12 @@ export class ConfirmationRequired implements JsonRpcError {
   constructor(tool: ConfirmedTool, args: JsonFields[string]) {
     const name = shownName(tool.listed);
     this.message = `"${name}" needs confirmation by its user: call it with a client of MCP that can ask (elicitation).`;
-    this.tool = toolKey(tool);
+    this.tool = toolKey(tool.template, tool.own);
     this.request = {
       method: 'elicitation/create',
       params: { message: question(tool, args), requestedSchema: { type: 'object', properties: {} } },
     };
   }
-}
-
-/** What a confirmation is for, besides its arguments: a name may mean another tool later. */
-export function toolKey({ template, own }: Pick<ConfirmedTool, 'template' | 'own'>): string {
-  return `${template}/${own}`;
 }
 
 /** For the model, when the answer of the user is no. `action`: of the answer, if it has one. */

@@ -20,7 +20,7 @@ import {
   type ProbeResult,
   probe,
   refusalOf,
-  type SessionChange,
+  type SessionReport,
   session,
 } from './session.ts';
 import type { HintsByTool } from './tool-cache.ts';
@@ -95,13 +95,13 @@ export type InstanceEvent =
   | { readonly type: 'leave'; readonly withinMs: number }
   | { readonly type: 'disconnect' }
   | { readonly type: 'end' }
-  | SessionChange;
+  | SessionReport;
 
 /** Events besides states, without the fields of every event. Everything else is read from the snapshot. */
 export type InstanceEmission =
   | OwnFields<'probe.finished'>
   | OwnFields<'instance.restarting'>
-  | Extract<SessionChange, { type: 'list.changed' | 'list.cut' | 'tool.withheld' }>;
+  | Extract<SessionReport, { type: 'list.changed' | 'list.cut' | 'tool.withheld' }>;
 
 type OwnFields<N extends EventName> = { readonly type: N } & Omit<GatewayEvents[N], keyof InstanceFields>;
 

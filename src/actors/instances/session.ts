@@ -107,7 +107,7 @@ export interface SessionEnd {
  * `starting`: the program was started, perhaps repeatedly. `opened`: serves from now on. `lost`: no longer serves, its calls are
  * answered. `closed`: nothing is left of it. `openingMs`: the duration of the opening; of a closed session only when opening failed.
  */
-export type SessionChange =
+export type SessionReport =
   | { readonly type: 'session.starting'; readonly diagnostics: () => TransportDiagnostics }
   | { readonly type: 'session.opened'; readonly opened: OpenedTransport; readonly openingMs: number }
   | ({ readonly type: 'session.lost' } & SessionEnd)

@@ -2,6 +2,7 @@
 // state says that it was confirmed (modern/modern-routing.ts); a session is asked on the stream of the call. Source: ADR 241.
 
 import { map, Observable, of } from 'rxjs';
+import { toolKey } from '../../domain/approval.ts';
 import { type ClientReply, serverRequest } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import {
@@ -9,7 +10,6 @@ import {
   ConfirmationRequired,
   type ConfirmedTool,
   notConfirmed,
-  toolKey,
 } from '../../domain/confirmation-required.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject } from '../../domain/json.ts';
@@ -30,7 +30,7 @@ interface UnconfirmedCall {
 /** Carries the call out if its user has confirmed it; else asks, or says that it cannot. */
 export function whenConfirmed(call: UnconfirmedCall): Observable<Answer> {
   const { request, client, tool, carry } = call;
-  const confirmed = toolKey(tool);
+  const confirmed = toolKey(tool.template, tool.own);
   if (request.confirmed === confirmed) return carry().pipe(map((answer) => ({ ...answer, confirmed })));
   const required = new ConfirmationRequired(tool, request.params?.arguments);
   const { protocolVersion, capabilities } = client.profile;

@@ -21,11 +21,11 @@ export function shownItem(
 ): JsonObject {
   const isMade = name !== own && mayBeMapped(name);
   const shown: JsonObject = { ...item, ...(isMade && originalOf(item, own)), name };
-  return isLegacy && list === 'tools' ? forLegacy(shown) : shown;
+  return isLegacy && list === 'tools' ? legacyTool(shown) : shown;
 }
 
 /** The tool as clients of the legacy era accept it. The same object where it needs no change. */
-function forLegacy(tool: JsonObject): JsonObject {
+function legacyTool(tool: JsonObject): JsonObject {
   if (!isJsonObject(tool.outputSchema)) return tool;
   const outputSchema = objectSchemaOf(tool.outputSchema);
   const { outputSchema: _, ...others } = tool;

@@ -13,7 +13,7 @@ const MIB = 1024 * 1024;
 /** Of one log. */
 const MAX_LOG_BYTES = MIB;
 /** Of one session, without its spare streams. */
-const MAX_SESSION_BYTES = 4 * MIB;
+const MAX_BYTES_PER_SESSION = 4 * MIB;
 /** Of all sessions of one endpoint: a quarter is for spare streams. */
 const MAX_BYTES = 256 * MIB;
 /** A small answer may retain 8 KiB: the buffer that Node cut it from. */
@@ -309,7 +309,10 @@ export class EventBudget {
   constructor(bytes: number = MAX_BYTES) {
     const most = Math.min(bytes, MAX_BYTES);
     this.#mostSpareBytes = Math.floor(most / 4);
-    this.needed = new ByteBudget({ totalBytes: most - this.#mostSpareBytes, ownerBytes: MAX_SESSION_BYTES });
+    this.needed = new ByteBudget({
+      totalBytes: most - this.#mostSpareBytes,
+      ownerBytes: MAX_BYTES_PER_SESSION,
+    });
   }
 
   /** The bytes of the stream count as spare from now on; the oldest streams are discarded to make room for it. */
