@@ -3,6 +3,7 @@
 
 import type { Scope } from './account.ts';
 import type { ConnectionNeed } from './connection.ts';
+import { neededAccount } from './connection-required.ts';
 import {
   type Delivered,
   type ErrorDetails,
@@ -409,17 +410,8 @@ const CREDENTIALS_REFUSED = "the gateway's credentials for the server were refus
 
 /** The backend wants an account that is not connected, or no longer. The call was not carried out. */
 export function connectionRequired(connection: ConnectionNeed): GatewayError {
-  const { template, who, why } = connection;
-  const whose = who === 'shared' ? 'The shared account' : 'Your account';
-  const message = `${whose} at the server of "${template}" ${WHY_NOT_CONNECTED[why]}.`;
-  return new GatewayError('CONNECTION_REQUIRED', message, { delivered: 'no', connection });
+  return new GatewayError('CONNECTION_REQUIRED', neededAccount(connection), { delivered: 'no', connection });
 }
-
-const WHY_NOT_CONNECTED: Readonly<Record<ConnectionNeed['why'], string>> = {
-  none: 'is not connected: connect it first',
-  ended: 'is no longer connected: connect it again',
-  scopes: 'may not do this yet: connect it again to allow more',
-};
 
 /** The gateway stops, and the grace time of the call is over. Default: it may have been carried out. */
 export function callCutOff(delivered: Delivered = 'unknown'): GatewayError {

@@ -1,7 +1,7 @@
 // The transport of a server that wants OAuth. With the shared account it is that of any server, with a token in each request. Without an
 // account, and where each user has an own one, it only knows that the server answers: every call needs a connection first.
 
-import { AsyncSubject, defer, EMPTY, from, map, type Observable, throwError } from 'rxjs';
+import { AsyncSubject, defer, EMPTY, from, map, type Observable, of, throwError } from 'rxjs';
 import type { Clock } from '../../domain/clock.ts';
 import { SHARED } from '../../domain/connection.ts';
 import { connectionRequired } from '../../domain/error-catalogue.ts';
@@ -9,7 +9,8 @@ import { hasCode } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { JsonText } from '../../domain/json.ts';
-import type { Peer } from '../../domain/mcp.ts';
+import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
+import { LISTEN, listOf, MODERN_VERSIONS, type Peer } from '../../domain/mcp.ts';
 import {
   type BackendAccount,
   type BearerTokens,
@@ -19,14 +20,13 @@ import {
 } from '../transport.ts';
 import type { EndpointTransport } from './managed-http.ts';
 
-/** What is known of a server that shows nothing without an account. */
-const UNKNOWN_PEER: Peer = {
-  era: 'legacy',
-  protocolVersion: '2025-11-25',
-  serverInfo: { name: 'unnamed', version: '' },
-  capabilities: { tools: { listChanged: true } },
-  greeting: {},
-};
+/** What is known of a server that shows nothing without an account: that of a modern one, because it has no conversations. */
+function unknownPeer({ template }: InstanceDefinition): Peer {
+  const [protocolVersion] = MODERN_VERSIONS;
+  const capabilities = { tools: { listChanged: true } };
+  const serverInfo = { name: template, version: '' };
+  return { era: 'modern', protocolVersion, serverInfo, capabilities, greeting: { capabilities } };
+}
 const IS_CONNECTED: Closed = { reason: 'its account was connected', expected: false };
 const IS_DISCONNECTED: Closed = { reason: 'its account has to be connected', expected: false };
 
@@ -81,7 +81,7 @@ function noticing(tokens: BearerTokens, onGone: () => void): BearerTokens {
 /** Healthy while the server answers, also with a 401. Ends when the shared account is connected. */
 class WaitingTransport implements EndpointTransport {
   readonly kind = 'http';
-  readonly peer = UNKNOWN_PEER;
+  readonly peer: Peer;
   readonly note: string | undefined;
   readonly messages$ = EMPTY;
   readonly closed$ = new AsyncSubject<Closed>();
@@ -92,17 +92,19 @@ class WaitingTransport implements EndpointTransport {
   constructor(account: BackendAccount, definition: InstanceDefinition) {
     this.#account = account;
     this.#definition = definition;
+    this.peer = unknownPeer(definition);
     const isShared = account.who === 'shared';
     this.note = isShared ? 'it waits for a connection' : undefined;
     this.#stop = isShared ? account.onConnected(() => void this.#endIfConnected()) : () => undefined;
   }
 
   exchange({ method }: ExchangeRequest): Observable<ExchangeEvent> {
-    if (method !== 'ping') {
+    if (method === LISTEN) return of({ kind: 'error', error: METHOD_NOT_FOUND });
+    if (method !== 'server/discover') {
       const { template, id: instanceId } = this.#definition;
       const { who } = this.#account;
-      // Another node may have connected the account: then the next call is served.
-      if (who === 'shared') void this.#endIfConnected();
+      // Another node may have connected the account: then the next call is served. A list comes before a call, which is to be answered.
+      if (who === 'shared' && listOf(method) === undefined) void this.#endIfConnected();
       return throwError(() => connectionRequired({ template, instanceId, who, why: 'none' }));
     }
     return defer(() => from(this.#probe())).pipe(

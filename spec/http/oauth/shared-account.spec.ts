@@ -1,0 +1,115 @@
+// A server that is used with one account for all, before an admin has connected it and after, at each door of the gateway.
+
+import {
+  Client as ModernClient,
+  StreamableHTTPClientTransport as ModernTransport,
+} from '@modelcontextprotocol/client';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import * as assert from 'uvu/assert';
+import { SHARED } from '../../../src/domain/connection.ts';
+import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
+import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
+import { becomes } from '../../helpers/eventually.ts';
+import { appFor } from '../../helpers/http-app.ts';
+import { register as registerClient, startSignIn, tokensOf } from '../../helpers/sign-in.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the shared account at a backend', { timeoutMs: 60_000 });
+let backend: OAuthBackend;
+let gateway: Gateway;
+const closing: (() => Promise<unknown>)[] = [];
+const app = appFor(
+  test,
+  async () => {
+    backend = await startOAuthBackend();
+    let url = '';
+    const address = {
+      isPublic: false,
+      get issuer() {
+        return url;
+      },
+    };
+    const store = new MemoryStore();
+    gateway = await createGateway({ store, connections: { address } });
+    const fixture = await startSignIn({ store, gateway });
+    url = fixture.url;
+    const auth = { mode: 'oauth', who: 'shared' } as const;
+    await gateway.register('mail', { id: 'one', endpoint: backend.url, auth }, { waitMs: 10_000 });
+    return fixture;
+  },
+  'each',
+);
+test.after.each(async () => {
+  for (const close of closing.splice(0)) await close().catch(() => undefined);
+  await backend.close();
+});
+
+/** As an admin with a browser. */
+async function connect(): Promise<void> {
+  const vault = await gateway.accounts?.open();
+  const target = gateway.accounts?.targetOf('mail', 'one');
+  assert.ok(vault && target);
+  const url = await vault.begin(target, { owner: SHARED, binding: 'b' });
+  const answer = await fetch(url, { redirect: 'manual' });
+  await vault.finish(new URL(answer.headers.get('location') ?? '').searchParams, 'b');
+  await becomes(async () => {
+    const { healthy, reason } = gateway.instance('mail', 'one').snapshot;
+    return healthy && reason === null;
+  }, true);
+}
+
+const WAYS = {
+  legacy: (url: URL, requestInit: RequestInit) => {
+    const client = new Client({ name: 'spec', version: '1' });
+    return { client, begin: () => client.connect(new StreamableHTTPClientTransport(url, { requestInit })) };
+  },
+  modern: (url: URL, requestInit: RequestInit) => {
+    const client = new ModernClient({ name: 'spec', version: '1' }, {
+      versionNegotiation: { mode: { pin: '2026-07-28' } },
+    } as never);
+    return { client, begin: () => client.connect(new ModernTransport(url, { requestInit })) };
+  },
+};
+
+const ADVICE = /not connected: an admin connects it with "stagedoor gateway connections add mail one"/;
+
+for (const [era, open] of Object.entries(WAYS))
+  for (const [path, tool] of [
+    ['/mcp/mail', 'whoami'],
+    ['/mcp', 'mail__whoami'],
+  ] as const)
+    test(`a ${era} client at ${path} connects without it, is told what is missing, and works afterwards`, async () => {
+      const token = (await tokensOf(app.url, await registerClient(app.url), { username: 'ada' }))
+        .access_token;
+      const { client, begin } = open(new URL(app.url + path), {
+        headers: { authorization: `Bearer ${token}` },
+      });
+      await begin();
+      closing.push(() => client.close());
+      const call = () => client.callTool({ name: tool, arguments: {} });
+      const said = String(await call().then(JSON.stringify, String));
+      assert.match(said.replaceAll('\\"', '"'), ADVICE);
+      assert.equal(backend.seen, []);
+
+      backend.account = 'office';
+      await connect();
+      // With the session from before, too.
+      assert.match(JSON.stringify(await call()), 'office');
+    });
+
+test('REST says what is missing, for a list, too', async () => {
+  for (const [method, path, body] of [
+    ['POST', '/mcp/mail/tools/call', { name: 'whoami', arguments: {} }],
+    ['GET', '/mcp/mail/tools/list', undefined],
+  ] as const) {
+    const token = (await tokensOf(app.url, await registerClient(app.url), { username: 'ada' })).access_token;
+    const headers = { authorization: `Bearer ${token}` };
+    const answer = await app.ask(method, path, { headers, body });
+    assert.equal([answer.status, answer.body.error_code], [403, 'CONNECTION_REQUIRED']);
+    assert.match(String(answer.body.detail), ADVICE);
+  }
+});
+
+test.run();
