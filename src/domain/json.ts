@@ -181,10 +181,25 @@ export function writeFields(fields: JsonFields): string {
   let text = '';
   for (const key of Object.keys(fields)) {
     const field = writeField(key, fields[key]);
-    if (field !== undefined) text += `${text === '' ? '{' : ','}${JSON.stringify(key)}:${field}`;
+    if (field === undefined) continue;
+    if (text === '') text = `{${JSON.stringify(key)}:${field}`;
+    else text += (HEADS.get(key) ?? headOf(key)) + field;
   }
   return text === '' ? '{}' : `${text}}`;
 }
+
+/** What stands before a field that is not the first. */
+function headOf(key: string): string {
+  return `,${JSON.stringify(key)}:`;
+}
+
+/** Of the keys in most calls, for which it is not made again. */
+const HEADS: ReadonlyMap<string, string> = new Map(
+  [
+    ...['arguments', '_meta', 'progressToken', 'traceparent'],
+    ...['protocolVersion', 'clientCapabilities', 'clientInfo'].map((key) => `io.modelcontextprotocol/${key}`),
+  ].map((key) => [key, headOf(key)]),
+);
 
 /** Undefined for values without JSON, as in JSON.stringify. */
 function writeField(key: string, field: JsonFields[string]): string | undefined {
