@@ -269,6 +269,7 @@ function serveHere(
   const { params, body, request, principal } = input;
   const { template }: { readonly template?: unknown } = Object(params);
   const name = typeof template === 'string' ? template : undefined;
+  const messagesPath = method !== 'GET' || name === undefined ? '/mcp' : `/mcp/${name}/messages`;
   return (reply, relay) => {
     const handle = () => {
       const others = owners && forwarders(owners, relay, method, input, auth);
@@ -282,7 +283,7 @@ function serveHere(
           requestId: request.id,
           holdBody: request.holdBody,
           isForwarded: request.isForwarded,
-          sse: method === 'GET' ? { isOnly: isSse, messagesPath: messagesPathOf(name) } : undefined,
+          sse: method === 'GET' ? { isOnly: isSse, messagesPath } : undefined,
           sseConnection: connection,
           forward: others?.forward,
           openAt: others?.openAt,
@@ -308,10 +309,6 @@ function serveHere(
       });
     });
   };
-}
-
-function messagesPathOf(template: string | undefined): string {
-  return template === undefined ? '/mcp' : `/mcp/${template}/messages`;
 }
 
 /**
