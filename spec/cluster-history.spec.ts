@@ -139,6 +139,15 @@ test('finds two processes of one program, one that stays away, and slow first an
   assert.equal(missedIn({ programs: [life(1, 0, 10_900)], disturbances: [KILL] }), [
     'the shared program runs again <= 15 s after a fault',
   ]);
+  const cut = { ...KILL, lastsUntilMs: 40_000 };
+  assert.equal(
+    missedIn({ programs: [life(1, 0, 17_000), life(2, 30_000, 50_000)], disturbances: [cut] }),
+    [],
+  );
+  for (const moved of [[life(1, 0, 17_000), life(2, 33_000, 50_000)], [life(1, 0, 17_000)]])
+    assert.equal(missedIn({ programs: moved, disturbances: [cut] }), [
+      'the shared program runs again <= 15 s after a fault',
+    ]);
   const slow = [callOf({}), callOf({ token: 'a.2', sentMs: 11_500, endedMs: 15_000 })];
   const carriedOut = [WRITTEN, { ...WRITTEN, token: 'a.2' }];
   assert.equal(missedIn({ calls: slow, carriedOut, disturbances: [KILL] }), [

@@ -330,7 +330,8 @@ function firstAnswers(history: History, { firstAnswerMs }: Bars): readonly Verdi
 
 function programsBack({ disturbances, programs }: History, { programBackMs }: Bars): readonly Verdict[] {
   if (programBackMs === undefined || programs.length === 0) return [];
-  const waits = disturbances.map(({ fromMs, untilMs, backMs }) => {
+  const waits = disturbances.map(({ fromMs, untilMs, backMs, lastsUntilMs }) => {
+    if (lastsUntilMs !== undefined) return longestGap(programs, fromMs, lastsUntilMs);
     // It ran on: on another node, or in a node that was not ended.
     if (programs.some(({ firstSeenMs, lastSeenMs }) => firstSeenMs < fromMs && lastSeenMs > backMs)) return 0;
     return Math.min(...programs.map(({ firstSeenMs }) => firstSeenMs).filter((ms) => ms > fromMs)) - untilMs;
@@ -344,6 +345,17 @@ function programsBack({ disturbances, programs }: History, { programBackMs }: Ba
       examples: [],
     },
   ];
+}
+
+/** The longest part of this time in which no process of the program was there. */
+function longestGap(programs: readonly ProgramLife[], fromMs: number, untilMs: number): number {
+  let seenMs = fromMs;
+  let longest = 0;
+  for (const { firstSeenMs, lastSeenMs } of programs.toSorted((a, b) => a.firstSeenMs - b.firstSeenMs)) {
+    longest = Math.max(longest, Math.min(firstSeenMs, untilMs) - seenMs);
+    seenMs = Math.max(seenMs, lastSeenMs);
+  }
+  return Math.max(longest, untilMs - seenMs);
 }
 
 function herdServed({ herd }: History, { herdServedMs }: Bars): readonly Verdict[] {
