@@ -44,21 +44,23 @@ export async function serveElsewhere(first: SessionElsewhere, options: Elsewhere
 }
 
 /** As a node that does not have the session when it refuses with 503, or is not reached: the caller has a refusal of its own. */
-export function unlessRefused(owner: SessionOwner): SessionOwner {
-  return {
-    node: owner.node,
-    forward: (request, answer) => {
-      const refused = (): void => answer.elsewhere(0);
-      const forwarding = owner.forward(request, {
-        ...answer,
-        head: (status, headers) => {
-          if (status !== 503) return answer.head(status, headers);
-          forwarding.cancel();
-          refused();
-        },
-        failed: refused,
-      });
-      return forwarding;
-    },
-  };
+export function unlessRefused(owner: SessionOwner | undefined): SessionOwner | undefined {
+  return (
+    owner && {
+      node: owner.node,
+      forward: (request, answer) => {
+        const refused = (): void => answer.elsewhere(0);
+        const forwarding = owner.forward(request, {
+          ...answer,
+          head: (status, headers) => {
+            if (status !== 503) return answer.head(status, headers);
+            forwarding.cancel();
+            refused();
+          },
+          failed: refused,
+        });
+        return forwarding;
+      },
+    }
+  );
 }

@@ -349,12 +349,8 @@ function forwarders(
       return owner instanceof Promise ? owner.then(toOwner) : owner && toOwner(owner);
     },
     openAt: (place) => {
-      if (place !== 'elsewhere') {
-        const owner = owners.ofInstances(place);
-        return owner && toOwner(owner);
-      }
-      const opener = owners.opener();
-      return opener && toOwner(unlessRefused(opener));
+      const owner = place === 'elsewhere' ? unlessRefused(owners.opener()) : owners.ofInstances(place);
+      return owner && toOwner(owner);
     },
   };
 }
