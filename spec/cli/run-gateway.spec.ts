@@ -37,6 +37,13 @@ test('prints where it listens, serves, and shuts down after a signal', async () 
   assert.equal([stopped.msg, typeof stopped.duration_ms], ['stopped', 'number']);
 });
 
+test('names the public address to MCP clients, whose tokens are for it', async () => {
+  const { stop, terminal, listening } = run({ port: '0', 'public-url': 'https://gateway.example.com/' });
+  await listening;
+  await stop();
+  assert.match(terminal.printed.join('\n'), '\nMCP clients: https://gateway.example.com/mcp/<template>; ');
+});
+
 test('logs events of stored instances from their first start on', async () => {
   const flags = { port: '0', database: 'sqlite:///gateway.db' };
   for (const time of [1, 2]) {

@@ -163,7 +163,9 @@ function announce(
   for (const address of addresses) print(`stagedoor ${VERSION} listening on ${address}`);
   const { kind, printable } = describeDatabase(config.databaseUrl, config.folder);
   print(`database ${printable}${kind === 'memory' ? ': in memory, lost when the gateway stops' : ''}`);
-  print(`MCP clients: ${urls[0]}/mcp/<template>; "${ownCommand('connect <template>')}" shows how`);
+  print(
+    `MCP clients: ${config.publicUrl ?? urls[0]}/mcp/<template>; "${ownCommand('connect <template>')}" shows how`,
+  );
   print(`console: ${urls[0]}/console`);
   for (const warning of warnings) log.warn(warning);
   const open = config.listeners.find(({ host }) => !isLoopback(host));
