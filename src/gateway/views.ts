@@ -393,7 +393,7 @@ class ServedView {
     ]);
     const { fleet, registry, aggregate } = this.#deps;
     const kindOf = (name: string) => {
-      if (fleet.has(name)) return 'template';
+      if (fleet.has(name)) return fleet.existingMembers(name).length > 0 ? 'template' : 'empty';
       return registry.find(name) === undefined ? undefined : 'view';
     };
     return viewProblems(this.#compiled, { tools, prompts, resources }, kindOf, aggregate.scheduler);

@@ -180,6 +180,13 @@ test('hints choose tools, and what meets nothing is a problem', async () => {
     recordsIn(ofView.body.problems).map(({ code, message }) => [code, message]),
     [['template_unknown', '"odd" is a view: name its templates.']],
   );
+  await app.serve('left', 'one');
+  await app.gateway.deregister('left', 'one');
+  const ofLeft = await app.ask('PUT', '/gateway/views/of-left', { body: { from: [{ template: 'left' }] } });
+  assert.equal(
+    recordsIn(ofLeft.body.problems).map(({ code, message }) => [code, message]),
+    [['template_missing', 'The template "left" has no instances.']],
+  );
 });
 
 test('limits hold by the listed name: calls a minute, and bytes of a result', async () => {

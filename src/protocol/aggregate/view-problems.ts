@@ -34,11 +34,11 @@ export interface Surveys {
   readonly resources: Pick<Survey, 'gathered'>;
 }
 
-/** `kindOf`: what has that name. At most MOST problems. It takes several turns of the event loop. */
+/** `kindOf`: what has that name; `empty`: a template without instances. At most MOST problems. It takes several turns of the event loop. */
 export async function viewProblems(
   { definition }: CompiledView,
   surveys: Surveys,
-  kindOf: (name: string) => 'template' | 'view' | undefined,
+  kindOf: (name: string) => 'template' | 'empty' | 'view' | undefined,
   scheduler: Pick<TaskScheduler, 'each'>,
 ): Promise<ViewProblem[]> {
   const problems: ViewProblem[] = [];
@@ -51,6 +51,10 @@ export async function viewProblems(
     else if (kind === 'view')
       problems.push(
         problem('template_unknown', template, '', `${quote(template)} is a view: name its templates.`),
+      );
+    else if (kind === 'empty')
+      problems.push(
+        problem('template_missing', template, '', `The template ${quote(template)} has no instances.`),
       );
     else if (reason !== undefined)
       problems.push(
