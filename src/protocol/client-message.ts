@@ -3,7 +3,14 @@
 
 import { isUtf8 } from 'node:buffer';
 import type { ClientReply } from '../domain/client.ts';
-import { isFields, isJsonObject, type JsonFields, type JsonObject, parseExact } from '../domain/json.ts';
+import {
+  definedFields,
+  isFields,
+  isJsonObject,
+  type JsonFields,
+  type JsonObject,
+  parseExact,
+} from '../domain/json.ts';
 import {
   hasMoreValues,
   NONE,
@@ -209,5 +216,5 @@ function readAnswer({ id: written, result, error }: JsonObject): ClientAnswer {
   const { code, message, data } = error;
   if (typeof code !== 'number' || typeof message !== 'string')
     throw invalidRequest('`error` needs code and message');
-  return { kind: 'answer', id, reply: { error: { code, message, ...(data === undefined ? {} : { data }) } } };
+  return { kind: 'answer', id, reply: { error: { code, message, ...definedFields({ data }) } } };
 }

@@ -1,7 +1,7 @@
 // The handshake result of all templates as one server: what they can do, united, and their instructions, each under the name of its
 // template. Source: ADR 105.
 
-import { isJsonObject, type JsonObject, type JsonValue, valuesIn } from '../../domain/json.ts';
+import { definedFields, isJsonObject, type JsonObject, type JsonValue, valuesIn } from '../../domain/json.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { SEARCH_INSTRUCTIONS } from './search-mode.ts';
@@ -27,12 +27,12 @@ export function aggregateGreeting(templates: readonly TemplatePeers[], presentat
   return {
     capabilities: capabilitiesOf(templates.flatMap(({ peers }) => peers)),
     serverInfo: view === undefined ? GATEWAY_INFO : serverInfoOf(view),
-    ...(instructions === undefined ? {} : { instructions }),
+    ...definedFields({ instructions }),
   };
 }
 
 function serverInfoOf({ name, title, version = GATEWAY_INFO.version }: ViewInfo) {
-  return { name, ...(title === undefined ? {} : { title }), version };
+  return { name, ...definedFields({ title }), version };
 }
 
 function capabilitiesOf(peers: readonly Peer[]): JsonObject {
@@ -48,8 +48,7 @@ function capabilitiesOf(peers: readonly Peer[]): JsonObject {
     ...(offers('completions') && { completions: {} }),
     ...(offers('logging') && { logging: {} }),
     ...(Object.keys(tasks).length > 0 && { tasks }),
-    ...(extensions !== undefined && { extensions }),
-    ...(experimental !== undefined && { experimental }),
+    ...definedFields({ extensions, experimental }),
   };
 }
 

@@ -6,7 +6,14 @@ import type { Clock } from '../../domain/clock.ts';
 import { toolNotFound, withHint } from '../../domain/error-catalogue.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
-import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
+import {
+  definedFields,
+  fieldValue,
+  isJsonObject,
+  type JsonFields,
+  type JsonObject,
+  JsonText,
+} from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { type ListField, listOf, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
@@ -223,6 +230,6 @@ function resourceNotFound(): Observable<Answer> {
 
 /** An error that no instance answered. */
 export function rpcErrorAnswer(code: number, message: string, data?: JsonObject): Observable<Answer> {
-  const error = { code, message, ...(data === undefined ? {} : { data }) };
+  const error = { code, message, ...definedFields({ data }) };
   return of(localAnswer({ kind: 'error', error }));
 }

@@ -2,7 +2,7 @@
 // definition; what was chosen of a list is remembered as long as the list is.
 
 import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../domain/globs.ts';
-import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { definedFields, isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { isRepeatableBy, type ListField } from '../../domain/mcp.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { ViewChoice, ViewDefinition, ViewHints, ViewLimit, ViewSource } from '../../domain/view.ts';
@@ -194,7 +194,7 @@ class TemplateChoices {
     const annotations = isJsonObject(item.annotations) ? item.annotations : {};
     return {
       ...item,
-      ...(description === undefined ? {} : { description }),
+      ...definedFields({ description }),
       ...(hints === undefined ? {} : { annotations: { ...annotations, ...hints } }),
       ...(defaults === undefined || !isJsonObject(item.inputSchema)
         ? {}

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import type { ClientProfile } from '../../domain/client.ts';
 import {
   canonicalText,
+  definedFields,
   fieldValue,
   isFields,
   isJsonObject,
@@ -74,7 +75,7 @@ function comparedText(args: JsonText): string {
 
 /** The refusal of `params`: an answer like those of backends, hence 200. */
 export function invalidParams(message: string, data?: JsonObject): RpcFailure {
-  return new RpcFailure(200, { code: RPC.invalidParams, message, ...(data === undefined ? {} : { data }) });
+  return new RpcFailure(200, { code: RPC.invalidParams, message, ...definedFields({ data }) });
 }
 
 // The `_meta` of every modern request. headers.ts compares the headers that repeat some of it. Source: MCP 2026-07-28
