@@ -26,6 +26,7 @@ const { backendUnavailable, backendTimeout, noHealthyInstance } = errors;
 /** Errors that no spec of HTTP covers: status, code, and `delivered` if it is not `no`; the facts; a part of the message. */
 const ROWS: readonly (readonly [error: GatewayError, outcome: string, facts: object, message?: string])[] = [
   [errors.accountsNeedAllTemplates(), '403 INSUFFICIENT_PERMISSIONS', { requiredPermissions: ['admin'] }],
+  [sessionErrors.nodesNeedAllTemplates(), '403 INSUFFICIENT_PERMISSIONS', {}],
   [errors.registryFull('instances', 2), '400 REGISTRY_FULL', {}, 'The registry is full (2 instances):'],
   [
     sessionErrors.sessionLost('it is gone'),

@@ -93,6 +93,12 @@ export function eventStreamLimit(most: number, isShare: boolean): GatewayError {
   return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
 }
 
+/** It serves all templates. */
+export function nodesNeedAllTemplates(): GatewayError {
+  const message = 'Callers with a list of templates or tools cannot drain or resume a node.';
+  return new GatewayError('INSUFFICIENT_PERMISSIONS', message);
+}
+
 export function nodeNotFound(id: string): GatewayError {
   return new GatewayError('NOT_FOUND', `No node "${id}" is known. GET /gateway/nodes lists the nodes.`);
 }

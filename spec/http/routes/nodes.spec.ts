@@ -292,4 +292,21 @@ test('name nodes with another secret or version, silent ones, and those whose se
   assert.equal([draining.outcome, draining.body.warnings], ['503 NODE_UNAVAILABLE', body.warnings]);
 });
 
+test('a caller with a list of templates or tools drains and resumes no node', async () => {
+  const { accounts } = app.auth;
+  for (const limit of [{ templates: ['demo'] }, { tools: ['demo/*'] }]) {
+    const { key } = await accounts.createApiKey({
+      name: 'limited',
+      permissions: ['gateway:write'],
+      ...limit,
+    });
+    for (const path of ['a/drain', 'a/resume', 'far/drain']) {
+      const headers = { 'X-API-Key': key };
+      const { status } = await fetch(`${app.url}/gateway/nodes/${path}`, { method: 'POST', headers });
+      assert.is(status, 403, `${JSON.stringify(limit)} ${path}`);
+    }
+  }
+  assert.is((await fetch(`${app.url}/readyz`)).status, 200);
+});
+
 test.run();

@@ -3,7 +3,8 @@
 
 import Type, { type Static } from 'typebox';
 import { foreignBy, NODE_STATES, type NodeView } from '../../domain/nodes.ts';
-import { nodeNotFound } from '../../domain/session-errors.ts';
+import { hasAllTemplates } from '../../domain/rights.ts';
+import { nodeNotFound, nodesNeedAllTemplates } from '../../domain/session-errors.ts';
 import { whenKnown } from '../caller-check.ts';
 import { agreementOf, NodeWarnings } from '../deployment/agreement.ts';
 import { MissingNodes, missing } from '../deployment/deployment.ts';
@@ -66,6 +67,7 @@ function commandRoute(command: 'drain' | 'resume', summary: string): Route {
     answers: { 200: { description: 'The node as it is now', body: NodeRecord } },
     errors: ['NODE_UNAVAILABLE'],
     handler: (input, services) => {
+      if (!hasAllTemplates(input.principal)) throw nodesNeedAllTemplates();
       const { gateway, nodes = () => [] } = services;
       const [own, ...others] = nodes();
       if (own?.id !== input.params.node_id) return askOther(own, others, input, services);
