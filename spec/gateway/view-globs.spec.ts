@@ -1,6 +1,7 @@
 // The largest views over the longest lists: what they cost is spread over several turns of the event loop.
 
 import * as assert from 'uvu/assert';
+import type { JsonObject } from '../../src/domain/json.ts';
 import { ToolRights } from '../../src/domain/rights.ts';
 import type { ViewDefinition } from '../../src/domain/view.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
@@ -67,6 +68,27 @@ test('of the rights of a caller take several turns', async () => {
   const plain = await turnsOf(() => preview({}));
   const turns = await turnsOf(() => preview({}, rights));
   assert.ok(turns >= plain + TURNS - 1, `${turns} turns, ${plain} without rights`);
+});
+
+test('of a view take several turns with the tools that are withheld', async () => {
+  const turns = async (templates: readonly string[], inputSchema: JsonObject) => {
+    const tools = Array.from({ length: 100 }, (_, index) => ({
+      name: `${NAME.repeat(6)}_${index}`,
+      inputSchema,
+    }));
+    const handler = ({ method }: { method: string }) => (method === 'tools/list' ? { tools } : {});
+    for (const template of templates)
+      await gateway.register(template, { id: 'one', handler }, { waitMs: 5_000 });
+    const from = templates.map((template) => ({ template, tools: [...GLOBS, '*_??'] }));
+    await gateway.views.put({ id: 'w', from });
+    const listed = await gateway.views.tools('w'); // what is chosen of the lists is known then
+    assert.is(listed.length, 90 * templates.length);
+    return turnsOf(() => gateway.views.tools('w'));
+  };
+  const plain = await turns(['b', 'c'], { type: 'object' });
+  // Names of 243 characters: 40 groups.
+  const withheld = await turns(['d', 'e'], { type: 'object', properties: { a: { $ref: '#/$defs/none' } } });
+  assert.ok(withheld > plain, `${withheld} turns, ${plain} without withheld tools`);
 });
 
 test('the problems are those of every glob', async () => {

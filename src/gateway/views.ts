@@ -152,19 +152,26 @@ export class Views implements ServedViews {
   async tools(id: string): Promise<ViewTool[]> {
     const view = this.#of(id);
     if (view === undefined) throw viewNotFound(id);
-    const { approvals, withheldOf } = this.#deps;
+    const { approvals, withheldOf, aggregate } = this.#deps;
     const names = await view.toolNames();
     const reasons = new Map(approvals.withheldFrom(id).map(({ tool, reason }) => [tool, reason]));
     const states = approvals.isPinned(id)
       ? await approvals.states(id)
       : [...names.keys()].map((tool) => ({ tool, state: 'approved' as const }));
     const known = new Set(states.map(({ tool }) => tool));
-    const withheld = view.templates.flatMap((template) =>
+    const withheld: { tool: string; state: 'withheld'; reason: string }[] = [];
+    const perhaps = view.templates.flatMap((template) =>
       withheldOf(template).flatMap(({ list, name, reason }) => {
         const tool = toolKey(template, name);
-        const isShown = list === 'tools' && view.takes(template, name) && !known.has(tool);
-        return isShown ? [{ tool, state: 'withheld' as const, reason }] : [];
+        return list !== 'tools' || known.has(tool) ? [] : [{ template, name, tool, reason }];
       }),
+    );
+    await aggregate.scheduler.each(
+      groupsToMatch(perhaps, ({ name }) => name),
+      (group) => {
+        for (const { template, name, tool, reason } of group)
+          if (view.takes(template, name)) withheld.push({ tool, state: 'withheld', reason });
+      },
     );
     return [...states, ...withheld].map(({ tool: key, ...others }) => {
       const reason = reasons.get(key);
