@@ -2,6 +2,7 @@
 // the capabilities of the clients that got it. None is kept of a template whose servers are used with the accounts of users. The
 // store may fail: then there is no list. Source: ADR 225.
 
+import { hash } from 'node:crypto';
 import type { Clock } from '../domain/clock.ts';
 import { memoryOf } from '../domain/held-bytes.ts';
 import { canonicalText, isJsonObject, type JsonObject, parseExact, valuesIn } from '../domain/json.ts';
@@ -30,6 +31,10 @@ export interface KeptListsDeps {
 
 export function keptLists({ store, clock, hasUserLists }: KeptListsDeps): KeptLists {
   const known = new LruMap<Known>(MAX_KNOWN);
+  /** By the items, so that the same ones are not written as text again. */
+  const digests = new WeakMap<readonly JsonObject[], string>();
+  /** Lists of templates that are being written, each for one kind of client at a time: others are written when they are read again. */
+  const writing = new Set<string>();
   return {
     find: async (template, list, { capabilities }) => {
       if (hasUserLists(template)) return undefined;
@@ -42,16 +47,25 @@ export function keptLists({ store, clock, hasUserLists }: KeptListsDeps): KeptLi
     keep: (template, list, { capabilities }, items) => {
       if (hasUserLists(template)) return;
       const key = listKey(template, list, capabilities);
-      const value = JSON.stringify(items);
-      const digest = shortKey(value);
       const last = known.get(key);
       const nowMs = clock.now();
-      if (last?.digest === digest && nowMs - last.savedAtMs < AGAIN_MS) return;
+      const isFresh = last !== undefined && nowMs - last.savedAtMs < AGAIN_MS;
+      if (isFresh && last.digest === digests.get(items)) return;
+      const written = `${list} ${template}`;
+      if (writing.has(written)) return;
+      const value = JSON.stringify(items);
+      const digest = hash('sha256', value, 'base64url');
+      digests.set(items, digest);
+      if (isFresh && last.digest === digest) return;
       known.set(key, { digest, savedAtMs: nowMs });
       const readAt = new Date(clock.wall()).toISOString();
-      store.save({ key, template, value, readAt }).catch(() => {
-        if (known.get(key)?.savedAtMs === nowMs) known.delete(key); // the next reading tries again
-      });
+      writing.add(written);
+      store
+        .save({ key, template, value, readAt })
+        .catch(() => {
+          if (known.get(key)?.savedAtMs === nowMs) known.delete(key); // the next reading tries again
+        })
+        .finally(() => writing.delete(written));
     },
   };
 }

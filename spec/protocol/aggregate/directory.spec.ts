@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { EMPTY, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import { aggregateName, mayBeFrom, mayBeMapped, splitName } from '../../../src/protocol/aggregate/names.ts';
@@ -31,6 +32,7 @@ function setUp(visible = ['a', 'b']) {
   const directory = new AggregateDirectory(
     new AggregateLists({ backendsOf: of, listChanges$: EMPTY, ...CLOCK }),
     () => visible,
+    new TaskScheduler(),
   );
   const named = (aggregated: string) => directory.ownerOfName(aggregated, 'tools', CLIENT);
   const resource = async (uri: string) => (await directory.uris.targetOf(uri, CLIENT, noSkills))?.template;
@@ -106,6 +108,7 @@ test('never gives the name of a tool of one template to a tool of another', asyn
     const directory = new AggregateDirectory(
       new AggregateLists({ backendsOf: of, listChanges$: EMPTY, ...CLOCK }),
       () => templates,
+      new TaskScheduler(),
     );
     const names = (await directory.list('tools', CLIENT)).map(({ name }) => name);
     assert.equal([names.length, new Set(names).size, names.indexOf(mapped)], [3, 3, 2]);
@@ -282,6 +285,7 @@ for (const list of ['tools', 'prompts'] as const) {
           return new AggregateDirectory(
             new AggregateLists({ backendsOf: of, listChanges$: EMPTY, ...CLOCK }),
             () => templates,
+            new TaskScheduler(),
           );
         };
         const all = directoryOf([...servers.keys()]);
@@ -326,6 +330,38 @@ test('an own name that looks like an aggregate name finds no tool', async () => 
   const odd = ['c__read', `x_${'0'.repeat(16)}`, 'n'.repeat(257)];
   b.lists = { tools: odd.map((name) => ({ name })) };
   for (const name of odd) assert.is(await named(name), undefined);
+});
+
+test('callers share a list and its JSON until the list of a template changes, also while it is made', async () => {
+  const { directory, a } = setUp();
+  const [one, other] = await Promise.all([
+    directory.listing('tools', CLIENT),
+    directory.listing('tools', { ...CLIENT, owner: { id: 'user:other' } }),
+  ]);
+  assert.is(one.items, other.items);
+  assert.is(one.result?.(), other.result?.());
+  a.lists = { ...a.lists, tools: [{ name: 'new' }] };
+  const changed = (await directory.listing('tools', CLIENT)).items;
+  assert.equal(
+    changed.map(({ name }) => name),
+    ['a__new', 'b__read'],
+  );
+});
+
+test('an own name leads to the template that has it now, when a list is again what it was', async () => {
+  const { directory, named, a, b } = setUp();
+  const [ofA, ofB] = [a.lists, b.lists];
+  await directory.list('tools', CLIENT);
+  const own = ofA.tools?.map(({ name }) => String(name)).find((name) => name !== 'read') ?? '';
+  assert.equal(await named(own), { template: 'a', name: own });
+  a.lists = { ...ofA, tools: [] };
+  b.lists = { ...ofB, tools: [{ name: own }] };
+  await directory.list('tools', CLIENT);
+  assert.equal(await named(own), { template: 'b', name: own });
+  a.lists = ofA;
+  b.lists = ofB;
+  await directory.list('tools', CLIENT);
+  assert.equal(await named(own), { template: 'a', name: own });
 });
 
 test.run();

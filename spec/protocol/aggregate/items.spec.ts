@@ -6,6 +6,7 @@ import { EMPTY, of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
 import type { ListField, WithheldItem } from '../../../src/domain/mcp.ts';
+import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -35,7 +36,7 @@ async function listed(
       withheld = found;
     },
   });
-  const directory = new AggregateDirectory(lists, () => ['t']);
+  const directory = new AggregateDirectory(lists, () => ['t'], new TaskScheduler());
   const client = { ...CLIENT, profile: { ...CLIENT.profile, protocolVersion } };
   const shown = await directory.list(list, client);
   const shownText = JSON.stringify(shown);

@@ -44,6 +44,36 @@ const names = (gathered: Awaited<ReturnType<ReturnType<typeof setUp>['gather']>>
   });
 const LATE = 'slow: It has not answered yet.';
 
+test('a list that did not change is the same, whatever its pages and its caller are', async () => {
+  const pages = new Map<unknown, JsonObject>([
+    [undefined, { tools: [{ name: 'a' }], nextCursor: '2' }],
+    ['2', { tools: [{ name: 'b' }], nextCursor: '3' }],
+    ['3', { tools: [{ name: 'c' }] }],
+  ]);
+  const paged = new ListingBackends({});
+  paged.exchange = ({ params }) => of(answered(pages.get(params?.cursor) ?? {}));
+  const lists = new AggregateLists({ ...CLOCK, backendsOf: () => paged, listChanges$: new Subject() });
+  const itemsFor = async (client: Client) => (await lists.gather('tools', ['t'], client))[0]?.items;
+  const first = await itemsFor(CLIENT);
+  assert.equal(
+    first?.map(({ name }) => name),
+    ['a', 'b', 'c'],
+  );
+  assert.is(await itemsFor(CLIENT), first);
+  const capabilities = { experimental: { other: {} } };
+  assert.is(await itemsFor({ owner: { id: 'other' }, profile: { ...CLIENT.profile, capabilities } }), first);
+  pages.set('2', { tools: [{ name: 'changed' }], nextCursor: '3' });
+  assert.equal(
+    (await itemsFor(CLIENT))?.map(({ name }) => name),
+    ['a', 'changed', 'c'],
+  );
+  pages.set('2', { tools: [{ name: 'last' }] });
+  assert.equal(
+    (await itemsFor(CLIENT))?.map(({ name }) => name),
+    ['a', 'last'],
+  );
+});
+
 test('waits ten seconds for the first list of a slow template, and reports its late answer', async () => {
   const { slow, late, gather } = setUp();
   const answer = new Subject<Answer>();

@@ -2,10 +2,11 @@
 // unknown name.
 
 import { nearName } from '../../config/nearest.ts';
-import type { JsonFields, JsonObject } from '../../domain/json.ts';
+import { type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import { type ListField, MODERN_VERSIONS } from '../../domain/mcp.ts';
 import { mayCall } from '../../domain/rights.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { Client, Owner } from '../ports.ts';
 import { KEY_FIELDS } from './items.ts';
 import { type AggregateListing, listingOf } from './listing.ts';
@@ -19,6 +20,8 @@ const MAX_REMEMBERED = 50_000;
 const MAX_OWN_CHARACTERS = 256;
 /** Names that an error suggests. */
 const MAX_HINTS = 3;
+/** Lists that are kept with their names: of both eras, and of callers with different rights. */
+const MAX_NAMED = 8;
 
 /** What a name stands for at its template. */
 export interface OwnTarget extends OwnName {
@@ -30,6 +33,18 @@ export interface OwnTarget extends OwnName {
   readonly defaults?: { addedTo(given: JsonFields[string]): JsonFields[string] | string };
   /** Its user confirms each call. */
   readonly asks?: boolean;
+}
+
+/** A list of all templates, made of theirs. */
+interface NamedList {
+  readonly list: 'tools' | 'prompts';
+  readonly inputs: readonly GatheredList[];
+  readonly isLegacy: boolean;
+  /** Version of the URIs that its tools name. */
+  readonly uris: number;
+  readonly items: Promise<readonly JsonObject[]>;
+  /** Once it was needed. */
+  result: JsonText | undefined;
 }
 
 /** The names and URIs of several templates as one server: of all templates, or of a view. */
@@ -54,11 +69,19 @@ export class AggregateDirectory implements Directory {
   readonly #mapped = new LruMap<OwnName>(MAX_REMEMBERED);
   /** By the own name of a tool, the templates that list it. */
   readonly #ownNames = new LruMap<ReadonlySet<string>>(MAX_REMEMBERED);
+  /** The last one that was made first. */
+  #named: readonly NamedList[] = [];
+  readonly #scheduler: Pick<TaskScheduler, 'each'>;
   readonly uris: ResourceOwners;
 
-  constructor(lists: AggregateLists, templates: (owner: Owner) => readonly string[]) {
+  constructor(
+    lists: AggregateLists,
+    templates: (owner: Owner) => readonly string[],
+    scheduler: Pick<TaskScheduler, 'each'>,
+  ) {
     this.#lists = lists;
     this.#templates = templates;
+    this.#scheduler = scheduler;
     this.uris = new ResourceOwners({ lists, templates });
   }
 
@@ -71,26 +94,60 @@ export class AggregateDirectory implements Directory {
   async listing(list: ListField, client: Client): Promise<AggregateListing> {
     const gathered = await this.#lists.gather(list, this.#templates(client.owner), client);
     const complete = gathered.filter(({ missing }) => missing === undefined);
-    const read = new Set(complete.map(({ template }) => template));
-    if (list === 'tools') this.#learnOwnNames(gathered, read);
     await this.uris.learn(list, gathered, client);
     if (list === 'resources' || list === 'resourceTemplates') {
       const items = complete.flatMap(({ template, items }) => items.map((item) => ({ template, item })));
       return listingOf(this.uris.shownItems(list, items, client.owner), gathered);
     }
+    const named = this.#namedOf(list, complete, client);
+    const items = await named.items;
+    return listingOf(items, gathered, () => {
+      named.result ??= JsonText.ofValue({ [list]: items });
+      return named.result;
+    });
+  }
+
+  /** Callers with the same lists share one, also while it is made. */
+  #namedOf(list: 'tools' | 'prompts', inputs: readonly GatheredList[], client: Client): NamedList {
     const isLegacy = !MODERN_VERSIONS.some((version) => version === client.profile.protocolVersion);
+    const uris = list === 'prompts' ? 0 : this.uris.version;
+    const found = this.#named.find(
+      (known) =>
+        known.list === list &&
+        known.isLegacy === isLegacy &&
+        known.uris === uris &&
+        known.inputs.length === inputs.length &&
+        known.inputs.every(
+          ({ template, items }, at) => template === inputs[at]?.template && items === inputs[at]?.items,
+        ),
+    );
+    if (found !== undefined) return found;
+    const items = this.#itemsOf(list, inputs, client.owner, isLegacy);
+    const named: NamedList = { list, inputs, isLegacy, uris, items, result: undefined };
+    // The own names that were learnt from older lists of these templates are not known any more.
+    const others = this.#named.filter((known) => known.list !== list || !isOtherList(known.inputs, inputs));
+    this.#named = [named, ...others].slice(0, MAX_NAMED);
+    return named;
+  }
+
+  async #itemsOf(
+    list: 'tools' | 'prompts',
+    inputs: readonly GatheredList[],
+    owner: Owner,
+    isLegacy: boolean,
+  ): Promise<readonly JsonObject[]> {
     const keys = new Set<string>();
     const listed: JsonObject[] = [];
-    for (const { template, items } of complete) {
-      for (const listedItem of items) {
-        const own = list === 'tools' ? this.uris.shownTool(template, listedItem, client.owner) : listedItem;
-        const item = aggregateItem(list, template, own, isLegacy);
-        const isFirst = keys.size < keys.add(item.key).size;
-        if (isFirst) listed.push(item.shown);
-        if (item.own !== undefined) this.#mapped.set(item.key, item.own);
-      }
-    }
-    return listingOf(listed, gathered);
+    const read = new Set(inputs.map(({ template }) => template));
+    const listing = new Map<string, Set<string>>();
+    await this.#scheduler.each(itemsIn(inputs), ({ template, item: listedItem }) => {
+      if (list === 'tools') this.#learnOwnName(String(listedItem.name), template, listing, read);
+      const own = list === 'tools' ? this.uris.shownTool(template, listedItem, owner) : listedItem;
+      const item = aggregateItem(list, template, own, isLegacy);
+      if (keys.size < keys.add(item.key).size) listed.push(item.shown);
+      if (item.own !== undefined) this.#mapped.set(item.key, item.own);
+    });
+    return listed;
   }
 
   /**
@@ -145,6 +202,7 @@ export class AggregateDirectory implements Directory {
     if (mayBeMapped(aggregated)) return this.#lookUpMapped(aggregated, list, client);
     const mayBeNew = isOwnName(aggregated) && this.#listing(aggregated, client.owner).length === 0;
     if (list !== 'tools' || !mayBeNew) return undefined;
+    this.#named = []; // its name may have been forgotten since
     await this.list('tools', client);
     return this.knownOwner(aggregated, client.owner);
   }
@@ -161,18 +219,31 @@ export class AggregateDirectory implements Directory {
     return undefined;
   }
 
-  /** Of the templates that were read, those have a tool that list it now. */
-  #learnOwnNames(gathered: readonly GatheredList[], read: ReadonlySet<string>): void {
-    const listing = new Map<string, Set<string>>();
-    for (const { template, items } of gathered)
-      for (const { name } of items) {
-        if (typeof name !== 'string' || !isOwnName(name)) continue;
-        const known =
-          listing.get(name) ?? [...(this.#ownNames.get(name) ?? [])].filter((each) => !read.has(each));
-        listing.set(name, new Set(known).add(template));
-      }
-    for (const [name, templates] of listing) this.#ownNames.set(name, templates);
+  /** Of the templates that were read, those have a tool that list it now. `listing`: by own name, those that were found so far. */
+  #learnOwnName(
+    name: string,
+    template: string,
+    listing: Map<string, Set<string>>,
+    read: ReadonlySet<string>,
+  ): void {
+    if (!isOwnName(name)) return;
+    const known =
+      listing.get(name) ?? new Set([...(this.#ownNames.get(name) ?? [])].filter((each) => !read.has(each)));
+    listing.set(name, known.add(template));
+    this.#ownNames.set(name, known);
   }
+}
+
+/** True when a template is in both with different items. */
+function isOtherList(one: readonly GatheredList[], other: readonly GatheredList[]): boolean {
+  const items = new Map(other.map((each) => [each.template, each.items]));
+  return one.some((each) => items.has(each.template) && items.get(each.template) !== each.items);
+}
+
+function* itemsIn(
+  inputs: readonly GatheredList[],
+): Generator<{ readonly template: string; readonly item: JsonObject }> {
+  for (const { template, items } of inputs) for (const item of items) yield { template, item };
 }
 
 /** Own names are short, and never like an aggregate name: no template takes over a name that a client may have allowed. */

@@ -26,7 +26,7 @@ export function everything(
   const directory =
     presentation?.names === 'bare'
       ? bareDirectory({ lists, scheduler }, templates, ofOwner, listChanges$)
-      : new AggregateDirectory(lists, ofOwner);
+      : new AggregateDirectory(lists, ofOwner, scheduler);
   return {
     view: undefined,
     directory,

@@ -58,6 +58,8 @@ export class ToolIndexes {
   });
   /** One list is read at a time: each takes as much memory again until it turns out that it is known. */
   readonly readings = new SerialQueue();
+  /** By the tools of a list, as long as it is kept. */
+  readonly digests = new WeakMap<readonly JsonObject[], string>();
 }
 
 export class FindableTools {
@@ -107,6 +109,9 @@ export class FindableTools {
 
   async #indexed(items: readonly JsonObject[], client: Client): Promise<{ digest: string; kept: Kept }> {
     const { directory, scheduler, indexes } = this.#deps;
+    const read = indexes.digests.get(items);
+    const same = read === undefined ? undefined : indexes.kept.get(read);
+    if (read !== undefined && same !== undefined) return { digest: read, kept: same };
     const hash = createHash('sha256');
     const tools: FindableTool[] = [];
     const texts = new Map<string, string>();
@@ -122,6 +127,7 @@ export class FindableTools {
       bytes += text.length + BYTES_PER_TOOL;
     });
     const digest = hash.digest('base64');
+    indexes.digests.set(items, digest);
     const known = indexes.kept.get(digest);
     if (known !== undefined) return { digest, kept: known };
     const { ToolIndex } = await import('../tool-search/tool-index.ts');

@@ -22,6 +22,7 @@ import { shortKey } from '../client-bounds.ts';
 import type { Backends, Client, Owner } from '../ports.ts';
 import { clientMessageOf } from '../rpc.ts';
 import { checkedItem, KEY_FIELDS } from './items.ts';
+import { ReadLists } from './read-lists.ts';
 
 /** Longest wait for one template, from when its list is requested: for its first list, and for another one. */
 const FIRST_WAIT_MS = 10_000;
@@ -90,8 +91,8 @@ export class AggregateLists {
   readonly #remembered = new ListCache<Crawled>(MAX_REMEMBERED_BYTES);
   /** The lists that are being read: each ends within its wait, though its reading may take longer. */
   readonly #crawls = new Map<string, Promise<Found>>();
-  /** What lists of one page contain, as long as their answer is kept: the same items for the same answer. */
-  readonly #read = new WeakMap<JsonText, Crawled>();
+  /** The same items for the same pages. */
+  readonly #read = new ReadLists<Readable>();
   /** When a first list was requested. */
   readonly #firstAtMs = new LruMap<number>(MAX_AWAITED);
   /** By template, the lists that were served without it, or with an old list, because it did not answer. */
@@ -286,12 +287,15 @@ interface Crawled {
   readonly cut?: string | undefined;
 }
 
+/** What depends on nothing but the pages of a list. */
+type Readable = Pick<Crawled, 'withheld' | 'bytes' | 'cut'>;
+
 /** Reads all pages. Rejects when no instance answers; a text says that the server refuses, unless it does not offer the list. */
 async function crawlList(
   list: ListField,
   backends: Backends,
   client: Client,
-  { now, read }: { readonly now: () => number; readonly read: WeakMap<JsonText, Crawled> },
+  { now, read }: { readonly now: () => number; readonly read: ReadLists<Readable> },
 ): Promise<Crawled | string> {
   const withheld: WithheldItem[] = [];
   let instanceId: string | undefined;
@@ -311,13 +315,21 @@ async function crawlList(
   const params = declarationsOf(client);
   const method = LIST_METHODS[list];
   const first = await ask(params === undefined ? { method } : { method, params });
-  const answer = typeof first === 'object' && first.cut === undefined ? first.result : undefined;
-  const known = answer && read.get(answer);
-  if (known !== undefined) return { ...known, readAtMs: now(), staleMs };
-  let pages = 0;
-  const next = (request: ExchangeRequest) => {
-    pages += 1;
-    return pages === 1 ? Promise.resolve(first) : ask(request);
+  const asked: PageAnswer[] = [first];
+  const known = isPage(first) ? read.find(list, first.result) : undefined;
+  let isKnown = known !== undefined;
+  for (const { cursor, digest } of known?.rest ?? []) {
+    const page = await ask({ method, params: { ...params, cursor } });
+    asked.push(page);
+    isKnown = isPage(page) && read.digestOf(page.result) === digest;
+    if (!isKnown) break;
+  }
+  if (known !== undefined && isKnown) return { ...known.found, readAtMs: now(), staleMs };
+  const pages: { readonly cursor: unknown; readonly answer: PageAnswer }[] = [];
+  const next = async (request: ExchangeRequest) => {
+    const answer = asked[pages.length] ?? (await ask(request));
+    pages.push({ cursor: request.params?.cursor, answer });
+    return answer;
   };
   const { items, bytes, values, cut } = await gatherPages(list, next, {
     params,
@@ -331,9 +343,20 @@ async function crawlList(
   });
   if (isRefused) return REFUSED;
   const unique = firstOfNames(list, items, withheld);
-  const crawled = { items: unique, withheld, bytes: memoryOf(values, bytes), readAtMs: now(), staleMs, cut };
-  if (answer !== undefined && pages === 1) read.set(answer, crawled);
-  return crawled;
+  const found = { withheld, bytes: memoryOf(values, bytes), cut };
+  const complete = pages.flatMap(({ cursor, answer }) =>
+    isPage(answer) ? { cursor, result: answer.result } : [],
+  );
+  const isComplete = complete.length === pages.length;
+  const kept = isComplete ? read.keep(list, complete, unique, found) : unique;
+  return { ...found, items: kept, readAtMs: now(), staleMs };
+}
+
+/** A page, a clause that says why the list ends before it, or undefined: it is not offered. */
+type PageAnswer = { readonly result: JsonText; readonly cut?: string } | string | undefined;
+
+function isPage(answer: PageAnswer): answer is Exclude<PageAnswer, string | undefined> {
+  return typeof answer === 'object' && answer.cut === undefined;
 }
 
 /** A modern server lists what it has for a client with these capabilities. A legacy one does not get them with the request. */

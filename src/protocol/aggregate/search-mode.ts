@@ -46,6 +46,11 @@ export class SearchMode {
   readonly #directory: SearchModeOptions['directory'];
   readonly #isAlways: GlobMatcher;
   readonly #scheduler: SearchModeOptions['scheduler'];
+  /** By the tools that are not listed: what is, for hosts that show pages, and for others. */
+  readonly #kept = {
+    withPages: new WeakMap<readonly JsonObject[], Promise<readonly JsonObject[]>>(),
+    withoutPages: new WeakMap<readonly JsonObject[], Promise<readonly JsonObject[]>>(),
+  };
 
   constructor(options: SearchModeOptions) {
     this.#tools = options.tools;
@@ -56,23 +61,37 @@ export class SearchMode {
 
   /** What is listed in the place of all tools. Hosts that show pages keep tools for pages from models, and let pages call what is listed. */
   async listed(listing: AggregateListing, { owner, profile }: Client): Promise<AggregateListing> {
-    const findable = listing.items.filter((tool) => !isForPagesOnly(tool));
-    const isListed = (tool: JsonObject) =>
-      this.#isAlways(String(tool.name)) || (showsPages(profile) && isForPagesOnly(tool));
+    const showsAll = showsPages(profile);
+    const kept = this.#kept[showsAll ? 'withPages' : 'withoutPages'];
+    const items = kept.get(listing.items) ?? this.#itemsOf(listing.items, owner, showsAll);
+    kept.set(listing.items, items);
+    return { ...listing, result: undefined, items: await items };
+  }
+
+  async #itemsOf(
+    tools: readonly JsonObject[],
+    owner: Owner,
+    showsAll: boolean,
+  ): Promise<readonly JsonObject[]> {
     const always: JsonObject[] = [];
+    /** Numbers of tools by template, in the order of the list. */
+    const counts = new Map<string, number>();
     await this.#scheduler.each(
-      groupsToMatch(listing.items, ({ name }) => String(name)),
+      groupsToMatch(tools, ({ name }) => String(name)),
       (group) => {
-        always.push(...group.filter(isListed));
+        for (const tool of group) {
+          const name = String(tool.name);
+          const isForPages = isForPagesOnly(tool);
+          if ((isForPages && showsAll) || this.#isAlways(name)) always.push(tool);
+          if (isForPages) continue;
+          const template = this.#directory.knownOwner(name, owner)?.template ?? 'other servers';
+          counts.set(template, (counts.get(template) ?? 0) + 1);
+        }
       },
     );
-    const own = [findTools(this.#countsOf(findable, owner)), DESCRIBE_TOOL, CALL_TOOL];
+    const own = [findTools(counts), DESCRIBE_TOOL, CALL_TOOL];
     const names = new Set(own.map(({ name }) => name));
-    return {
-      ...listing,
-      result: undefined,
-      items: [...own, ...always.filter(({ name }) => !names.has(String(name)))],
-    };
+    return [...own, ...always.filter(({ name }) => !names.has(String(name)))];
   }
 
   /** The answer to a call of a tool of the gateway; or the call to carry out, with its arguments byte by byte. */
@@ -121,16 +140,6 @@ export class SearchMode {
     const near = (await index.find(name, MAX_HINTS)).join(', ');
     const shown = JSON.stringify(name.slice(0, MAX_NAME_UNITS).toWellFormed());
     return toolError(`There is no tool ${shown}.${near === '' ? '' : ` Similar ones: ${near}.`}`);
-  }
-
-  /** Numbers of tools by template, in the order of the list. */
-  #countsOf(items: readonly JsonObject[], owner: Owner): ReadonlyMap<string, number> {
-    const counts = new Map<string, number>();
-    for (const { name } of items) {
-      const template = this.#directory.knownOwner(String(name), owner)?.template ?? 'other servers';
-      counts.set(template, (counts.get(template) ?? 0) + 1);
-    }
-    return counts;
   }
 }
 
