@@ -23,6 +23,7 @@ let gateway: Gateway;
 const servers = new Map<string, TaskServer>();
 test.before.each(async () => {
   gateway = await createGateway();
+  await gateway.views.put({ id: 'desk', from: [{ template: 'a' }] });
 });
 test.after.each(async () => {
   await gateway.close({ graceMs: 0 });
@@ -145,6 +146,27 @@ for (const [where, path, name] of PATHS) {
     }
   });
 }
+
+test('a task that began in a view is found in the view, by its owner only', async () => {
+  await offer(['a/one', 'a/two', 'a/three']);
+  const inSession = await session('desk');
+  for (const begins of [
+    () => modern('desk', 'tools/call', { name: 'begin' }),
+    async () => inSession('tools/call', { name: 'begin' }),
+  ]) {
+    const { result, instanceId = '' } = await begins();
+    const { taskId } = result;
+    const found = [await ask('desk', taskId), await inSession('tasks/get', { taskId })];
+    assert.equal(
+      found.map((each) => [each.result.taskId, each.instanceId]),
+      [
+        [taskId, instanceId],
+        [taskId, instanceId],
+      ],
+    );
+    for (const method of METHODS) assert.is((await ask('desk', taskId, eve, method)).code, UNKNOWN);
+  }
+});
 
 test('of two tasks with one id a session gets the one at its own instance', async () => {
   await offer(['a/one', 'a/two'], { nextId: () => '1' });
