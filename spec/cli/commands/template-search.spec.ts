@@ -24,7 +24,7 @@ const NAMES = Array.from(
   (_, index) => `io.github.acme/weather-${String(index).padStart(3, '0')}`,
 );
 /** How the registry answers: as the official one, or with a fault. */
-let fault: 'none' | 'repeats' | 'text' | 'refuses' | 'guarded' | 'other' | 'endless' = 'none';
+let fault: 'none' | 'repeats' | 'text' | 'refuses' | 'guarded' | 'other' | 'endless' | 'empty' = 'none';
 const asked: string[] = [];
 let server: Server;
 let registry = '';
@@ -41,6 +41,7 @@ test.before(async () => {
     if (fault === 'refuses') return send({ error: 'too many requests' }, 429);
     if (fault === 'guarded') return send({ error: 'Missing credentials' }, 401);
     if (fault === 'other') return send({ items: [] });
+    if (fault === 'empty') return send({ servers: [], metadata: { nextCursor: `page-${asked.length}` } });
     if (fault === 'endless') {
       response.write('[');
       const fill = () => {
@@ -104,6 +105,7 @@ test('every fault of a registry is one line', async () => {
     ['refuses', /answered 429: too many requests/],
     ['guarded', /wants credentials \(401\).* where registry\.public is true/],
     ['other', /its answer has no list "servers"/],
+    ['empty', /answers with more than 50 pages/],
     ['endless', /sent more than 8 MiB in one answer/],
   ] as const) {
     fault = wrong;

@@ -10,6 +10,8 @@ import { CommandFailure } from '../failures.ts';
 const WAIT_MS = 15_000;
 const MAX_BYTES = 8 * 1024 * 1024;
 const PAGE = 100;
+/** Pages of one search: a registry may answer with pages that have no servers, without end. */
+const MAX_PAGES = 50;
 
 /** The documents of servers (server.json) whose names match, at most `most`. Throws CommandFailure. */
 export async function searchRegistry(registry: string, words: string, most: number): Promise<Fields[]> {
@@ -34,6 +36,8 @@ export async function searchRegistry(registry: string, words: string, most: numb
     if (cursor !== undefined && cursors.has(cursor))
       throw new CommandFailure(`${registry} repeats the page after "${cursor}"`);
     if (cursor !== undefined) cursors.add(cursor);
+    if (cursors.size > MAX_PAGES)
+      throw new CommandFailure(`${registry} answers with more than ${MAX_PAGES} pages`);
   } while (cursor !== undefined && found.length < most);
   return found.slice(0, most);
 }
