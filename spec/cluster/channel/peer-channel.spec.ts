@@ -3,7 +3,7 @@
 
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -19,6 +19,7 @@ import { TokenIssuer, TokenVerifier } from '../../../src/cluster/channel/peer-to
 import type { Principal } from '../../../src/domain/account.ts';
 import { type Clock, systemClock } from '../../../src/domain/clock.ts';
 import { newSessionId } from '../../../src/domain/life.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import { nodeUnavailable } from '../../../src/domain/session-errors.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { sendRaw } from '../../helpers/http-raw.ts';
@@ -273,6 +274,26 @@ test('every request without a valid token is refused with 401, and reported', as
   const greeting = await sendRaw(b.listener.port, 'GET /peer/greeting HTTP/1.1\r\nHost: x\r\n\r\n');
   assert.match(greeting, /^HTTP\/1\.1 401 /);
   assert.is((await ask(a, B)).text, 'served');
+});
+
+test('unfinished headers without a token are bounded in their sum; members are served beside them', async () => {
+  const [a, b] = await pair((_request, response) => response.end('served'));
+  assert.is((await ask(a, B)).text, 'served');
+  const headers = Buffer.from(`POST / HTTP/1.1\r\nHost: x\r\nx: ${'x'.repeat(180 * 1024)}`);
+  const count = Math.ceil(LIMITS.unfinishedBytes / headers.length) + 10;
+  const closed: number[] = [];
+  const sockets = Array.from({ length: count }, (_, index) => {
+    const socket = connect(b.listener.port, '127.0.0.1', () => socket.write(headers));
+    socket.on('error', () => {}).once('close', () => closed.push(index));
+    return socket;
+  });
+  try {
+    await becomes(() => closed.length > 0, true, 8_000);
+    assert.ok(closed.length < count / 2, `${closed.length} of ${count} were closed`);
+    assert.is((await ask(a, B)).text, 'served');
+  } finally {
+    for (const socket of sockets) socket.destroy();
+  }
 });
 
 test('a node whose life others ended sends its request again, under its next life, and those under way are answered', async () => {

@@ -5,11 +5,13 @@
 
 import { rmSync } from 'node:fs';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Principal } from '../../domain/account.ts';
 import { systemClock } from '../../domain/clock.ts';
 import { OperatorError, reasonOf } from '../../domain/errors.ts';
 import type { ForwardedCaller, Hop } from '../../domain/forwarding.ts';
 import { jsonIn } from '../../domain/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { INSTANCE_PATHS, PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
 import type { PeerTls } from './peer-tls.ts';
 import type { TokenProblem, TokenVerifier } from './peer-tokens.ts';
@@ -74,6 +76,8 @@ const REQUEST_MS = 60_000;
 const BACKLOG = 4_096;
 /** Connections of all members together: calls and streams of some peers. */
 const MAX_CONNECTIONS = 32_768;
+/** How often the connections without a valid token are counted. */
+const CUT_MS = 100;
 /** A token may name 1,000 templates, each with 128 characters. */
 const TOKEN_BYTES = 192 * 1024;
 
@@ -87,10 +91,14 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
     keepAliveTimeout: KEEP_ALIVE_MS,
     noDelay: true,
   };
-  const serve = listenerOf(options);
+  const unproven = new UnprovenConnections();
+  const serve = listenerOf(options, unproven);
   const server = tls === undefined ? plainServer(limits, serve) : secureServer(limits, tls, serve);
   server.maxConnections = MAX_CONNECTIONS;
-  const shared = shareExchanges(server, options);
+  // Over TLS, only members finish the handshake.
+  if (tls === undefined) server.on('connection', (socket) => unproven.add(socket));
+  const endCuts = systemClock.background.every(CUT_MS, () => unproven.cut());
+  const shared = shareExchanges(server, options, unproven);
   server.on('tlsClientError', (_error, socket) =>
     onRefused({
       reason: 'failed handshake',
@@ -113,8 +121,37 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
   const address = server.address();
   return {
     port: typeof address === 'object' && address !== null ? address.port : port,
-    close: (timeoutMs) => closeServer(server, shared, timeoutMs),
+    close: async (timeoutMs) => {
+      await closeServer(server, shared, timeoutMs);
+      endCuts();
+    },
   };
+}
+
+/** Connections over which no valid token arrived yet. When all together hold too many bytes, the oldest are closed. */
+class UnprovenConnections {
+  readonly #sockets = new Set<Socket>();
+
+  add(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.once('close', () => this.#sockets.delete(socket));
+  }
+
+  /** A valid token arrived. */
+  prove(socket: Socket): void {
+    this.#sockets.delete(socket);
+  }
+
+  cut(): void {
+    let excess = -LIMITS.unfinishedBytes;
+    for (const { bytesRead } of this.#sockets) excess += bytesRead;
+    for (const socket of this.#sockets) {
+      if (excess <= 0) return;
+      excess -= socket.bytesRead;
+      this.#sockets.delete(socket); // now: the event comes later
+      socket.destroy();
+    }
+  }
 }
 
 interface ServerLimits {
@@ -137,7 +174,7 @@ function secureServer(limits: ServerLimits, tls: PeerTls, serve: RequestListener
   return server;
 }
 
-function listenerOf(options: PeerListenerOptions): RequestListener {
+function listenerOf(options: PeerListenerOptions, unproven: UnprovenConnections): RequestListener {
   const { tokens, serve, instances, certain } = options;
   /** What the answer to a greeting says more. */
   const said = {
@@ -166,8 +203,12 @@ function listenerOf(options: PeerListenerOptions): RequestListener {
       const greeting = tokens.greet(token);
       const answerWith = (text: string) =>
         response.writeHead(200, { 'Content-Type': 'application/json' }).end(text);
-      if (greeting === undefined) refuse(request, response, 'forged token');
-      else if (path === PEER_PATHS.greeting) answerWith(greeting);
+      if (greeting === undefined) {
+        refuse(request, response, 'forged token');
+        return;
+      }
+      unproven.prove(request.socket);
+      if (path === PEER_PATHS.greeting) answerWith(greeting);
       else
         void said[path](life).then((more) =>
           answerWith(JSON.stringify({ ...Object(jsonIn(greeting)), ...more })),
@@ -177,7 +218,10 @@ function listenerOf(options: PeerListenerOptions): RequestListener {
     admit(
       token,
       options,
-      (principal) => accept(request, response, principal),
+      (principal) => {
+        unproven.prove(request.socket);
+        accept(request, response, principal);
+      },
       (problem) => refuse(request, response, problem),
     );
   };
@@ -224,7 +268,11 @@ function refusalOf(
 }
 
 /** Upgrades connections that exchanges are to share. Returns those that are open. */
-function shareExchanges(server: Server, options: PeerListenerOptions): ReadonlySet<SharedListener> {
+function shareExchanges(
+  server: Server,
+  options: PeerListenerOptions,
+  unproven: UnprovenConnections,
+): ReadonlySet<SharedListener> {
   const { instances, certain } = options;
   const open = new Set<SharedListener>();
   server.on('upgrade', (request, socket, head) => {
@@ -245,6 +293,7 @@ function shareExchanges(server: Server, options: PeerListenerOptions): ReadonlyS
           refuse('loop');
           return;
         }
+        unproven.prove(request.socket);
         const listener: SharedListener = new SharedListener(
           socket,
           head,
