@@ -1,5 +1,5 @@
 // Tasks of clients of both eras over real HTTP servers: which instance a request about a task reaches, at the path of its
-// template and at that of all templates.
+// template, at that of all templates and in views.
 
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
@@ -24,6 +24,7 @@ const servers = new Map<string, TaskServer>();
 test.before.each(async () => {
   gateway = await createGateway();
   await gateway.views.put({ id: 'desk', from: [{ template: 'a' }] });
+  await gateway.views.put({ id: 'counter', from: [{ template: 'b' }, { template: 'a' }] });
 });
 test.after.each(async () => {
   await gateway.close({ graceMs: 0 });
@@ -147,25 +148,45 @@ for (const [where, path, name] of PATHS) {
   });
 }
 
-test('a task that began in a view is found in the view, by its owner only', async () => {
-  await offer(['a/one', 'a/two', 'a/three']);
-  const inSession = await session('desk');
-  for (const begins of [
-    () => modern('desk', 'tools/call', { name: 'begin' }),
-    async () => inSession('tools/call', { name: 'begin' }),
-  ]) {
-    const { result, instanceId = '' } = await begins();
-    const { taskId } = result;
-    const found = [await ask('desk', taskId), await inSession('tasks/get', { taskId })];
-    assert.equal(
-      found.map((each) => [each.result.taskId, each.instanceId]),
-      [
-        [taskId, instanceId],
-        [taskId, instanceId],
-      ],
-    );
-    for (const method of METHODS) assert.is((await ask('desk', taskId, eve, method)).code, UNKNOWN);
-  }
+for (const [where, begun] of [
+  ['a view', 'desk'],
+  ['its template', 'a'],
+  ['all templates', undefined],
+] as const)
+  test(`a task that began at the path of ${where} is found in views and out of them, by its owner only`, async () => {
+    await offer(['a/one', 'a/two', 'a/three']);
+    const name = begun === undefined ? 'a__begin' : 'begin';
+    const paths = ['desk', 'counter', 'a', undefined];
+    const asking = await Promise.all(paths.map((path) => session(path)));
+    for (const begins of [modern.bind(undefined, begun), await session(begun)]) {
+      const { result, instanceId = '' } = await begins('tools/call', { name });
+      const { taskId } = result;
+      const id = instanceId.replace('a/', '');
+      const found = [];
+      for (const path of paths) found.push(await ask(path, taskId));
+      for (const asks of asking) found.push(await asks('tasks/get', { taskId }));
+      const places = [`a/${id}`, `a/${id}`, id, `a/${id}`];
+      assert.equal(
+        found.map((each) => [each.result?.taskId, each.instanceId]),
+        [...places, ...places].map((place) => [taskId, place]),
+      );
+      const before = askedOf(`a/${id}`).length;
+      for (const path of paths)
+        for (const method of METHODS) assert.is((await ask(path, taskId, eve, method)).code, UNKNOWN);
+      assert.is(askedOf(`a/${id}`).length, before, 'the instance is not asked');
+    }
+  });
+
+test('of two tasks with one id a view finds the one of its own templates, and none of others', async () => {
+  await offer(['a/one', 'b/one', 'c/one'], { nextId: () => '1' });
+  await begin('a');
+  await begin('b');
+  assert.equal((await ask('desk', '1')).instanceId, 'a/one');
+  assert.equal((await (await session('desk'))('tasks/get', { taskId: '1' })).instanceId, 'a/one');
+  await gateway.views.put({ id: 'counter', from: [{ template: 'c' }] });
+  assert.is((await ask('counter', '1')).code, UNKNOWN);
+  assert.is((await (await session('counter'))('tasks/get', { taskId: '1' })).code, UNKNOWN);
+  assert.equal(askedOf('c/one'), []);
 });
 
 test('of two tasks with one id a session gets the one at its own instance', async () => {

@@ -115,6 +115,24 @@ test('knows the tasks that only other owners began, by template', () => {
   assert.equal([memory.isOthers(EVE, '1'), memory.instancesOf(EVE, '1')], [false, ['one']]);
 });
 
+test('knows a task by its template in a view, too, and gives a view those of its templates', () => {
+  const views: Readonly<Record<string, readonly string[]>> = { desk: ['t', 'v'], counter: ['u'] };
+  const memory = new TaskLog(still, (name) => views[name]);
+  const [desk, counter] = [
+    { ...ANN, template: 'desk' },
+    { ...ANN, template: 'counter' },
+  ];
+  memory.begun(desk, '1', 't/one');
+  memory.begun(ANN, '2', 'one');
+  memory.begun(counter, '2', 'u/two');
+  const all = [ANN, EVERYWHERE, desk, counter];
+  const found = (id: string) => all.map((scope) => memory.instancesOf(scope, id));
+  assert.equal(found('1'), [['one'], ['t/one'], ['t/one'], []]);
+  assert.equal(found('2'), [['one'], ['t/one', 'u/two'], ['t/one'], ['u/two']]);
+  const others = all.map(({ template }) => memory.isOthers({ ...EVE, template }, '1'));
+  assert.equal(others, [true, true, true, false]);
+});
+
 test('remembers 2,500 tasks of each owner, without the least recently used ones', () => {
   const memory = new TaskLog(still);
   memory.begun(EVE, 'hers', 'a');

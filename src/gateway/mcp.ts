@@ -185,6 +185,7 @@ export class Mcp {
         fleet.existingGroup(template); // refuses a deleted template
         return this.#of(template);
       },
+      templatesOf: (name) => this.views.templatesOf(name),
       parked: this.#parked,
       newSessionId: () => this.sessions.newId(),
       stateKeys,

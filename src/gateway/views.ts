@@ -121,6 +121,11 @@ export class Views implements ServedViews {
     return this.#of(id)?.backends;
   }
 
+  /** Those of a view, whether they exist or not; undefined for the name of a template. */
+  templatesOf(id: string): readonly string[] | undefined {
+    return this.has(id) ? this.#of(id)?.templates : undefined;
+  }
+
   /**
    * Stores a view, which replaces the one with its id. DUPLICATE_VIEW, PRECONDITION_FAILED, REGISTRY_FULL,
    * DATABASE_UNAVAILABLE.

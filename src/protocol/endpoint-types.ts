@@ -12,7 +12,7 @@ import type { ClientRequest } from './client-message.ts';
 import type { RequestHeaders } from './headers.ts';
 import type { StateKeys } from './modern/state-cipher.ts';
 import type { Backends, CallParking } from './ports.ts';
-import type { TaskLog } from './task-log.ts';
+import type { TaskLog, TemplatesOfView } from './task-log.ts';
 
 /** One HTTP request to the endpoint. Host, origin, credentials, scope and template were checked before. */
 export interface McpRequest {
@@ -121,6 +121,7 @@ export interface McpEvent {
 export interface EndpointOptions {
   /** The backends of a path: one template, or all templates when it names none. Throws GatewayError when there are none. */
   readonly backends: (template: string | undefined) => Backends;
+  readonly templatesOf?: TemplatesOfView;
   readonly parked: CallParking;
   /** The id of a new session. */
   readonly newSessionId: () => string;

@@ -28,7 +28,7 @@ export class Endpoint implements McpEndpoint {
 
   constructor(options: EndpointOptions) {
     this.#backends = options.backends;
-    this.tasks = new TaskLog(options.clock);
+    this.tasks = new TaskLog(options.clock, options.templatesOf);
     const { tasks } = this;
     this.#legacy = new LegacyEndpoint({ ...options, tasks });
     this.#sse = new LegacySse(this.#legacy, options);

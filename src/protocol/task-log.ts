@@ -8,7 +8,7 @@ import { OwnerShares } from '../domain/held-bytes.ts';
 import { isJsonObject, type JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { LruMap } from '../domain/lru-map.ts';
-import { aggregateInstance } from './aggregate/names.ts';
+import { aggregateInstance, splitInstance } from './aggregate/names.ts';
 import type { Owner } from './ports.ts';
 
 /** Tasks remembered of one owner, and owners: no caller can push out the tasks of others. */
@@ -19,7 +19,7 @@ const MAX_INSTANCES = 8;
 /** Longest id that is remembered, in characters. */
 export const LONGEST_TASK_ID = 1_024;
 
-/** The owner and the template of a request; without a template, the path of all templates. */
+/** The owner and the template, or view, of a request; without one, the path of all templates. */
 export interface TaskScope {
   readonly owner: Pick<Owner, 'id'>;
   readonly template: string | undefined;
@@ -45,6 +45,9 @@ const ASKED_MS = 60_000;
 /** Tasks that are asked about at a time; an owner has a share of them: see LIMITS.ownerShare. Over it a request is refused. */
 export const MAX_ASKING = 64;
 
+/** The templates of a view; undefined for the name of a template. */
+export type TemplatesOfView = (name: string) => readonly string[] | undefined;
+
 interface Asked {
   readonly atMs: number;
   /** While the other nodes have not answered. */
@@ -59,10 +62,12 @@ export class TaskLog {
   readonly #owners = new LruMap<LruMap<readonly string[]>>(OWNERS);
   readonly #asked = new LruMap<Asked>(MAX_ASKED);
   readonly #asking = new OwnerShares(MAX_ASKING);
+  readonly #templatesOf: TemplatesOfView;
   #peers: TaskPeers | undefined;
 
-  constructor({ now }: Pick<Clock, 'now'>) {
+  constructor({ now }: Pick<Clock, 'now'>, templatesOf: TemplatesOfView = () => undefined) {
     this.#now = now;
+    this.#templatesOf = templatesOf;
   }
 
   /** Asks these nodes about tasks that did not begin here. */
@@ -108,7 +113,8 @@ export class TaskLog {
 
   begun({ owner, template }: TaskScope, taskId: string, instanceId: string): void {
     if (!isTaskId(taskId)) return;
-    const instance = template === undefined ? instanceId : aggregateInstance({ template, id: instanceId });
+    const isAggregate = template === undefined || splitInstance(instanceId) !== undefined; // in a view, too
+    const instance = isAggregate ? instanceId : aggregateInstance({ template, id: instanceId });
     const own = this.#owners.get(owner.id) ?? new LruMap(OWN_TASKS);
     const others = (own.get(taskId) ?? []).filter((known) => known !== instance);
     own.set(taskId, [...others.slice(1 - MAX_INSTANCES), instance]);
@@ -117,7 +123,7 @@ export class TaskLog {
 
   /** The instances at which the owner began a task of that id, named as at the path of the scope, the latest last. */
   instancesOf({ owner, template }: TaskScope, taskId: string): readonly string[] {
-    return at(template, this.#owners.get(owner.id)?.get(taskId));
+    return this.#at(template, this.#owners.get(owner.id)?.get(taskId));
   }
 
   /** True when only other owners began a task of that id at the path. */
@@ -128,7 +134,17 @@ export class TaskLog {
   }
 
   #hasBegun(template: string | undefined, taskId: string): boolean {
-    return [...this.#owners.values()].some((tasks) => at(template, tasks.get(taskId)).length > 0);
+    return [...this.#owners.values()].some((tasks) => this.#at(template, tasks.get(taskId)).length > 0);
+  }
+
+  /** Without a template: all of them, as they are; in a view those of its templates. */
+  #at(template: string | undefined, instances: readonly string[] = []): readonly string[] {
+    if (template === undefined || instances.length === 0) return instances;
+    const ofView = this.#templatesOf(template);
+    if (ofView !== undefined)
+      return instances.filter((known) => ofView.includes(splitInstance(known)?.template ?? ''));
+    const prefix = aggregateInstance({ template, id: '' });
+    return instances.flatMap((known) => (known.startsWith(prefix) ? known.slice(prefix.length) : []));
   }
 
   /** Remembers the task that a result reports as begun, if any. */
@@ -140,13 +156,6 @@ export class TaskLog {
 
 function taskKey({ owner, template }: TaskScope, taskId: string): string {
   return JSON.stringify([owner.id, template ?? null, taskId]);
-}
-
-/** Without a template: all of them, as they are. */
-function at(template: string | undefined, instances: readonly string[] = []): readonly string[] {
-  if (template === undefined) return instances;
-  const prefix = aggregateInstance({ template, id: '' });
-  return instances.flatMap((known) => (known.startsWith(prefix) ? known.slice(prefix.length) : []));
 }
 
 export function isTaskId(taskId: unknown): taskId is string {
