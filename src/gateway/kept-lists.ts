@@ -17,6 +17,9 @@ const MAX_KNOWN = 10_000;
 /** A list that does not change is written again after this time: the store drops those that nothing writes. */
 const AGAIN_MS = 24 * 60 * 60_000;
 
+/** After a list was written nothing is written for this many times as long, so that callers cannot keep the store busy. */
+const PAUSES = 4;
+
 interface Known {
   readonly digest: string;
   readonly savedAtMs: number;
@@ -29,12 +32,57 @@ export interface KeptListsDeps {
   readonly hasUserLists: (template: string) => boolean;
 }
 
+/** A list that is to be written. */
+interface Waiting {
+  readonly key: string;
+  readonly template: string;
+  readonly items: readonly JsonObject[];
+  /** When it was read, on the wall clock. */
+  readonly readAtMs: number;
+}
+
 export function keptLists({ store, clock, hasUserLists }: KeptListsDeps): KeptLists {
   const known = new LruMap<Known>(MAX_KNOWN);
   /** By the items, so that the same ones are not written as text again. */
   const digests = new WeakMap<readonly JsonObject[], string>();
-  /** Lists of templates that are being written, each for one kind of client at a time: others are written when they are read again. */
-  const writing = new Set<string>();
+  /**
+   * By kind of list and template, the one that is being written first: of each for one kind of client at a time. Others are written
+   * when they are read again.
+   */
+  const waiting = new Map<string, Waiting>();
+
+  const isKept = (key: string, digest: string | undefined): boolean => {
+    const last = known.get(key);
+    return last !== undefined && clock.now() - last.savedAtMs < AGAIN_MS && last.digest === digest;
+  };
+
+  const write = async ({ key, template, items, readAtMs }: Waiting): Promise<void> => {
+    const value = JSON.stringify(items);
+    const digest = hash('sha256', value, 'base64url');
+    digests.set(items, digest);
+    if (isKept(key, digest)) return;
+    const savedAtMs = clock.now();
+    known.set(key, { digest, savedAtMs });
+    await store.save({ key, template, value, readAt: new Date(readAtMs).toISOString() }).catch(() => {
+      if (known.get(key)?.savedAtMs === savedAtMs) known.delete(key); // the next reading tries again
+    });
+  };
+
+  /** One after the other: SQLite writes a long list in one turn of the event loop. */
+  const writeFirst = (): void => {
+    const [first] = waiting;
+    if (first === undefined) return;
+    const [written, list] = first;
+    const beganMs = clock.now();
+    void write(list).finally(() => {
+      const pauseMs = (clock.now() - beganMs) * PAUSES;
+      clock.background.alarm(pauseMs, () => {
+        waiting.delete(written);
+        writeFirst();
+      });
+    });
+  };
+
   return {
     find: async (template, list, { capabilities }) => {
       if (hasUserLists(template)) return undefined;
@@ -47,25 +95,11 @@ export function keptLists({ store, clock, hasUserLists }: KeptListsDeps): KeptLi
     keep: (template, list, { capabilities }, items) => {
       if (hasUserLists(template)) return;
       const key = listKey(template, list, capabilities);
-      const last = known.get(key);
-      const nowMs = clock.now();
-      const isFresh = last !== undefined && nowMs - last.savedAtMs < AGAIN_MS;
-      if (isFresh && last.digest === digests.get(items)) return;
+      if (isKept(key, digests.get(items))) return;
       const written = `${list} ${template}`;
-      if (writing.has(written)) return;
-      const value = JSON.stringify(items);
-      const digest = hash('sha256', value, 'base64url');
-      digests.set(items, digest);
-      if (isFresh && last.digest === digest) return;
-      known.set(key, { digest, savedAtMs: nowMs });
-      const readAt = new Date(clock.wall()).toISOString();
-      writing.add(written);
-      store
-        .save({ key, template, value, readAt })
-        .catch(() => {
-          if (known.get(key)?.savedAtMs === nowMs) known.delete(key); // the next reading tries again
-        })
-        .finally(() => writing.delete(written));
+      if (waiting.has(written)) return;
+      waiting.set(written, { key, template, items, readAtMs: clock.wall() });
+      if (waiting.size === 1) writeFirst();
     },
   };
 }
