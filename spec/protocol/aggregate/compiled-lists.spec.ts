@@ -4,6 +4,7 @@ import { EMPTY, of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { NO_NAMES } from '../../../src/domain/view.ts';
+import { everything } from '../../../src/protocol/aggregate/everything.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import { CompiledView } from '../../../src/protocol/aggregate/view-choices.ts';
 import { CompiledLists, ViewDirectory } from '../../../src/protocol/aggregate/view-directory.ts';
@@ -56,6 +57,19 @@ test('a deleted view takes no room', async () => {
   b?.close();
   await c?.list('tools', CLIENT);
   assert.is(a && isKept(a), true);
+});
+
+test('a list belongs to its template, also when another one has an equal list', async () => {
+  const backendsOf = () => new ListingBackends({ tools: TOOLS });
+  const all = ['a', 'b'];
+  const lists = new AggregateLists({ ...CLOCK, backendsOf, listChanges$: EMPTY });
+  const { directory } = everything(lists, () => all, new TaskScheduler(), { names: 'bare' });
+  const ofOnly = (template: string) => ({
+    ...CLIENT,
+    owner: { id: `user:${template}`, templates: new Set([template]) },
+  });
+  for (const template of all)
+    assert.is((await directory.ownerOfName('tool-1', 'tools', ofOnly(template)))?.template, template);
 });
 
 test.run();

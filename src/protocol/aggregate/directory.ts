@@ -10,7 +10,7 @@ import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { Client, Owner } from '../ports.ts';
 import { KEY_FIELDS } from './items.ts';
 import { type AggregateListing, listingOf } from './listing.ts';
-import type { AggregateLists, GatheredList } from './lists.ts';
+import { type AggregateLists, type GatheredList, isSameInput } from './lists.ts';
 import { aggregateName, mayBeFrom, mayBeMapped, type OwnName, splitName } from './names.ts';
 import { ResourceOwners } from './resource-owners.ts';
 import { shownItem } from './shown-item.ts';
@@ -116,10 +116,7 @@ export class AggregateDirectory implements Directory {
         known.list === list &&
         known.isLegacy === isLegacy &&
         known.uris === uris &&
-        known.inputs.length === inputs.length &&
-        known.inputs.every(
-          ({ template, items }, at) => template === inputs[at]?.template && items === inputs[at]?.items,
-        ),
+        isSameInput(known.inputs, inputs),
     );
     if (found !== undefined) return found;
     const items = this.#itemsOf(list, inputs, client.owner, isLegacy);

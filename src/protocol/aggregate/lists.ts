@@ -45,6 +45,14 @@ export interface GatheredList {
   readonly cut?: string | undefined;
 }
 
+/** True for lists of the same templates with the same items. Items alone say nothing: equal lists of several templates share them. */
+export function isSameInput(one: readonly GatheredList[], other: readonly GatheredList[]): boolean {
+  return (
+    one.length === other.length &&
+    one.every(({ template, items }, at) => template === other[at]?.template && items === other[at]?.items)
+  );
+}
+
 export interface AggregateListsOptions {
   readonly clock: Clock;
   readonly backendsOf: (template: string) => Backends;

@@ -14,7 +14,7 @@ import type { NameOwners } from '../../domain/view.ts';
 import type { Client, Owner } from '../ports.ts';
 import type { Directory, OwnTarget } from './directory.ts';
 import { type AggregateListing, listingOf } from './listing.ts';
-import type { AggregateLists, GatheredList } from './lists.ts';
+import { type AggregateLists, type GatheredList, isSameInput } from './lists.ts';
 import { aggregateName, splitName } from './names.ts';
 import { ResourceOwners } from './resource-owners.ts';
 import { shownItem } from './shown-item.ts';
@@ -291,8 +291,7 @@ export class ViewDirectory implements Directory {
       known.list === list &&
       known.isLegacy === isLegacy &&
       known.view === view &&
-      known.inputs.length === inputs.length &&
-      known.inputs.every(({ items }, index) => items === inputs[index]?.items);
+      isSameInput(known.inputs, inputs);
     const found = this.#compiled.find(isSame);
     if (found?.version === version && found.uris === uris) {
       this.#used();
