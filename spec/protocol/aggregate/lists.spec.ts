@@ -74,6 +74,26 @@ test('a list that did not change is the same, whatever its pages and its caller 
   );
 });
 
+test('a page that is refused ends a list, also one that was complete before', async () => {
+  const paged = new ListingBackends({});
+  let isRefused = false;
+  paged.exchange = ({ params }) => {
+    if (params?.cursor === undefined) return of(answered({ tools: [{ name: 'a' }], nextCursor: '2' }));
+    const error = { code: -32603, message: 'no' };
+    return of(
+      isRefused ? { ...answered({}), event: { kind: 'error', error } } : answered({ tools: [{ name: 'b' }] }),
+    );
+  };
+  const lists = new AggregateLists({ ...CLOCK, backendsOf: () => paged, listChanges$: new Subject() });
+  const read = async () => {
+    const [listed] = await lists.gather('tools', ['t'], CLIENT);
+    return [listed?.items.map(({ name }) => name).join(), listed?.cut, listed?.staleMs];
+  };
+  assert.equal(await read(), ['a,b', undefined, undefined]);
+  isRefused = true;
+  assert.equal(await read(), ['a', 'a page was refused', undefined]);
+});
+
 test('waits ten seconds for the first list of a slow template, and reports its late answer', async () => {
   const { slow, late, gather } = setUp();
   const answer = new Subject<Answer>();

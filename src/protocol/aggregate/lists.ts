@@ -313,7 +313,7 @@ async function crawlList(
     const answers$ = backends.exchange(request, { ...client, instanceId });
     const { event, ...from } = await firstValueFrom(answers$.pipe(filter(isFinalAnswer)));
     if (event.kind === 'error') {
-      isRefused = isEmpty && event.error.code !== RPC.methodNotFound;
+      isRefused = event.error.code !== RPC.methodNotFound;
       return instanceId === undefined ? undefined : 'a page was refused';
     }
     instanceId = from.instanceId;
@@ -349,7 +349,7 @@ async function crawlList(
     },
     maxBytes: MAX_LIST_BYTES,
   });
-  if (isRefused) return REFUSED;
+  if (isEmpty && isRefused) return REFUSED;
   const unique = firstOfNames(list, items, withheld);
   const found = { withheld, bytes: memoryOf(values, bytes), cut };
   const complete = pages.flatMap(({ cursor, answer }) =>
