@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { EMPTY, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { ToolRights } from '../../../src/domain/rights.ts';
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
@@ -362,6 +363,32 @@ test('an own name leads to the template that has it now, when a list is again wh
   b.lists = ofB;
   await directory.list('tools', CLIENT);
   assert.equal(await named(own), { template: 'a', name: own });
+});
+
+test('a list of a caller with fewer tools takes no own name from the others', async () => {
+  const { directory, named, a } = setUp();
+  const tools = new ToolRights([['a/*', 'b/other']]);
+  const limited = { ...CLIENT, owner: { id: 'user:limited', tools } };
+  await directory.list('tools', CLIENT);
+  await directory.list('tools', limited);
+  assert.is(await named('read'), undefined, 'two templates have it');
+  assert.equal(await directory.ownerOfName('read', 'tools', limited), { template: 'a', name: 'read' });
+  a.lists = { tools: [] };
+  await directory.list('tools', CLIENT);
+  assert.equal(await named('read'), { template: 'b', name: 'read' });
+});
+
+test('a list of a caller with fewer tools takes no page from the others', async () => {
+  const { directory, a, b } = setUp();
+  const withPage = (name: string) => ({ name, _meta: { ui: { resourceUri: 'ui://page' } } });
+  a.lists = { tools: [withPage('read')] };
+  b.lists = { tools: [withPage('read')] };
+  const limited = { ...CLIENT, owner: { id: 'user:limited', tools: new ToolRights([['a/*', 'b/other']]) } };
+  await directory.list('tools', CLIENT);
+  const shown = () => directory.uris.shown('b', 'ui://page', CLIENT.owner);
+  const before = [shown(), directory.uris.version];
+  await directory.list('tools', limited);
+  assert.equal([shown(), directory.uris.version], before);
 });
 
 test.run();

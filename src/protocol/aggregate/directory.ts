@@ -136,9 +136,11 @@ export class AggregateDirectory implements Directory {
     const keys = new Set<string>();
     const listed: JsonObject[] = [];
     const read = new Set(inputs.map(({ template }) => template));
+    // A list without the tools that its caller may not call says nothing about those.
+    const isRead = (each: string, name: string) => read.has(each) && mayCall(owner, each, name);
     const listing = new Map<string, Set<string>>();
     await this.#scheduler.each(itemsIn(inputs), ({ template, item: listedItem }) => {
-      if (list === 'tools') this.#learnOwnName(String(listedItem.name), template, listing, read);
+      if (list === 'tools') this.#learnOwnName(String(listedItem.name), template, listing, isRead);
       const own = list === 'tools' ? this.uris.shownTool(template, listedItem, owner) : listedItem;
       const item = aggregateItem(list, template, own, isLegacy);
       if (keys.size < keys.add(item.key).size) listed.push(item.shown);
@@ -216,16 +218,22 @@ export class AggregateDirectory implements Directory {
     return undefined;
   }
 
-  /** Of the templates that were read, those have a tool that list it now. `listing`: by own name, those that were found so far. */
+  /**
+   * Of the templates that were read, those have a tool that list it now. `listing`: by own name, those that were found so far. `isRead`:
+   * false for a tool that the list of the template would not have.
+   */
   #learnOwnName(
     name: string,
     template: string,
     listing: Map<string, Set<string>>,
-    read: ReadonlySet<string>,
+    isRead: (template: string, name: string) => boolean,
   ): void {
     if (!isOwnName(name)) return;
     const known =
-      listing.get(name) ?? new Set([...(this.#ownNames.get(name) ?? [])].filter((each) => !read.has(each)));
+      listing.get(name) ??
+      new Set(
+        [...(this.#ownNames.get(name) ?? [])].filter((each) => each === template || !isRead(each, name)),
+      );
     listing.set(name, known.add(template));
     this.#ownNames.set(name, known);
   }

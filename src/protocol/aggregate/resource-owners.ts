@@ -272,7 +272,8 @@ export class ResourceOwners {
         }),
       }));
       const hasPages = found.some(({ uris }) => uris.length > 0);
-      if (hasPages) this.#note('pages', found);
+      // A list of the tools that its caller may call says nothing about the pages of others.
+      if (hasPages) this.#note('pages', found, owner.tools === undefined);
       return hasPages;
     }
     const found = complete.map(({ template, items }) => ({
@@ -284,12 +285,14 @@ export class ResourceOwners {
     return list === 'resources' && found.some(({ uris }) => uris.some(isPage));
   }
 
+  /** `isComplete`: what these templates do not list, they do not have any more. */
   #note(
     source: Source,
     found: readonly { readonly template: string; readonly uris: readonly string[] }[],
+    isComplete = true,
   ): void {
     const known = this.#having[source];
-    const read = new Set(found.map(({ template }) => template));
+    const read = new Set(isComplete ? found.map(({ template }) => template) : []);
     const having = new Map<string, Set<string>>();
     for (const { template, uris } of found)
       for (const uri of uris) {
