@@ -197,6 +197,13 @@ prompt('returns the typed text and shows only the question', async () => {
   assert.equal((await type('\r'))[0], '');
 });
 
+prompt('shows a question of others on one line, without characters that move the cursor', async () => {
+  const { input, said, answer } = ask('\u001b[2JToken\n\u202eof x: ');
+  input.end('y\r');
+  assert.is(await answer, 'y');
+  assert.is(said(), ' [2JToken  of x: \n');
+});
+
 prompt('is cancelled by Ctrl-C, Ctrl-D and the end of the input, after a new line', async () => {
   for (const keys of ['half\u0003', '\u0004', '']) {
     const { input, said, answer } = ask();
@@ -214,10 +221,10 @@ async function type(keys: string): Promise<[string, string]> {
   return [await answer, said()];
 }
 
-function ask() {
+function ask(question = 'Password: ') {
   const input = new PassThrough();
   const output: string[] = [];
-  const answer = askHidden('Password: ', {
+  const answer = askHidden(question, {
     input,
     output: { write: (text: string) => output.push(text) > 0 },
   });

@@ -173,7 +173,7 @@ export function askHidden(
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const editor = createInterface({ input, output: nowhere, terminal: true, historySize: 0 });
   // From here on nothing is echoed, even text that is typed before the question appears.
-  output.write(question);
+  output.write(withoutInvisible(question).replaceAll('\n', ' '));
   return new Promise((resolve, reject) => {
     let answer: string | undefined;
     editor.once('line', (line) => {
