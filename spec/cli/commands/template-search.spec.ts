@@ -24,7 +24,20 @@ const NAMES = Array.from(
   (_, index) => `io.github.acme/weather-${String(index).padStart(3, '0')}`,
 );
 /** How the registry answers: as the official one, or with a fault. */
-let fault: 'none' | 'repeats' | 'text' | 'refuses' | 'guarded' | 'other' | 'endless' | 'empty' = 'none';
+let fault:
+  | 'none'
+  | 'repeats'
+  | 'text'
+  | 'refuses'
+  | 'guarded'
+  | 'other'
+  | 'endless'
+  | 'empty'
+  | 'many'
+  | 'deep'
+  | 'lines'
+  | 'moved'
+  | 'away' = 'none';
 const asked: string[] = [];
 let server: Server;
 let registry = '';
@@ -42,6 +55,16 @@ test.before(async () => {
     if (fault === 'guarded') return send({ error: 'Missing credentials' }, 401);
     if (fault === 'other') return send({ items: [] });
     if (fault === 'empty') return send({ servers: [], metadata: { nextCursor: `page-${asked.length}` } });
+    if (fault === 'many') return response.end(`{"servers":[${'{},'.repeat(500_000)}{}]}`);
+    if (fault === 'deep')
+      return response.end(`{"servers":[{"server":${'['.repeat(100_000)}${']'.repeat(100_000)}}]}`);
+    if (fault === 'lines') return send({ error: 'busy\nstagedoor: done' }, 503);
+    if (fault === 'away')
+      return response
+        .writeHead(302, { Location: `${registry.replace('127.0.0.1', 'localhost')}/other` })
+        .end();
+    if (fault === 'moved' && !searchParams.has('moved'))
+      return response.writeHead(308, { Location: `${request.url}&moved` }).end();
     if (fault === 'endless') {
       response.write('[');
       const fill = () => {
@@ -106,6 +129,9 @@ test('every fault of a registry is one line', async () => {
     ['guarded', /wants credentials \(401\).* where registry\.public is true/],
     ['other', /its answer has no list "servers"/],
     ['empty', /answers with more than 50 pages/],
+    ['deep', /is nested deeper than \d+ levels/],
+    ['lines', /answered 503: busy stagedoor: done$/],
+    ['away', /redirects to http:\/\/localhost:\d+\/other, which is not asked/],
     ['endless', /sent more than 8 MiB in one answer/],
   ] as const) {
     fault = wrong;
@@ -114,6 +140,20 @@ test('every fault of a registry is one line', async () => {
   const away = 'template search x --registry http://127.0.0.1:1';
   assert.match(await complaint(gateway.run(away)), /the registry http:\/\/127\.0\.0\.1:1 does not answer/);
   assert.is((await gateway.run('template search x --registry ftp://a')).code, 2);
+});
+
+test('follows redirects at its own origin only', async () => {
+  fault = 'moved';
+  assert.match(await printed(search('149')), /weather-149/);
+  fault = 'away';
+  asked.length = 0;
+  await complaint(search('149'));
+  assert.is(asked.length, 1);
+});
+
+test('a page with more servers than were asked for is cut', async () => {
+  fault = 'many';
+  assert.is(JSON.parse((await search('x --limit 3 --json')).out).servers.length, 3);
 });
 
 test.run();

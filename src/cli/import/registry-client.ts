@@ -2,7 +2,9 @@
 // credentials, and nothing but the words of the search.
 
 import { messageOf } from '../../domain/errors.ts';
-import { jsonIn } from '../../domain/json.ts';
+import { isDeeper, jsonIn } from '../../domain/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { plainLine } from '../../domain/text.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
@@ -12,6 +14,7 @@ const MAX_BYTES = 8 * 1024 * 1024;
 const PAGE = 100;
 /** Pages of one search: a registry may answer with pages that have no servers, without end. */
 const MAX_PAGES = 50;
+const MAX_REDIRECTS = 3;
 
 /** The documents of servers (server.json) whose names match, at most `most`. Throws CommandFailure. */
 export async function searchRegistry(registry: string, words: string, most: number): Promise<Fields[]> {
@@ -30,11 +33,12 @@ export async function searchRegistry(registry: string, words: string, most: numb
       throw new CommandFailure(
         `${registry} is not a registry of MCP servers: its answer has no list "servers"`,
       );
-    found.push(...listOf(answer.servers).map(({ server }) => fields(server)));
+    const page: readonly unknown[] = answer.servers.slice(0, most - found.length);
+    found.push(...listOf(page).map(({ server }) => fields(server)));
     const { nextCursor } = fields(answer.metadata);
     cursor = typeof nextCursor === 'string' && nextCursor !== '' ? nextCursor : undefined;
     if (cursor !== undefined && cursors.has(cursor))
-      throw new CommandFailure(`${registry} repeats the page after "${cursor}"`);
+      throw new CommandFailure(`${registry} repeats the page after "${plainLine(cursor).slice(0, 100)}"`);
     if (cursor !== undefined) cursors.add(cursor);
     if (cursors.size > MAX_PAGES)
       throw new CommandFailure(`${registry} answers with more than ${MAX_PAGES} pages`);
@@ -51,7 +55,7 @@ export async function documentOf(registry: string, name: string): Promise<string
 async function asked(registry: string, path: string): Promise<unknown> {
   const { name, version } = GATEWAY_INFO;
   try {
-    const response = await fetch(`${registry}${path}`, {
+    const response = await answerOf(registry, `${registry}${path}`, {
       headers: { Accept: 'application/json', 'User-Agent': `${name}/${version}` },
       signal: AbortSignal.timeout(WAIT_MS),
     });
@@ -65,11 +69,33 @@ async function asked(registry: string, path: string): Promise<unknown> {
     const body = jsonIn(text);
     if (typeof body !== 'object' || body === null)
       throw new CommandFailure(`${registry} is not a registry of MCP servers: its answer is not JSON`);
+    if (isDeeper(body, LIMITS.nestingDepth))
+      throw new CommandFailure(
+        `the answer of ${registry} is nested deeper than ${LIMITS.nestingDepth} levels`,
+      );
     return body;
   } catch (thrown) {
     if (thrown instanceof CommandFailure) throw thrown;
     throw new CommandFailure(`the registry ${registry} ${causeOf(thrown)}`, { cause: thrown });
   }
+}
+
+/** Redirects are followed at the origin of the registry only: another one, perhaps inside this network, was not named. */
+async function answerOf(registry: string, address: string, init: RequestInit): Promise<Response> {
+  let url = new URL(address);
+  for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
+    const response = await fetch(url.href, { ...init, redirect: 'manual' });
+    const location = response.headers.get('location');
+    if (response.status < 300 || response.status > 399 || location === null) return response;
+    await response.body?.cancel();
+    const target = URL.parse(location, url.href);
+    if (target?.origin !== url.origin) {
+      const where = target === null ? 'no URL' : `${target.origin}${target.pathname}`;
+      throw new CommandFailure(`${registry} redirects to ${where}, which is not asked`);
+    }
+    url = target;
+  }
+  throw new CommandFailure(`${registry} redirects more than ${MAX_REDIRECTS} times`);
 }
 
 async function textOf({ body }: Response, registry: string): Promise<string> {
@@ -87,7 +113,7 @@ async function textOf({ body }: Response, registry: string): Promise<string> {
 function reasonIn(text: string): string {
   const { error, detail, message } = fields(jsonIn(text));
   const reason = [error, detail, message].find((each) => typeof each === 'string');
-  return reason === undefined ? '' : `: ${String(reason).slice(0, 300)}`;
+  return reason === undefined ? '' : `: ${plainLine(String(reason)).slice(0, 300)}`;
 }
 
 function causeOf(thrown: unknown): string {
