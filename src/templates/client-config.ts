@@ -2,6 +2,7 @@
 // with `inputs` (VS Code). An entry becomes a definition, whose variables, headers and secret words are settings without
 // values, and an instance with everything that the entry has.
 
+import { splitCommand } from '../domain/command.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { isSecretName } from '../domain/secret-names.ts';
 import { TemplateError } from './definition.ts';
@@ -13,6 +14,7 @@ import {
   idOf,
   type RefusedEntry,
 } from './imported-server.ts';
+import { hasSecret, withoutSecrets } from './secret-words.ts';
 
 export function readClientConfig(value: JsonObject, source: string): ImportedFile {
   const nested = isJsonObject(value.mcp) ? value.mcp : {};
@@ -65,7 +67,8 @@ function readEntry(name: string, entry: JsonObject, source: string): ImportedSer
   if (problem !== undefined) return problem;
   const common = { name, description: `Imported from ${source}.`, version: '1.0.0', tags: ['imported'] };
   if (typeof endpoint === 'string') {
-    const transport = TRANSPORTS[String(entry.type ?? 'auto')];
+    const type = String(entry.type ?? 'auto');
+    const transport = Object.hasOwn(TRANSPORTS, type) ? TRANSPORTS[type] : undefined;
     const properties = settingsFor(Object.keys(headers ?? {}), 'header_mapping', () => true);
     const isPublic = !hasSecret(endpoint) && !hasPlaceholder(endpoint);
     const definition: JsonObject = {
@@ -77,10 +80,10 @@ function readEntry(name: string, entry: JsonObject, source: string): ImportedSer
     const instance = { endpoint, transport, headers: textsOf(headers) };
     return { name, id: idOf(name), definition, instance, needs: neededBy(instance) };
   }
-  const words = Array.isArray(args) ? args.map(String) : [];
+  const [program = '', ...words] = wordsOf(String(command), Array.isArray(args) ? args.map(String) : []);
   const variables = textsOf(env);
   const secretVariables = Object.keys(variables).filter(
-    (each) => isSecretName(each) || hasPassword(variables[each] ?? ''),
+    (each) => isSecretName(each) || withoutSecrets(variables[each] ?? '') !== variables[each],
   );
   const fixed = words.findIndex((word, index) => isVariable(word, words[index - 1]));
   const [kept, open] = fixed === -1 ? [words, []] : [words.slice(0, fixed), words.slice(fixed)];
@@ -91,12 +94,12 @@ function readEntry(name: string, entry: JsonObject, source: string): ImportedSer
   const definition: JsonObject = {
     ...common,
     transport: 'stdio',
-    command: String(command),
+    command: program,
     ...(kept.length === 0 ? {} : { args: kept }),
     ...schemaOf(properties),
   };
   const instance: ImportedInstance = {
-    command: String(command),
+    command: program,
     args: words,
     env_vars: variables,
     secret_env_vars: secretVariables,
@@ -133,6 +136,13 @@ function problemOf({ command, args, env, headers, cwd, endpoint }: JsonObject): 
   return undefined;
 }
 
+/** A command that is a whole line is split where it has a secret. */
+function wordsOf(command: string, args: readonly string[]): readonly string[] {
+  const split = splitCommand(command);
+  const isSplit = 'words' in split && withoutSecrets(command) !== command;
+  return [...(isSplit ? split.words : [command]), ...args];
+}
+
 /** Numbers and switches as texts; null, which clients use for "not set", is left out. */
 function textsOf(written: unknown): Record<string, string> {
   const entries = Object.entries(isJsonObject(written) ? written : {});
@@ -161,7 +171,7 @@ function settingsFor(
 /** A word of the command from the first variable one on: words of settings follow those of `args`. */
 function wordSetting(word: string, words: readonly string[], index: number): [string, JsonObject] {
   const isOpen = isVariable(word, words[index - 1]);
-  const shown = isOpen && !hasPlaceholder(word) ? '***' : word;
+  const shown = withoutSecrets(word, words[index - 1]);
   const about = { type: 'string', description: `Word ${index + 1} of the command.`, command_arg: true };
   return [`word_${index + 1}`, isOpen ? { ...about, examples: [shown] } : { ...about, default: word }];
 }
@@ -174,24 +184,9 @@ function schemaOf(properties: JsonObject): JsonObject {
   return { config_schema: { type: 'object', properties, ...(required.length > 0 ? { required } : {}) } };
 }
 
-/** True for a word that the definition must not have: a placeholder, or a secret by itself or after its option. */
-export function isVariable(word: string, before = ''): boolean {
-  const [, name = '', value] = /^-{1,2}([\w-]+)(?:=(.*))?$/s.exec(word) ?? [];
-  if (hasPlaceholder(word) || hasPassword(word) || /^Bearer |:\s*Bearer /i.test(word)) return true;
-  if (value !== undefined) return isSecretName(name);
-  const [, option = ''] = /^-{1,2}([\w-]+)$/.exec(before) ?? [];
-  return name === '' && isSecretName(option);
-}
-
-function hasPassword(text: string): boolean {
-  return URL.canParse(text) && new URL(text).password !== '';
-}
-
-/** True for an address with credentials in it. */
-export function hasSecret(endpoint: string): boolean {
-  if (!URL.canParse(endpoint)) return false;
-  const { searchParams, username, password } = new URL(endpoint);
-  return username !== '' || password !== '' || [...searchParams.keys()].some(isSecretName);
+/** True for a word that the definition must not have: a placeholder, or one with a secret in it. */
+function isVariable(word: string, before = ''): boolean {
+  return hasPlaceholder(word) || withoutSecrets(word, before) !== word;
 }
 
 const PLACEHOLDER = /\$\{[^}]{1,200}\}/;

@@ -2,7 +2,8 @@
 // command line fills the placeholders in what they give.
 
 import { type ParseError, parse, printParseErrorCode } from 'jsonc-parser';
-import { isJsonObject } from '../domain/json.ts';
+import { isDeeper, isJsonObject, jsonIn } from '../domain/json.ts';
+import { LIMITS } from '../domain/limits.ts';
 import { readClientConfig } from './client-config.ts';
 import { TemplateError } from './definition.ts';
 import type { ImportedFile } from './imported-server.ts';
@@ -17,6 +18,7 @@ const MAX_SERVERS = 500;
  */
 export function readImported(text: string, source: string): ImportedFile {
   const value = jsoncOf(text);
+  if (isDeeper(value, LIMITS.nestingDepth)) throw tooDeep();
   if (!isJsonObject(value)) throw new TemplateError(['is not a JSON object']);
   const written = isJsonObject(value.server) && isServerJson(value.server) ? value.server : value;
   const file = isServerJson(written) ? readServerJson(written) : readClientConfig(written, source);
@@ -25,11 +27,27 @@ export function readImported(text: string, source: string): ImportedFile {
   return file;
 }
 
-function jsoncOf(text: string): unknown {
+/** JSON as it is; comments and trailing commas only where the text has them. */
+function jsoncOf(written: string): unknown {
+  const text = written.replace(/^\uFEFF/, '');
+  const json = jsonIn(text);
+  if (json !== undefined) return json;
   const errors: ParseError[] = [];
-  const value: unknown = parse(text.replace(/^\uFEFF/, ''), errors, { allowTrailingComma: true });
+  const value = parsed(text, errors);
   const [first] = errors;
   if (first === undefined) return value;
   const line = text.slice(0, first.offset).split('\n').length;
   throw new TemplateError([`is not JSON: ${printParseErrorCode(first.error)} in line ${line}`]);
+}
+
+function parsed(text: string, errors: ParseError[]): unknown {
+  try {
+    return parse(text, errors, { allowTrailingComma: true });
+  } catch (thrown) {
+    throw thrown instanceof RangeError ? tooDeep() : thrown;
+  }
+}
+
+function tooDeep(): TemplateError {
+  return new TemplateError([`is nested deeper than ${LIMITS.nestingDepth} levels`]);
 }

@@ -94,7 +94,7 @@ const TRANSPORTS: Readonly<Record<string, string>> = {
 
 function transportOf(written: unknown): string {
   const type = isJsonObject(written) ? String(written.type) : 'none';
-  const transport = TRANSPORTS[type];
+  const transport = Object.hasOwn(TRANSPORTS, type) ? TRANSPORTS[type] : undefined;
   if (transport === undefined) throw new TemplateError([`the transport "${type}" is not known`]);
   return transport;
 }
@@ -112,7 +112,7 @@ function remoteOf(remote: JsonObject): Target {
 /** The address with its variables. Throws TemplateError for one that has no value of its own. */
 function addressOf(url: string, variables: JsonObject): string {
   const address = url.replaceAll(/\{([a-zA-Z_]\w*)\}/g, (text, name: string) => {
-    const value = fixedOf(variables[name]);
+    const value = fixedOf(Object.hasOwn(variables, name) ? variables[name] : undefined);
     if (value === undefined)
       throw new TemplateError([
         `its address ${url} has the variable ${text}: register an instance with its own`,
@@ -338,7 +338,7 @@ function filledOf(written: JsonObject): string | undefined {
   let isFilled = true;
   const filled = value.replaceAll(/\{([^{}]+)\}/g, (text, name: string) => {
     if (!Object.hasOwn(variables, name)) return text; // as the schema says
-    const found = fixedOf(variables[name]);
+    const found = fixedOf(Object.hasOwn(variables, name) ? variables[name] : undefined);
     isFilled &&= found !== undefined;
     return found ?? text;
   });

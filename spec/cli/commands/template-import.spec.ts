@@ -3,6 +3,7 @@
 
 import { writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
+import { readImported } from '../../../src/templates/imported.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { complaint, gatewayFor, printed } from './against-gateway.ts';
@@ -251,6 +252,102 @@ test('a file of another kind is refused in a line', async () => {
     await complaint(gateway.run('template import none.json --yes')),
     /none\.json cannot be read \(ENOENT\)/,
   );
+});
+
+test('secrets in words of a command are neither shown nor in the template', async () => {
+  const remote = ['mcp-remote', 'https://docs.example.com/mcp'];
+  const words: readonly (readonly [shown: string, ...words: string[]])[] = [
+    ['docker run -e API_TOKEN=*** image', 'docker', 'run', '-e', 'API_TOKEN=hidden-1', 'image'],
+    ['docker run --env=API_TOKEN=*** image', 'docker', 'run', '--env=API_TOKEN=hidden-2', 'image'],
+    [
+      'npx mcp-remote https://docs.example.com/mcp --header "X-Api-Key: ***"',
+      'npx',
+      ...remote,
+      '--header',
+      'X-Api-Key: hidden-3',
+    ],
+    [
+      'npx mcp-remote https://docs.example.com/mcp --header Authorization:***',
+      'npx',
+      ...remote,
+      '--header',
+      'Authorization:hidden-4',
+    ],
+    ['npx mcp-remote --header=Cookie:*** x', 'npx', 'mcp-remote', '--header=Cookie:hidden-5', 'x'],
+    [
+      'npx mcp-remote https://docs.example.com/mcp?***',
+      'npx',
+      'mcp-remote',
+      `${remote[1]}?id=1&api_key=hidden-6`,
+    ],
+    [
+      'npx mcp-remote https://docs.example.com/mcp?***',
+      'npx',
+      'mcp-remote',
+      'https://hidden-7@docs.example.com/mcp',
+    ],
+    ['sh -c "TOKEN=*** exec server"', 'sh', '-c', 'TOKEN=hidden-8 exec server'],
+    ['npx server ***', 'npx', 'server', 'postgresql://me:hidden-9@db/x'],
+    ['npx server --api-key ***', 'npx', 'server', '--api-key', 'hidden-10'],
+    ['npx server ***', 'npx', 'server', 'ghp_hidden0123456789abcdefghijklmnop'],
+    ['env API_KEY=*** npx server', 'env API_KEY=hidden-11 npx server'],
+    [
+      'sh -c "curl -H \\"Authorization: Basic ***\\" x; run"',
+      'sh',
+      '-c',
+      'curl -H "Authorization: Basic hidden-12" x; run',
+    ],
+    ['npx server "{\\"apiKey\\":\\"***\\"}"', 'npx', 'server', '{"apiKey":"hidden-14"}'],
+    ['npx server --token=*** ${HOME}', 'npx', 'server', '--token=hidden-13', '${HOME}'],
+    ['npx server --token=${TOKEN}', 'npx', 'server', '--token=${TOKEN}'],
+    ['npx server https://example.com/?key=${TOKEN}', 'npx', 'server', 'https://example.com/?key=${TOKEN}'],
+  ];
+  const mcpServers = Object.fromEntries(
+    words.map(([, command, ...args], index) => [`hides-${index}`, { command, args }]),
+  );
+  const out = await printed(run({ mcpServers }, '--dry-run'));
+  assert.not.match(out, /hidden/);
+  for (const [index, [shown]] of words.entries())
+    assert.ok(out.includes(`hides-${index}`) && out.includes(` ${shown}`), `${shown}\n${out}`);
+  const { servers } = readImported(JSON.stringify({ mcpServers }), 'mcp.json');
+  assert.not.match(JSON.stringify(servers.map(({ definition }) => definition)), /hidden/);
+  assert.equal(servers[0]?.instance?.args, ['run', '-e', 'API_TOKEN=hidden-1', 'image']);
+  const plain = { command: 'docker', args: ['run', 'keycloak:26', 'a=b', '--mode=x', 'https://a/?page=2'] };
+  const [kept] = readImported(JSON.stringify({ mcpServers: { plain } }), 'mcp.json').servers;
+  assert.equal(kept?.definition.args, plain.args);
+});
+
+test('variables whose value is a secret are marked as secret', async () => {
+  const env = {
+    NOTES: 'ghp_hidden0123456789abcdefghijklmnop',
+    DATABASE: 'mysql://me:hidden@db',
+    MODE: 'x',
+    AUTHORIZATION: 'x',
+  };
+  const [read] = readImported(
+    JSON.stringify({ mcpServers: { a: { command: 'x', env } } }),
+    'mcp.json',
+  ).servers;
+  assert.equal(read?.instance?.secret_env_vars, ['NOTES', 'DATABASE', 'AUTHORIZATION']);
+});
+
+test('a hostile file is refused in a line, and names of prototypes are names', async () => {
+  const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+  assert.match(
+    await complaint(run(`{"mcpServers": {"a": {"command": "x", "args": ${deep}}}}`, '--yes')),
+    /is nested deeper than \d+ levels/,
+  );
+  const named =
+    '{"mcpServers": {"__proto__": {"command": "x"}, "constructor": {"url": "https://a", "type": "constructor"}}}';
+  const { servers, refused } = readImported(named, 'mcp.json');
+  assert.equal(
+    servers.map(({ name, id, instance }) => [name, id, instance?.transport]),
+    [
+      ['__proto__', 'proto', undefined],
+      ['constructor', 'constructor', undefined],
+    ],
+  );
+  assert.equal(refused, []);
 });
 
 test.run();

@@ -24,10 +24,13 @@ export class Placeholders {
   /** The instance with all values. Throws CommandFailure for a value that is missing and cannot be asked for. */
   async filled(name: string, instance: ImportedInstance): Promise<ImportedInstance> {
     const texts = async (written: Readonly<Record<string, string>>) => {
-      const filled: Record<string, string> = {};
+      const filled: [string, string][] = [];
       for (const [key, text] of Object.entries(written))
-        filled[key] = isHint(key, text) ? await this.#ask(`${name}: ${key}`, key) : await this.#text(text);
-      return filled;
+        filled.push([
+          key,
+          isHint(key, text) ? await this.#ask(`${name}: ${key}`, key) : await this.#text(text),
+        ]);
+      return Object.fromEntries(filled);
     };
     const { command, args, working_dir, env_vars, secret_env_vars, endpoint, transport, headers } = instance;
     if (command === undefined)

@@ -2,8 +2,8 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
-import { hasSecret, isVariable } from '../../templates/client-config.ts';
 import { freeId, type ImportedServer, identityOf } from '../../templates/imported-server.ts';
+import { shownAddress, withoutSecrets } from '../../templates/secret-words.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import type { Remote } from '../remote.ts';
 import { isMarkOf } from './placeholders.ts';
@@ -30,7 +30,12 @@ export async function planImport(
     const own = await ownTemplate(server, gateway, { records, taken });
     const template = own?.id ?? freeId(server.id, (id) => records.has(id) || taken.has(id));
     taken.add(template);
-    const state = stateOf(server, template, own, fields(templates[template]));
+    const state = stateOf(
+      server,
+      template,
+      own,
+      fields(Object.hasOwn(templates, template) ? templates[template] : undefined),
+    );
     planned.push({ server, template, state, isFiled: own?.isFiled === true });
   }
   return planned;
@@ -83,17 +88,10 @@ export function placeOf({ definition, instance }: ImportedServer): string {
   const { command, args, endpoint } = instance ?? definition;
   if (typeof command === 'string') {
     const words = itemsOf(args).map(String);
-    const shown = words.map((word, index) =>
-      isVariable(word, words[index - 1]) && !/\$\{/.test(word)
-        ? word.replace(/^(--?[\w-]+=)?.*$/s, '$1***')
-        : word,
-    );
+    const shown = words.map((word, index) => withoutSecrets(word, words[index - 1]));
     return [command, ...shown]
       .map((word) => (/[\s"']|^$/.test(word) ? JSON.stringify(word) : word))
       .join(' ');
   }
-  const address = String(endpoint ?? '');
-  if (!hasSecret(address)) return address;
-  const { origin, pathname } = new URL(address);
-  return `${origin}${pathname}?***`;
+  return shownAddress(String(endpoint ?? ''));
 }
