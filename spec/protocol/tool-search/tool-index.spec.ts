@@ -133,6 +133,14 @@ test('a tool has at most its share of the tokens, and those of its name first', 
   assert.is(vocabulary.numberOf('more'), undefined);
 });
 
+test('a short list takes memory for the tokens that it has', () => {
+  const vocabulary = new Vocabulary();
+  const before = process.memoryUsage().arrayBuffers;
+  const counts = new TokenCounts(5, 400_000);
+  for (let tool = 0; tool < 5; tool++) counts.add(tool, 0, ['gets', 'the', 'weather'], vocabulary);
+  assert.ok(process.memoryUsage().arrayBuffers - before < 1_000_000);
+});
+
 test('remembers at most 1,000 words with one beginning', () => {
   const vocabulary = new Vocabulary();
   for (let word = 0; word < 2_000; word++) vocabulary.numbered(`same${word}`);

@@ -28,14 +28,26 @@ export interface Postings {
 /** Memory of a tool and its score. */
 export const BYTES_PER_POSTING = 8;
 
+/** Some of the counts: of each its token, tool and part, and how often. A short list has one block, of 180 kB. */
+class CountBlock {
+  readonly tokens = new Uint32Array(BLOCK);
+  readonly tools = new Uint32Array(BLOCK);
+  readonly parts = new Uint8Array(BLOCK);
+  readonly counts = new Uint16Array(BLOCK);
+
+  set(at: number, token: number, tool: number, part: number, count: number): void {
+    this.tokens[at] = token;
+    this.tools[at] = tool;
+    this.parts[at] = part;
+    this.counts[at] = count;
+  }
+}
+
 export class TokenCounts {
   readonly #toolCount: number;
   readonly #tokensPerTool: number;
-  /** One count after the other, those of a tool in a row: its token, tool and part, and how often. */
-  readonly #tokens: Uint32Array;
-  readonly #tools: Uint32Array;
-  readonly #parts: Uint8Array;
-  readonly #counts: Uint16Array;
+  /** One count after the other, those of a tool in a row. */
+  readonly #blocks: CountBlock[] = [];
   #size = 0;
   /** Where the counts of the last tool begin. */
   #begin = 0;
@@ -45,13 +57,8 @@ export class TokenCounts {
 
   /** `tokensPerTool`: different ones in all parts of one tool; further ones are ignored. */
   constructor(toolCount: number, tokensPerTool: number) {
-    const most = toolCount * tokensPerTool;
     this.#toolCount = toolCount;
     this.#tokensPerTool = tokensPerTool;
-    this.#tokens = new Uint32Array(most);
-    this.#tools = new Uint32Array(most);
-    this.#parts = new Uint8Array(most);
-    this.#counts = new Uint16Array(most);
     this.#lengths = new Uint32Array(toolCount * PARTS.length);
   }
 
@@ -64,10 +71,9 @@ export class TokenCounts {
     for (const token of tokens) counts.set(token, (counts.get(token) ?? 0) + 1);
     for (const [token, count] of counts) {
       if (this.#size - this.#begin === this.#tokensPerTool) return;
-      this.#tokens[this.#size] = vocabulary.numbered(token);
-      this.#tools[this.#size] = tool;
-      this.#parts[this.#size] = part;
-      this.#counts[this.#size] = Math.min(count, MAX_COUNT);
+      const at = this.#size % BLOCK;
+      if (at === 0) this.#blocks.push(new CountBlock());
+      this.#blocks.at(-1)?.set(at, vocabulary.numbered(token), tool, part, Math.min(count, MAX_COUNT));
       this.#size += 1;
     }
   }
@@ -106,10 +112,11 @@ export class TokenCounts {
     scheduler: Pick<TaskScheduler, 'each'>,
     visit: (token: number, tool: number, part: number, count: number) => void,
   ): Promise<void> {
-    const [tokens, tools, parts, counts] = [this.#tokens, this.#tools, this.#parts, this.#counts];
-    return inBlocks(scheduler, this.#size, (at) =>
-      visit(tokens[at] as number, tools[at] as number, parts[at] as number, counts[at] as number),
-    );
+    return scheduler.each(this.#blocks.entries(), ([number, { tokens, tools, parts, counts }]) => {
+      const size = Math.min(BLOCK, this.#size - number * BLOCK);
+      for (let at = 0; at < size; at++)
+        visit(tokens[at] as number, tools[at] as number, parts[at] as number, counts[at] as number);
+    });
   }
 
   /** Of a token that so many tools have. */
