@@ -54,6 +54,24 @@ test('fails with one line that names the cause', async () => {
   await rejects(findGateway(), CommandFailure, /^no gateway answers at .*gateway start/);
 });
 
+test('an answer without end fails while it is still small', async () => {
+  const endless = await serve((_, response) => {
+    const part = Buffer.alloc(1024 * 1024, 'a');
+    const fill = () => {
+      while (!response.destroyed && response.write(part));
+    };
+    response.on('drain', fill);
+    fill();
+  });
+  const remote = await findGateway(endless);
+  await rejects(remote.request('/x'), CommandFailure, /sent more than 128 MiB in one answer$/);
+  await rejects(
+    remote.follow('/x', {}, () => {}),
+    CommandFailure,
+    /sent more than 128 MiB in one answer$/,
+  );
+});
+
 test('waits longer than the gateway for its database, and says what a timeout means for a change', async () => {
   const remote = await findGateway(await serveJson(200, {}));
   replaceFetch(() => Promise.reject(new DOMException('late', 'TimeoutError')));

@@ -71,3 +71,15 @@ export async function beginningOf({ body }: Response): Promise<string> {
   }
   return text;
 }
+
+/** The whole answer as UTF-8. Undefined for one of more than `mostBytes`: its program may write without end, or send it compressed. */
+export async function textWithin({ body }: Response, mostBytes: number): Promise<string | undefined> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    bytes += chunk.length;
+    if (bytes > mostBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}

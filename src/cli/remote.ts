@@ -8,7 +8,7 @@ import { SseReader } from '../transports/http/sse-reader.ts';
 import { type RequestCredentials, requestCredentials } from './accounts/credentials.ts';
 import { PROVEN_MS } from './accounts/proof.ts';
 import { trustUrl } from './accounts/stored-tokens.ts';
-import { answeringUrl } from './answering-url.ts';
+import { answeringUrl, textWithin } from './answering-url.ts';
 import { type Fields, fields, issueText, itemsOf, listOf } from './answers.ts';
 import { DEFAULT_URLS, daemonHere } from './background/daemon-files.ts';
 import { secured, speaksHttps } from './certificate-fault.ts';
@@ -71,6 +71,8 @@ export const ANSWER_MS = 20_000;
 const SILENCE_MS = 60_000;
 /** Bytes of one event; the result of a tool may be as long as a message of a backend. */
 const EVENT_BYTES = 65 * 1024 * 1024;
+/** Bytes of one answer: a program at the address of a gateway may write without end. */
+const ANSWER_BYTES = 128 * 1024 * 1024;
 
 /** One gateway and the credentials for it. */
 export class Remote {
@@ -118,9 +120,10 @@ export class Remote {
           redirect: 'error',
           ...contentOf(request, this.#credentials),
         });
-        return { response, text: await response.text() };
+        return { response, text: await this.#textOf(response) };
       } catch (error) {
         this.#provenAtMs = Number.NEGATIVE_INFINITY;
+        if (error instanceof CommandFailure) throw error;
         throw unreachable(this.url, timeoutMs, error, method);
       }
     });
@@ -166,7 +169,7 @@ export class Remote {
       });
       const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
       if (!isStream || response.body === null) {
-        this.#bodyOf(response, await response.text());
+        this.#bodyOf(response, await this.#textOf(response));
         throw new CommandFailure(`${this.url} answered ${path} without an event stream`);
       }
       hasBegun = true;
@@ -188,6 +191,12 @@ export class Remote {
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  async #textOf(response: Response): Promise<string> {
+    const text = await textWithin(response, ANSWER_BYTES);
+    if (text !== undefined) return text;
+    throw new CommandFailure(`${this.url} sent more than ${ANSWER_BYTES / 1024 / 1024} MiB in one answer`);
   }
 
   /** Before a request with credentials: a token with some time left, and a gateway that knows it. */

@@ -6,6 +6,7 @@ import { isDeeper, jsonIn } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { plainLine } from '../../domain/text.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
+import { textWithin } from '../answering-url.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
 
@@ -59,7 +60,9 @@ async function asked(registry: string, path: string): Promise<unknown> {
       headers: { Accept: 'application/json', 'User-Agent': `${name}/${version}` },
       signal: AbortSignal.timeout(WAIT_MS),
     });
-    const text = await textOf(response, registry);
+    const text = await textWithin(response, MAX_BYTES);
+    if (text === undefined)
+      throw new CommandFailure(`${registry} sent more than ${MAX_BYTES / 1024 / 1024} MiB in one answer`);
     if (response.status === 404) throw new CommandFailure(`${registry} has no server at ${path}`);
     if (response.status === 401 || response.status === 403)
       throw new CommandFailure(
@@ -96,18 +99,6 @@ async function answerOf(registry: string, address: string, init: RequestInit): P
     url = target;
   }
   throw new CommandFailure(`${registry} redirects more than ${MAX_REDIRECTS} times`);
-}
-
-async function textOf({ body }: Response, registry: string): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body ?? []) {
-    bytes += chunk.length;
-    if (bytes > MAX_BYTES)
-      throw new CommandFailure(`${registry} sent more than ${MAX_BYTES / 1024 / 1024} MiB in one answer`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 function reasonIn(text: string): string {
