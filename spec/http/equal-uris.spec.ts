@@ -285,6 +285,53 @@ test('a caller that may use one of the templates sees its URIs as they are', asy
   assert.equal(await urisOf(byTools), [PAGE, FILE, 'file:///only-one']);
 });
 
+for (const [era, connect] of [
+  ['legacy', legacy],
+  ['modern', modern],
+] as const)
+  test(`a view, ${era}: a caller with tools of one template gets its pages and completions, and nothing of the other`, async () => {
+    await urisOf((await modern('/mcp/both', await keyWith())) as never);
+    const limited: Reader = (await connect('/mcp/both', await keyWith({ tools: ['two/show'] }))) as never;
+    assert.equal(await pagesOf(limited), ['ui://two/clock/view'], 'the URIs of the whole view');
+    for (const uri of await pagesOf(limited)) assert.equal(await readBy(limited, uri), [uri, `two ${PAGE}`]);
+    assert.equal(await readBy(limited, PAGE), [PAGE, `two ${PAGE}`], 'as results of its tool name it');
+    const complete = async (uri: string) => {
+      const asked = { ref: { type: 'ref/resource', uri }, argument: { name: 'day', value: '' } };
+      return String((await limited.complete(asked as never)).completion.values[0]);
+    };
+    for (const uri of ['file://two//notes/{day}', FILES]) assert.is(await complete(uri), `two ${FILES}`);
+    for (const uri of ['file://one//notes/{day}', 'one:///{x}', 'file:///only-one']) {
+      const ended = await complete(uri).catch((thrown) => String(thrown));
+      assert.match(ended, /not found/i, uri);
+      assert.match(await refusalOf(limited, uri), /not found/i, uri);
+    }
+  });
+
+test('a view: a caller with tools of one template subscribes to nothing of the other', async () => {
+  const { one, two } = servers;
+  const key = await keyWith({ tools: ['two/*'] });
+  const [old, current] = [await legacy('/mcp/both', key), await modern('/mcp/both', key)];
+  const uris = ['ui://one/clock/view', 'file:///only-one', 'file:///only-two'];
+  const ends = await Promise.all(
+    uris.map((uri) =>
+      old.subscribeResource({ uri }).then(
+        () => 'subscribed',
+        (thrown) => String(thrown),
+      ),
+    ),
+  );
+  assert.equal(
+    ends.map((end) => /not found|subscribed/i.exec(end)?.[0].toLowerCase()),
+    ['not found', 'not found', 'subscribed'],
+  );
+  await old.unsubscribeResource({ uri: 'file:///only-two' });
+  await becomes(() => two.subscribed.size, 0);
+  const subscription = await current.listen({ resourceSubscriptions: uris });
+  await becomes(() => [...two.subscribed], ['file:///only-two']);
+  assert.equal([...one.subscribed], []);
+  await subscription.close();
+});
+
 test('a view that takes the resources of one template shows them as they are', async () => {
   const from = [{ template: 'one', resources: 'none', tools: ['!show'] }, { template: 'two' }];
   await app.as(app.admin, 'PUT', '/gateway/views/both', { body: { from } });

@@ -160,11 +160,16 @@ export class ResourceOwners {
       await Promise.all([...reading, hasSkills && readSkills()]);
     }
     const mayUse = (template: string) => this.#deps.mayUse?.(owner, template) ?? true;
-    const [only, ...others] = this.#deps.templates(owner).filter(mayUse);
+    const usable = this.#deps.templates(owner).filter(mayUse);
+    const [only, ...others] = usable;
     return new Map(
       asked.flatMap((uri) => {
         const target = this.#known(uri, owner);
-        if (target !== undefined) return mayUse(target.template) ? [[uri, target]] : [];
+        if (target !== undefined) {
+          // A plain URI that several have: results of tools name it so, and the caller may use a later one.
+          const own = mayUse(target.template) ? target : this.#known(uri, owner, usable);
+          return own === undefined ? [] : [[uri, own]];
+        }
         return only !== undefined && others.length === 0 && this.isServed(only, uri)
           ? [[uri, { template: only, uri }]]
           : [];
@@ -173,7 +178,7 @@ export class ResourceOwners {
   }
 
   /** A listed URI goes before a composed one, and both before a URI template: first one that is shown composed, too. */
-  #known(uri: string, owner: Owner): ResourceTarget | undefined {
+  #known(uri: string, owner: Owner, templates = this.#deps.templates(owner)): ResourceTarget | undefined {
     const isListed = (template: string, own: string) => this.#mayReadListed(template, own, owner);
     const fits = (template: string, own: string) =>
       this.#patternsOf(template, own).length > 0 &&
@@ -183,20 +188,20 @@ export class ResourceOwners {
       fits(template, own) &&
       this.#patternsOf(template, own).some((each) => this.shown(template, each, owner) !== each);
     const plain = (): ResourceTarget | undefined => {
-      const template = this.#deps.templates(owner).find((each) => fits(each, uri));
+      const template = templates.find((each) => fits(each, uri));
       return template === undefined ? undefined : { template, uri };
     };
     return (
-      this.#listedAt(uri, owner) ??
-      this.#composedOf(uri, owner, isListed) ??
-      this.#composedOf(uri, owner, fitsAsShown) ??
+      this.#listedAt(uri, owner, templates) ??
+      this.#composedOf(uri, owner, isListed, templates) ??
+      this.#composedOf(uri, owner, fitsAsShown, templates) ??
       plain() ??
-      this.#composedOf(uri, owner, fits)
+      this.#composedOf(uri, owner, fits, templates)
     );
   }
 
-  #listedAt(uri: string, owner: Owner): ResourceTarget | undefined {
-    const template = this.#deps.templates(owner).find((each) => this.#mayReadListed(each, uri, owner));
+  #listedAt(uri: string, owner: Owner, templates = this.#deps.templates(owner)): ResourceTarget | undefined {
+    const template = templates.find((each) => this.#mayReadListed(each, uri, owner));
     return template === undefined ? undefined : { template, uri };
   }
 
@@ -209,8 +214,8 @@ export class ResourceOwners {
     uri: string,
     owner: Owner,
     isThere = (template: string, own: string) => this.#has(template, own, owner),
+    templates = this.#deps.templates(owner),
   ): ResourceTarget | undefined {
-    const templates = this.#deps.templates(owner);
     let left = uri;
     for (let times = 0; times < MAX_COMPOSED; times += 1) {
       const parts = partsOfComposed(left);
