@@ -24,6 +24,7 @@ test.before(async () => {
       if (method === 'resources/list') return { resources: [{ uri: `file:///${template}`, name: 'r' }] };
       if (method === 'prompts/list') return { prompts: [{ name: `ask-${template}` }] };
       if (method === 'prompts/get') return { messages: [], description: `of ${template}` };
+      if (method === 'completion/complete') return { completion: { values: [`of ${template}`] } };
       if (method === 'resources/read')
         return { contents: [{ uri: params?.uri ?? '', text: `of ${template}` }] };
       if (method !== 'tools/call')
@@ -200,7 +201,11 @@ test('nor do its resources and prompts, in views and at all templates', async ()
     ['/mcp/both', 'ask-files'],
     ['/mcp', 'files__ask-files'],
   ] as const) {
-    const ask = async (as: Credentials, method: string, params: { uri?: string; name?: string } = {}) => {
+    const ask = async (
+      as: Credentials,
+      method: string,
+      params: { uri?: string; name?: string; ref?: object } = {},
+    ) => {
       const { body, headers } = modern(method, params);
       const named = params.uri === undefined ? {} : { 'mcp-name': params.uri };
       return rpcOf(await app.as(as, 'POST', path, { body, headers: { ...headers, ...named } }));
@@ -213,11 +218,14 @@ test('nor do its resources and prompts, in views and at all templates', async ()
     const promptsOf = async (as: Credentials) =>
       [Object((await ask(as, 'prompts/list')).result).prompts].flat().map(({ name }) => name);
     assert.equal([await urisOf(all), (await promptsOf(all)).length], [['file:///files', 'file:///git'], 2]);
+    const completed = { ref: { type: 'ref/prompt', name: prompt }, argument: { name: 'x', value: '' } };
     assert.match(JSON.stringify(await ask(all, 'prompts/get', { name: prompt })), 'of files');
+    assert.match(JSON.stringify(await ask(all, 'completion/complete', completed)), 'of files');
     assert.equal([await urisOf(limited), (await promptsOf(limited)).length], [['file:///git'], 1], path);
     for (const [method, params] of [
       ['resources/read', { uri: 'file:///files' }],
       ['prompts/get', { name: prompt }],
+      ['completion/complete', completed],
     ] as const)
       assert.not.match(JSON.stringify(await ask(limited, method, params)), 'of files', `${path} ${method}`);
     assert.ok((await ask(limited, 'resources/read', { uri: 'file:///git' })).result);

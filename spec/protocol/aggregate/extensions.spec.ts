@@ -4,6 +4,7 @@ import { firstValueFrom, type Observable, of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
+import { ToolRights } from '../../../src/domain/rights.ts';
 import { NO_NAMES, type ViewDefinition } from '../../../src/domain/view.ts';
 import { everything } from '../../../src/protocol/aggregate/everything.ts';
 import { CompiledView } from '../../../src/protocol/aggregate/view-choices.ts';
@@ -167,6 +168,27 @@ test('globs on the resources of a view hold for skills, too', async () => {
   assert.equal(uris, ['skill://a/write/SKILL.md', 'skill://review/SKILL.md', 'skill://b/write/SKILL.md']);
   assert.is((await ask('skills/get', { uri: 'skill://review/SKILL.md' })).from, 'b');
   assert.is((await ask('skills/get', { uri: 'skill://a/review/SKILL.md' })).code, -32002);
+});
+
+test('a caller with tools of one template gets the skills and methods of that one in a view', async () => {
+  const a = new ExtendedBackends('a', [SKILLS, 'com.acme/widgets'], ['write', 'review']);
+  const b = new ExtendedBackends('b', [SKILLS, 'com.acme/gears'], ['review']);
+  const { ask } = setUp({ a, b }, { id: 'v', from: [{ template: 'a' }, { template: 'b' }] });
+  const limited: Owner = { ...ADA, id: 'limited', tools: new ToolRights([['b/*']]) };
+  for (const shown of ['skill://review/SKILL.md', 'skill://b/review/SKILL.md']) {
+    const { skills } = await ask('skills/list', {}, limited);
+    assert.equal(
+      skills.map(({ uri }: JsonObject) => uri),
+      [shown],
+    );
+    for (const uri of [shown, 'skill://review/SKILL.md'])
+      assert.is((await ask('skills/get', { uri }, limited)).from, 'b', uri);
+    for (const uri of ['skill://write/SKILL.md', 'skill://a/review/SKILL.md', 'a:1'])
+      assert.is.not((await ask('skills/get', { uri }, limited)).from, 'a', uri);
+    assert.is((await ask('widgets/list', {}, limited)).code, -32601);
+    assert.is((await ask('gears/list', {}, limited)).from, 'b');
+    await ask('skills/list'); // now the skill that both have is known
+  }
 });
 
 test('a template with skills without end, or too much of them, hides no others', async () => {
