@@ -8,6 +8,7 @@ import { ToolRights } from '../../src/domain/rights.ts';
 import type { ViewDefinition } from '../../src/domain/view.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { suite } from '../helpers/suite.ts';
 import { begin, modernRequest, openSession, postTo } from './mcp-post.ts';
 
@@ -86,6 +87,34 @@ test('a legacy client has a session with the view, and gets a notice when it cha
   assert.equal(namesIn((await post('tools/list')).answer.result), ['read', 'shared']);
   await gateway.views.delete('v');
   while (reply.opened?.isEnded === false) await turn();
+});
+
+test('a call is answered although its tool goes from the list meanwhile', async () => {
+  let names = ['slow', 'kept'];
+  const answer = Promise.withResolvers<JsonObject>();
+  const called = Promise.withResolvers<() => void>();
+  const handler: InProcessHandler = ({ method }, { notify }) => {
+    if (method === 'tools/list') return { tools: names.map((name) => ({ name, inputSchema })) };
+    called.resolve(() => notify('notifications/tools/list_changed', {}));
+    return answer.promise;
+  };
+  await gateway.register('c', { id: 'one', handler }, { waitMs: 5_000 });
+  await gateway.views.put({
+    id: 'v',
+    title: 'Changing',
+    from: [{ template: 'c', rename: { slow: 'late' } }],
+  });
+  const listed = async () => namesIn((await modern('tools/list')).answer.result);
+  assert.equal(await listed(), ['late', 'kept']);
+  const call = modern('tools/call', { name: 'late' });
+  const tellChange = await called.promise;
+  names = ['kept', 'new'];
+  tellChange();
+  while ((await listed()).includes('late')) await turn();
+  assert.equal(await listed(), ['kept', 'new']);
+  answer.resolve({ content: [{ type: 'text', text: 'answered' }] });
+  assert.is(textIn((await call).answer.result), 'answered');
+  assert.is(Object((await modern('tools/call', { name: 'late' })).answer.error).code, -32602);
 });
 
 test('rights to tools limit a view, too, and a view needs no right to its templates', async () => {
