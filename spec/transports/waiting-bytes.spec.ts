@@ -18,8 +18,10 @@ const KB = 1024;
 const PROFILE = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a', version: '1' } };
 const TEXT = { text: 'x'.repeat(10 * KB) };
 
-/** Shakes hands; it answers a request, and reads nothing more from then on. */
-const DEAF = scripted("process.stdin.pause(); say({ jsonrpc: '2.0', id, result: {} })");
+/** Shakes hands; it answers a request, and reads nothing more from then on. Without the timer it would end: it waits for nothing. */
+const DEAF = scripted(
+  "process.stdin.pause(); setInterval(() => {}, 60_000); say({ jsonrpc: '2.0', id, result: {} })",
+);
 
 /** How many of these notifications were taken before one was refused; at most 1,000. */
 function notifyUntilRefused(upstream: Upstream, ownerId?: string): number {
