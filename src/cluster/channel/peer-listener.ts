@@ -97,7 +97,6 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
   server.maxConnections = MAX_CONNECTIONS;
   // Over TLS, only members finish the handshake.
   if (tls === undefined) server.on('connection', (socket) => unproven.add(socket));
-  const endCuts = systemClock.background.every(CUT_MS, () => unproven.cut());
   const shared = shareExchanges(server, options, unproven);
   server.on('tlsClientError', (_error, socket) =>
     onRefused({
@@ -118,6 +117,7 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
     // Exclusive: workers share their other ports.
     server.listen({ ...place, backlog: BACKLOG, exclusive: true }, resolve);
   });
+  const endCuts = systemClock.background.every(CUT_MS, () => unproven.cut());
   const address = server.address();
   return {
     port: typeof address === 'object' && address !== null ? address.port : port,
