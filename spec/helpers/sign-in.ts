@@ -17,6 +17,7 @@ import { OAuthKeys } from '../../src/auth/oauth-keys.ts';
 import type { IssuerSetting } from '../../src/config/issuer-settings.ts';
 import { type Clock, systemClock } from '../../src/domain/clock.ts';
 import { GatewayAddress, isResourcePath } from '../../src/domain/resource.ts';
+import { createGateway } from '../../src/gateway/gateway.ts';
 import {
   AuthorizationServer,
   type AuthorizationServerOptions,
@@ -32,6 +33,22 @@ export interface SignInFixture extends AccountsFixture {
   readonly warnings: readonly unknown[];
   readonly issuers: Issuers | undefined;
   readonly authorizationServer: AuthorizationServer;
+}
+
+/** `startSignIn` over a gateway whose users connect accounts at backends. */
+export async function startWithConnections() {
+  let url = '';
+  const address = {
+    isPublic: false,
+    get issuer() {
+      return url;
+    },
+  };
+  const store = new MemoryStore();
+  const gateway = await createGateway({ store, connections: { address } });
+  const fixture = await startSignIn({ store, gateway });
+  url = fixture.url;
+  return { fixture, gateway };
 }
 
 /** `signIn`: options of the authorization server. `store`: shared with other apps, as that of several nodes. */

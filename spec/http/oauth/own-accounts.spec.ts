@@ -13,12 +13,15 @@ import {
   UrlElicitationRequiredError,
 } from '@modelcontextprotocol/sdk/types.js';
 import * as assert from 'uvu/assert';
-import { createGateway } from '../../../src/gateway/gateway.ts';
-import { MemoryStore } from '../../../src/persistence/memory-store.ts';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { appFor } from '../../helpers/http-app.ts';
-import { Browser, register as registerClient, startSignIn, tokensOf } from '../../helpers/sign-in.ts';
+import {
+  Browser,
+  register as registerClient,
+  startWithConnections,
+  tokensOf,
+} from '../../helpers/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('own accounts at a backend', { timeoutMs: 60_000 });
@@ -28,17 +31,7 @@ const app = appFor(
   test,
   async () => {
     backend = await startOAuthBackend();
-    let url = '';
-    const address = {
-      isPublic: false,
-      get issuer() {
-        return url;
-      },
-    };
-    const store = new MemoryStore();
-    const gateway = await createGateway({ store, connections: { address } });
-    const fixture = await startSignIn({ store, gateway });
-    url = fixture.url;
+    const { fixture, gateway } = await startWithConnections();
     const auth = { mode: 'oauth', who: 'user' } as const;
     await gateway.register('notes', { id: 'one', endpoint: backend.url, auth }, { waitMs: 10_000 });
     await fixture.createUser('bob');

@@ -8,12 +8,11 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import * as assert from 'uvu/assert';
 import { SHARED } from '../../../src/domain/connection.ts';
-import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
-import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import type { Gateway } from '../../../src/gateway/gateway.ts';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { appFor } from '../../helpers/http-app.ts';
-import { register as registerClient, startSignIn, tokensOf } from '../../helpers/sign-in.ts';
+import { register as registerClient, startWithConnections, tokensOf } from '../../helpers/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the shared account at a backend', { timeoutMs: 60_000 });
@@ -24,17 +23,8 @@ const app = appFor(
   test,
   async () => {
     backend = await startOAuthBackend();
-    let url = '';
-    const address = {
-      isPublic: false,
-      get issuer() {
-        return url;
-      },
-    };
-    const store = new MemoryStore();
-    gateway = await createGateway({ store, connections: { address } });
-    const fixture = await startSignIn({ store, gateway });
-    url = fixture.url;
+    const { fixture, ...started } = await startWithConnections();
+    gateway = started.gateway;
     const auth = { mode: 'oauth', who: 'shared' } as const;
     await gateway.register('mail', { id: 'one', endpoint: backend.url, auth }, { waitMs: 10_000 });
     return fixture;
