@@ -422,6 +422,20 @@ test('the sessions of a drained node go on at live nodes that are not drained, e
   assert.equal(successors(), new Set([undefined]));
 });
 
+test('the first read after a failed one counts before its changes are told', async () => {
+  const [a, b] = [await joined('a'), await joined('b')];
+  await pass(4_000);
+  const { list } = store.nodes;
+  Object.assign(store.nodes, { list: () => Promise.reject(new Error('away')) });
+  await pass(4_000);
+  const heard: (string | undefined)[] = [];
+  a.onChanged(() => heard.push(a.successorOf('00000007')));
+  Object.assign(store.nodes, { list });
+  await pass(4_000);
+  assert.ok(heard.length > 0);
+  assert.equal([...new Set(heard)], [b.life]);
+});
+
 test('a start ends the former life of its node', async () => {
   const former = await joined('a', { isDead: true });
   const again = await joined('a');

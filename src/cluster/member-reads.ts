@@ -7,14 +7,14 @@ const SOON_MS = 1_000;
 
 export class MemberReads {
   readonly #clock: Pick<Clock, 'now' | 'alarm'>;
-  readonly #read: () => Promise<boolean>;
+  readonly #read: () => Promise<(() => void) | undefined>;
   #underWay: Promise<void> | undefined;
   #atMs = Number.NEGATIVE_INFINITY;
   /** The last read did not fail. */
   isCurrent = false;
 
-  /** `read`: false when it fails. */
-  constructor(clock: Pick<Clock, 'now' | 'alarm'>, read: () => Promise<boolean>) {
+  /** `read`: what takes over the rows, called when they count as current; undefined when the read fails. */
+  constructor(clock: Pick<Clock, 'now' | 'alarm'>, read: () => Promise<(() => void) | undefined>) {
     this.#clock = clock;
     this.#read = read;
   }
@@ -46,7 +46,9 @@ export class MemberReads {
   }
 
   async #readNow(): Promise<void> {
-    this.isCurrent = await this.#read();
+    const takeOver = await this.#read();
+    this.isCurrent = takeOver !== undefined;
     if (this.isCurrent) this.#atMs = this.#clock.now();
+    takeOver?.();
   }
 }

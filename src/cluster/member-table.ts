@@ -378,9 +378,8 @@ export class MemberTable implements Members {
     if (!this.#reads.isCurrent) throw databaseUnavailable(new Error('the members cannot be read'));
   }
 
-  /** False when it fails. */
-  async #read(): Promise<boolean> {
-    const { nodes, clock, prober } = this.#options;
+  async #read(): Promise<(() => void) | undefined> {
+    const { nodes, clock } = this.#options;
     let rows: StoredLife[] | undefined;
     const sentAtMs = clock.now();
     let leases: StoredProgram[] = [];
@@ -392,19 +391,23 @@ export class MemberTable implements Members {
     await settlesWithin(reading(), ANSWER_MS, clock);
     if (rows === undefined) {
       this.#handle({ type: 'failed', sentAtMs });
-      return false;
+      return undefined;
     }
+    const found = rows;
+    return () => this.#takeOver(found, leases);
+  }
+
+  #takeOver(rows: readonly StoredLife[], leases: readonly StoredProgram[]): void {
     this.#known = this.#rows.read(rows);
     const lives = [...this.#known.values()].filter(({ isMember }) => isMember).map(rowOf);
     this.#handle({ type: 'read', rows: { programs: this.#programs?.rowsOf(leases) ?? [], lives } });
     const { isDraining } = this.#options.report();
     if (isDraining !== this.#state.own.isDraining) this.#handle({ type: 'drain', isDraining });
-    prober.keep(new Set(lives.flatMap(({ life, end }) => (end === undefined ? [life] : []))));
+    this.#options.prober.keep(new Set(lives.flatMap(({ life, end }) => (end === undefined ? [life] : []))));
     this.#reportFormer(lives);
     this.#deleteOld();
     this.#onChanged();
     if (this.#state.own.stage === 'joining') this.#handle({ type: 'tick' });
-    return true;
   }
 
   /**
