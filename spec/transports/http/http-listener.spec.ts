@@ -4,7 +4,7 @@ import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import { systemClock } from '../../../src/domain/clock.ts';
-import { HttpConnection } from '../../../src/transports/http/http-connection.ts';
+import { HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
 import { HttpListener } from '../../../src/transports/http/http-listener.ts';
 import { openSession } from '../../../src/transports/http/http-session.ts';
 import { ownExchange } from '../../../src/transports/transport.ts';
@@ -35,7 +35,7 @@ async function listening(
     otherwise: status(400),
   };
   await withRawServer(serving(answers), async ({ url }) => {
-    const connection = new HttpConnection({ endpoint: url, headers: {} }, { isDenied: () => false });
+    const connection = new HttpEndpoint({ endpoint: url, headers: {} }, { isDenied: () => false });
     const session = await openSession(connection, openOptions());
     const received: unknown[] = [];
     const waits = { firstMs: 5, longestMs: 20 };

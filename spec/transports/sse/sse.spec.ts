@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
-import { HttpConnection } from '../../../src/transports/http/http-connection.ts';
+import { HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
 import { OPENINGS_PER_OWNER } from '../../../src/transports/http/http-openings.ts';
 import { open as sse } from '../../../src/transports/sse/sse.ts';
 import { SseChannel } from '../../../src/transports/sse/sse-channel.ts';
@@ -223,7 +223,7 @@ async function withChannel(
   body: (parts: { channel: SseChannel; server: SseFixture }) => Promise<void>,
 ): Promise<void> {
   const server = await startSseServer(options);
-  const connection = new HttpConnection({ endpoint: server.url, headers: {} }, { isDenied: () => false });
+  const connection = new HttpEndpoint({ endpoint: server.url, headers: {} }, { isDenied: () => false });
   const channel = new SseChannel(connection, everyCapability);
   try {
     await body({ channel, server });

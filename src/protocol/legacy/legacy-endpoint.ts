@@ -38,7 +38,7 @@ import { type ConversationDeps, LegacyConversation, lostWithGateway } from './le
 import type { LegacyPost } from './legacy-post.ts';
 import { profileOf, revisionOf, sessionOf, versionOf } from './legacy-request.ts';
 import { EventBudget, positionOf } from './legacy-stream.ts';
-import { exchangeWithTasks } from './legacy-tasks.ts';
+import { exchangeWithTasks } from './tasks.ts';
 
 const SWEEP_MS = 10_000;
 /** Longest wait of a client for its backend's stream, in ms. */

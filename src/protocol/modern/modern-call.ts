@@ -25,7 +25,7 @@ import {
 } from '../input-requests.ts';
 import type { CallParking } from '../ports.ts';
 import { errorMessage, notificationMessage, RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
-import { infoFor } from './modern-discover.ts';
+import { infoFor } from './discover.ts';
 import { completed, modernError, requestedVisits, resultTypeOf } from './modern-over-legacy.ts';
 import { invalidParams, type ModernRequest } from './modern-request.ts';
 import { ASKED, type ModernRouting, placeOf } from './modern-routing.ts';

@@ -24,9 +24,9 @@ import { failure } from '../input-requests.ts';
 import type { Backends } from '../ports.ts';
 import { RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import type { TaskLog } from '../task-log.ts';
+import { commonCapabilities, discoverResult, infoFor } from './discover.ts';
 import { ListenStreams } from './listen.ts';
 import { ModernCall, type ModernCallDeps } from './modern-call.ts';
-import { commonCapabilities, discoverResult, infoFor } from './modern-discover.ts';
 import {
   badField,
   checkVersion,

@@ -24,7 +24,7 @@ import {
   connectionClosed,
   connectionFailed,
   type RefusedStatus,
-} from './http-failures.ts';
+} from './failures.ts';
 import type { AnswerReceiver, Http1Connection } from './http1-connection.ts';
 import { readRefusal, refusalText } from './refusal-text.ts';
 import type { ResponseHeaders } from './response-parser.ts';

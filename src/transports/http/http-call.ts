@@ -25,6 +25,7 @@ import { CANCELLED, isCustomNotice, LISTEN, LOG, type Peer, PROGRESS } from '../
 import { callerTokenOf, paramsForCaller, reportsProgress, textWithToken } from '../handshake.ts';
 import { errorWithoutSecrets } from '../secrets.ts';
 import type { Closed, OpenOptions } from '../transport.ts';
+import { answeredStatus, answerMissing, connectionClosed } from './failures.ts';
 import {
   type AnswerEnding,
   type AnswerSink,
@@ -32,8 +33,7 @@ import {
   mayReopen,
   type RefusedEnding,
 } from './http-answer.ts';
-import type { HttpConnection } from './http-connection.ts';
-import { answeredStatus, answerMissing, connectionClosed } from './http-failures.ts';
+import type { HttpEndpoint } from './http-endpoint.ts';
 import type { HttpSession } from './http-session.ts';
 import { areTooLarge, TOO_LARGE, type ToolHeaders } from './tool-headers.ts';
 
@@ -77,7 +77,7 @@ export class HttpCall implements AnswerSink {
     this.#session = conversation.session;
     this.#request = request;
     this.#subscriber = subscriber;
-    this.#id = conversation.backend.connection.nextId();
+    this.#id = conversation.backend.endpoint.nextId();
     this.#token = callerTokenOf(request);
   }
 
@@ -89,8 +89,8 @@ export class HttpCall implements AnswerSink {
       this.#fail(connectionClosed(ending.reason, false));
       return;
     }
-    const { connection, toolHeaders } = backend;
-    if (connection.refuses(this.#request.method)) {
+    const { endpoint, toolHeaders } = backend;
+    if (endpoint.refuses(this.#request.method)) {
       this.#fail(backendUnavailable(ANSWERS_HOLD_TOO_MUCH, { delivered: 'no' }));
       return;
     }
@@ -105,10 +105,10 @@ export class HttpCall implements AnswerSink {
     calls.set(this.#id, this);
     this.#session = session;
     this.#answer = new HttpAnswer(this);
-    this.#post = this.#request.trace?.post(connection.origin);
+    this.#post = this.#request.trace?.post(endpoint.origin);
     const own = session.headers(added === undefined ? this.#request : { ...this.#request, headers: added });
     const headers = this.#post === undefined ? own : { ...own, ...this.#post.fields };
-    connection.post(body, headers, this.#answer, {
+    endpoint.post(body, headers, this.#answer, {
       isLasting: this.#request.method === LISTEN,
       jar: session.jar,
     });
@@ -231,11 +231,9 @@ export class HttpCall implements AnswerSink {
       return;
     }
     this.#answer = new HttpAnswer(this);
-    backend.connection.get(
-      { ...session.headers({ method: '' }), 'last-event-id': lastEventId },
-      this.#answer,
-      { jar: session.jar },
-    );
+    backend.endpoint.get({ ...session.headers({ method: '' }), 'last-event-id': lastEventId }, this.#answer, {
+      jar: session.jar,
+    });
   }
 
   #takeRefusal(refused: RefusedEnding): void {
@@ -326,7 +324,7 @@ export class HttpCall implements AnswerSink {
   #complete(event: ExchangeEvent): void {
     this.#settle();
     this.#answer?.dismiss();
-    const { secrets } = this.#conversation.backend.connection;
+    const { secrets } = this.#conversation.backend.endpoint;
     const isError = event.kind === 'error';
     this.#subscriber.next(isError ? { ...event, error: errorWithoutSecrets(event.error, secrets) } : event);
     this.#subscriber.complete();
@@ -368,7 +366,7 @@ export class HttpCall implements AnswerSink {
 export const SESSION_LOST = 'it forgot the session';
 
 export interface HttpBackend {
-  readonly connection: HttpConnection;
+  readonly endpoint: HttpEndpoint;
   readonly options: Pick<
     OpenOptions,
     'client' | 'clock' | 'handshakeTimeoutMs' | 'scheduler' | 'era' | 'history'

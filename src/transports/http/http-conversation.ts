@@ -124,10 +124,10 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   }
 
   async tryAnother(): Promise<void> {
-    const { connection, options } = this.backend;
+    const { endpoint, options } = this.backend;
     const { signal } = new AbortController(); // it is bounded by the time for a handshake
     const profile = this.#profile;
-    const session = await openSession(connection, {
+    const session = await openSession(endpoint, {
       ...options,
       signal,
       ...(profile && { profile }),
@@ -177,11 +177,11 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   }
 
   #listen(): void {
-    const { connection, options } = this.backend;
+    const { endpoint, options } = this.backend;
     // Each client may have a stream, which must not take a connection of the pool.
     this.#listener ??= new HttpListener(
       (headers, answer) =>
-        connection.get(headers, answer, { isLasting: this.#profile !== undefined, jar: this.session.jar }),
+        endpoint.get(headers, answer, { isLasting: this.#profile !== undefined, jar: this.session.jar }),
       this,
       options.clock,
     );
@@ -189,14 +189,14 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   }
 
   async #openAgain(): Promise<void> {
-    const { connection, options } = this.backend;
+    const { endpoint, options } = this.backend;
     const { era } = this.peer;
     this.#reopeningAbort = new AbortController();
     const { signal } = this.#reopeningAbort;
     const onAbandoned = (deleted: Promise<void>): void => {
       this.#abandoned = deleted;
     };
-    const session = await openSession(connection, { ...options, signal, previous: era, onAbandoned });
+    const session = await openSession(endpoint, { ...options, signal, previous: era, onAbandoned });
     if (session.peer.era !== era) {
       this.#newEra = `it speaks the ${session.peer.era} era now, it spoke the ${era} era before`;
       this.#abandoned = Promise.all([this.session.end(), session.end()]);

@@ -17,9 +17,9 @@ import {
   type Spoken,
 } from '../handshake.ts';
 import { CookieJar } from './cookie-jar.ts';
+import { answeredStatus, answerMissing, connectionClosed, wasCutOff, wordsOf } from './failures.ts';
 import { type AnswerEnding, HttpAnswer, type RefusedEnding } from './http-answer.ts';
-import type { Headers, HttpConnection } from './http-connection.ts';
-import { answeredStatus, answerMissing, connectionClosed, wasCutOff, wordsOf } from './http-failures.ts';
+import type { Headers, HttpEndpoint } from './http-endpoint.ts';
 
 export interface HttpHandshakeOptions {
   readonly signal: AbortSignal;
@@ -32,21 +32,21 @@ export interface HttpHandshakeOptions {
 
 /** The channel of one attempt. */
 export class HttpHandshake implements HandshakeChannel {
-  readonly #connection: HttpConnection;
+  readonly #endpoint: HttpEndpoint;
   readonly #options: HttpHandshakeOptions;
   sessionId: string | undefined;
   /** Cookies that the answers have set, for the session. */
   readonly jar = new CookieJar();
   #isDiscovered = false;
 
-  constructor(connection: HttpConnection, options: HttpHandshakeOptions) {
-    this.#connection = connection;
+  constructor(endpoint: HttpEndpoint, options: HttpHandshakeOptions) {
+    this.#endpoint = endpoint;
     this.#options = options;
   }
 
   async request(request: ExchangeRequest, spoken: Spoken): Promise<HandshakeAnswer> {
     const { method, params } = request;
-    const id = this.#connection.nextId();
+    const id = this.#endpoint.nextId();
     const body = requestText(id, method, params);
     const headers = this.#headers(request, spoken);
     const { signal: ended } = this.#options;
@@ -58,7 +58,7 @@ export class HttpHandshake implements HandshakeChannel {
     }
     if (method === 'initialize' && asked.answer.kind === 'result') this.sessionId = asked.sessionId;
     const { answer } = asked;
-    return answer.kind === 'error' ? errorFor(answer, this.#connection.textOf(answer.error)) : answer;
+    return answer.kind === 'error' ? errorFor(answer, this.#endpoint.textOf(answer.error)) : answer;
   }
 
   async initialized(protocolVersion: string): Promise<void> {
@@ -71,7 +71,7 @@ export class HttpHandshake implements HandshakeChannel {
   }
 
   #post(body: string, headers: Headers, answer: HttpAnswer): void {
-    this.#connection.post(body, headers, answer, { jar: this.jar });
+    this.#endpoint.post(body, headers, answer, { jar: this.jar });
   }
 
   /** Only the first `server/discover` has one: a modern server that was slow gets it again after it refused `initialize`. */
@@ -106,7 +106,7 @@ export class HttpHandshake implements HandshakeChannel {
     }
     // A server may answer a method of another era in any way; a request in its own era may still succeed.
     if (era === 'modern' || this.#options.known === 'modern')
-      return none(`POST ${this.#connection.path} ${ending.detail}`);
+      return none(`POST ${this.#endpoint.path} ${ending.detail}`);
     throw answerMissing(ending.detail);
   }
 

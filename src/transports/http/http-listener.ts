@@ -6,7 +6,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer, mayReopen } from './http-answer.ts';
-import type { Headers } from './http-connection.ts';
+import type { Headers } from './http-endpoint.ts';
 import type { HttpSession } from './http-session.ts';
 
 export interface ListenerSink {

@@ -12,7 +12,7 @@ import { eraHeaders, shakeHands } from '../handshake.ts';
 import type { OpenOptions } from '../transport.ts';
 import { CookieJar } from './cookie-jar.ts';
 import type { HttpAnswer, RefusedEnding } from './http-answer.ts';
-import type { Headers, HttpConnection } from './http-connection.ts';
+import type { Headers, HttpEndpoint } from './http-endpoint.ts';
 import { HttpHandshake, refusedStatus, sendUnawaited, UnawaitedMessages } from './http-handshake.ts';
 
 /** Longest wait for the first `server/discover`, at most a quarter of the handshake's time. Source: ADR 33. */
@@ -31,7 +31,7 @@ interface SessionOptions extends HandshakeBounds, Pick<OpenOptions, 'client' | '
 }
 
 /** Shakes hands, in time. Rejects with GatewayError, `delivered: 'no'`, and does not wait until the abandoned session is deleted. */
-export async function openSession(connection: HttpConnection, options: SessionOptions): Promise<HttpSession> {
+export async function openSession(endpoint: HttpEndpoint, options: SessionOptions): Promise<HttpSession> {
   const { client, profile, known, handshakeTimeoutMs, onAbandoned, era, history } = options;
   const first = options.previous === 'legacy' || history?.prefersLegacy ? 'legacy' : 'modern';
   const probeMs = Math.min(DISCOVER_TIMEOUT_MS, Math.ceil(handshakeTimeoutMs / 4));
@@ -39,14 +39,14 @@ export async function openSession(connection: HttpConnection, options: SessionOp
   let channel: HttpHandshake | undefined;
   try {
     return await boundedHandshake(options, async (signal) => {
-      channel = new HttpHandshake(connection, { signal, discoverMs, known, clock: options.clock });
+      channel = new HttpHandshake(endpoint, { signal, discoverMs, known, clock: options.clock });
       const peer = await shakeHands(channel, { client, first, profile, era });
       const sessionId = peer.era === 'legacy' ? channel.sessionId : undefined;
-      return new HttpSession(connection, peer, sessionId, channel.jar);
+      return new HttpSession(endpoint, peer, sessionId, channel.jar);
     });
   } catch (thrown) {
     if (channel?.sessionId !== undefined) {
-      const deleted = deleteSession(connection, { 'mcp-session-id': channel.sessionId }, channel.jar);
+      const deleted = deleteSession(endpoint, { 'mcp-session-id': channel.sessionId }, channel.jar);
       onAbandoned?.(deleted);
     }
     throw thrown;
@@ -58,7 +58,7 @@ export class HttpSession {
   /** May be replaced by an equal object, to save memory. */
   peer: Peer;
   readonly hasSession: boolean;
-  readonly #connection: HttpConnection;
+  readonly #endpoint: HttpEndpoint;
   /** Headers of every request of a legacy or bare backend; modern ones are made per request. */
   readonly #headers: Headers;
   readonly #unawaited: UnawaitedMessages;
@@ -67,14 +67,14 @@ export class HttpSession {
 
   /** `jar`: cookies of the handshake. Default: none. */
   constructor(
-    connection: HttpConnection,
+    endpoint: HttpEndpoint,
     peer: Peer,
     sessionId: string | undefined,
     jar: CookieJar = new CookieJar(),
   ) {
     this.jar = jar;
-    this.#connection = connection;
-    this.#unawaited = new UnawaitedMessages(connection.waitingBytes);
+    this.#endpoint = endpoint;
+    this.#unawaited = new UnawaitedMessages(endpoint.waitingBytes);
     this.peer = peer;
     this.hasSession = sessionId !== undefined;
     const session: Headers = sessionId === undefined ? {} : { 'mcp-session-id': sessionId };
@@ -114,7 +114,7 @@ export class HttpSession {
 
   /** True when the session is refused a ping with such a status, too. Waits at most LIMITS.backgroundMs. */
   async isRefused(): Promise<boolean> {
-    const id = this.#connection.nextId();
+    const id = this.#endpoint.nextId();
     const status = await refusedStatus(this.#posting(requestText(id, 'ping', undefined), 'ping'), id);
     return status === 404 || MAY_BE_SESSION.has(status);
   }
@@ -122,7 +122,7 @@ export class HttpSession {
   /** Notifies a legacy backend that a request is cancelled. Never rejects, waits at most LIMITS.backgroundMs. */
   async cancel(requestId: number, ownerId: string, reason?: string): Promise<void> {
     const body = messageText({ method: CANCELLED, params: cancellation(requestId, reason) });
-    const waiting = this.#connection.waitingBytes;
+    const waiting = this.#endpoint.waitingBytes;
     waiting?.add(ownerId, body.length);
     await sendUnawaited(this.#posting(body, CANCELLED));
     waiting?.add(ownerId, -body.length);
@@ -140,7 +140,7 @@ export class HttpSession {
 
   /** Deletes the session on the backend. Never rejects, takes at most LIMITS.backgroundMs. */
   async end(): Promise<void> {
-    if (this.hasSession) await deleteSession(this.#connection, this.#headers, this.jar);
+    if (this.hasSession) await deleteSession(this.#endpoint, this.#headers, this.jar);
   }
 
   #send(message: object, method: string, ownerId: string, isUrgent: boolean): void {
@@ -149,7 +149,7 @@ export class HttpSession {
   }
 
   #posting(body: string, method: string): (answer: HttpAnswer) => void {
-    return (answer) => this.#connection.post(body, this.headers({ method }), answer, { jar: this.jar });
+    return (answer) => this.#endpoint.post(body, this.headers({ method }), answer, { jar: this.jar });
   }
 }
 
@@ -157,8 +157,8 @@ function messageText(message: object): string {
   return JSON.stringify({ jsonrpc: '2.0', ...message });
 }
 
-function deleteSession(connection: HttpConnection, headers: Headers, jar: CookieJar): Promise<void> {
-  return sendUnawaited((answer) => connection.delete(headers, answer, { jar }));
+function deleteSession(endpoint: HttpEndpoint, headers: Headers, jar: CookieJar): Promise<void> {
+  return sendUnawaited((answer) => endpoint.delete(headers, answer, { jar }));
 }
 
 const MAY_BE_SESSION: ReadonlySet<number> = new Set([400, 401, 403, 410, 429]);

@@ -15,8 +15,8 @@ import {
   type OpenTransport,
   type TransportDiagnostics,
 } from '../transport.ts';
-import { HttpConnection } from './http-connection.ts';
 import { HttpConversation } from './http-conversation.ts';
+import { HttpEndpoint } from './http-endpoint.ts';
 import { HttpOpenings, sessionDeletes } from './http-openings.ts';
 import { type HttpSession, openSession } from './http-session.ts';
 import { type EndpointTransport, managed } from './managed-http.ts';
@@ -45,17 +45,17 @@ export async function openHttp(
     );
   }
   const startedAtMs = options.clock.now();
-  const connection = new HttpConnection(definition, options);
+  const endpoint = new HttpEndpoint(definition, options);
   let abandoned: Promise<void> | undefined;
   const onAbandoned = (deleted: Promise<void>): void => {
     abandoned = deleted;
   };
   try {
-    const session = await openSession(connection, { ...options, handshakeTimeoutMs: withinMs, onAbandoned });
-    return new HttpTransport(connection, session, options);
+    const session = await openSession(endpoint, { ...options, handshakeTimeoutMs: withinMs, onAbandoned });
+    return new HttpTransport(endpoint, session, options);
   } catch (thrown) {
     await abandoned;
-    connection.destroy();
+    endpoint.destroy();
     if (!isRefusal(thrown) || options.era === 'modern') throw thrown;
     const leftMs = Math.max(1, withinMs - (options.clock.now() - startedAtMs));
     return openSse(definition, options, leftMs).catch(() => {
@@ -76,10 +76,10 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
   #peers: LruMap<Peer> | undefined;
   #hasNoSessions: boolean;
 
-  constructor(connection: HttpConnection, session: HttpSession, options: OpenOptions) {
+  constructor(endpoint: HttpEndpoint, session: HttpSession, options: OpenOptions) {
     const toolHeaders = new ToolHeaders(options);
     const deleteSession = sessionDeletes(options.scheduler);
-    super({ connection, options, toolHeaders, deleteSession }, session, undefined);
+    super({ endpoint, options, toolHeaders, deleteSession }, session, undefined);
     this.#hasNoSessions = session.peer.era === 'bare' || options.era === 'modern';
   }
 
@@ -99,7 +99,7 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
     const upstreams = this.#openings.end(closed);
     return super.end(closed, async () => {
       await upstreams;
-      this.backend.connection.destroy();
+      this.backend.endpoint.destroy();
     });
   }
 
@@ -116,10 +116,10 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
     ownerId: string | undefined,
   ): Promise<HttpConversation | undefined> {
     if (this.#hasNoSessions) return undefined;
-    const { connection, options } = this.backend;
+    const { endpoint, options } = this.backend;
     const { era } = this.peer;
     try {
-      const session = await openSession(connection, { ...options, signal, profile, known: era });
+      const session = await openSession(endpoint, { ...options, signal, profile, known: era });
       const text = JSON.stringify(session.peer);
       this.#peers ??= new LruMap(PEERS_REMEMBERED);
       session.peer = this.#peers.get(text) ?? session.peer;

@@ -10,7 +10,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { Child, type KillLadder } from '../stdio/child.ts';
 import type { Program } from '../stdio/child-process.ts';
 import type { Closed, OpenOptions, OpenTransport, Transport } from '../transport.ts';
-import { mayBeStarting } from './http-failures.ts';
+import { mayBeStarting } from './failures.ts';
 
 /** A transport to an endpoint, with a way to report that the program behind it is gone. */
 export interface EndpointTransport extends Transport {

@@ -12,9 +12,9 @@ import { CANCELLED, INITIALIZED } from '../../domain/mcp.ts';
 import { cutText } from '../../domain/text.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../channel.ts';
 import { CookieJar } from '../http/cookie-jar.ts';
+import { answeredStatus, answerMissing, connectionClosed } from '../http/failures.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer } from '../http/http-answer.ts';
-import type { HttpConnection } from '../http/http-connection.ts';
-import { answeredStatus, answerMissing, connectionClosed } from '../http/http-failures.ts';
+import type { HttpEndpoint } from '../http/http-endpoint.ts';
 import { UnawaitedMessages } from '../http/http-handshake.ts';
 import { errorWithoutSecrets } from '../secrets.ts';
 import type { Closed } from '../transport.ts';
@@ -25,7 +25,7 @@ const LONGEST_SHOWN = 200;
 
 /** One event stream of a backend, and its posts. */
 export class SseChannel extends Channel implements AnswerSink {
-  readonly connection: HttpConnection;
+  readonly endpoint: HttpEndpoint;
   readonly #stream = new HttpAnswer(this);
   readonly #located = Promise.withResolvers<void>();
   readonly #jar = new CookieJar();
@@ -33,28 +33,28 @@ export class SseChannel extends Channel implements AnswerSink {
   readonly #unawaited: UnawaitedMessages;
 
   /** `profile`: the client; undefined for the conversation of the transport itself, which refuses requests of the backend. */
-  constructor(connection: HttpConnection, profile: ClientProfile | undefined) {
+  constructor(endpoint: HttpEndpoint, profile: ClientProfile | undefined) {
     super(profile);
-    this.connection = connection;
-    this.#unawaited = new UnawaitedMessages(connection.waitingBytes);
+    this.endpoint = endpoint;
+    this.#unawaited = new UnawaitedMessages(endpoint.waitingBytes);
     this.#located.promise.catch(() => undefined); // `closed$` reports the same
   }
 
   /** Opens the stream. Resolves when the backend has named a path for posts; rejects with BACKEND_UNAVAILABLE when it names none. */
   override connect(): Promise<void> {
-    this.connection.get({}, this.#stream, { isLasting: true, jar: this.#jar });
+    this.endpoint.get({}, this.#stream, { isLasting: true, jar: this.#jar });
     return this.#located.promise;
   }
 
   send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined {
     const target = this.#target;
     const unlocated = target === undefined ? 'it has not named a path for messages' : undefined;
-    const refusal = this.connection.refuses(request.method) ? ANSWERS_HOLD_TOO_MUCH : unlocated;
+    const refusal = this.endpoint.refuses(request.method) ? ANSWERS_HOLD_TOO_MUCH : unlocated;
     const exchange = this.begin(request, observer, refusal);
     if (exchange === undefined) return undefined;
     const post = this.#postOf(exchange);
     exchange.delivered = 'unknown';
-    this.connection.post(exchange.text, request.trace?.fields ?? {}, post, { path: target, jar: this.#jar });
+    this.endpoint.post(exchange.text, request.trace?.fields ?? {}, post, { path: target, jar: this.#jar });
     return { unsubscribe: () => this.#cancel(exchange, post) };
   }
 
@@ -78,7 +78,7 @@ export class SseChannel extends Channel implements AnswerSink {
 
   event(type: string, data: Buffer): void {
     if (type !== 'endpoint' || this.#target !== undefined) return;
-    const target = data.length > LONGEST_TARGET ? undefined : this.connection.pathOf(data.toString('utf8'));
+    const target = data.length > LONGEST_TARGET ? undefined : this.endpoint.pathOf(data.toString('utf8'));
     if (target === undefined) {
       this.#fail(backendUnavailable(this.#refusalOf(data), { delivered: 'no' }));
     } else {
@@ -90,7 +90,7 @@ export class SseChannel extends Channel implements AnswerSink {
   /** Without the query, which may be a credential. */
   #refusalOf(data: Buffer): string {
     if (data.length > LONGEST_TARGET) return `its endpoint event has more than ${LONGEST_TARGET} bytes`;
-    const { origin } = this.connection;
+    const { origin } = this.endpoint;
     const written = data.toString('utf8');
     if (!URL.canParse(written, origin)) return 'its endpoint event names no address';
     const named = new URL(written, origin);
@@ -99,7 +99,7 @@ export class SseChannel extends Channel implements AnswerSink {
   }
 
   message(message: BackendMessage): void {
-    const { secrets } = this.connection;
+    const { secrets } = this.endpoint;
     const isError = message.kind === 'error';
     this.receive(isError ? { ...message, error: errorWithoutSecrets(message.error, secrets) } : message);
   }
@@ -139,8 +139,7 @@ export class SseChannel extends Channel implements AnswerSink {
     const path = this.#target;
     if (this.ended !== undefined || path === undefined) return;
     const body = JSON.stringify(message);
-    const post = (answer: HttpAnswer): void =>
-      this.connection.post(body, {}, answer, { path, jar: this.#jar });
+    const post = (answer: HttpAnswer): void => this.endpoint.post(body, {}, answer, { path, jar: this.#jar });
     return this.#unawaited.send(body, post, options);
   }
 

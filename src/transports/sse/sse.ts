@@ -3,7 +3,7 @@
 
 import type { ClientProfile } from '../../domain/client.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
-import { HttpConnection } from '../http/http-connection.ts';
+import { HttpEndpoint } from '../http/http-endpoint.ts';
 import { HttpOpenings } from '../http/http-openings.ts';
 import { type EndpointTransport, managed } from '../http/managed-http.ts';
 import type { OpenOptions, OpenTransport } from '../transport.ts';
@@ -17,7 +17,7 @@ export async function openSse(
   options: OpenOptions,
   withinMs = options.handshakeTimeoutMs,
 ): Promise<EndpointTransport> {
-  const transport = new SseTransport(new HttpConnection(definition, options), options);
+  const transport = new SseTransport(new HttpEndpoint(definition, options), options);
   await transport.open({ ...options, handshakeTimeoutMs: withinMs, first: 'legacy' });
   return transport;
 }
@@ -28,8 +28,8 @@ class SseTransport extends SseChannel implements EndpointTransport {
   readonly #options: OpenOptions;
   readonly #openings: HttpOpenings<SseChannel>;
 
-  constructor(connection: HttpConnection, options: OpenOptions) {
-    super(connection, undefined);
+  constructor(endpoint: HttpEndpoint, options: OpenOptions) {
+    super(endpoint, undefined);
     this.#options = options;
     this.#openings = new HttpOpenings(options.handshakeTimeoutMs, options.scheduler);
   }
@@ -37,7 +37,7 @@ class SseTransport extends SseChannel implements EndpointTransport {
   openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string) {
     return this.#openings.open(ownerId, signal, async (anySignal) => {
       if (this.peer.era !== 'legacy') return undefined;
-      const channel = new SseChannel(this.connection, profile);
+      const channel = new SseChannel(this.endpoint, profile);
       channel.ownerId = ownerId ?? channel.ownerId;
       await channel.open({ ...this.#options, signal: anySignal, profile, first: 'legacy' });
       return channel;
@@ -48,6 +48,6 @@ class SseTransport extends SseChannel implements EndpointTransport {
     const ended = this.#openings.end(closed);
     super.end(closed, errorFor);
     await ended;
-    this.connection.destroy();
+    this.endpoint.destroy();
   }
 }

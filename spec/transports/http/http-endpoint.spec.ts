@@ -10,15 +10,15 @@ import * as assert from 'uvu/assert';
 import { codeOf } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { type AnswerEnding, HttpAnswer } from '../../../src/transports/http/http-answer.ts';
-import { type Headers, HttpConnection } from '../../../src/transports/http/http-connection.ts';
+import { type Headers, HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
 import { until } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { withRawServer } from '../raw-server.ts';
 
-const test = suite('http connection');
+const test = suite('http endpoint');
 const RESULT = '{"jsonrpc":"2.0","id":1,"result":{}}';
 
-type Send = (connection: HttpConnection, answer: HttpAnswer) => void;
+type Send = (endpoint: HttpEndpoint, answer: HttpAnswer) => void;
 
 /** What a server sees of one request. */
 async function seenBy(
@@ -35,11 +35,11 @@ async function seenBy(
     },
     async ({ url }) => {
       host = new URL(url).host;
-      const connection = new HttpConnection({ endpoint: url + query, headers }, { isDenied: () => false });
+      const endpoint = new HttpEndpoint({ endpoint: url + query, headers }, { isDenied: () => false });
       await new Promise<void>((finished) => {
-        send(connection, new HttpAnswer({ message: () => {}, finished: () => finished() }));
+        send(endpoint, new HttpAnswer({ message: () => {}, finished: () => finished() }));
       });
-      connection.destroy();
+      endpoint.destroy();
     },
   );
   if (seen === undefined) throw new Error('nothing arrived');
@@ -48,7 +48,7 @@ async function seenBy(
 
 test('posts with exactly the headers of HTTP, MCP and the definition, which sets none of the protocol', async () => {
   const seen = await seenBy(
-    (connection, answer) => connection.post('{"a":1}', { 'mcp-method': 'ping' }, answer),
+    (endpoint, answer) => endpoint.post('{"a":1}', { 'mcp-method': 'ping' }, answer),
     {
       Authorization: 'Bearer backend',
       'X-Team': 'blue',
@@ -83,13 +83,13 @@ for (const [name, value] of [
 ] as const) {
   test(`sends no request with the header ${JSON.stringify([name, value])}`, async () => {
     const connect = { endpoint: 'http://127.0.0.1:1/mcp', headers: { [name]: value } };
-    const connection = new HttpConnection(connect, { isDenied: () => false });
+    const endpoint = new HttpEndpoint(connect, { isDenied: () => false });
     const ending = await new Promise<AnswerEnding>((finished) => {
-      connection.post('{}', {}, new HttpAnswer({ message: () => {}, finished }));
+      endpoint.post('{}', {}, new HttpAnswer({ message: () => {}, finished }));
     });
     const failure = ending.kind === 'broken' ? ending.failure : undefined;
     assert.equal([failure?.delivered, codeOf(failure?.cause)], ['no', 'ERR_INVALID_CHAR']);
-    connection.destroy();
+    endpoint.destroy();
   });
 }
 
@@ -103,23 +103,21 @@ test('a body with other characters than ASCII arrives as it is, with its length 
     },
     async ({ url }) => {
       const definition = { endpoint: url, headers: { 'x-name': 'caf\u00e9' } };
-      const connection = new HttpConnection(definition, { isDenied: () => false });
+      const endpoint = new HttpEndpoint(definition, { isDenied: () => false });
       await new Promise((finished) => {
-        connection.post(body, {}, new HttpAnswer({ message: () => {}, finished }));
+        endpoint.post(body, {}, new HttpAnswer({ message: () => {}, finished }));
       });
-      connection.destroy();
+      endpoint.destroy();
     },
   );
   assert.equal(seen, ['caf\u00e9', String(Buffer.byteLength(body)), body]);
 });
 
 test('posts to another path of its origin, and resolves no path of another origin', async () => {
-  const seen = await seenBy((connection, answer) =>
-    connection.post('{}', {}, answer, { path: '/message?s=1' }),
-  );
+  const seen = await seenBy((endpoint, answer) => endpoint.post('{}', {}, answer, { path: '/message?s=1' }));
   assert.is(seen.url, '/message?s=1');
   const definition = { endpoint: 'http://h:1/a/sse?k=v', headers: {} };
-  const connection = new HttpConnection(definition, { isDenied: () => false });
+  const endpoint = new HttpEndpoint(definition, { isDenied: () => false });
   const paths = [
     '/m?s=1',
     'm',
@@ -132,10 +130,10 @@ test('posts to another path of its origin, and resolves no path of another origi
     'http://',
   ];
   assert.equal(
-    paths.map((path) => connection.pathOf(path)),
+    paths.map((path) => endpoint.pathOf(path)),
     ['/m?s=1', '/a/m', '/a/sse?s=2', '/x', '/', undefined, undefined, undefined, undefined],
   );
-  connection.destroy();
+  endpoint.destroy();
 });
 
 test('ends lasting streams when it is destroyed, and leaves none behind when one ends by itself', async () => {
@@ -148,35 +146,35 @@ test('ends lasting streams when it is destroyed, and leaves none behind when one
       if (request.method === 'POST') response.end();
     },
     async ({ url }) => {
-      const connection = new HttpConnection({ endpoint: url, headers: {} }, { isDenied: () => false });
+      const endpoint = new HttpEndpoint({ endpoint: url, headers: {} }, { isDenied: () => false });
       const endings: string[] = [];
       const sink = {
         message: () => {},
         finished: ({ kind }: { kind: string }) => endings.push(kind),
       };
       const withdrawn = new HttpAnswer(sink);
-      connection.get({}, withdrawn, { isLasting: true });
-      connection.get({}, new HttpAnswer(sink), { isLasting: true });
-      connection.post('{}', {}, new HttpAnswer(sink), { isLasting: true });
+      endpoint.get({}, withdrawn, { isLasting: true });
+      endpoint.get({}, new HttpAnswer(sink), { isLasting: true });
+      endpoint.post('{}', {}, new HttpAnswer(sink), { isLasting: true });
       await until(() => open.size === 2 && endings.length === 1, 'one ended');
       withdrawn.abort();
       await until(() => open.size === 1, 'one was withdrawn');
-      connection.destroy();
+      endpoint.destroy();
       await until(() => open.size === 0, 'none is left');
       assert.equal(endings, ['complete', 'broken']);
     },
   );
 });
 
-test('a destroyed connection opens no stream', async () => {
+test('a destroyed endpoint opens no stream', async () => {
   for (const isLasting of [false, true]) {
-    const connection = new HttpConnection(
+    const endpoint = new HttpEndpoint(
       { endpoint: 'http://127.0.0.1:1/mcp', headers: {} },
       { isDenied: () => false },
     );
-    connection.destroy();
+    endpoint.destroy();
     const ending = await new Promise<AnswerEnding>((finished) => {
-      connection.get({}, new HttpAnswer({ message: () => {}, finished }), { isLasting });
+      endpoint.get({}, new HttpAnswer({ message: () => {}, finished }), { isLasting });
     });
     const failure = ending.kind === 'broken' ? ending.failure : undefined;
     assert.equal([failure?.delivered, codeOf(failure?.cause)], ['no', 'ECONNABORTED']);
@@ -184,15 +182,15 @@ test('a destroyed connection opens no stream', async () => {
 });
 
 test('a connection that is being made ends with the endpoint', async () => {
-  const connection = new HttpConnection(
+  const endpoint = new HttpEndpoint(
     { endpoint: 'http://192.0.2.1/mcp', headers: {} },
     { isDenied: () => false },
   );
   const ended = new Promise<string>((resolve) => {
-    connection.post('{}', {}, new HttpAnswer({ message: () => {}, finished: ({ kind }) => resolve(kind) }));
+    endpoint.post('{}', {}, new HttpAnswer({ message: () => {}, finished: ({ kind }) => resolve(kind) }));
   });
   const startMs = performance.now();
-  connection.destroy();
+  endpoint.destroy();
   assert.is(await ended, 'broken');
   assert.ok(performance.now() - startMs < LIMITS.connectMs / 2);
 });
@@ -210,10 +208,10 @@ test('a connection that was closed leaves nothing behind', async () => {
       response.writeHead(200, { connection: 'close' }).end(RESULT);
     },
     async ({ url }) => {
-      const connection = new HttpConnection({ endpoint: url, headers: {} }, { isDenied: () => false });
+      const endpoint = new HttpEndpoint({ endpoint: url, headers: {} }, { isDenied: () => false });
       for (let made = 0; made < 50; made += 1) {
         await new Promise<void>((resolve) => {
-          connection.post('{}', {}, new HttpAnswer({ message: () => {}, finished: () => resolve() }));
+          endpoint.post('{}', {}, new HttpAnswer({ message: () => {}, finished: () => resolve() }));
         });
       }
       await delay(100);
@@ -223,7 +221,7 @@ test('a connection that was closed leaves nothing behind', async () => {
       const left = sockets.filter((socket) => socket.deref() !== undefined).length;
       assert.is(sockets.length, 50);
       assert.ok(left < 5, `${left} of ${sockets.length} sockets are left`);
-      connection.destroy();
+      endpoint.destroy();
     },
   );
   unsubscribe('net.client.socket', note);

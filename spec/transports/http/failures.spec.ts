@@ -5,13 +5,9 @@ import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { JsonRpcId } from '../../../src/domain/jsonrpc.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
+import { answeredStatus, connectionFailed, mayBeStarting } from '../../../src/transports/http/failures.ts';
 import type { RefusedEnding } from '../../../src/transports/http/http-answer.ts';
 import { callRefusalOf, sessionNotReopened } from '../../../src/transports/http/http-call.ts';
-import {
-  answeredStatus,
-  connectionFailed,
-  mayBeStarting,
-} from '../../../src/transports/http/http-failures.ts';
 import { InvalidResponse } from '../../../src/transports/http/response-parser.ts';
 import { MODERN_PEER, PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -1,4 +1,4 @@
-// The connections to one HTTP backend: a bounded pool for requests, one connection for each stream that stays open, the endpoint,
+// The way to one HTTP backend: a bounded pool for requests, one connection for each stream that stays open, the endpoint,
 // and the headers of every request, none of which comes from a client. Session, calls and listener decide what is sent.
 
 import type { ByteBudget, InstanceHeldBytes } from '../../domain/held-bytes.ts';
@@ -28,7 +28,7 @@ interface SendOptions {
 }
 
 /** The connections to one endpoint, which was validated when it was registered. */
-export class HttpConnection implements Sender {
+export class HttpEndpoint implements Sender {
   /** Path of the endpoint without its query, for messages. */
   readonly path: string;
   readonly origin: string;

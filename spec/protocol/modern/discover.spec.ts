@@ -1,11 +1,11 @@
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
-import { commonCapabilities, discoverResult } from '../../../src/protocol/modern/modern-discover.ts';
+import { commonCapabilities, discoverResult } from '../../../src/protocol/modern/discover.ts';
 import { MODERN_PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('modern discover');
+const test = suite('discover');
 
 const peer = (capabilities: JsonObject): Peer => ({ ...MODERN_PEER, capabilities });
 const instructing = (instructions: string): Peer => ({ ...MODERN_PEER, greeting: { instructions } });
