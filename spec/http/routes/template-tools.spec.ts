@@ -124,7 +124,7 @@ test('without an instance the first list is approved; released and pinned again,
 
 test('only an admin pins, releases and approves; an unknown tool is not approved', async () => {
   await serve([SEARCH]);
-  const writer = await app.key(['gateway:write', 'tools:call']);
+  const writer = await app.key(['gateway:read', 'gateway:write', 'tools:call']);
   const status = async (method: string, path: string, body: Json) =>
     (await app.as(writer, method, path, { body })).status;
   assert.is(await status('PATCH', '/gateway/templates/files', { approve: 'pinned' }), 403);
@@ -137,6 +137,12 @@ test('only an admin pins, releases and approves; an unknown tool is not approved
   assert.is(await status('POST', '/gateway/templates/files/tools/approve', {}), 403);
   assert.is(await status('PATCH', '/gateway/templates/files', { timeout: 5 }), 200);
   await pin();
+  // Registered again, the template would need no approval.
+  const { body } = await app.as(writer, 'GET', '/mcp/files/health');
+  for (const id of Object.keys(Object(body.instances)))
+    assert.is(await status('DELETE', `/gateway/deregister/files/${id}`, {}), 204);
+  assert.is(await status('DELETE', '/gateway/templates/files', {}), 403);
+  await serve([SEARCH]);
   assert.is((await approve({ tools: ['no'] })).status, 404);
   assert.is((await approve({ tools: 'some' })).status, 422);
 });

@@ -250,7 +250,9 @@ export const templateRoutes: readonly Route[] = [
     scope: 'gateway:write',
     request: { params: TemplateParams },
     answers: { 204: { description: 'Its settings are no longer stored, and it is not listed' } },
-    handler: async ({ params }, { gateway }) => {
+    handler: async ({ params, principal }, { gateway }) => {
+      const { approve } = gateway.template(params.template).policy;
+      if (approve === 'pinned') requireAdminToApprove(principal, { approve });
       await gateway.deleteTemplate(params.template);
       return noContent();
     },
