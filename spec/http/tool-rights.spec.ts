@@ -269,6 +269,22 @@ test('the lists of a key and of its owner both limit', async () => {
   assert.is(await call(both, 'push'), 'TOOL_NOT_FOUND');
 });
 
+test('records of templates and views have no other tools and templates', async () => {
+  const from = [{ template: 'git', describe: { push: 'Pushes.' } }, { template: 'files' }];
+  await app.gateway.views.put({ id: 'recorded', from, always: ['gone'], names: 'prefixed' });
+  const permissions = ['gateway:read', 'gateway:write'] as const;
+  const { key } = await app.auth.accounts.createApiKey({ name: 'writer', permissions, ...LIMITED });
+  const read = async (path: string) => (await app.as({ 'x-api-key': key }, 'GET', path)).body;
+  assert.equal(namesIn(await read('/gateway/templates/git/tools')), ['issues_list']);
+  assert.equal(namesIn(await read('/gateway/views/recorded/tools')), ['git__issues_list']);
+  const views = JSON.stringify([await read('/gateway/views/recorded'), await read('/gateway/views')]);
+  assert.match(views, '"recorded"');
+  for (const text of [views, JSON.stringify(await read('/mcp/recorded/health'))])
+    assert.not.match(text, /files|push/);
+  const { body: whole } = await app.as(app.admin, 'GET', '/gateway/views/recorded');
+  assert.match(JSON.stringify([whole.from, whole.problems]), /push.*files.*gone/);
+});
+
 test('narrower rights end the session that was opened with wider ones', async () => {
   const { id } = await app.createUser('narrowed');
   const credentials = await app.login('narrowed');

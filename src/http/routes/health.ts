@@ -13,7 +13,7 @@ import {
   shuttingDown,
 } from '../../domain/errors.ts';
 import { countHealth, type InstanceState } from '../../domain/instance.ts';
-import { mayCall } from '../../domain/rights.ts';
+import { mayCall, mayUseInView } from '../../domain/rights.ts';
 import { API_VERSION, VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { TemplateView } from '../../gateway/gateway-types.ts';
@@ -151,8 +151,13 @@ const ViewHealth = named('ViewHealth', {
   templates: Type.Record(Type.String(), PartHealth, { propertyNames: text('everything') }),
 });
 
-function viewHealth({ views }: Pick<Gateway, 'views'>, view: string): Static<typeof ViewHealth> {
-  const parts = views.health(view).map(({ template, total, healthy }) => {
+function viewHealth(
+  { views }: Pick<Gateway, 'views'>,
+  view: string,
+  viewer: Principal,
+): Static<typeof ViewHealth> {
+  const visible = views.health(view).filter(({ template }) => mayUseInView(viewer, template));
+  const parts = visible.map(({ template, total, healthy }) => {
     const status = healthy > 0 ? ('healthy' as const) : ('unhealthy' as const);
     return [template, { status, total_instances: total, healthy_instances: healthy }] as const;
   });
@@ -184,7 +189,7 @@ export const healthRoutes: readonly Route[] = [
       },
     },
     handler: ({ params: { template }, query, principal }, { gateway, deployment }) => {
-      if (gateway.views.has(template)) return json(200, viewHealth(gateway, template));
+      if (gateway.views.has(template)) return json(200, viewHealth(gateway, template, principal));
       const { policy, withheld } = gateway.template(template);
       // Not beside `gateway.health`: each makes a snapshot of all instances, 10,000 take 0.1 s.
       const servers = gateway.servers(template);

@@ -3,6 +3,7 @@
 import Type from 'typebox';
 import { systemClock } from '../../domain/clock.ts';
 import { DENIED_NETWORKS } from '../../domain/endpoint.ts';
+import { mayCall } from '../../domain/rights.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
 import { nullableText, text } from '../schemas.ts';
@@ -40,7 +41,7 @@ export const serverDoctorRoutes: readonly Route[] = [
         }),
       },
     },
-    handler: async ({ params: { template } }, { gateway, deniedNetworks = DENIED_NETWORKS }) => {
+    handler: async ({ params: { template }, principal }, { gateway, deniedNetworks = DENIED_NETWORKS }) => {
       gateway.requireTemplate(template);
       const { examineTemplate, remedyOf } = await import('../../gateway/doctor/server-doctor.ts');
       const examined = await examineTemplate(gateway, template, { ...systemClock, deniedNetworks });
@@ -48,7 +49,11 @@ export const serverDoctorRoutes: readonly Route[] = [
         id: instance,
         era,
         lists,
-        findings: findings.map((finding) => ({ ...finding, remedy: remedyOf(finding) })),
+        findings: findings
+          .filter(
+            ({ list, name }) => list !== 'tools' || name === undefined || mayCall(principal, template, name),
+          )
+          .map((finding) => ({ ...finding, remedy: remedyOf(finding) })),
       }));
       const ok = instances.every(({ findings }) => findings.length === 0);
       return json(200, { template_name: template, ok, instances });

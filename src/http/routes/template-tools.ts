@@ -1,6 +1,7 @@
 // The tools of a template with their approval, and the approval itself. Source: ADR 238.
 
 import Type from 'typebox';
+import { mayCall } from '../../domain/rights.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
@@ -77,9 +78,12 @@ export const templateToolRoutes: readonly Route[] = [
       },
     },
     errors: ['NO_HEALTHY_INSTANCE', 'BACKEND_UNAVAILABLE', 'BACKEND_TIMEOUT', 'QUEUE_FULL', 'SHUTTING_DOWN'],
-    handler: async ({ params: { template } }, { gateway }) => {
+    handler: async ({ params: { template }, principal }, { gateway }) => {
       const { approve } = gateway.template(template).policy;
-      return json(200, { template_name: template, approve, tools: await toolsOf(gateway, template) });
+      const tools = (await toolsOf(gateway, template)).filter(({ name }) =>
+        mayCall(principal, template, name),
+      );
+      return json(200, { template_name: template, approve, tools });
     },
   }),
   defineRoute('POST', '/gateway/templates/:template/tools/approve', {

@@ -1,6 +1,7 @@
 // The tools of a view with their approval, and the approval itself. Source: ADR 242.
 
 import Type from 'typebox';
+import { mayCall } from '../../domain/rights.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route, ViewParams } from '../route.ts';
 import { text } from '../schemas.ts';
@@ -33,7 +34,10 @@ export const viewToolRoutes: readonly Route[] = [
     handler: async ({ params, principal }, { gateway }) => {
       const { definition } = visibleView(principal, gateway, params.view);
       const { id, approve = 'none' } = definition;
-      return json(200, { view: id, approve, tools: await gateway.views.tools(id) });
+      const tools = (await gateway.views.tools(id)).filter(({ template, tool }) =>
+        mayCall(principal, template, tool),
+      );
+      return json(200, { view: id, approve, tools });
     },
   }),
   defineRoute('POST', '/gateway/views/:view/tools/approve', {

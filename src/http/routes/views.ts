@@ -4,7 +4,7 @@ import Type, { type Static } from 'typebox';
 import { mayDo, type Principal } from '../../domain/account.ts';
 import { insufficientPermissions, templateNotFound } from '../../domain/error-catalogue.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
-import { mayUse, mayUseView, type Rights } from '../../domain/rights.ts';
+import { mayUse, mayUseInView, mayUseView, type Rights } from '../../domain/rights.ts';
 import type { StoredView, ViewDefinition, ViewProblem } from '../../domain/view.ts';
 import { viewNotFound } from '../../domain/view-errors.ts';
 import { checkedView, VIEW_FIELDS, ViewBody, withViewId } from '../../domain/view-schema.ts';
@@ -217,19 +217,24 @@ async function recordOf(
   return writtenView(principal, view, await views.problems(view.definition.id));
 }
 
-/** Values that the gateway sets may be secrets of its operators. */
+/** Values that the gateway sets may be secrets of its operators; a caller of some tools, who writes no view, reads of no others. */
 function writtenView(
   principal: Principal,
   view: StoredView,
   problems: readonly ViewProblem[],
 ): Static<typeof ViewRecord> {
   const { definition, updatedAt } = view;
+  const record = { ...definition, problems, updated_at: updatedAt, etag: etagOf(view) };
+  if (principal.tools !== undefined) {
+    const { limits, always, confirm, ...others } = record;
+    const templates = definition.from.filter(({ template }) => mayUseInView(principal, template));
+    return { ...others, from: templates.map(({ template }) => ({ template })), problems: [] };
+  }
   const isWriter = mayDo(principal, ['gateway:write']);
   const from = definition.from.map(({ defaults, ...source }) =>
     isWriter && defaults !== undefined ? { ...source, defaults } : source,
   );
-  const record = { ...definition, from, problems, updated_at: updatedAt, etag: etagOf(view) };
-  return record as Static<typeof ViewRecord>;
+  return { ...record, from } as Static<typeof ViewRecord>;
 }
 
 function previewOf({ tools, asks, problems }: Awaited<ReturnType<Gateway['views']['preview']>>) {
