@@ -141,6 +141,13 @@ export function accountsNeedAllTemplates(): GatewayError {
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message, { requiredPermissions: ['admin'] });
 }
 
+/** A shared account belongs to its server, whatever template uses it. */
+export function accountOfOthers(): GatewayError {
+  const message =
+    'Callers with a list of templates or tools cannot register the first instance of a template with the shared account of this server: other templates may use it.';
+  return new GatewayError('INSUFFICIENT_PERMISSIONS', message);
+}
+
 /** The last sentence of refusals that depend on the address of the caller. */
 export const BEHIND_A_PROXY =
   'Requests that a proxy forwards count as remote: turn authentication on, or send them to the gateway directly.';

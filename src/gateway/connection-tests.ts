@@ -41,14 +41,14 @@ export class ConnectionTests {
   async run(
     template: string,
     { id: _, ...input }: InstanceInput, // a new id, so that it is not an instance that exists
-    { signal, caller = ANONYMOUS.id }: ConnectionTestOptions,
+    { signal, caller = ANONYMOUS.id, isLimited = false }: ConnectionTestOptions,
   ): Promise<ConnectionOutcome> {
     const shares = this.#shares;
     if (this.#closing.signal.aborted) throw shuttingDown();
     if (shares.isShareFull(caller)) throw tooManyTests(shares.share, true);
     if (shares.isFull) throw tooManyTests(TESTS.atOnce, false);
     shares.take(caller);
-    const drafted = this.#deps.registry.draft(template, input);
+    const drafted = this.#deps.registry.draft(template, input, { isLimited });
     const tried = drafted.then((definition) => this.#open(definition, signal));
     const ended = tried.then(({ closed }) => closed).catch(() => undefined); // the caller gets the error
     this.#running.add(ended);

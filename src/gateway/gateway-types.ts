@@ -184,6 +184,8 @@ export interface ConnectionTestOptions {
   readonly signal?: AbortSignal;
   /** Id of the calling principal, whose share of the tests bounds it. Default: none; all tests may be its own. */
   readonly caller?: string;
+  /** As of a registration. */
+  readonly isLimited?: boolean;
 }
 
 /** How a connection test ended. `stderr`: the last lines of its program, if it has one. */

@@ -109,6 +109,12 @@ export class ActiveRegistry {
     return this.#deps.fleet.find(template, id)?.definition;
   }
 
+  hasSharedAccount(template: string, endpoint: string): boolean {
+    const isUsed = ({ definition }: Member) =>
+      definition.endpoint === endpoint && definition.auth?.who === 'shared';
+    return this.#deps.fleet.has(template) && this.#deps.fleet.members(template).some(isUsed);
+  }
+
   definitions(): InstanceDefinition[] {
     const { fleet } = this.#deps;
     return fleet.templates.flatMap((template) => fleet.members(template)).map(({ definition }) => definition);

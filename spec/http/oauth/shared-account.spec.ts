@@ -7,6 +7,7 @@ import {
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import * as assert from 'uvu/assert';
+import type { Scope } from '../../../src/domain/account.ts';
 import { SHARED } from '../../../src/domain/connection.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
@@ -99,6 +100,47 @@ test('REST says what is missing, for a list, too', async () => {
     const answer = await app.ask(method, path, { headers, body });
     assert.equal([answer.status, answer.body.error_code], [403, 'CONNECTION_REQUIRED']);
     assert.match(String(answer.body.detail), ADVICE);
+  }
+});
+
+test('a caller of another template cannot use it by registering its server there', async () => {
+  backend.account = 'office';
+  await connect();
+  const auth = { mode: 'oauth', who: 'shared' };
+  const key = async (templates: readonly string[], permissions: readonly Scope[]) => {
+    const made = await app.auth.accounts.createApiKey({ name: 'limited', permissions, templates });
+    return (method: string, path: string, body: object) =>
+      app.ask(method, path, { body, headers: { 'x-api-key': made.key } });
+  };
+  for (const permissions of [['gateway:write', 'tools:call'], ['admin']] as const) {
+    const ask = await key(['notes'], permissions);
+    const at = { template_name: 'notes', endpoint: backend.url };
+    await ask('POST', '/gateway/register', { ...at, id: 'plain' });
+    const refused = [
+      await ask('POST', '/gateway/register', { ...at, id: 'one', auth }),
+      await ask('POST', '/servers', { template_name: 'notes', config: { endpoint: backend.url, auth } }),
+      await ask('POST', '/gateway/test', { ...at, auth }),
+    ];
+    assert.is((await ask('PATCH', '/gateway/templates/notes', { auth })).status, 200);
+    refused.push(await ask('POST', '/gateway/register', { ...at, id: 'plain' }));
+    assert.equal(
+      refused.map(({ outcome }) => outcome),
+      refused.map(() => '403 INSUFFICIENT_PERMISSIONS'),
+    );
+    await ask('PATCH', '/gateway/templates/notes', { auth: null });
+    await ask('POST', '/mcp/notes/tools/call', { name: 'whoami', arguments: {} });
+  }
+  assert.equal(
+    backend.seen.filter(({ tool }) => tool !== undefined),
+    [],
+  );
+  // Where an instance of the template uses the account, another one may.
+  const ask = await key(['mail'], ['gateway:write']);
+  for (const id of ['one', 'two']) {
+    const { status } = await ask('POST', '/gateway/register', {
+      ...{ template_name: 'mail', id, endpoint: backend.url, auth },
+    });
+    assert.is(status, id === 'one' ? 200 : 201);
   }
 });
 

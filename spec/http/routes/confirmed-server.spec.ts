@@ -7,12 +7,17 @@ import { MemoryStore } from '../../../src/persistence/memory-store.ts';
 import { parseRegistryDocument } from '../../../src/persistence/registry-file.ts';
 import { startOAuthBackend } from '../../fixtures/oauth-backend.ts';
 import { startDocuments } from '../../fixtures/oauth-documents.ts';
-import { appFor, startApp } from '../../helpers/http-app.ts';
+import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
+import { appFor } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('another authorization server behind a connection');
 const connections = { address: { issuer: 'http://127.0.0.1:8080', isPublic: false } };
-const app = appFor(test, () => startApp({ gateway: { store: new MemoryStore(), connections } }), 'each');
+const app = appFor(
+  test,
+  () => startWithAccounts({ gateway: { store: new MemoryStore(), connections } }),
+  'each',
+);
 
 for (const who of ['shared', 'user'])
   test(`an instance of a registry file with "${who}" stops, and goes on when it is confirmed`, async () => {
@@ -33,7 +38,7 @@ for (const who of ['shared', 'user'])
       app.gateway.restart('mail', 'mail-1');
       await stop;
       const confirm = (body: object) =>
-        app.ask('POST', '/gateway/connections/confirm', {
+        app.as(app.admin, 'POST', '/gateway/connections/confirm', {
           body: { template: 'mail', instance_id: 'mail-1', ...body },
         });
       const wrong = await confirm({ issuer: 'https://elsewhere.example' });
@@ -46,6 +51,28 @@ for (const who of ['shared', 'user'])
       await Promise.all([first.close(), second.close(), documents.close()]);
     }
   });
+
+test('a registration confirms it, but not one by a caller of another template', async () => {
+  const [first, second] = [await startOAuthBackend(), await startOAuthBackend()];
+  let { issuer } = first;
+  const documents = await startDocuments(() => issuer);
+  try {
+    const auth = { mode: 'oauth', who: 'user' };
+    const register = async (as: Credentials, template_name: string) => {
+      const body = { template_name, id: 'mail-1', endpoint: `${documents.url}/mcp`, auth };
+      assert.ok((await app.as(as, 'POST', '/gateway/register', { body })).status < 300);
+      const target = app.gateway.accounts?.targetOf(template_name, 'mail-1');
+      const vault = await app.gateway.accounts?.open();
+      return target && (await vault?.discover(target))?.backend.server.issuer;
+    };
+    assert.is(await register(app.admin, 'mail'), first.issuer);
+    issuer = second.issuer;
+    assert.is(await register(await app.key(['gateway:write'], ['notes']), 'notes'), first.issuer);
+    assert.is(await register(app.admin, 'mail'), second.issuer);
+  } finally {
+    await Promise.all([first.close(), second.close(), documents.close()]);
+  }
+});
 
 async function untilHealthy(gateway: Gateway): Promise<void> {
   const { healthy } = gateway.instance('mail', 'mail-1').snapshot;

@@ -103,7 +103,7 @@ export const registrationRoutes: readonly Route[] = [
       const instance = checkedCommand({ ...wanted, principal, request }, services);
       const { gateway } = services;
       const { definition, replaced } = await register({ ...wanted, instance }, query, principal, gateway);
-      const accountWarnings = await warningsOfAccount(gateway, definition);
+      const accountWarnings = await warningsOfAccount(gateway, definition, principal);
       const record = registeredRecord(gateway.instance(template, definition.id), principal);
       const registered = {
         ...record,
@@ -141,7 +141,9 @@ export const registrationRoutes: readonly Route[] = [
       requireTemplate(principal, wanted.template);
       const instance = checkedCommand({ ...wanted, principal, request }, services);
       const { durationMs: duration_ms, ...outcome } = await services.gateway
-        .testConnection(wanted.template, instance, { signal: request.signal, caller: principal.id })
+        .testConnection(wanted.template, instance, {
+          ...{ signal: request.signal, caller: principal.id, isLimited: !hasAllTemplates(principal) },
+        })
         .catch(rethrown(wanted.locate));
       request.signal.throwIfAborted();
       if (outcome.isOk) {
@@ -191,14 +193,20 @@ export function registeredRecord(server: Server, viewer: Principal): InstanceRec
   return { ...record, warnings: [...record.warnings, ...pathWarnings(server.definition)] };
 }
 
-/** Finds the authorization server of a backend that wants OAuth. A registration also confirms another one than before. */
+/**
+ * Finds the authorization server of a backend that wants OAuth. A registration also confirms another one than before, for all templates: so
+ * not by a caller of some.
+ */
 async function warningsOfAccount(
   { accounts }: Pick<Gateway, 'accounts'>,
   { template, id, endpoint, auth }: Server['definition'],
+  principal: Principal,
 ): Promise<string[]> {
   if (accounts === undefined || endpoint === undefined || auth === undefined) return [];
   try {
-    const { way, backend } = await (await accounts.open()).discover({ template, id, endpoint, auth }, true);
+    const vault = await accounts.open();
+    const target = { template, id, endpoint, auth };
+    const { way, backend } = await vault.discover(target, hasAllTemplates(principal));
     const { issuer } = backend.server;
     return way === undefined
       ? [`the authorization server ${issuer} does not register this gateway by itself: give a client_id`]
