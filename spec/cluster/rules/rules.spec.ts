@@ -490,12 +490,21 @@ watch('a life that follows one that was refused is not ended for this in its fir
   assert.is(refuse().length, 1);
 });
 
-watch('a new life of a node says that it follows one that was refused', () => {
-  const node = new Driven([row('a', { life: 'life-a0', end: REFUSED })]);
-  node.pass(2_000);
-  const join = node.actions.find((action) => action.type === 'join');
-  assert.is(join?.row.followsRefusal, true);
-});
+watch(
+  'a new life of a process says that it follows one that was refused, the first of another process does not',
+  () => {
+    const joins = (node: Driven) =>
+      node.actions.flatMap((action) => (action.type === 'join' ? [action.row.followsRefusal] : []));
+    const node = new Driven([row('a', { life: 'life-a0', end: REFUSED })]);
+    node.pass(2_000);
+    assert.equal(joins(node), [false], 'the process of that life was gone');
+    node.do({ type: 'missed', life: 'life-a' });
+    node.do({ type: 'renewed', life: 'life-a2' });
+    node.lives = [...node.lives, row('a', { life: 'life-a', end: REFUSED })];
+    node.pass(2_000);
+    assert.equal(joins(node), [false, true]);
+  },
+);
 
 watch(
   'a member is silent after 3 s without an answer, slow after 5 s of slow answers, and live again after a fast one',

@@ -7,7 +7,8 @@ import { NO_FAULTS, Violation, World } from './simulated-world.ts';
 /**
  * `quiet`: no faults. `outage`: the database of all is away, answers get lost. `mixed`: everything. `split`: all nodes lose the database,
  * and a new one joins on its side. `lossy`: a third of all operations is lost, and nodes lose the database for long.
- * `deaf`: node after node refuses connections and serves on, while the database is slow.
+ * `deaf`: node after node refuses connections and serves on, while the database is slow. `kills`: one node after the other is killed again and
+ * again, and starts again later.
  */
 const PROFILES = [
   'quiet',
@@ -20,12 +21,15 @@ const PROFILES = [
   'lossy',
   'split',
   'deaf',
+  'kills',
 ] as const;
 
 /** Until here there are faults, in ms. */
 const FAULTS_MS = 40_000;
 /** After that nothing live is ended, in ms: what was seen before may still count for this time. */
 const SETTLED_MS = 15_000;
+/** A killed process is known to be gone after this time, in ms, as often as it was killed before. */
+const NOTICED_MS = 3_000;
 /** Until here all programs run, and all sessions are answered, in ms. */
 const PROGRESS_MS = 75_000;
 const UNSAFE_SHARE = 0.15;
@@ -62,17 +66,24 @@ function schedule(world: World, counts: Record<string, number>, without: Cluster
   const { dice } = world;
   const profile = dice.pick(PROFILES);
   world.note(() => `profile ${profile}`);
-  const size = 1 + dice.below(4);
+  const size = profile === 'kills' ? 2 + dice.below(3) : 1 + dice.below(4);
   const unable = new Set<string>();
   if (profile === 'mixed' && size > 1 && dice.next() < 0.3) unable.add(`${PROGRAMS[0]} n${dice.below(size)}`);
   const isCalm = profile === 'quiet' || profile === 'outage';
+  const refused = new Set<SimulatedNode | undefined>();
   const cluster: Cluster = {
     world,
     nodes: [],
     counts,
     unable,
     without,
-    onEnd: (row, owner) => judgeEnd(world, row, owner, isCalm),
+    onEnd: (row, owner) => {
+      judgeEnd(world, row, owner, isCalm || (profile === 'kills' && owner?.isAlive === true));
+      if (row.end?.cause !== 'refused') return;
+      if (refused.has(owner))
+        throw new Violation(`${owner?.name} was ended twice for its refused connections`);
+      refused.add(owner);
+    },
     onKill: (node) => {
       if (isCalm || world.nowMs > FAULTS_MS + SETTLED_MS)
         throw new Violation(`${node.name} kills its programs without a cause`);
@@ -93,6 +104,7 @@ function schedule(world: World, counts: Record<string, number>, without: Cluster
   if (profile === 'split') split(cluster);
   if (profile === 'lossy') lossy(cluster);
   if (profile === 'deaf') deaf(cluster);
+  if (profile === 'kills') kills(cluster);
   world.after(FAULTS_MS, () => heal(cluster));
   world.run(FAULTS_MS + SETTLED_MS);
   world.run(FAULTS_MS + PROGRESS_MS, () => isDone(cluster));
@@ -162,6 +174,24 @@ function deaf(cluster: Cluster): void {
       const node = cluster.nodes[world.dice.below(cluster.nodes.length)];
       if (node !== undefined) node.isDeaf = true;
       start(cluster, `j${cluster.nodes.length}`);
+    });
+}
+
+/** Each is noticed soon: by the others, because its process did not start again before. */
+function kills(cluster: Cluster): void {
+  const { world } = cluster;
+  for (let atMs = 12_000; atMs < FAULTS_MS - NOTICED_MS; atMs += world.between(5_000, 8_000))
+    world.after(atMs, () => {
+      const others = cluster.nodes.filter(({ isAlive }) => isAlive);
+      const node = world.dice.next() < 0.7 ? others.find(({ id }) => id === 'n0') : world.dice.pick(others);
+      if (node === undefined || others.length < 2) return;
+      const { life } = node.state.own;
+      node.kill();
+      world.after(NOTICED_MS, () => {
+        if (world.lives.get(life)?.end === undefined)
+          throw new Violation(`${life} of ${node.name} has not ended ${NOTICED_MS} ms after it was killed`);
+        start(cluster, node.id, node.machine);
+      });
     });
 }
 

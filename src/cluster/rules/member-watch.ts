@@ -20,7 +20,7 @@ const SLOW_PING_MS = 500;
 const SLOW_MS = 5_000;
 /** Time between the two refused connections, in ms. */
 export const REFUSED_AGAIN_MS = 200;
-/** A life that follows one that was ended for its refused connections is not ended for them in its first time, in ms. */
+/** A life that follows one of the same process that was ended for its refused connections is not ended for them in its first time, in ms. */
 const SPARED_MS = 600_000;
 
 /** The two long waits, which simulations shorten. */

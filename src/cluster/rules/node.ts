@@ -368,7 +368,7 @@ function surroundings(state: NodeState): LifeSurroundings {
   const earlier = [...watches.values()].map(({ row }) => row).filter(({ node }) => node === own.node);
   return {
     mayJoin: hasRead && earlier.every(({ end }) => end !== undefined),
-    followsRefusal: earlier.some(({ end }) => end?.cause === 'refused'),
+    followsRefusal: earlier.some(({ life, end }) => own.former.includes(life) && end?.cause === 'refused'),
     sees: seenBy(state),
     keptMs: times.keptMs,
   };

@@ -133,7 +133,7 @@ export function isCutOff(own: OwnLife, atMs: number, sees: readonly string[]): b
 export interface LifeSurroundings {
   /** No other life of this node goes on. */
   readonly mayJoin: boolean;
-  /** An earlier life of this node was ended because its connections were refused. */
+  /** An earlier life of this process was ended because its connections were refused. */
   readonly followsRefusal: boolean;
   /** The lives whose word counts. */
   readonly sees: readonly string[];

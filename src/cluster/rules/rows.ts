@@ -14,7 +14,7 @@ export interface LifeRow {
   readonly isDraining: boolean;
   /** It runs no programs of any node, and only uses them. Default false. */
   readonly takesNoPrograms?: boolean;
-  /** The life before, of the same node, was ended because its connections were refused. */
+  /** A life before, of the same process, was ended because its connections were refused: by its network, not by its end. Source: ADR 275. */
   readonly followsRefusal: boolean;
   readonly end: LifeEnd | undefined;
 }
