@@ -22,6 +22,7 @@ import {
 } from './cluster/history.ts';
 import { whyNoNetworks } from './cluster/network.ts';
 import { PROFILED } from './cluster/node-loads.ts';
+import { watchOwners } from './cluster/owner-watch.ts';
 import { seeded } from './seeded.ts';
 
 interface Outcome {
@@ -120,6 +121,8 @@ async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<O
   let running: Promise<unknown> = Promise.resolve();
   let carriedOut: History['carriedOut'] = [];
   let leftOver = 0;
+  const hasOwners = fault.database !== 'SQLite' && fault.herd === undefined;
+  const watch = hasOwners ? await watchOwners(deployment.databaseUrl) : undefined;
   try {
     if (fault.herd === 'with streams') await herd?.open();
     running = Promise.all(clients.map((client) => client.run(() => isOver)));
@@ -130,6 +133,7 @@ async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<O
   } finally {
     isOver = true;
     herd?.close();
+    await watch?.stop();
     leftOver = await deployment.close();
   }
   const history: History = {
@@ -138,6 +142,7 @@ async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<O
     disturbances,
     programs: deployment.programs,
     failedOpenings: clients.flatMap(({ failedOpenings }) => failedOpenings),
+    owners: watch?.owners,
     leftOver,
     herd: herd?.record,
     load,

@@ -110,6 +110,39 @@ test('excuses a lost session only after an unsafe call and a fault', () => {
   ]);
 });
 
+test('excuses a lost session only if a life that had it since its call before has ended', () => {
+  const name = { opener: 'life-one', key: 'k' };
+  const [before, lost] = [
+    callOf({ name }),
+    callOf({
+      token: 'a.2',
+      name,
+      isAfterUnsafe: true,
+      ending: 'lost session',
+      sentMs: 13_000,
+      endedMs: 13_001,
+    }),
+  ];
+  const bar = '0 lost sessions of a life that had not ended';
+  const missed = (endedMs: [string, number][], had: [string, number][] = [], more: Partial<Call> = {}) => {
+    const lives = new Map([['k', had.map(([life, sinceMs]) => ({ life, sinceMs }))]]);
+    const owners = { lives, endedMs: new Map(endedMs) };
+    const calls = [before, { ...lost, ...more }];
+    return missedIn({ calls, carriedOut: [WRITTEN], disturbances: [KILL], owners });
+  };
+  assert.equal(missed([['life-one', 11_300]]), []);
+  assert.equal(missed([['life-two', 11_300]]), [bar], 'the end of another life excuses nothing');
+  assert.equal(missed([['life-one', 20_000]]), [bar], 'nor one that came later');
+  const moved: [string, number][] = [
+    ['life-one', 500],
+    ['life-two', 800],
+  ];
+  assert.equal(missed([['life-one', 700]], moved), [bar], 'nor one that ended before');
+  assert.equal(missed([['life-two', 11_300]], moved), []);
+  assert.equal(missed([], [...moved, ['released', 12_500]]), []);
+  assert.equal(missed([], [], { endsWithStream: true }), []);
+});
+
 test('excuses a client that cannot continue a stream only when the stream ended', () => {
   const answered = callOf({});
   const missed = (more: Partial<Call>, disturbances: readonly Disturbance[] = [KILL]) =>

@@ -12,6 +12,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { initializeBody, openSession } from '../open-session.ts';
 import { type Call, type Ending, nowMs, type Opening } from './history.ts';
+import { nameOf } from './owners.ts';
 
 /**
  * `legacy`: SDK 1, with sessions and their streams. `sse`: the same over HTTP+SSE, with a `fetch` that names the last event when the stream is opened
@@ -49,6 +50,8 @@ const SLOW_MS = 300;
 interface Connection {
   callTool(call: { name: string; arguments: Record<string, unknown> }): Promise<unknown>;
   close(): Promise<void>;
+  /** Undefined in the modern era, which has none. */
+  sessionId?(): string | undefined;
 }
 
 export class CallingClient {
@@ -102,7 +105,8 @@ export class CallingClient {
       const ms = random() < SLOW_SHARE ? SLOW_MS : 0;
       const sentMs = nowMs();
       const { ending, reason } = await called(connection, isUnsafe ? unsafeTool : 'read', { token, ms });
-      const about = { token, session, isUnsafe, isAfterUnsafe, endsWithStream };
+      const id = connection.sessionId?.();
+      const about = { token, session, isUnsafe, isAfterUnsafe, endsWithStream, name: nameOf(id) };
       this.calls.push({ ...about, sentMs, endedMs: nowMs(), ending, reason });
       isAfterUnsafe ||= isUnsafe;
       if (ending === 'lost session') return;
@@ -120,15 +124,25 @@ async function connect({ kind, url, headers }: ClientOptions): Promise<Connectio
     const isAsked = kind === 'asked';
     const client = new Client(information, { capabilities: isAsked ? { elicitation: {} } : {} });
     if (isAsked) client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'accept', content: {} }));
+    let ofEvents: string | undefined;
+    const noting: typeof fetch = (target, init) => {
+      ofEvents = new URL(String(target)).searchParams.get('sessionId') ?? undefined;
+      return fetch(target, init);
+    };
     const transport =
       kind === 'sse' || kind === 'bare sse'
         ? new SSEClientTransport(new URL(`${url.href}/sse`), {
             requestInit,
+            fetch: noting,
             eventSourceInit: { fetch: kind === 'sse' ? resuming(withKey(headers)) : withKey(headers) },
           })
         : new StreamableHTTPClientTransport(url, { requestInit, ...(isAsked && { fetch: answering }) });
     await client.connect(transport, options);
-    return { callTool: (call) => client.callTool(call, undefined, options), close: () => client.close() };
+    return {
+      callTool: (call) => client.callTool(call, undefined, options),
+      close: () => client.close(),
+      sessionId: () => (transport instanceof SSEClientTransport ? ofEvents : transport.sessionId),
+    };
   }
   const client = new ModernClient(information, { versionNegotiation: { mode: { pin: '2026-07-28' } } });
   await client.connect(new ModernTransport(url, { requestInit }));
@@ -207,6 +221,7 @@ async function connectPlainly(url: URL, key: ClientOptions['headers']): Promise<
       });
     },
     close: async () => void (await (await fetch(url, { method: 'DELETE', headers })).text()),
+    sessionId: () => session['Mcp-Session-Id'],
   };
 }
 

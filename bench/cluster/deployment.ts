@@ -141,6 +141,8 @@ export interface Deployment {
   /** Between the nodes and Redis; undefined without it. */
   readonly redis: Relay | undefined;
   readonly balancer: Balancer;
+  /** The database, also while nodes do not reach it. */
+  readonly databaseUrl: string;
   /** Headers of an API key. */
   readonly key: Readonly<Record<string, string>>;
   /** Logs in; resolves with the headers of the administrator. */
@@ -247,6 +249,7 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
       nodes,
       redis: counter,
       balancer,
+      databaseUrl: database.url,
       key: { 'X-API-Key': String(key) },
       admin: logIn,
       programs: sampled.programs,

@@ -2,6 +2,7 @@
 // each fault with its times, each process group of the shared program. Counters of the gateway are not asked.
 
 import { hrtime } from 'node:process';
+import { lostWithoutEnd, type Owners, type SessionName } from './owners.ts';
 
 /** Milliseconds of the monotonic clock that all processes of the machine share. */
 export function nowMs(): number {
@@ -27,6 +28,8 @@ export interface Call {
   readonly token: string;
   /** Of its client: a client that lost its session opens another. */
   readonly session: string;
+  /** As the nodes name the session; undefined where there is none. */
+  readonly name?: SessionName | undefined;
   readonly isUnsafe: boolean;
   /** Whether its session had sent an unsafe call before: it need not move. */
   readonly isAfterUnsafe: boolean;
@@ -120,6 +123,8 @@ export interface History {
   readonly disturbances: readonly Disturbance[];
   readonly programs: readonly ProgramLife[];
   readonly failedOpenings: readonly Opening[];
+  /** Undefined where one node has all sessions. */
+  readonly owners?: Owners | undefined;
   /** Processes of programs that were left after the end. */
   readonly leftOver: number;
   readonly herd?: HerdRecord | undefined;
@@ -154,7 +159,10 @@ export function judge(history: History, bars: Bars): readonly Verdict[] {
   const inFlight = calls.filter((call) => history.disturbances.some((one) => isInFlight(call, one)));
   const later = calls.filter((call) => !inFlight.includes(call));
   const described = (found: readonly Call[]): readonly string[] =>
-    found.map((call) => `${call.token} ${call.ending}, ${whenOf(call, history)}: ${call.reason}`);
+    found.map(
+      (call) =>
+        `${call.token} ${call.ending}${rowOf(call, history)}, ${whenOf(call, history)}: ${call.reason}`,
+    );
   const refused = failedOpenings
     .filter((opening) => !history.disturbances.some((one) => isInFlight(opening, one)))
     .filter((opening) => !mayBeClosed(opening, history))
@@ -169,11 +177,13 @@ export function judge(history: History, bars: Bars): readonly Verdict[] {
     ({ ending }) => ending === 'hung',
   );
   const withoutFault = lost.filter((call) => !isAfterFault(call, history));
+  const withoutEnd = history.owners && lostWithoutEnd(calls, history.disturbances, history.owners);
   return [
     none('failed calls, besides those in flight at a fault', described(failed)),
     none('calls without an answer within 20 s', described(hung)),
     none('sessions without unsafe calls that had to initialize again', described(movable)),
     none('sessions that had to initialize again without a fault', described(withoutFault)),
+    ...(withoutEnd ? [none('lost sessions of a life that had not ended', described(withoutEnd))] : []),
     none('failed openings of sessions, besides those in flight at a fault', refused),
     none('unsafe calls carried out twice', twiceOf(history)),
     none('answered calls that no backend carried out', acknowledgedOnly(history)),
@@ -230,6 +240,12 @@ function whenOf({ sentMs, endedMs }: Opening, { disturbances }: History): string
   if (last === undefined) return 'before any fault';
   const [sent, ended] = [sentMs, endedMs].map((ms) => ((ms - last.fromMs) / 1_000).toFixed(2));
   return `from ${sent} to ${ended} s after "${last.what}"`;
+}
+
+/** A row that is not stored within 250 ms is written after the answer to `initialize`: perhaps never. */
+function rowOf({ ending, name }: Call, { owners }: History): string {
+  const isStored = name === undefined || owners?.lives.has(name.key) !== false;
+  return ending !== 'lost session' || isStored ? '' : ' without a row in the database';
 }
 
 /** The refusal says when to come again. */
