@@ -123,10 +123,11 @@ async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<O
   let leftOver = 0;
   const hasOwners = fault.database !== 'SQLite' && fault.herd === undefined;
   const watch = hasOwners ? await watchOwners(deployment.databaseUrl) : undefined;
+  const runner = () => deployment.nodes.find(({ id }) => id === watch?.runner());
   try {
     if (fault.herd === 'with streams') await herd?.open();
     running = Promise.all(clients.map((client) => client.run(() => isOver)));
-    disturbances = await fault.disturb({ deployment, random, seconds, herd, load, idle, profiles });
+    disturbances = await fault.disturb({ deployment, runner, random, seconds, herd, load, idle, profiles });
     isOver = true;
     await running;
     carriedOut = await deployment.carriedOut();

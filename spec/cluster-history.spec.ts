@@ -2,6 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import {
+  type Bars,
   type Call,
   type Disturbance,
   type HerdSession,
@@ -159,6 +160,25 @@ test('excuses a client that cannot continue a stream only when the stream ended'
     '0 calls without an answer within 20 s',
     'first answer after a fault p99 <= 2 s, at most 5 s',
   ]);
+});
+
+test('finds a life that ended where none may', () => {
+  const owners = { lives: new Map(), endedMs: new Map([['life-one', 5_000]]) };
+  const history = {
+    calls: [],
+    carriedOut: [],
+    disturbances: [],
+    programs: [],
+    failedOpenings: [],
+    leftOver: 0,
+    owners,
+  };
+  const missed = (bars: Bars) =>
+    judge(history, bars)
+      .filter(({ isMet }) => !isMet)
+      .map(({ bar }) => bar);
+  assert.equal(missed({ endsNoLife: true }), ['0 lives of nodes that ended']);
+  assert.equal(missed({}), []);
 });
 
 test('finds two processes of one program, one that stays away, and slow first answers', () => {

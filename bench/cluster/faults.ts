@@ -81,7 +81,7 @@ export const FAULTS: readonly Fault[] = [
     database: 'SQLite',
     templates: ['far'],
     clients: [ASKED, OVER_SSE, OVER_BARE_SSE],
-    bars: { firstAnswerMs: [5_000, 10_000] },
+    bars: { firstAnswerMs: [2_000, 5_000] },
     isQuick: false,
     disturb: (run) => repeatedly(run, 4_000, (one) => killed(one, 0)),
   },
@@ -92,7 +92,7 @@ export const FAULTS: readonly Fault[] = [
     database: 'SQLite',
     templates: ['near'],
     clients: [STEADY.legacy, STEADY.modern, VISITORS],
-    bars: { firstAnswerMs: [5_000, 10_000], programBackMs: 15_000 },
+    bars: { firstAnswerMs: [2_000, 5_000], programBackMs: 15_000 },
     isQuick: true,
     disturb: (run) => repeatedly(run, 4_000, (one) => killed(one, 0)),
   },
@@ -115,7 +115,7 @@ export const FAULTS: readonly Fault[] = [
     database: 'PostgreSQL',
     templates: ['far'],
     clients: [STEADY.legacy, STEADY.modern].map((group) => ({ ...group, pauseMs: 5 })),
-    bars: {},
+    bars: { endsNoLife: true },
     isQuick: true,
     disturb: async ({ seconds }) => {
       await delay(seconds * 1_000);
@@ -132,6 +132,17 @@ export const FAULTS: readonly Fault[] = [
     bars: { firstAnswerMs: [2_000, 5_000] },
     isQuick: false,
     disturb: (run) => repeatedly(run, 8_000, (one) => killed(one, Math.floor(one.random() * 3))),
+  },
+  {
+    name: 'moves',
+    what: 'three nodes on PostgreSQL and a program of any node: kill -9, or SIGSTOP for 15 s, of the node that runs it',
+    nodes: 3,
+    database: 'PostgreSQL',
+    templates: ['near'],
+    clients: [STEADY.legacy, STEADY.modern],
+    bars: { programBackMs: 15_000 },
+    isQuick: false,
+    disturb: (run) => repeatedly(run, 5_000, moved),
   },
   {
     name: 'moments',
@@ -173,7 +184,7 @@ export const FAULTS: readonly Fault[] = [
     database: 'PostgreSQL',
     templates: ['far'],
     clients: ALL_CLIENTS,
-    bars: { firstAnswerMs: [4_000, 5_000] },
+    bars: { firstAnswerMs: [4_000, 5_000], endsNoLife: true },
     isQuick: false,
     disturb: (run) => repeatedly(run, 7_000, ({ deployment: { nodes } }) => frozen(nodes.at(-1), 3_000)),
   },
@@ -184,7 +195,7 @@ export const FAULTS: readonly Fault[] = [
     database: 'PostgreSQL',
     templates: ['far'],
     clients: [STEADY.legacy, STEADY.modern],
-    bars: { firstAnswerMs: [2_000, 5_000] },
+    bars: { firstAnswerMs: [2_000, 5_000], endsNoLife: true },
     isQuick: false,
     disturb: (run) => repeatedly(run, 5_000, (one) => withoutDatabase(one, 60_000)),
   },
@@ -196,7 +207,7 @@ export const FAULTS: readonly Fault[] = [
     hasRedis: true,
     templates: ['far'],
     clients: [STEADY.legacy, STEADY.modern, VISITORS],
-    bars: { firstAnswerMs: [2_000, 5_000] },
+    bars: { firstAnswerMs: [2_000, 5_000], endsNoLife: true },
     isQuick: false,
     disturb: (run) => repeatedly(run, 5_000, (one) => withoutRedis(one, 20_000)),
   },
@@ -207,7 +218,7 @@ export const FAULTS: readonly Fault[] = [
     database: 'PostgreSQL',
     templates: ['far'],
     clients: ALL_CLIENTS,
-    bars: { firstAnswerMs: [2_000, 5_000] },
+    bars: { firstAnswerMs: [2_000, 5_000], endsNoLife: true },
     isQuick: false,
     disturb: (run) => repeatedly(run, 5_000, ({ deployment: { nodes } }) => late(nodes.at(-1), 150, 20_000)),
   },
@@ -302,6 +313,19 @@ async function killed({ deployment: { nodes } }: Run, index: number): Promise<Di
   const servedMs = nodes.length === 1 ? backMs : untilMs;
   return { what: `kill -9 of ${node.id}`, fromMs, untilMs, servedMs, backMs };
 }
+
+/** Its program moves to another node, which takes it when the row of its node has expired, or back to a node that starts at once. */
+async function moved(run: Run): Promise<Disturbance> {
+  const node = present(run.runner());
+  const fault = await (run.random() < 0.5
+    ? killed(run, run.deployment.nodes.indexOf(node))
+    : frozen(node, 15_000));
+  await delay(PROGRAM_MS);
+  return { ...fault, lastsUntilMs: nowMs() };
+}
+
+/** Until a program runs again, its own start included, in ms. */
+const PROGRAM_MS = 17_000;
 
 /** The node that opens or opened the session of a request that is just being sent. */
 async function killedInMoment(run: Run): Promise<Disturbance> {

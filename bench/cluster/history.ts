@@ -2,7 +2,7 @@
 // each fault with its times, each process group of the shared program. Counters of the gateway are not asked.
 
 import { hrtime } from 'node:process';
-import { lostWithoutEnd, type Owners, type SessionName } from './owners.ts';
+import { lostWithoutEnd, type Owners, rowOf, type SessionName } from './owners.ts';
 
 /** Milliseconds of the monotonic clock that all processes of the machine share. */
 export function nowMs(): number {
@@ -149,6 +149,8 @@ export interface Bars {
   readonly herdServedMs?: number;
   /** Most memory that a node which goes on takes more, in bytes: at all, and for each session of the ended node. */
   readonly herdBytes?: readonly [base: number, each: number];
+  /** No life of a node may end. */
+  readonly endsNoLife?: boolean;
   /** Most live heap of a session that waits, without a stream. */
   readonly idleBytes?: number;
 }
@@ -161,7 +163,7 @@ export function judge(history: History, bars: Bars): readonly Verdict[] {
   const described = (found: readonly Call[]): readonly string[] =>
     found.map(
       (call) =>
-        `${call.token} ${call.ending}${rowOf(call, history)}, ${whenOf(call, history)}: ${call.reason}`,
+        `${call.token} ${call.ending}${rowOf(call, history.owners)}, ${whenOf(call, history)}: ${call.reason}`,
     );
   const refused = failedOpenings
     .filter((opening) => !history.disturbances.some((one) => isInFlight(opening, one)))
@@ -195,6 +197,9 @@ export function judge(history: History, bars: Bars): readonly Verdict[] {
     ...herdServed(history, bars),
     ...memoryOf(history, bars),
     ...idleOf(history, bars),
+    ...(bars.endsNoLife
+      ? [none('lives of nodes that ended', [...(history.owners?.endedMs.keys() ?? [])])]
+      : []),
   ];
 }
 
@@ -209,7 +214,11 @@ export function countsOf({
   const unknown = inFlight.filter(({ ending }) => ending === 'unknown').length;
   const lost = calls.filter(({ ending }) => ending === 'lost session').length;
   const counts = {
-    ...{ calls: calls.length, faults: disturbances.length, inFlight: inFlight.length, unknown, lost },
+    calls: calls.length,
+    faults: disturbances.length,
+    inFlight: inFlight.length,
+    unknown,
+    lost,
   };
   if (herd === undefined || load.length === 0) return counts;
   const recovered = herd.sessions.filter(({ isOfEnded }) => isOfEnded).length;
@@ -240,12 +249,6 @@ function whenOf({ sentMs, endedMs }: Opening, { disturbances }: History): string
   if (last === undefined) return 'before any fault';
   const [sent, ended] = [sentMs, endedMs].map((ms) => ((ms - last.fromMs) / 1_000).toFixed(2));
   return `from ${sent} to ${ended} s after "${last.what}"`;
-}
-
-/** A row that is not stored within 250 ms is written after the answer to `initialize`: perhaps never. */
-function rowOf({ ending, name }: Call, { owners }: History): string {
-  const isStored = name === undefined || owners?.lives.has(name.key) !== false;
-  return ending !== 'lost session' || isStored ? '' : ' without a row in the database';
 }
 
 /** The refusal says when to come again. */

@@ -1,4 +1,4 @@
-// Reads all the time from the database which life has each session, and which lives have ended, over a connection of its own.
+// Reads all the time from the database which life has each session and the program, and which lives have ended, over a connection of its own.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { MikroORM as MariaDb } from '@mikro-orm/mysql';
@@ -8,11 +8,19 @@ import type { Owners } from './owners.ts';
 
 const READ_MS = 200;
 
-export async function watchOwners(url: string): Promise<{ owners: Owners; stop(): Promise<void> }> {
+interface OwnerWatch {
+  readonly owners: Owners;
+  /** Id of the node that has the lease of the program. */
+  readonly runner: () => string | undefined;
+  stop(): Promise<void>;
+}
+
+export async function watchOwners(url: string): Promise<OwnerWatch> {
   const options = { clientUrl: url, entities: [], discovery: { warnWhenNoEntities: false } };
   const orm = await (url.startsWith('postgres') ? PostgreSql.init(options) : MariaDb.init(options));
   const lives = new Map<string, { life: string; sinceMs: number }[]>();
   const endedMs = new Map<string, number>();
+  let runner: string | undefined;
   let isOver = false;
   const rowsOf = (columns: string): Promise<Record<string, string>[]> =>
     orm.em.getConnection().execute(`select ${columns}`, [], 'all');
@@ -21,6 +29,8 @@ export async function watchOwners(url: string): Promise<{ owners: Owners; stop()
       `${orm.em.getPlatform().quoteIdentifier('key')} as name, life from sessions`,
     );
     const ended = await rowsOf('life from nodes where end_cause is not null');
+    const [lease] = await rowsOf('node from programs p join nodes n on p.life = n.life');
+    runner = lease?.node;
     const atMs = nowMs();
     for (const { name = '', life = '' } of sessions) {
       const known = lives.get(name) ?? [];
@@ -37,6 +47,7 @@ export async function watchOwners(url: string): Promise<{ owners: Owners; stop()
   })();
   return {
     owners: { lives, endedMs },
+    runner: () => runner,
     stop: async () => {
       isOver = true;
       await reading.finally(() => orm.close(true));

@@ -37,6 +37,12 @@ export function nameOf(sessionId: string | undefined): SessionName | undefined {
     : { opener: sessionId.slice(0, 8), key: hash('sha256', sessionId) };
 }
 
+/** A row that is not stored within 250 ms is written after the answer to `initialize`: perhaps never. */
+export function rowOf({ ending, name }: OwnedCall, owners: Owners | undefined): string {
+  const isStored = name === undefined || owners?.lives.has(name.key) !== false;
+  return ending !== 'lost session' || isStored ? '' : ' without a row in the database';
+}
+
 /** The lost sessions among these calls of which no life ended that had them since the call before. */
 export function lostWithoutEnd<Call extends OwnedCall>(
   calls: readonly Call[],

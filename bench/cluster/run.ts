@@ -1,11 +1,13 @@
 // What the disturbance of a fault gets: the deployment that it disturbs, and where it notes what it measured.
 
-import type { Deployment } from './deployment.ts';
+import type { Deployment, Node } from './deployment.ts';
 import type { Herd } from './herd.ts';
 import type { IdleLoad, NodeLoad } from './history.ts';
 
 export interface Run {
   readonly deployment: Deployment;
+  /** The node that runs the program which any node may run. */
+  readonly runner: () => Node | undefined;
   readonly random: () => number;
   readonly seconds: number;
   /** Undefined without a herd. */
