@@ -37,6 +37,29 @@ test('verified credentials are accepted again without a promise and without a qu
   assert.is(idOf(harness.auth.authenticate(shouted)), `user:${user.id}`);
 });
 
+test('a connection may carry the requests of several callers, and what one of them has ended is over there', async () => {
+  const harness = authHarness();
+  const ada = await harness.createUser('ada');
+  const token = await harness.bearer(ada);
+  const { key, apiKey } = await harness.createKey();
+  const connection = {};
+  for (let turn = 0; turn < 2; turn += 1) {
+    assert.is(idOf(await harness.auth.authenticate({ ...token, connection })), `user:${ada.id}`);
+    const byKey = { apiKey: key, connection };
+    assert.is(idOf(await harness.auth.authenticate(byKey)), idOf(await harness.auth.authenticate(byKey)));
+    assert.is(
+      idOf(await harness.auth.authenticate(byKey)),
+      idOf(await harness.auth.authenticate({ apiKey: key })),
+    );
+  }
+  await harness.auth.accounts.revokeApiKey(apiKey.apiKey.id);
+  const refused = await errorOf(
+    Promise.resolve().then(() => harness.auth.authenticate({ apiKey: key, connection })),
+  );
+  assert.is(refused.code, 'INVALID_CREDENTIALS');
+  assert.is(idOf(await harness.auth.authenticate({ ...token, connection })), `user:${ada.id}`);
+});
+
 test('invalid credentials are refused with the right code and a message that does not repeat them', async () => {
   const harness = authHarness();
   const [ada, bob, eve, ida, joe] = await Promise.all(

@@ -1,5 +1,5 @@
-// Finds the principal of a request. Verified credentials are cached by their SHA-256, so that the hot path is
-// a hash and a look-up. The cache decides how long an entry is fresh. Source: ADR 16.
+// Finds the principal of a request. Verified credentials are cached by their SHA-256, which is made once for each connection that
+// repeats them, so that the hot path is a look-up. The cache decides how long an entry is fresh. Source: ADR 16, 285.
 
 import { hash } from 'node:crypto';
 import { type EndedToken, isOfIssuer, type Principal } from '../domain/account.ts';
@@ -8,6 +8,7 @@ import { authenticationRequired, invalidCredentials, tokenExpired } from '../dom
 import { asGatewayError, databaseUnavailable, GatewayError, hasCode } from '../domain/errors.ts';
 import type { Grant } from '../domain/grant.ts';
 import { LruMap } from '../domain/lru-map.ts';
+import { Repeated } from '../domain/repeated.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { type AccessClaims, type AccessTokens, isAccessToken } from './access-tokens.ts';
@@ -41,12 +42,14 @@ interface Refused {
   readonly message: string;
 }
 
-/** The two headers as received. */
+/** Two headers as received. */
 export interface Credentials {
   /** `Authorization`, the scheme included. */
   readonly authorization?: string | undefined;
   /** `X-API-Key`. */
   readonly apiKey?: string | undefined;
+  /** The connection that they came by, if they may be repeated there. */
+  readonly connection?: object | undefined;
 }
 
 export interface Identity {
@@ -101,6 +104,7 @@ export interface AuthenticatorOptions {
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
   readonly #cache = new CredentialCache<CachedIdentity>();
+  readonly #digests = new Repeated(digestOf);
   /** Credentials that were refused, until an account changes. */
   readonly #refused = new LruMap<Refused>(ENTRIES);
   readonly #lookups: KeyLookups;
@@ -117,13 +121,16 @@ export class Authenticator {
   }
 
   /** See Auth.authenticate. */
-  authenticate({ authorization, apiKey }: Credentials, address: AddressOf): Principal | Promise<Principal> {
+  authenticate(
+    { authorization, apiKey, connection }: Credentials,
+    address: AddressOf,
+  ): Principal | Promise<Principal> {
     if (apiKey === undefined) {
       if (authorization === undefined) throw authenticationRequired();
-      return this.#principalOf(this.#bearerOf(authorization), address);
+      return this.#principalOf(this.#bearerOf(authorization), address, connection);
     }
     const key = apiKeyIn(apiKey);
-    if (authorization === undefined) return this.#principalOf(key, address);
+    if (authorization === undefined) return this.#principalOf(key, address, connection);
     return this.#samePrincipal(this.#bearerOf(authorization), key, address);
   }
 
@@ -191,8 +198,8 @@ export class Authenticator {
     return byToken;
   }
 
-  #principalOf(credential: string, address: AddressOf): Principal | Promise<Principal> {
-    const digest = hash('sha256', credential, 'base64');
+  #principalOf(credential: string, address: AddressOf, connection?: object): Principal | Promise<Principal> {
+    const digest = connection === undefined ? digestOf(credential) : this.#digests.of(connection, credential);
     const cached = this.#cache.entries.get(digest);
     const { wall, now } = this.#options;
     if (cached === undefined) {
@@ -333,6 +340,10 @@ export class Authenticator {
     else if (grantId !== undefined) this.#options.oauth?.grants.use.used(grantId, this.#options.wall());
     return principal;
   }
+}
+
+function digestOf(credential: string): string {
+  return hash('sha256', credential, 'base64');
 }
 
 const GRANT_OVER = 'The token is no longer valid; sign in again';

@@ -93,7 +93,7 @@ export function whenKnown<T, R>(value: T | Promise<T>, apply: (value: T) => R | 
 }
 
 export interface CredentialedRequest {
-  readonly req: Pick<IncomingMessage, 'headers'>;
+  readonly req: Pick<IncomingMessage, 'headers'> & Partial<Pick<IncomingMessage, 'socket'>>;
   readonly state: { readonly isSameHost?: boolean };
 }
 
@@ -110,7 +110,7 @@ export function credentialsOf(context: CredentialedRequest): Credentials {
     const token = tokenIn(context.req.headers.cookie);
     if (token !== undefined) return { authorization: `Bearer ${token}` };
   }
-  return { authorization, apiKey };
+  return { authorization, apiKey, connection: context.req.socket };
 }
 
 /**

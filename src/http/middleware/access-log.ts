@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import { sessionFingerprint } from '../../actors/sessions/session-fingerprint.ts';
 import { systemClock } from '../../domain/clock.ts';
 import type { CallOutcome } from '../../domain/exchange.ts';
+import { Repeated } from '../../domain/repeated.ts';
 import type { Prometheus } from '../../metrics/prometheus.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
 import { HTTP_LIMITS } from '../limits.ts';
@@ -26,6 +27,7 @@ export function observe(
   metrics: Pick<Prometheus, 'countAnswer'>,
   traces: Tracing,
 ): HttpMiddleware {
+  const fingerprints = new Repeated(sessionFingerprint);
   void traces.ready(); // so that the first request is traced, too, when a provider exists already
   return (context, next) => {
     const { res: response, state } = context;
@@ -35,9 +37,9 @@ export function observe(
       state.trace = new spans.RequestSpan(context.req.headers);
     response.on('close', () => {
       metrics.countAnswer(statusOf(response), state.errorCode);
-      if (state.trace !== undefined) endTrace(context);
+      if (state.trace !== undefined) endTrace(context, fingerprints);
       if (startMs === undefined) return;
-      log.info(lineOf(context, systemClock.now() - startMs), 'request');
+      log.info(lineOf(context, systemClock.now() - startMs, fingerprints), 'request');
       state.isLogged = true;
     });
     return next();
@@ -92,9 +94,14 @@ function outcomeWithoutReport({
   return rpcError === undefined ? 'result' : 'error';
 }
 
-function sessionOf({ headers }: HttpContext['req'], { sessionId }: RequestState): string | undefined {
+/** Most connections repeat one session. */
+function sessionOf(
+  { headers, socket }: HttpContext['req'],
+  { sessionId }: RequestState,
+  fingerprints: Repeated,
+): string | undefined {
   const id = sessionId ?? headers['mcp-session-id'];
-  return typeof id === 'string' && id !== '' ? sessionFingerprint(id) : undefined;
+  return typeof id === 'string' && id !== '' ? fingerprints.of(socket, id) : undefined;
 }
 
 /** The id of a sign-in in the middle is also the value of its cookie; that of a connection is an address for one user. */
@@ -107,7 +114,11 @@ function shortened(id: string): string {
   return `${id.slice(0, SHOWN_CHARACTERS)}...`;
 }
 
-function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<string, unknown> {
+function lineOf(
+  { req, res, path, state }: HttpContext,
+  ms: number,
+  fingerprints: Repeated,
+): Record<string, unknown> {
   // The requests of a batch have lines of their own.
   const report = state.rpcMessages === undefined ? state.report : undefined;
   return {
@@ -131,7 +142,7 @@ function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<stri
     outcome: report?.outcome ?? outcomeWithoutReport(state),
     rpc_messages: state.rpcMessages,
     rpc_error: state.rpcError,
-    session: sessionOf(req, state),
+    session: sessionOf(req, state, fingerprints),
     trace_id: state.trace?.traceId,
     // The client did not read the whole answer.
     cut: res.writableFinished ? undefined : true,
@@ -139,14 +150,14 @@ function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<stri
 }
 
 /** A call that continues without its connection ends the span itself, unless it belongs to a batch. */
-function endTrace(context: HttpContext): void {
+function endTrace(context: HttpContext, fingerprints: Repeated): void {
   const { state } = context;
   const isOpen = state.report !== undefined && state.report.outcome === undefined;
-  if (isOpen && state.rpcMessages === undefined) state.reportEnded = () => endSpan(context);
-  else endSpan(context);
+  if (isOpen && state.rpcMessages === undefined) state.reportEnded = () => endSpan(context, fingerprints);
+  else endSpan(context, fingerprints);
 }
 
-function endSpan({ req, res, state }: HttpContext): void {
+function endSpan({ req, res, state }: HttpContext, fingerprints: Repeated): void {
   const report = state.rpcMessages === undefined ? state.report : undefined;
   state.trace?.end({
     httpMethod: req.method ?? '',
@@ -155,7 +166,7 @@ function endSpan({ req, res, state }: HttpContext): void {
     requestId: state.requestId,
     template: templateIn(state, report),
     view: report?.view,
-    session: sessionOf(req, state),
+    session: sessionOf(req, state, fingerprints),
     attempts: report?.attempts,
     outcome: report?.outcome,
     errorCode: report?.errorCode ?? state.errorCode ?? state.rpcError,
