@@ -6,9 +6,9 @@ const { IncomingMessage } = process.getBuiltinModule('node:http');
 
 /** Gets a body in pieces, then either its end or the loss of the connection. */
 export interface BodySink {
-  readonly data: (piece: Buffer) => void;
-  readonly end: () => void;
-  readonly gone: () => void;
+  data(piece: Buffer): void;
+  end(): void;
+  gone(): void;
 }
 
 /** It is either collected, or read as a stream. */

@@ -22,7 +22,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { HIDES_BAD_TEXT, NOT_UNICODE } from '../../domain/text.ts';
 import { inspect } from '../../domain/validation.ts';
 import { ClientGone, type HttpContext, type KoaContext } from '../request.ts';
-import { BodyRequest } from './body-request.ts';
+import { BodyRequest, type BodySink } from './body-request.ts';
 
 /**
  * Resolves with what `use` makes of the whole body. Calls `onBytes` with a number of bytes before they are kept. Rejects with an error of
@@ -42,60 +42,101 @@ export function readDirect<T>(
   { req: request }: { readonly req: Readable },
   maxBytes: number,
   use: (bytes: Buffer) => T | Promise<T>,
-  onBytes: OnBytes = () => {},
+  onBytes?: OnBytes,
 ): Promise<T> {
   if (request.destroyed) return Promise.reject(new ClientGone()); // `close` may have been emitted already
   return new Promise((resolve, reject) => {
-    // Nearly every body is one piece. Others are copied: a list of pieces of one byte would take 200 times the memory of the body.
-    let bytes: Buffer = NO_BYTES;
-    let length = 0;
-    let isOver = false;
-    const refuse = (thrown: unknown): void => {
-      isOver = true;
-      if (request instanceof BodyRequest) request.stopCollecting();
-      request.off('data', data).off('end', end).off('close', gone);
-      reject(thrown);
-    };
-    const data = (piece: Buffer): void => {
-      const start = length;
-      length += piece.length;
-      try {
-        if (length > maxBytes) throw payloadTooLarge(maxBytes);
-        onBytes(piece.length);
-      } catch (thrown) {
-        refuse(thrown);
-        return;
-      }
-      if (start === 0) {
-        bytes = piece;
-        return;
-      }
-      if (length > bytes.length) {
-        const larger = Buffer.allocUnsafe(Math.min(maxBytes, 2 * length));
-        bytes.copy(larger, 0, 0, start);
-        bytes = larger;
-      }
-      piece.copy(bytes, start);
-    };
-    const end = (): void => {
-      isOver = true; // the listeners stay: the request ends anyway, and removing them costs more
-      try {
-        const used = use(bytes.length === length ? bytes : Buffer.from(bytes.subarray(0, length)));
-        // Adopting a promise takes two more turns of the microtask queue.
-        if (used instanceof Promise) used.then(resolve, reject);
-        else resolve(used);
-      } catch (thrown) {
-        reject(thrown);
-      }
-    };
-    const gone = (): void => {
-      if (!isOver) refuse(new ClientGone());
-    };
-    if (request instanceof BodyRequest && request.collectBody({ data, end, gone })) return;
+    const body = new Incoming(request, maxBytes, use, onBytes, resolve, reject);
+    if (!(request instanceof BodyRequest && request.collectBody(body))) body.listen(request);
+  });
+}
+
+/** A body that is read: one object per request. */
+class Incoming<T> implements BodySink {
+  readonly #request: Readable;
+  readonly #maxBytes: number;
+  readonly #use: (bytes: Buffer) => T | Promise<T>;
+  readonly #onBytes: OnBytes | undefined;
+  readonly #resolve: (used: T) => void;
+  readonly #reject: (thrown: unknown) => void;
+  /** Nearly every body is one piece. Others are copied: a list of pieces of one byte would take 200 times the memory of the body. */
+  #bytes: Buffer = NO_BYTES;
+  #length = 0;
+  #isOver = false;
+  #stopListening: (() => void) | undefined;
+
+  constructor(
+    request: Readable,
+    maxBytes: number,
+    use: (bytes: Buffer) => T | Promise<T>,
+    onBytes: OnBytes | undefined,
+    resolve: (used: T) => void,
+    reject: (thrown: unknown) => void,
+  ) {
+    this.#request = request;
+    this.#maxBytes = maxBytes;
+    this.#use = use;
+    this.#onBytes = onBytes;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  listen(request: Readable): void {
+    const data = (piece: Buffer) => this.data(piece);
+    const end = () => this.end();
+    const gone = () => this.gone();
     // A broken connection emits `error` and `close`; either is enough.
     request.on('error', gone);
     request.on('data', data).on('end', end).on('close', gone);
-  });
+    this.#stopListening = () => request.off('data', data).off('end', end).off('close', gone);
+  }
+
+  data(piece: Buffer): void {
+    const start = this.#length;
+    this.#length += piece.length;
+    try {
+      if (this.#length > this.#maxBytes) throw payloadTooLarge(this.#maxBytes);
+      this.#onBytes?.(piece.length);
+    } catch (thrown) {
+      this.#refuse(thrown);
+      return;
+    }
+    if (start === 0) {
+      this.#bytes = piece;
+      return;
+    }
+    if (this.#length > this.#bytes.length) {
+      const larger = Buffer.allocUnsafe(Math.min(this.#maxBytes, 2 * this.#length));
+      this.#bytes.copy(larger, 0, 0, start);
+      this.#bytes = larger;
+    }
+    piece.copy(this.#bytes, start);
+  }
+
+  end(): void {
+    this.#isOver = true; // the listeners stay: the request ends anyway, and removing them costs more
+    const bytes = this.#bytes;
+    const length = this.#length;
+    try {
+      const used = this.#use(bytes.length === length ? bytes : Buffer.from(bytes.subarray(0, length)));
+      // Adopting a promise takes two more turns of the microtask queue.
+      if (used instanceof Promise) used.then(this.#resolve, this.#reject);
+      else this.#resolve(used);
+    } catch (thrown) {
+      this.#reject(thrown);
+    }
+  }
+
+  gone(): void {
+    if (!this.#isOver) this.#refuse(new ClientGone());
+  }
+
+  #refuse(thrown: unknown): void {
+    this.#isOver = true;
+    if (this.#request instanceof BodyRequest) this.#request.stopCollecting();
+    this.#stopListening?.();
+    this.#reject(thrown);
+  }
 }
 
 export const NO_BYTES = Buffer.alloc(0);
