@@ -134,8 +134,21 @@ function exactValue(source: Scanned, from: number, to: number): JsonFields[strin
 }
 
 function readString(source: Scanned, from: number, to: number): string {
+  for (const usual of USUAL_TEXTS[to - from - 2] ?? [])
+    if (source.text.startsWith(usual, from + 1)) return usual;
   const text = textOf(source, from + 1, to - 1);
   return text.includes('\\') ? String(JSON.parse(`"${text}"`)) : text;
+}
+
+/** Texts of most calls, by their length. They are not made again, and V8 need not look them up when they are keys. */
+const USUAL_TEXTS = byLength([
+  ...['jsonrpc', '2.0', 'id', 'method', 'tools/call', 'params', 'name', 'arguments', '_meta', '2026-07-28'],
+  ...['protocolVersion', 'clientCapabilities', 'clientInfo'].map((key) => `io.modelcontextprotocol/${key}`),
+]);
+
+function byLength(texts: readonly string[]): readonly (readonly string[])[] {
+  const longest = Math.max(...texts.map(({ length }) => length));
+  return Array.from({ length: longest + 1 }, (_, length) => texts.filter((text) => text.length === length));
 }
 
 /** `__proto__` is a key like any other. */
