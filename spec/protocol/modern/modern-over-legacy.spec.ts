@@ -30,6 +30,21 @@ test('a result gets the fields that it lacks, before its own fields', () => {
   assert.is(finish('tools/call', '{ \n }'), `${head}}`);
 });
 
+test('the type of a result is that of its last field of this name, wherever it stands', () => {
+  const types: Record<string, string | undefined> = {
+    '{"resultType":"complete"}': 'complete',
+    '{"content":[],"resultType":"complete"}': 'complete',
+    '{"resultType":"input_required","resultType":"complete"}': 'complete',
+    '{"x":[],"resultType":"complete","resultType":"input_required"}': 'input_required',
+    '{"x":[],"resultType":"complete" ,"\\u0072esultType":"task"} ': 'task',
+    '{"x":{"y":1,"resultType":"complete"}}': undefined,
+    '{"x":"\\",\\"resultType\\":\\"complete\\"}"}': undefined,
+    '{"x,\\"resultType":"complete"}': undefined,
+    '{"x":[],"resultType":"complete","y":"task"}': 'complete',
+  };
+  for (const [result, type] of Object.entries(types)) assert.is(resultTypeOf(bytes(result)), type, result);
+});
+
 test('a list or resource without cache fields gets a ttl of 0 and the scope private', () => {
   const methods = [
     'tools/list',

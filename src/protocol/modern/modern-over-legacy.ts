@@ -18,8 +18,13 @@ import { LIMITS } from '../../domain/limits.ts';
 import { listOf, META } from '../../domain/mcp.ts';
 import type { InputRequests } from '../input-requests.ts';
 
+/** The end of most results: the last of repeated keys counts, and a quote after a comma begins a text. */
+const COMPLETE_END = Buffer.from(',"resultType":"complete"}');
+
 /** The `resultType`; undefined when there is none, as in the legacy era. */
 export function resultTypeOf(result: JsonText): string | undefined {
+  const { bytes } = result;
+  if (bytes.includes(COMPLETE_END, bytes.length - COMPLETE_END.length)) return 'complete'; // nearly always
   const type = fieldOf(result, 'resultType') ?? undefined;
   return typeof type === 'string' || type === undefined ? type : UNKNOWN;
 }
