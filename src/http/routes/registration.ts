@@ -17,7 +17,7 @@ import { type ErrorCode, GatewayError, type ValidationItem } from '../../domain/
 import { TemplateId } from '../../domain/input-schemas.ts';
 import { InstanceInput } from '../../domain/instance.ts';
 import { pathWarnings } from '../../domain/nodes.ts';
-import { hasAllTemplates, mayUse } from '../../domain/rights.ts';
+import { hasAllTemplates, isRestricted, mayUse } from '../../domain/rights.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import type { Registration } from '../../registry/registry-types.ts';
@@ -233,8 +233,8 @@ interface CommandRequest extends Pick<RegistrationRequest, 'template' | 'instanc
 }
 
 /**
- * The instance as it may be registered; for a caller without the scope `admin`, with its command split into the
- * checked words. Throws COMMAND_NOT_ALLOWED, and INSUFFICIENT_PERMISSIONS for `force` without the scope `admin`.
+ * The instance as it may be registered; for a caller without the scope `admin`, or with a list of rights, with its command split into the
+ * checked words. Throws COMMAND_NOT_ALLOWED, and INSUFFICIENT_PERMISSIONS for its `force`.
  */
 export function checkedCommand(
   { template, instance, principal, request }: CommandRequest,
@@ -248,7 +248,8 @@ export function checkedCommand(
       `While authentication is off, commands can be registered only from this machine, and not from a web page. ${BEHIND_A_PROXY}`,
     );
   }
-  if (mayDo(principal, ['admin'])) return instance;
+  // An admin of some templates would have all with it: a command may do what the gateway may.
+  if (mayDo(principal, ['admin']) && !isRestricted(principal)) return instance;
   if (instance.force === true) throw insufficientPermissions(['admin']);
   const split = commandWords(instance);
   const words = 'words' in split ? split.words : []; // never allowed
