@@ -38,6 +38,8 @@ export interface ProviderSetting {
   readonly sessionMs: number;
 }
 
+/** Below it the id of a provider: the redirect URI that is registered there. */
+export const CALLBACK = '/oauth/callback/';
 const MAX_PROVIDERS = 20;
 const HOUR_MS = 3_600_000;
 const MAX_HOURS = 168;

@@ -5,6 +5,7 @@ import { signInByDevice } from '../../../src/cli/accounts/browser-sign-in.ts';
 import { systemClock } from '../../../src/domain/clock.ts';
 import { DEVICE_GRANT } from '../../../src/http/oauth/client-record.ts';
 import { recordingTerminal } from '../../cli/recording-terminal.ts';
+import { PASSWORD } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import {
   askToken,
@@ -105,6 +106,36 @@ test('of two pages with one code the first decides, and leaves one grant', async
   ]);
   assert.is((await app.oauthStore.oauth.list({ kind: 'grant' }, 9)).length, 1);
   assert.is((await poll()).status, 200);
+});
+
+test('of two clicks on Allow the first one counts, and both end at the same page', async () => {
+  const { complete, poll } = await started();
+  const browser = new Browser(app.url);
+  const consent = await browser.signIn(await browser.open(complete));
+  const texts = [await browser.submit(consent, 'Allow'), await browser.submit(consent, 'Allow')].map(
+    ({ text }) => text,
+  );
+  assert.match(texts[0] ?? '', /Go back to the terminal/);
+  assert.is(texts[1], texts[0]);
+  const other = new Browser(app.url);
+  const theirs = await other.signIn(await other.open(complete), 'admin');
+  assert.match(String(problemOf(theirs)), /wrong, was used, or is older/);
+  assert.is((await poll()).status, 200);
+});
+
+test('a browser that keeps no cookies sees that after its sign-in', async () => {
+  const { complete } = await started();
+  const { url } = await new Browser(app.url).open(complete);
+  const { status, headers } = await fetch(`${url}/login`, {
+    ...{ method: 'POST', redirect: 'manual', headers: { origin: app.url } },
+    body: new URLSearchParams({ username: 'ada', password: PASSWORD }),
+  });
+  assert.is(status, 303);
+  const page = await new Browser(app.url).open(headers.get('location') ?? '');
+  assert.equal(
+    [page.status, problemOf(page)],
+    [400, 'This browser keeps no cookies. Allow them for this address, then sign in again.'],
+  );
 });
 
 test('a code ends after ten minutes', async () => {

@@ -230,7 +230,35 @@ test('forms of another origin, of another sign-in and of a page that was answere
   assert.is(await grants(), 1);
   const twice = await browser.submit(consent, 'Allow');
   assert.is(twice.status, 400);
+  assert.match(twice.text, /begun in another browser/);
+  const bare = await fetch(consent.url);
+  assert.is(bare.status, 400);
+  assert.match(await bare.text(), /Allow cookies for this address/);
   assert.is(await grants(), 1);
+});
+
+test('of two clicks on a button the first one counts, and the second goes on with it', async () => {
+  const client = await register(app.url);
+  for (const [first, answer] of [
+    ['allow', 'code'],
+    ['deny', 'error'],
+  ] as const) {
+    const { browser, page } = await begin(app.url, client);
+    const consent = await browser.signIn(page);
+    const fields = [...consent.text.matchAll(/name="(form_token|user)" value="([^"]*)"/g)].map(
+      ([, name = '', value = '']): [string, string] => [name, value],
+    );
+    const { pathname } = new URL(consent.url);
+    // A browser drops the answer to this form when it sends the next one.
+    const dropped = await fetch(`${consent.url}/consent`, {
+      ...{ method: 'POST', redirect: 'manual', body: new URLSearchParams([['decision', first], ...fields]) },
+      headers: { origin: app.url, cookie: browser.cookiesFor(pathname) },
+    });
+    assert.is(dropped.status, 303);
+    const { searchParams } = new URL((await browser.submit(consent, 'Allow')).url);
+    assert.ok(searchParams.has(answer), String(searchParams));
+    assert.is(await grants(), 1);
+  }
 });
 
 test('a wrong password and a stopped account get no sign-in; the page has no script and a strict policy', async () => {

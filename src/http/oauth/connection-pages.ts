@@ -96,7 +96,7 @@ export class ConnectionPages {
     const place = placeOf(CONNECTIONS, 'Sign in to see the accounts that you have connected.');
     if (await this.#login(exchange, place, step, choice)) return;
     const signedIn = await this.#signedIn(exchange);
-    if (signedIn === undefined) return sendPage(response, (await this.#options.login()).page(place));
+    if (signedIn === undefined) return (await this.#options.login()).show(exchange, place);
     if (request.method !== 'POST') return sendPage(response, await this.#list(signedIn));
     const form = await this.#formOf(exchange, signedIn);
     if (form === undefined) return redirect(response, CONNECTIONS);
@@ -125,7 +125,7 @@ export class ConnectionPages {
     );
     if (await this.#login(exchange, place, step, choice)) return;
     const signedIn = await this.#signedIn(exchange);
-    if (signedIn === undefined) return sendPage(response, (await this.#options.login()).page(place));
+    if (signedIn === undefined) return (await this.#options.login()).show(exchange, place);
     const { user, formToken } = signedIn;
     const form = isPost ? await this.#formOf(exchange, signedIn) : undefined;
     if (isPost && form === undefined) return redirect(response, action);

@@ -91,8 +91,7 @@ export class DevicePages {
     if (isPost && step === 'login') return login.take(exchange, place);
     const signedIn = await signIns.find(request.headers.cookie);
     if (!isPost && step === 'provider' && (await login.toProvider(exchange, place, choice))) return;
-    if (signedIn === undefined)
-      return isPost ? redirect(response, action) : sendPage(response, login.page(place));
+    if (signedIn === undefined) return isPost ? redirect(response, action) : login.show(exchange, place);
     if (!isPost) return this.#ask(exchange, code, signedIn);
     const form = new URLSearchParams((await formOf(request)) ?? '');
     // The page was for another sign-in, or none of ours.
@@ -190,16 +189,15 @@ export class DevicePages {
     }
     const [pointer] = await store.find('device', [keyOfUserCode(code)]);
     const [row] = pointer === undefined ? [] : await store.find('device', [pointer.value]);
-    const isOver =
-      row === undefined || Date.parse(row.expiresAt ?? '') <= wall() || row.consumedAt !== undefined;
-    const payload = isOver ? undefined : (JSON.parse(row.value) as AdapterPayload);
-    if (
-      row !== undefined &&
-      payload?.accountId === undefined &&
-      payload?.error === undefined &&
-      payload !== undefined
-    )
-      return { row, payload };
+    const isOver = row === undefined || Date.parse(row.expiresAt ?? '') <= wall();
+    const payload = isOver ? {} : (JSON.parse(row.value) as AdapterPayload);
+    // A second click, or the way back to the page.
+    if (payload.accountId === user.id) {
+      sendPage(exchange.response, decidedPage(true, COMMAND_LINE.name));
+      return undefined;
+    }
+    const isDecided = payload.accountId !== undefined || payload.error !== undefined;
+    if (!isOver && !isDecided && row.consumedAt === undefined) return { row, payload };
     for (const key of counted) this.#wrong.add(key, now(), 1);
     this.#sendUnknown(exchange);
     return undefined;

@@ -106,8 +106,7 @@ export class Interactions {
     // A client may ask for a new sign-in.
     const wantsNew = /\b(?:login|select_account)\b/.test(String(details.params.prompt ?? ''));
     const beganMs = (details.iat ?? 0) * 1_000;
-    if (signedIn === undefined || (wantsNew && signedIn.atMs < beganMs))
-      return sendPage(response, login.page(place));
+    if (signedIn === undefined || (wantsNew && signedIn.atMs < beganMs)) return login.show(exchange, place);
     sendPage(
       response,
       this.#consent(uid, client, signedIn, asked, path_, String(details.params.redirect_uri)),
@@ -164,8 +163,9 @@ export class Interactions {
   ): Promise<void> {
     const { store, wall } = this.#options;
     const at = new Date(wall()).toISOString();
+    // A second click: the first one counts, whose answer the browser has dropped.
     if (!(await store.consume('interaction', oauthKey('interaction', details.uid), at)))
-      throw new errors.SessionNotFound('answered before');
+      return redirect(exchange.response, details.returnTo);
     const grant = await this.decide(exchange, signedIn.user, client, asked, isAllowed);
     if (grant === undefined) return finish({ error: 'access_denied', error_description: DENIED });
     return finish({ login: { accountId: grant.userId }, consent: { grantId: grant.id }, select_account: {} });

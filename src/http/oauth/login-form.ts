@@ -36,7 +36,13 @@ export class LoginForm {
     this.#options = options;
   }
 
-  page({ action, intro }: LoginPlace, more: Pick<LoginView, 'username' | 'problem' | 'status'> = {}): Page {
+  /** For a browser that is not signed in. */
+  show({ request: { url = '', headers }, response }: OAuthExchange, place: LoginPlace): void {
+    const isLost = url.endsWith(SIGNED_IN) && headers.cookie === undefined;
+    sendPage(response, this.#page(place, isLost ? { problem: NO_COOKIES, status: 400 } : {}));
+  }
+
+  #page({ action, intro }: LoginPlace, more: Pick<LoginView, 'username' | 'problem' | 'status'>): Page {
     const { providers, signIns } = this.#options;
     const ways = { providers: providers?.choices ?? [], takesPasswords: signIns.takesPasswords };
     return loginPage({ action, intro, ...ways, ...more });
@@ -49,7 +55,7 @@ export class LoginForm {
     } catch (thrown) {
       if (!(thrown instanceof ProviderFailure)) throw thrown;
       const problem = `${thrown.message}. Try again in a minute, or sign in another way.`;
-      sendPage(exchange.response, this.page(place, { problem, status: 503 }));
+      sendPage(exchange.response, this.#page(place, { problem, status: 503 }));
       return true;
     }
   }
@@ -87,14 +93,19 @@ export class LoginForm {
       const password = form.get('password') ?? '';
       const user = await auth.checkPassword({ username, password, address, isLocal });
       trail.record(entryOf(`user:${user.id}`, user.username, 200));
-      redirect(response, action, await signIns.begin(user, request.headers.cookie));
+      const { cookie } = request.headers;
+      redirect(
+        response,
+        `${action}${cookie === undefined ? SIGNED_IN : ''}`,
+        await signIns.begin(user, cookie),
+      );
     } catch (thrown) {
       const error = asGatewayError(thrown);
       trail.recordFailure(entryOf('unknown', 'unknown', error.status));
       const { retryAfterSeconds } = error.facts;
       const later = retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)];
       const problem = PROBLEMS[error.code] ?? UNCHECKED;
-      sendPage(response, this.page(place, { username, problem, status: error.status }), later);
+      sendPage(response, this.#page(place, { username, problem, status: error.status }), later);
     }
   }
 }
@@ -104,4 +115,7 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   TOO_MANY_ATTEMPTS: 'There were too many attempts. Try again in a minute.',
   PASSWORDS_OFF: 'This gateway takes no passwords. Sign in with the account of your company.',
 };
+const NO_COOKIES = 'This browser keeps no cookies. Allow them for this address, then sign in again.';
+/** Marks where a browser goes that sent no cookie yet. */
+const SIGNED_IN = '?signed-in';
 const UNCHECKED = 'The gateway cannot check passwords at this moment. Try again in a minute.';

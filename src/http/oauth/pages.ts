@@ -69,6 +69,24 @@ export function faultPage(
   return page(status, title, html`<p>${what}</p><p>${next}</p>${link}`);
 }
 
+/** For a browser without the place of its sign-in. `cookies`: what it sent. */
+export function overPage(cookies: string | undefined): Page {
+  const next = 'Go back to the program that sent you here, and connect again.';
+  if (cookies !== undefined)
+    return faultPage(
+      400,
+      'This page is no longer valid',
+      'It was answered already, open for more than ten minutes, or begun in another browser.',
+      next,
+    );
+  return faultPage(
+    400,
+    'This browser sends no cookies',
+    'It blocks them, or the sign-in began in another browser.',
+    `Allow cookies for this address. ${next}`,
+  );
+}
+
 /** For a form that a page of another origin sent. */
 export function foreignFormPage(): Page {
   return faultPage(

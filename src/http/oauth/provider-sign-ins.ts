@@ -12,6 +12,7 @@ import {
 import { networkOf } from '../../auth/network-of.ts';
 import { oauthKey } from '../../auth/oauth-rows.ts';
 import { WindowCounter } from '../../auth/rate-limiter.ts';
+import { CALLBACK } from '../../config/provider-settings.ts';
 import type { User } from '../../domain/account.ts';
 import type { NewEntry } from '../../domain/audit.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -21,8 +22,6 @@ import { type OAuthExchange, redirect, sendPage } from './exchange.ts';
 import { faultPage, type ProviderChoice, tooManyPage } from './pages.ts';
 import type { Trail } from './trail.ts';
 
-/** Below it the id of a provider: the redirect URI that is registered there. */
-export const CALLBACK = '/oauth/callback/';
 const LIFE_SECONDS = 600;
 /** Sign-ins that one network begins within a minute: each is a row, and needs no account. */
 const PER_MINUTE = 60;
@@ -127,7 +126,7 @@ export class ProviderSignIns {
         faultPage(
           400,
           'This sign-in is no longer valid',
-          'It was finished already, open for more than ten minutes, or begun in another browser.',
+          'It was finished already, open for more than ten minutes, or begun in another browser; or this one blocks cookies.',
           'Go back to where you began, and sign in again.',
         ),
       );

@@ -10,7 +10,7 @@ import { COMMAND_LINE, JWT_BEARER } from './client-record.ts';
 import { errorPage, mayRedirect } from './error-answers.ts';
 import type { GuardedFetch } from './guarded-fetch.ts';
 import { ASYMMETRIC, DEVICE_PATH } from './metadata.ts';
-import { faultPage, type Page } from './pages.ts';
+import { faultPage, overPage, type Page } from './pages.ts';
 import { type RefreshOptions, refreshHandler } from './refresh.ts';
 import type { SignIns } from './sign-ins.ts';
 
@@ -221,13 +221,7 @@ function send(ctx: KoaContextWithOIDC, fault: Page): void {
 function faultOf(ctx: KoaContextWithOIDC, code: string, thrown: Error) {
   const { client_id: id = '' } = ctx.query;
   const name = String(id).slice(0, 200);
-  if (thrown instanceof errors.SessionNotFound)
-    return faultPage(
-      400,
-      'This page is no longer valid',
-      'It was answered already, or open for more than ten minutes.',
-      AGAIN,
-    );
+  if (thrown instanceof errors.SessionNotFound) return overPage(ctx.req.headers.cookie);
   if (thrown instanceof errors.InvalidClient && thrown.error_description?.startsWith('The document'))
     return faultPage(
       thrown.statusCode,

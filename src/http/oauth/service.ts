@@ -11,6 +11,7 @@ import { networkOf } from '../../auth/network-of.ts';
 import type { OAuthKeys } from '../../auth/oauth-keys.ts';
 import { WindowCounter } from '../../auth/rate-limiter.ts';
 import type { Secrets } from '../../auth/secrets.ts';
+import { CALLBACK } from '../../config/provider-settings.ts';
 import type { ResourcePath } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { asGatewayError, hasCode } from '../../domain/errors.ts';
@@ -26,9 +27,9 @@ import { GuardedFetch } from './guarded-fetch.ts';
 import { Interactions, OPEN_SCOPES } from './interaction.ts';
 import { LoginForm } from './login-form.ts';
 import { DEVICE_PATH, METADATA_PATHS, metadataDocument } from './metadata.ts';
-import { faultPage, tooManyPage } from './pages.ts';
+import { faultPage, overPage, tooManyPage } from './pages.ts';
 import { makeProvider } from './provider.ts';
-import { CALLBACK, ProviderSignIns } from './provider-sign-ins.ts';
+import { ProviderSignIns } from './provider-sign-ins.ts';
 import { isHabit } from './refresh.ts';
 import { oncePerRequest, type RequestRows } from './request-rows.ts';
 import type { SignIns } from './sign-ins.ts';
@@ -397,15 +398,7 @@ export class OAuthService {
       ) || path === DEVICE_PATH;
     const isOver = thrown instanceof errors.SessionNotFound || thrown instanceof errors.InvalidClient;
     if (isOver) {
-      sendPage(
-        response,
-        faultPage(
-          400,
-          'This page is no longer valid',
-          'It was answered already, or open for more than ten minutes.',
-          'Go back to the program that sent you here, and connect again.',
-        ),
-      );
+      sendPage(response, overPage(request.headers.cookie));
       return;
     }
     const error = asGatewayError(thrown);
