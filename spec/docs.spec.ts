@@ -112,6 +112,25 @@ test('quote lines of the log as the program writes them', () => {
   assert.equal(found, []);
 });
 
+test('name the title of each page of the sign-in that shows a fault', () => {
+  const folder = join(root, 'src/http/oauth');
+  const files = readdirSync(folder).map((name) => readFileSync(join(folder, name), 'utf8'));
+  const titles = files.flatMap((text) =>
+    [...text.matchAll(/faultPage\(\s*[\w.]+,\s*(['`])(.*?)\1/gs)].map(([, , title = '']) => title),
+  );
+  assert.ok(titles.length > 15, `${titles.length} were found`);
+  const page = readFileSync(join(root, 'docs/guides/troubleshooting.md'), 'utf8');
+  const words = (text: string) =>
+    text
+      .replace(/^This (?:page|sign-in|address) is /, '')
+      .replace(/\$\{\w+\}/g, '')
+      .trim();
+  assert.equal(
+    titles.filter((title) => !page.includes(words(title))),
+    [],
+  );
+});
+
 test('serve the files of ./shared, never of the folder that holds the database', () => {
   const exposing = [...PAGES, 'src/gateway/gateway.ts', 'examples/embed.ts'].filter((file) =>
     /server-filesystem \.(?!\/)/.test(readFileSync(join(root, file), 'utf8')),

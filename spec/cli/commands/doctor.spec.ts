@@ -44,6 +44,7 @@ test('finds no problem in an empty folder', async () => {
       'database',
       'ports',
       'tls',
+      'sign-in',
       'files',
       'templates',
       'proxy',
@@ -248,6 +249,64 @@ test('warns of proxy variables without NO_PROXY for loopback, and shows no crede
   assert.not.match(JSON.stringify(checks), 'secret');
   const fine = await examined([], { http_proxy: 'http://proxy:3128', NO_PROXY: '127.0.0.1' });
   assert.is(fine.of('proxy')[0]?.status, 'ok');
+});
+
+test('tries public_url, and says what answers there', async () => {
+  const about = { resource: '' };
+  const url = await serve((request, answer) => {
+    answer.setHeader('Content-Type', 'application/json');
+    answer.end(JSON.stringify(request.url?.startsWith('/.well-known/') === true ? about : { build: '1' }));
+  });
+  const found = async (env: Record<string, string>) =>
+    (await examined([], env)).of('sign-in').map(({ status, text }) => `${status} ${text}`);
+  const there = { MCP_GATEWAY_PORT: new URL(url).port, GATEWAY_PUBLIC_URL: url };
+  const other = `warn public_url ${url} answers 200, and not as a gateway with this address`;
+  assert.equal(await found(there), [other]);
+  about.resource = url;
+  assert.equal(await found(there), [`ok at ${url}, which answers as this gateway`]);
+  const nowhere = { GATEWAY_PUBLIC_URL: 'http://127.0.0.1:2' };
+  const [running] = await found({ ...there, ...nowhere });
+  assert.match(running ?? '', /^warn public_url http:\/\/127\.0\.0\.1:2 does not answer here: /);
+  assert.equal(await found(nowhere), ['ok at http://127.0.0.1:2; not tried, since the gateway does not run']);
+});
+
+test('asks identity providers whether they know the gateway, and compares issuer and clock', async () => {
+  const provider = { issuer: '', lateMs: 0, known: 'stagedoor', asked: '' };
+  const url = await serve((request, answer) => {
+    const { pathname, searchParams } = new URL(request.url ?? '', 'http://provider');
+    if (pathname === '/authorize') {
+      provider.asked = searchParams.get('redirect_uri') ?? '';
+      const isKnown = searchParams.get('client_id') === provider.known;
+      answer.writeHead(isKnown ? 302 : 400, { Location: `${provider.asked}?error=login_required` }).end();
+      return;
+    }
+    answer.setHeader('Date', new Date(Date.now() + provider.lateMs).toUTCString());
+    const { issuer } = provider;
+    answer.end(JSON.stringify({ issuer, authorization_endpoint: `${url}/authorize` }));
+  });
+  const setting = { issuer: url, client_id: 'stagedoor', client_secret: 'any', label: 'Example Corp' };
+  const found = async (more: object = {}) => {
+    const providers = JSON.stringify([{ ...setting, everyone: { role: 'user' }, ...more }]);
+    const env = { GATEWAY_PUBLIC_URL: 'https://gateway.example.com', GATEWAY_AUTH_PROVIDERS: providers };
+    const [, ...others] = (await examined([], env)).of('sign-in');
+    return others.map(({ status, text }) => `${status} ${text.replace(`Example Corp (${url})`, 'it')}`);
+  };
+  provider.issuer = `${url}/`;
+  assert.equal(await found(), [`fail it names itself ${url}/`]);
+  provider.issuer = url;
+  assert.equal(await found(), ['ok it knows this gateway as stagedoor']);
+  const redirectUri = `https://gateway.example.com/oauth/callback/${new URL(url).host.replace(':', '-')}`;
+  assert.is(provider.asked, redirectUri);
+  provider.lateMs = 300_000;
+  provider.known = 'another';
+  const [clock = '', client] = await found();
+  assert.match(clock, /^warn the clock of it is (299|300) s ahead of this one$/);
+  assert.is(
+    client,
+    `warn it does not know the client stagedoor with the redirect URI ${redirectUri} (it answers 400)`,
+  );
+  const [away = ''] = await found({ issuer: 'http://127.0.0.1:2' });
+  assert.match(away, /^warn Example Corp \(http:\/\/127\.0\.0\.1:2\) cannot be reached: /);
 });
 
 test('warns when the clock of a gateway differs', async () => {

@@ -28,16 +28,11 @@ import { printable } from '../output.ts';
 import { findGateway, namedUrl } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
+import { type CheckResult, fail, ok, warn } from './result.ts';
+import { checkSignIn } from './sign-in.ts';
 
 export interface Examination extends CheckResult {
   readonly check: string;
-}
-
-interface CheckResult {
-  readonly status: 'ok' | 'warn' | 'fail';
-  readonly text: string;
-  /** What to do; null when nothing has to be done, or the text says it. */
-  readonly advice: string | null;
 }
 
 type Check = (config: Config, terminal: Terminal) => Promise<readonly CheckResult[]>;
@@ -46,6 +41,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   database: checkDatabase,
   ports: checkPorts,
   tls: checkTls,
+  'sign-in': checkSignIn,
   files: checkFiles,
   templates: checkTemplates,
   proxy: checkProxies,
@@ -382,18 +378,6 @@ function compareClock(address: string, aheadMs: number): CheckResult {
 const MAX_SECONDS = 10;
 
 const isPosix = process.platform !== 'win32';
-
-function ok(text: string): CheckResult {
-  return { status: 'ok', text, advice: null };
-}
-
-function warn(text: string, advice: string | null): CheckResult {
-  return { status: 'warn', text, advice };
-}
-
-function fail(text: string, advice: string | null): CheckResult {
-  return { status: 'fail', text, advice };
-}
 
 async function modeOf(path: string): Promise<number | undefined> {
   return (await stat(path).catch(() => undefined))?.mode;

@@ -1,0 +1,160 @@
+// The check of the sign-in: the address that clients and browsers use, and the identity providers, asked as a browser would. No user signs
+// in, and no secret is sent.
+
+import { type Config, isLoopback } from '../../config/config.ts';
+import { isSafeUrl } from '../../config/issuer-settings.ts';
+import { CALLBACK, type ProviderSetting } from '../../config/provider-settings.ts';
+import { localUrl } from '../../domain/endpoint.ts';
+import { codeOf, messageOf } from '../../domain/errors.ts';
+import { jsonIn } from '../../domain/json.ts';
+import { beginningOf, gatewayAt } from '../answering-url.ts';
+import { type Fields, fields } from '../answers.ts';
+import { certificateFault } from '../certificate-fault.ts';
+import { printable } from '../output.ts';
+import { type CheckResult, fail, ok, warn } from './result.ts';
+
+/** Longest wait for one answer, in ms. */
+const ANSWER_MS = 5_000;
+/** Largest difference between the clocks of the gateway and of a provider with which a sign-in works. */
+const SKEW_SECONDS = 60;
+
+export async function checkSignIn(config: Config): Promise<readonly CheckResult[]> {
+  const { authEnabled, oauth, publicUrl, listeners, tls } = config;
+  if (!authEnabled) return [ok('off: the gateway has no accounts')];
+  if (!oauth.isEnabled) return [ok('off: auth.oauth is false')];
+  const scheme = tls.cert === undefined ? 'http' : 'https';
+  const address = publicUrl ?? `${scheme}://127.0.0.1:${listeners[0]?.port}`;
+  const found = await Promise.all([
+    checkAddress(config),
+    ...oauth.providers.map((provider) => checkProvider(provider, address)),
+  ]);
+  return found.flat();
+}
+
+async function checkAddress({ publicUrl, listeners }: Config): Promise<readonly CheckResult[]> {
+  if (publicUrl === undefined) {
+    const isOpen = listeners.some(({ host }) => !isLoopback(host));
+    return [ok(`for clients on this machine${isOpen ? '; others need public_url, an https address' : ''}`)];
+  }
+  const answer = await ask(`${publicUrl}/.well-known/oauth-protected-resource`);
+  if (answer instanceof Error) {
+    const fault = certificateFault(publicUrl, answer);
+    if (fault !== undefined) return [warn(fault, null)];
+    const running = await Promise.all(
+      listeners.map(({ host, port }) =>
+        port === 0 ? undefined : gatewayAt(localUrl(host, port), ANSWER_MS),
+      ),
+    );
+    if (running.every((each) => each === undefined))
+      return [ok(`at ${publicUrl}; not tried, since the gateway does not run`)];
+    const advice = 'correct public_url, its DNS name or the proxy, if browsers cannot open it either';
+    return [warn(`public_url ${publicUrl} does not answer here: ${reasonOf(answer)}`, advice)];
+  }
+  if (answer.body.resource === publicUrl) return [ok(`at ${publicUrl}, which answers as this gateway`)];
+  return [
+    warn(
+      `public_url ${publicUrl} answers ${answer.status}, and not as a gateway with this address`,
+      'let public_url be the address of this gateway; a proxy in front passes on all paths, those below /.well-known/ included',
+    ),
+  ];
+}
+
+async function checkProvider(provider: ProviderSetting, address: string): Promise<readonly CheckResult[]> {
+  const { issuer, label, clientId } = provider;
+  const name = `${label} (${issuer})`;
+  const place = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+  const answer = await ask(place);
+  if (answer instanceof Error)
+    return [
+      warn(
+        `${name} cannot be reached: ${reasonOf(answer)}`,
+        'start it, or correct `issuer` in auth.providers',
+      ),
+    ];
+  const { issuer: said, authorization_endpoint: endpoint } = answer.body;
+  if (typeof said !== 'string' || typeof endpoint !== 'string' || !isSafeUrl(endpoint.replace(/\?.*$/s, '')))
+    return [
+      warn(
+        `${name} answers ${answer.status} at ${place}, without metadata`,
+        'correct `issuer` in auth.providers',
+      ),
+    ];
+  if (said !== issuer)
+    return [
+      fail(
+        printable(`${name} names itself ${said}`),
+        'write `issuer` in auth.providers as the provider does',
+      ),
+    ];
+  const redirectUri = `${address}${CALLBACK}${provider.id}`;
+  const skew = Math.round((answer.dateMs - Date.now()) / 1_000);
+  const clock =
+    Math.abs(skew) > SKEW_SECONDS
+      ? [
+          warn(
+            `the clock of ${name} is ${Math.abs(skew)} s ${skew > 0 ? 'ahead of' : 'behind'} this one`,
+            'synchronise both clocks: sign-ins fail',
+          ),
+        ]
+      : [];
+  return [...clock, await checkClient(name, endpoint, { clientId, redirectUri })];
+}
+
+/** Asks for a sign-in without a user: a provider that knows client and redirect URI sends the browser back with an error. */
+async function checkClient(
+  name: string,
+  endpoint: string,
+  { clientId, redirectUri }: { readonly clientId: string; readonly redirectUri: string },
+): Promise<CheckResult> {
+  const asked = new URL(endpoint);
+  const parameters = {
+    ...{ response_type: 'code', client_id: clientId, redirect_uri: redirectUri, scope: 'openid' },
+    ...{ prompt: 'none', state: 'doctor', nonce: 'doctor', code_challenge_method: 'S256' },
+    code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
+  };
+  for (const [key, value] of Object.entries(parameters)) asked.searchParams.set(key, value);
+  const answer = await ask(asked.href);
+  if (answer instanceof Error)
+    return warn(`${name} has metadata, and no sign-in page: ${reasonOf(answer)}`, 'look into its log');
+  const { status, location } = answer;
+  if (status < 400 && location.startsWith(`${redirectUri}?`)) {
+    const error = URL.parse(location)?.searchParams.get('error') ?? '';
+    if (['unauthorized_client', 'invalid_scope', 'unsupported_response_type'].includes(error))
+      return warn(
+        `${name} refuses sign-ins of the client ${clientId}: ${error}`,
+        'allow it the authorization code flow there',
+      );
+    return ok(`${name} knows this gateway as ${clientId}`);
+  }
+  if (status >= 400)
+    return warn(
+      `${name} does not know the client ${clientId} with the redirect URI ${redirectUri} (it answers ${status})`,
+      'register this redirect URI there, and compare client_id',
+    );
+  return ok(`${name} answers; its client needs the redirect URI ${redirectUri}`);
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: Fields;
+  readonly location: string;
+  readonly dateMs: number;
+}
+
+async function ask(url: string): Promise<Answer | Error> {
+  try {
+    const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(ANSWER_MS) });
+    const { status, headers } = response;
+    const dateMs = Date.parse(headers.get('date') ?? '');
+    const body = fields(jsonIn(await beginningOf(response)));
+    return { status, body, location: headers.get('location') ?? '', dateMs };
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+function reasonOf(error: Error): string {
+  if (error.name === 'TimeoutError') return `no answer within ${ANSWER_MS / 1_000} s`;
+  const cause = error.cause ?? error;
+  return codeOf(cause) ?? messageOf(cause);
+}
