@@ -130,6 +130,17 @@ test('sends an API key for some templates only the events of these', async () =>
   assert.not.match(JSON.stringify(reported), '"demo"');
 });
 
+test('names to an admin with a list of views or tools no other views', async () => {
+  await app.gateway.views.put({ id: 'hidden', from: [{ template: 'demo' }] });
+  const permissions = ['admin'] as const;
+  const made = await app.auth.accounts.createApiKey({ name: 'of views', permissions, views: ['desk'] });
+  const namesFor = async (who: Credentials) =>
+    (await eventsFor(who, '?type=view.changed')).map(({ data }) => data.view);
+  assert.equal(await namesFor(app.admin), ['hidden']);
+  assert.equal(await namesFor({ 'x-api-key': made.key }), []);
+  assert.equal(await namesFor(await app.key(permissions, ['demo'])), []);
+});
+
 test('continues after the last event that was read', async () => {
   const before = await eventsFor(app.admin, '?type=instance');
   const [first, second] = before;

@@ -93,6 +93,15 @@ test('passes events on with the node and the id that it gave; rights of the read
     all.got.map(({ id }) => id),
     [A_ID, 'aaaaaaaa-2'],
   );
+  const seen: unknown[] = [];
+  const fields = { template: 'mine', principal: 'user:1', tool: 'push', view: 'desk', alias: 'tool.omitted' };
+  read({ isSelected: (event) => seen.push(event) > 0 });
+  at('a').sends('aaaaaaaa-4', { type: 'tool.withheld', ...fields });
+  await passTurns(3);
+  assert.equal(
+    Object.entries(fields).filter(([name, value]) => Object(seen.at(-1))[name] !== value),
+    [],
+  );
 });
 
 test('a lost stream is reported once, and asked for again after 1 to 30 s, from the last event on', async () => {

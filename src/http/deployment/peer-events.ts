@@ -14,7 +14,7 @@ import { SAMPLED } from '../../metrics/samples.ts';
 import { SseReader } from '../../transports/http/sse-reader.ts';
 import { NO_BYTES } from '../body/read.ts';
 import type { StreamEvent, StreamReader } from '../reply.ts';
-import type { PeerEvent, ReadOptions, RecentEvents } from '../sse/recent-events.ts';
+import type { PeerEvent, ReadOptions, RecentEvents, SelectableEvent } from '../sse/recent-events.ts';
 import type { Deployment } from './deployment.ts';
 import type { PeerLoads } from './peer-loads.ts';
 
@@ -218,9 +218,10 @@ function stop(peer: Peer): void {
 
 /** Undefined for what is no event, such as the end of the stream, or no event that this version knows. */
 function eventOf(text: string, node: string, id: string): PeerEvent | undefined {
-  const { type, template, principal, alias } = Object(jsonIn(text));
+  const { type, template, principal, tool, view, alias } = Object(jsonIn(text));
   if (typeof type !== 'string' || !Object.hasOwn(EVENTS, type)) return undefined;
-  const fields = { template, principal, alias };
+  // All by which readers are told apart.
+  const fields: Required<Omit<SelectableEvent, 'type' | 'node'>> = { template, principal, tool, view, alias };
   if (Object.values(fields).some((value) => value !== undefined && typeof value !== 'string'))
     return undefined;
   return { type, ...fields, node, id, text: `${text.slice(0, -1)},"node":${JSON.stringify(node)}}` };

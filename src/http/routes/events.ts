@@ -6,7 +6,7 @@ import { mayDo, type Principal } from '../../domain/account.ts';
 import { validationFailed } from '../../domain/error-catalogue.ts';
 import { EVENT_ALIASES, EVENTS } from '../../domain/events.ts';
 import { TemplateId } from '../../domain/input-schemas.ts';
-import { hasAllTemplates, mayCall, mayUse } from '../../domain/rights.ts';
+import { hasAllTemplates, mayCall, mayUse, mayUseView } from '../../domain/rights.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
 import type { EventSource } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
@@ -130,9 +130,10 @@ function selectionOf(list: string): Selection {
  * that serve them: these events say how instances are run.
  */
 function mayRead(principal: Principal, event: SelectableEvent): boolean {
-  const { template, tool } = event;
+  const { template, tool, view } = event;
   if (template !== undefined && !mayUse(principal, template)) return false;
   if (template !== undefined && tool !== undefined && !mayCall(principal, template, tool)) return false;
-  if (mayDo(principal, ['admin'])) return true;
+  if (mayDo(principal, ['admin']))
+    return view === undefined || template !== undefined || mayUseView(principal, view);
   return event.principal === principal.id && groupOf(event.type) !== 'upstream';
 }

@@ -20,6 +20,7 @@ export interface SelectableEvent {
   readonly principal?: string;
   /** Its own name. */
   readonly tool?: string | undefined;
+  readonly view?: string | undefined;
   readonly alias?: string;
   /** Of an event of another node: its id. */
   readonly node?: string;
