@@ -281,6 +281,12 @@ test('records of templates and views have no other tools and templates', async (
   assert.match(views, '"recorded"');
   for (const text of [views, JSON.stringify(await read('/mcp/recorded/health'))])
     assert.not.match(text, /files|push/);
+  // Not those of another caller, either.
+  const admin = await app.auth.accounts.createApiKey({ name: 'a', permissions: ['admin'], ...LIMITED });
+  const { user_id: id } = (await app.as(app.admin, 'GET', '/auth/me')).body;
+  const as = `/gateway/views/recorded/preview?as=${id}`;
+  assert.equal(namesIn((await app.as(app.admin, 'GET', as)).body).length, 6);
+  assert.is((await app.as({ 'x-api-key': admin.key }, 'GET', as)).outcome, '403 INSUFFICIENT_PERMISSIONS');
   const { body: whole } = await app.as(app.admin, 'GET', '/gateway/views/recorded');
   assert.match(JSON.stringify([whole.from, whole.problems]), /push.*files.*gone/);
 });

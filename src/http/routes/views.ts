@@ -10,6 +10,7 @@ import { viewNotFound } from '../../domain/view-errors.ts';
 import { checkedView, VIEW_FIELDS, ViewBody, withViewId } from '../../domain/view-schema.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { etagOf } from '../../registry/view-registry.ts';
+import { callerRefusalOf } from '../caller-check.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route, type Services, ViewParams } from '../route.ts';
 import { AnyObject, closed, integer, LOCATION, named, Time, text } from '../schemas.ts';
@@ -145,7 +146,8 @@ export const viewRoutes: readonly Route[] = [
     },
     handler: async ({ params, query, principal }, { gateway, auth }) => {
       const { definition } = visibleView(principal, gateway, params.view);
-      if (query.as !== undefined && !mayDo(principal, ['admin'])) throw insufficientPermissions(['admin']);
+      const refusal = query.as === undefined ? undefined : callerRefusalOf(principal, ['admin']);
+      if (refusal !== undefined) throw refusal;
       const viewer = query.as === undefined ? principal : await auth.principalOf(query.as);
       if (query.as !== undefined && !mayUseView(viewer, definition.id)) throw viewNotFound(definition.id);
       return json(200, previewOf(await gateway.views.preview(definition.id, viewer)));
