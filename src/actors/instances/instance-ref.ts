@@ -26,6 +26,7 @@ import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
+import { isShared } from '../../domain/nodes.ts';
 import { counted } from '../../domain/text.ts';
 import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import type { CallUpstream, TransportDiagnostics, Upstream } from '../../transports/transport.ts';
@@ -103,7 +104,7 @@ export class InstanceRef implements Candidate {
   }
   /**
    * True while it starts for the first time, restarts as requested, or restarts after at most LIMITS.expectedRestarts failures in a
-   * row. A networked server that was reached before is not started again by the gateway.
+   * row, or moves to another node. A networked server that was reached before is not started again by the gateway.
    */
   get isStarting(): boolean {
     const snapshot = this.#actor.getSnapshot();
@@ -345,10 +346,16 @@ function isAtRest({ value: { connection } }: InstanceMachineSnapshot): boolean {
 
 /** `more`: failures that are not counted yet. */
 function isRestartExpected(context: InstanceContext, more = 0): boolean {
-  const { shortSessions, sessions, definition, refusal } = context;
+  const { shortSessions, sessions, definition, refusal, isElsewhere } = context;
   if (refusal?.waitMs !== undefined) return false; // the server asked for a wait
   const isEverStarted = definition.command !== undefined || sessions === 0;
-  return shortSessions + more <= (isEverStarted ? LIMITS.expectedRestarts : 0);
+  const expected =
+    isElsewhere && isShared(definition)
+      ? LIMITS.expectedOpenings
+      : isEverStarted
+        ? LIMITS.expectedRestarts
+        : 0;
+  return shortSessions + more <= expected;
 }
 
 /** An HTTP server may turn out to speak the transport before Streamable HTTP. */

@@ -207,8 +207,12 @@ export const instanceSetup = setup({
           backOffMs: 0,
           opensAtMs: nowMs,
         };
-      const livedMs = nowMs - (context.openedAtMs ?? nowMs);
-      const isForgiven = livedMs >= LIMITS.restartForgivenMs && !isLasting(context.refusal);
+      const { openedAtMs = nowMs, isElsewhere } = context;
+      // The way to another node costs nothing to open: only failed openings count.
+      const isLong = isElsewhere
+        ? context.openedAtMs !== undefined
+        : nowMs - openedAtMs >= LIMITS.restartForgivenMs;
+      const isForgiven = isLong && !isLasting(context.refusal);
       const shortSessions = isForgiven ? 1 : context.shortSessions + 1;
       const waitMs = Math.max(openingWaitMs(context, shortSessions), context.refusal?.waitMs ?? 0);
       return {
