@@ -77,6 +77,10 @@ for (const kind of ['without instances', 'with an instance that is reached by HT
       assert.not.ok(loaded.includes(FETCH));
       assert.not.ok(loaded.some((address) => address.includes('/typebox/build/value/')));
       assert.not.ok(loaded.some((address) => address.includes('/protocol/tool-search/')));
+      // On SQLite there are no other nodes.
+      assert.not.ok(
+        loaded.some((address) => /\/cluster\/(?:rules|member-table|channel\/peer-(?!tls))/.test(address)),
+      );
     } finally {
       await program.remove();
       await server.close();
