@@ -114,6 +114,11 @@ function shortened(id: string): string {
   return `${id.slice(0, SHOWN_CHARACTERS)}...`;
 }
 
+/** Those of calls have no secrets. */
+function loggedPath(path: string): string {
+  return path.startsWith('/mcp/') ? path : path.replace(SIGN_IN_ID, shortened).replace(USER_CODE, '...');
+}
+
 function lineOf(
   { req, res, path, state }: HttpContext,
   ms: number,
@@ -123,10 +128,7 @@ function lineOf(
   const report = state.rpcMessages === undefined ? state.report : undefined;
   return {
     method: req.method,
-    path: path
-      .replace(SIGN_IN_ID, shortened)
-      .replace(USER_CODE, '...')
-      .slice(0, HTTP_LIMITS.loggedPathCharacters),
+    path: loggedPath(path).slice(0, HTTP_LIMITS.loggedPathCharacters),
     status: statusOf(res),
     ms: Math.round(ms * 10) / 10,
     request_id: state.requestId,
