@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { AuditLog, type AuditSettings, type NewCall, timeOrderedIds } from '../../src/auth/audit.ts';
-import { type AuditEntry, CALL_ACTION, idAt } from '../../src/domain/audit.ts';
+import { AuditLog, type AuditSettings, timeOrderedIds } from '../../src/auth/audit.ts';
+import { type AuditEntry, CALL_ACTION, idAt, type NewCall } from '../../src/domain/audit.ts';
 import { duplicateServer } from '../../src/domain/error-catalogue.ts';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
 import { JsonText } from '../../src/domain/json.ts';

@@ -146,7 +146,7 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
 /** One block of calls that are in the order of their ids. */
 export function blockOf(calls: readonly CallEntry[]): CallBlock {
   const writer = new CallBlockWriter();
-  for (const call of calls) writer.add(call);
+  for (const entry of calls) writer.add(entry, entry, entry.call.digest, entry.call.arguments);
   writer.end();
   const [block, ...others] = writer.finished;
   assert.ok(block !== undefined && others.length === 0);

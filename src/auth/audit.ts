@@ -5,7 +5,7 @@ import { hash, randomBytes } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
-import { type AuditEntry, CallBlockWriter, type CallEntry, idAt, type NewEntry } from '../domain/audit.ts';
+import { type AuditEntry, CallBlockWriter, idAt, type NewCall, type NewEntry } from '../domain/audit.ts';
 import { type Clock, isoTimes, LARGEST_SKEW_MS, steadiness } from '../domain/clock.ts';
 import { asGatewayError } from '../domain/errors.ts';
 import { definedFields, type JsonFields, JsonText } from '../domain/json.ts';
@@ -30,8 +30,6 @@ const TRIM_MS = 3_600_000;
 /** Bytes of arguments that are digested in one turn of the event loop: about 1 ms. */
 const DIGESTED_BYTES = 1_000_000;
 const DAY_MS = 86_400_000;
-
-export type NewCall = Omit<CallEntry, 'id' | 'at'>;
 
 /** Which calls are recorded, and how long entries are kept. */
 export type AuditSettings = Config['audit'];
@@ -152,14 +150,18 @@ export class AuditLog {
 
   /** Digests arguments up to a number of bytes, the rest in later turns. Default: all. */
   #digest(mostBytes = Number.POSITIVE_INFINITY): void {
+    const isStored = this.#options.settings.callArguments === 'full';
+    const storedText = (source: Undigested['source']) =>
+      source && isStored ? beginningOf(source) : undefined;
     let bytes = 0;
     let done = 0;
     for (const next of this.#undigested) {
       if (bytes >= mostBytes) break;
       bytes += next.source?.length ?? 0;
       done += 1;
-      if (this.#calls.add(entryOfCall(next, this.#options.settings.callArguments === 'full')))
-        void this.#flusher.now();
+      const { entry, source } = next;
+      const isFull = this.#calls.add(next, entry, source && hash('sha256', source), storedText(source));
+      if (isFull) void this.#flusher.now();
       else this.#flusher.later();
     }
     this.#undigested = this.#undigested.slice(done);
@@ -253,33 +255,6 @@ export class AuditLog {
 function sourceOf(callArguments: JsonFields[string]): Uint8Array | string | undefined {
   if (callArguments === undefined) return undefined;
   return callArguments instanceof JsonText ? callArguments.source : JSON.stringify(callArguments);
-}
-
-/** One literal: V8 keeps fields that are added to a spread copy in a second object. */
-function entryOfCall({ id, at, entry, source }: Undigested, storesArguments: boolean): CallEntry {
-  const { actor, actorName, action, subject, status, address, requestId, call } = entry;
-  return {
-    id,
-    at,
-    actor: cut(actor),
-    actorName: cut(actorName),
-    action,
-    subject: cut(subject),
-    status,
-    address: address && cut(address),
-    requestId: requestId && cut(requestId),
-    call: {
-      template: cut(call.template),
-      tool: cut(call.tool),
-      view: call.view,
-      instance: call.instance && cut(call.instance),
-      outcome: call.outcome,
-      durationMs: call.durationMs,
-      attempts: call.attempts,
-      digest: source && hash('sha256', source),
-      arguments: source && storesArguments ? beginningOf(source) : undefined,
-    },
-  };
 }
 
 function beginningOf(source: Uint8Array | string): string {

@@ -3,6 +3,8 @@
 
 import type { CallOutcome } from './exchange.ts';
 import { definedFields } from './json.ts';
+import { LIMITS } from './limits.ts';
+import { cutText } from './text.ts';
 
 export interface AuditEntry {
   /** UUID version 7: ids sort by time as texts. */
@@ -111,6 +113,9 @@ export interface CallBlock {
 
 export type CallEntry = AuditEntry & { readonly call: AuditedCall };
 
+/** A call before it is recorded. */
+export type NewCall = Omit<CallEntry, 'id' | 'at'>;
+
 /** Longest time between two calls of a block, in ms. */
 export const BLOCK_MS = 10_000;
 /**
@@ -148,14 +153,29 @@ export class CallBlockWriter {
     return this.#calls.length === 0;
   }
 
-  /** True when its block is full, and so finished. */
-  add(entry: CallEntry): boolean {
-    const { id, requestId = null, status, call } = entry;
+  /**
+   * True when its block is full, and so finished. Texts are cut, so that no entry is refused for its length, except `digest` and
+   * `argumentsText`, which are those of the arguments.
+   */
+  add(
+    { id, at }: Pick<AuditEntry, 'id' | 'at'>,
+    entry: NewCall,
+    digest: string | undefined,
+    argumentsText: string | undefined,
+  ): boolean {
+    const { requestId, status, call } = entry;
     if (id >= this.#endId) this.end();
     if (this.isEmpty) this.#endId = idAt(timeOf(id) + BLOCK_MS);
-    const indexes = this.#indexesOf(entry);
+    const indexes = this.#indexesOf(at, entry, digest, argumentsText);
     this.#lastId = id;
-    const values: CallValues = [id, requestId, status, call.durationMs, call.attempts, indexes];
+    const values: CallValues = [
+      id,
+      requestId === undefined ? null : cut(requestId),
+      status,
+      call.durationMs,
+      call.attempts,
+      indexes,
+    ];
     const text = JSON.stringify(values);
     this.#characters += text.length;
     this.#calls.push(text);
@@ -178,19 +198,24 @@ export class CallBlockWriter {
     this.#characters = 0;
   }
 
-  #indexesOf({ at, actor, actorName, address, subject, call }: CallEntry): (number | null)[] {
+  #indexesOf(
+    at: string,
+    { actor, actorName, address, subject, call }: NewCall,
+    digest: string | undefined,
+    argumentsText: string | undefined,
+  ): (number | null)[] {
     const indexes = [
       this.#indexOf(at),
-      this.#indexOf(actor),
-      this.#indexOf(actorName),
-      this.#indexOf(address),
-      this.#indexOf(subject),
-      this.#indexOf(call.template),
-      this.#indexOf(call.tool),
+      this.#indexOf(cut(actor)),
+      this.#indexOf(cut(actorName)),
+      this.#indexOf(address && cut(address)),
+      this.#indexOf(cut(subject)),
+      this.#indexOf(cut(call.template)),
+      this.#indexOf(cut(call.tool)),
       this.#indexOf(call.outcome),
-      this.#indexOf(call.instance),
-      this.#indexOf(call.digest),
-      this.#indexOf(call.arguments),
+      this.#indexOf(call.instance && cut(call.instance)),
+      this.#indexOf(digest),
+      this.#indexOf(argumentsText),
     ];
     if (call.view !== undefined) indexes.push(this.#indexOf(call.view));
     return indexes;
@@ -204,6 +229,10 @@ export class CallBlockWriter {
     this.#indexes.set(text, this.#indexes.size);
     return this.#indexes.size - 1;
   }
+}
+
+function cut(text: string): string {
+  return cutText(text, LIMITS.auditTextUnits);
 }
 
 /** The calls of a block, oldest first. The casts are the types that CallBlockWriter wrote. */

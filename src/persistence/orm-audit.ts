@@ -296,7 +296,8 @@ async function shortenBlock(
   const [block] = await em.findAll(callBlocks, { where: ids, orderBy: { id: 'asc' }, limit: 1 });
   if (block === undefined || block.calls <= deleted) return;
   const writer = new CallBlockWriter();
-  for (const entry of callsOf(block).slice(deleted)) writer.add(entry);
+  for (const entry of callsOf(block).slice(deleted))
+    writer.add(entry, entry, entry.call.digest, entry.call.arguments);
   writer.end();
   const [{ id, calls, entries }] = writer.finished as [CallBlock];
   await em.nativeUpdate(callBlocks, { id }, { calls, entries: documentOf(entries) });
