@@ -83,6 +83,7 @@ test('keeps comments, order, indentation and mode, and makes a backup; --remove 
   for (const line of SETTINGS.split('\n').slice(0, 6))
     assert.ok(after.includes(line.replace(/,?$/, '')), line);
   assert.match(after, '"X-API-Key": "sd_x"');
+  assert.match(err, `warning: other users can read the key in ${path}: run "chmod 600 ${path}"`);
   assert.equal([statSync(path).mode & 0o777, statSync(path).uid], [0o640, owner]);
   await write('zed', '--remove', '--yes');
   const backups = filesOf(join(path, '..')).filter((name) => name.endsWith('.bak'));

@@ -1,6 +1,15 @@
 // `connect --write` and `--remove`: shows the change of a client's configuration file, asks for confirmation and writes it.
 
-import { copyFileSync, lstatSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
+import {
+  constants,
+  copyFileSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { configText } from '../../connect/file-clients.ts';
 import {
@@ -81,7 +90,7 @@ function writeConfig({ path, text: before, mode }: ConfigText, after: string): s
   try {
     if (before === undefined) mkdirSync(dirname(path), { recursive: true });
     else {
-      copyFileSync(path, backup);
+      copyFileSync(path, backup, constants.COPYFILE_EXCL); // not through a link of another user
       keepOwner(path, backup);
     }
     const isStillSame = () => readConfig(path).text === before;
@@ -150,7 +159,20 @@ export async function changeEntry(
   }
   const backup = writeConfig(before, after);
   terminal.print(`wrote ${path}${backup === undefined ? '' : `; the old file is kept as ${backup}`}`);
+  warnOfReaders(before, after, connection?.key?.value, terminal);
   terminal.print(`Restart ${title}, or let it read its servers again.`);
+}
+
+/** The file keeps its mode, which its user chose before there was a key in it. On Windows other users cannot read the user's folder. */
+function warnOfReaders(
+  { path, mode }: Pick<ConfigText, 'path' | 'mode'>,
+  text: string,
+  key: string | undefined,
+  { note }: Pick<Terminal, 'note'>,
+): void {
+  if (key === undefined || !text.includes(key) || (mode & 0o077) === 0 || process.platform === 'win32')
+    return;
+  note(`warning: other users can read the key in ${path}: run "chmod 600 ${path}"`);
 }
 
 async function isConfirmed(input: CommandInput, terminal: Terminal): Promise<boolean> {
