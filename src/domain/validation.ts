@@ -50,7 +50,6 @@ export function compileShape<S extends TSchema>(schema: S, part: InputPart): Sha
       )[0];
       const failures = failuresOf(validatorOf(closest ?? schema), value);
       const items = withoutNull(failures.filter(isOwn)).flatMap((failure) => itemsOf(failure, part, value));
-      // One failure may name a hundred thousand fields.
       return items.slice(0, LIMITS.validationIssues);
     },
     withoutNulls: (value) => {
@@ -121,7 +120,8 @@ function isOwn({ keyword }: SchemaFailure): boolean {
 function itemsOf(failure: SchemaFailure, part: InputPart, value: unknown): ValidationItem[] {
   const loc = locOf(failure.instancePath, part, value);
   const named = (fields: readonly string[], issue: Description): ValidationItem[] =>
-    fields.map((field) => ({ loc: [...loc, clip(field)], ...issue }));
+    // One failure may name a hundred thousand fields.
+    fields.slice(0, LIMITS.validationIssues).map((field) => ({ loc: [...loc, clip(field)], ...issue }));
   if (failure.keyword === 'required') return named(failure.params.requiredProperties, MISSING);
   if (failure.keyword === 'additionalProperties') return named(failure.params.additionalProperties, EXTRA);
   return [{ loc, ...describe(failure, part, pointerSegments(failure.instancePath).reduce(childOf, value)) }];

@@ -131,7 +131,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const readers = {
     direct: body(readDirect, maxBodyBytes, 'json', costs),
     call: body(readDirect, maxBodyBytes, 'call', costs),
-    form: body(readDirect, formBytes, 'form', costs),
+    form: body(readDirect, formBytes, 'form', costs, HTTP_LIMITS.formFields),
     bytes: body(readDirect, maxBodyBytes, 'bytes', costs),
   };
   const koaBody = body(koaBodyReader(), maxBodyBytes, 'json', costs, HTTP_LIMITS.managementValues);

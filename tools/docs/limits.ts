@@ -42,6 +42,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       `${count(LIMITS.bodyValues)}; ${count(HTTP_LIMITS.managementValues)}`,
       '`422`, -32600',
     ],
+    [
+      'Fields of a form, values of a login, parameters of a page of the sign-in',
+      count(HTTP_LIMITS.formFields),
+      '`422`; `400` from the authorization server',
+    ],
     ['Nesting depth of a body', count(LIMITS.nestingDepth), '`422`, -32600'],
     [
       'Headers',

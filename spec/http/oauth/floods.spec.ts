@@ -33,4 +33,19 @@ test('requests to authorize are bounded for a user who is signed in, too', async
   assert.is(last, 429);
 });
 
+test('fields of requests are bounded, since the library looks for each among all', async () => {
+  const many = Array.from({ length: 1_000 }, (_, field) => `f${field}`).join('&');
+  for (const path of ['/oauth/authorize', '/oauth/authorize/unknown', '/oauth/device']) {
+    const answer = await fetch(`${app.url}${path}?${many}`, { redirect: 'manual' });
+    assert.is(answer.status, 400, path);
+    assert.match(await answer.text(), 'more than 100 parameters');
+  }
+  for (const path of ['/oauth/token', '/oauth/revoke']) {
+    const body = new URLSearchParams(`client_id=x&${many}`);
+    const answer = await fetch(`${app.url}${path}`, { method: 'POST', body });
+    assert.is(answer.status, 400, path);
+    assert.match(await answer.text(), '100 fields');
+  }
+});
+
 test.run();

@@ -338,6 +338,17 @@ test('refuse a login of another media type with 415, and one of 70 kB with 413',
   assert.is((await form(`username=ada&password=${'x'.repeat(70_000)}`)).outcome, '413 PAYLOAD_TOO_LARGE');
 });
 
+test('refuse a login of more than a hundred fields, whose check would take longer than that of its password', async () => {
+  const many = Object.fromEntries(Array.from({ length: 101 }, (_, field) => [`f${field}`, 'x']));
+  for (const { status, body } of [
+    await form(written({ ...ADA, ...many })),
+    await json({ ...ADA, ...many }),
+  ]) {
+    assert.equal([status, body.error_code], [422, 'VALIDATION_ERROR']);
+    assert.match(JSON.stringify(body.detail), /more than 100 values/);
+  }
+});
+
 test('refuse the right password after ten failed logins; successful logins are not counted', async () => {
   await app.createUser('guessed');
   const right = { username: 'guessed', password: PASSWORD };

@@ -21,6 +21,7 @@ import {
 import { LIMITS } from '../../domain/limits.ts';
 import { HIDES_BAD_TEXT, NOT_UNICODE } from '../../domain/text.ts';
 import { inspect } from '../../domain/validation.ts';
+import { HTTP_LIMITS } from '../limits.ts';
 import { ClientGone, type HttpContext, type KoaContext } from '../request.ts';
 import { BodyRequest, type BodySink } from './body-request.ts';
 
@@ -273,9 +274,16 @@ export function parseFormBody(bytes: Buffer): Readonly<Record<string, string>> {
   const text = bytes.toString('utf8');
   const isBad = !isUtf8(bytes) || text.includes('\0') || HIDES_BAD_TEXT.test(text);
   if (isBad) throw validationFailed([{ loc: ['body'], ...NOT_UNICODE }]);
+  if (hasManyFields(text)) throw validationFailed([tooMuch('values', HTTP_LIMITS.formFields)]);
   const pairs = [...new URLSearchParams(text)];
   if (new Set(pairs.map(([name]) => name)).size < pairs.length) throw validationFailed([TWICE]);
   return Object.fromEntries(pairs);
+}
+
+/** Of a form or a query, over HTTP_LIMITS.formFields. */
+export function hasManyFields(text: string): boolean {
+  const { formFields } = HTTP_LIMITS;
+  return text.split('&', formFields + 1).length > formFields;
 }
 
 const TWICE: ValidationItem = {

@@ -3,6 +3,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import { hasManyFields } from '../body/read.ts';
 import type { Page } from './pages.ts';
 
 export interface OAuthExchange {
@@ -17,15 +18,13 @@ export interface OAuthExchange {
   readonly isForeign: boolean;
 }
 
+const FORM = 'application/x-www-form-urlencoded';
 const MAX_BYTES = 16 * 1024;
 /** A longer body ends the connection. */
 const MAX_READ = 1024 * 1024;
 
-/** Undefined for a body of another type, and for one that is too long. */
-export async function formOf(
-  request: IncomingMessage,
-  type = 'application/x-www-form-urlencoded',
-): Promise<string | undefined> {
+/** Undefined for a body of another type, for one that is too long, and for a form with too many fields. */
+export async function formOf(request: IncomingMessage, type = FORM): Promise<string | undefined> {
   const isForm = (request.headers['content-type'] ?? '').toLowerCase().split(';')[0]?.trim() === type;
   const chunks: Buffer[] = [];
   let length = 0;
@@ -34,7 +33,9 @@ export async function formOf(
     if (length <= MAX_BYTES) chunks.push(chunk);
     if (length > MAX_READ) request.destroy();
   }
-  return isForm && length <= MAX_BYTES ? Buffer.concat(chunks).toString() : undefined;
+  if (!isForm || length > MAX_BYTES) return undefined;
+  const text = Buffer.concat(chunks).toString();
+  return type === FORM && hasManyFields(text) ? undefined : text;
 }
 
 /** `issuer`: the address of the gateway. `url`: path and query. `body`: of a POST. */
@@ -80,6 +81,22 @@ export function sendJson(
 }
 
 export const NOT_STORED: readonly string[] = ['Cache-Control', 'no-store'];
+
+/** Those of the form of a client. Undefined when the request was refused, because it has none. */
+export async function fieldsOf({
+  request,
+  response,
+}: Pick<OAuthExchange, 'request' | 'response'>): Promise<URLSearchParams | undefined> {
+  const form = await formOf(request);
+  if (form !== undefined) return new URLSearchParams(form);
+  sendJson(response, 400, BAD_FORM, NOT_STORED);
+  return undefined;
+}
+
+const BAD_FORM = {
+  error: 'invalid_request',
+  error_description: 'send a form of at most 16 KiB and 100 fields',
+};
 
 /** An error of OAuth after which the same request may be sent again. */
 export function sendBusy(

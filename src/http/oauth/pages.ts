@@ -102,6 +102,16 @@ export function tooManyPage(): Page {
   return faultPage(429, 'Too many requests', 'This address has asked too often.', 'Try again in a minute.');
 }
 
+/** For an address with more than HTTP_LIMITS.formFields parameters. */
+export function tooLongPage(): Page {
+  return faultPage(
+    400,
+    'This request cannot be answered',
+    'Its address has more than 100 parameters.',
+    'Go back to the program that sent you here, and connect again.',
+  );
+}
+
 /** For an account that has nothing of what a client asks for. */
 export function powerlessPage(clientName: string, username: string): Page {
   return faultPage(

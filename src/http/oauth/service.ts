@@ -15,19 +15,30 @@ import { CALLBACK } from '../../config/provider-settings.ts';
 import type { ResourcePath } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { asGatewayError, hasCode } from '../../domain/errors.ts';
+import { jsonIn } from '../../domain/json.ts';
 import type { OAuthStore, Store } from '../../persistence/store.ts';
+import { hasManyFields } from '../body/read.ts';
 import type { RevokedToken } from './adapter.ts';
 import { ClientDocuments } from './client-documents.ts';
 import { BadClient, metadataOf } from './client-record.ts';
 import { type ClientRule, Clients } from './clients.ts';
 import { CONSOLE_PATH, continuationOf } from './continuations.ts';
 import { DevicePages } from './device-pages.ts';
-import { copyFor, formOf, NOT_STORED, type OAuthExchange, sendBusy, sendJson, sendPage } from './exchange.ts';
+import {
+  copyFor,
+  fieldsOf,
+  formOf,
+  NOT_STORED,
+  type OAuthExchange,
+  sendBusy,
+  sendJson,
+  sendPage,
+} from './exchange.ts';
 import { GuardedFetch } from './guarded-fetch.ts';
 import { Interactions, OPEN_SCOPES } from './interaction.ts';
 import { LoginForm } from './login-form.ts';
 import { DEVICE_PATH, METADATA_PATHS, metadataDocument } from './metadata.ts';
-import { faultPage, overPage, tooManyPage } from './pages.ts';
+import { faultPage, overPage, tooLongPage, tooManyPage } from './pages.ts';
 import { makeProvider } from './provider.ts';
 import { ProviderSignIns } from './provider-sign-ins.ts';
 import { isHabit } from './refresh.ts';
@@ -164,6 +175,7 @@ export class OAuthService {
     const { method } = request;
     const { issuer } = this.#options.address;
     const isGet = method === 'GET' || method === 'HEAD';
+    if (hasManyFields(request.url ?? '')) return sendPage(response, tooLongPage());
     if (isGet && METADATA_PATHS.includes(path)) {
       const document = metadataDocument({
         ...{ issuer, isOpen: this.clients.areOpen, scopes: OPEN_SCOPES },
@@ -296,12 +308,11 @@ export class OAuthService {
 
   /** For our command line. Each is a row. */
   async #authorizeDevice(exchange: OAuthExchange): Promise<void> {
-    const { request, response, address } = exchange;
+    const { response, address } = exchange;
     const { count } = this.#devices.add(networkOf(address), this.#options.clock.now());
     if (count > DEVICES_PER_MINUTE) return sendBusy(response, 429, 'too many requests; try again later', 60);
-    const form = await formOf(request);
-    if (form === undefined) return sendJson(response, 400, BAD_FORM, NOT_STORED);
-    const fields = new URLSearchParams(form);
+    const fields = await fieldsOf(exchange);
+    if (fields === undefined) return;
     const body = new URLSearchParams({
       client_id: fields.get('client_id') ?? '',
       scope: fields.get('scope') ?? OPEN_SCOPES.join(' '),
@@ -311,9 +322,8 @@ export class OAuthService {
 
   async #token(exchange: OAuthExchange): Promise<void> {
     return this.#asClient(exchange, async () => {
-      const form = await formOf(exchange.request);
-      if (form === undefined) return sendJson(exchange.response, 400, BAD_FORM, NOT_STORED);
-      const fields = new URLSearchParams(form);
+      const fields = await fieldsOf(exchange);
+      if (fields === undefined) return;
       this.#normalise(fields);
       return this.#pass(exchange, { body: String(fields) });
     });
@@ -342,11 +352,10 @@ export class OAuthService {
 
   /** An access token is signed, not kept: what is revoked is its grant. */
   async #revoke(exchange: OAuthExchange): Promise<void> {
-    const form = await formOf(exchange.request);
-    if (form === undefined) return sendJson(exchange.response, 400, BAD_FORM, NOT_STORED);
-    const fields = new URLSearchParams(form);
+    const fields = await fieldsOf(exchange);
+    if (fields === undefined) return;
     const token = fields.get('token') ?? '';
-    if (!token.includes('.')) return this.#pass(exchange, { body: form });
+    if (!token.includes('.')) return this.#pass(exchange, { body: String(fields) });
     const { keys, address } = this.#options;
     const revoked = await keys.read(token, address.issuer);
     fields.set('token', 'signed');
@@ -360,7 +369,7 @@ export class OAuthService {
       this.clients.admit(address);
       const text = await formOf(request, 'application/json');
       if (text === undefined) return sendJson(response, 400, BAD_REGISTRATION, NOT_STORED);
-      const client = await this.clients.register(jsonOf(text));
+      const client = await this.clients.register(text.length > MAX_REGISTRATION ? undefined : jsonIn(text));
       const { application_type: _, ...metadata } = metadataOf(client);
       const issuedAt = Math.floor(this.#options.clock.wall() / 1_000);
       const secret = client.secret === undefined ? {} : { client_secret_expires_at: 0 };
@@ -424,19 +433,8 @@ const UNAVAILABLE = {
   error: 'temporarily_unavailable',
   error_description: 'the gateway cannot answer now',
 };
-const BAD_FORM = { error: 'invalid_request', error_description: 'send a form of at most 16 KiB' };
 const BAD_REGISTRATION = {
   error: 'invalid_client_metadata',
   error_description: 'send JSON of at most 8 KiB',
 };
 const MAX_REGISTRATION = 8 * 1024;
-
-/** Undefined for a text that is no JSON, and for one that is too long. */
-function jsonOf(text: string): unknown {
-  if (text.length > MAX_REGISTRATION) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
