@@ -72,8 +72,13 @@ export async function beginningOf({ body }: Response): Promise<string> {
   return text;
 }
 
-/** The whole answer as UTF-8. Undefined for one of more than `mostBytes`: its program may write without end, or send it compressed. */
-export async function textWithin({ body }: Response, mostBytes: number): Promise<string | undefined> {
+/** The whole answer as UTF-8; as `bytesWithin`. */
+export async function textWithin(response: Response, mostBytes: number): Promise<string | undefined> {
+  return (await bytesWithin(response, mostBytes))?.toString('utf8');
+}
+
+/** The whole answer. Undefined for one of more than `mostBytes`: its program may write without end, or send it compressed. */
+export async function bytesWithin({ body }: Response, mostBytes: number): Promise<Buffer | undefined> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of body ?? []) {
@@ -81,5 +86,5 @@ export async function textWithin({ body }: Response, mostBytes: number): Promise
     if (bytes > mostBytes) return undefined;
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return Buffer.concat(chunks);
 }

@@ -164,4 +164,20 @@ test('does not repeat the request of a client that initializes again while its l
   assert.is(opened, 3);
 });
 
+test('a refusal without an end is answered by its status', async () => {
+  const { bridge, lines } = await open((request, response) => {
+    request.resume();
+    response.writeHead(request.method === 'POST' ? 403 : 405);
+    const more = () => {
+      while (response.write(' '.repeat(65_536)));
+    };
+    response.on('drain', more);
+    more();
+  });
+  bridge.receive(JSON.stringify(initialize()));
+  assert.ok(await eventually(async () => lines.length === 1, Boolean));
+  assert.match(lines.join(), 'status 403');
+  await bridge.close({ isImmediate: true });
+});
+
 test.run();

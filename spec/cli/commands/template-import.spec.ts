@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of clients
 // Import of the files of other clients and of server.json, against a real gateway.
 
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
 import { readImported } from '../../../src/templates/imported.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
@@ -348,6 +348,12 @@ test('a hostile file is refused in a line, and names of prototypes are names', a
     ],
   );
   assert.equal(refused, []);
+});
+
+test('a device or a pipe without an end is refused after 5 MiB', async () => {
+  if (!existsSync('/dev/zero')) return;
+  const refused = await complaint(gateway.runAt({ folder: folder() }, 'template import /dev/zero --dry-run'));
+  assert.match(refused, '/dev/zero has more than 5242880 bytes');
 });
 
 test.run();

@@ -7,6 +7,7 @@ import { isJsonObject, type JsonObject, jsonIn, parseExact } from '../../domain/
 import { idValue, type JsonRpcId, numberMeant, RPC, readId, readMessage } from '../../domain/jsonrpc.ts';
 import { CANCELLED, LEGACY_VERSIONS, LISTEN, META, METHODS } from '../../domain/mcp.ts';
 import { eraHeaders } from '../../transports/handshake.ts';
+import { beginningOf, textWithin } from '../answering-url.ts';
 import { fields } from '../answers.ts';
 import { type GatewayLink, type LinkRequest, LostRequest, readMessages } from './gateway-link.ts';
 
@@ -25,6 +26,8 @@ const [ANSWERS_MS, DELETE_MS] = [5_000, 2_000];
 /** Wait before a stream is requested again, unless the gateway gives another, in ms. */
 const RETRY_MS = 500;
 const REFUSED_MS = 30_000;
+/** Of a refusal with more bytes only the status is reported. */
+const REFUSAL_BYTES = 64 * 1024;
 
 interface BridgeSession {
   readonly id: string | undefined;
@@ -77,7 +80,7 @@ export class Bridge {
     const headers = this.#sessionHeaders(session);
     try {
       const request = { method: 'DELETE', headers, signal, isRepeatable: false } as const;
-      await (await this.#options.link.send(request)).arrayBuffer();
+      await beginningOf(await this.#options.link.send(request));
     } catch {
       // The gateway ends an idle session by itself.
     }
@@ -146,7 +149,7 @@ export class Bridge {
       });
       // Behind a load balancer that does not route by session, the new session may be unknown, too.
       if (response.status === 404 && session?.id !== undefined && !isReopened) {
-        await response.arrayBuffer();
+        await beginningOf(response);
         if (lastEventId !== '' && !isRepeatable(message)) throw new LostRequest('the gateway was restarted');
         lastEventId = '';
         isReopened = true;
@@ -219,7 +222,7 @@ export class Bridge {
     if (method === INITIALIZED) this.#remembered.set(method, message);
     const { signal } = this.#ended;
     const response = await this.#options.link.send(this.#post(message, this.#session, signal));
-    await response.arrayBuffer();
+    await beginningOf(response);
     if (!response.ok)
       this.#options.log(`the gateway refused ${method || 'an answer'} (status ${response.status})`);
     if (method === INITIALIZED && response.ok) this.#listen();
@@ -296,11 +299,11 @@ export class Bridge {
       // A gateway that was unreachable or busy for too long may still have the session.
       const response = await sent.catch((error: unknown) => void this.#report(error));
       if (response?.status === 404 && session?.id !== undefined) {
-        await response.arrayBuffer();
+        await beginningOf(response);
         if (!hasBegun) await delay(refusedMs, undefined, { signal });
         return this.#reopen(session); // which opens this stream again
       }
-      if (response?.ok === false) await response.arrayBuffer();
+      if (response?.ok === false) await beginningOf(response);
       if (response?.status === 405) return; // the server sends no other messages
       // A limit, or a key that is replaced later.
       const isRefused = response?.ok === false && response.status < 500;
@@ -363,7 +366,7 @@ function oneLine(data: Buffer): string {
 /** The JSON-RPC error in a refusal, or one made of the gateway's own error body. */
 async function refusalIn(response: Response): Promise<{ text: string; code: number; data: unknown }> {
   const { status } = response;
-  const { error, detail, error_code } = fields(jsonIn(await response.text()));
+  const { error, detail, error_code } = fields(jsonIn((await textWithin(response, REFUSAL_BYTES)) ?? ''));
   const { message, data, code } = fields(error);
   return {
     text: String([message, detail].find((each) => typeof each === 'string') ?? `status ${status}`),

@@ -6,10 +6,13 @@ import { LIMITS } from '../../domain/limits.ts';
 import { SseReader } from '../../transports/http/sse-reader.ts';
 import type { RequestCredentials } from '../accounts/credentials.ts';
 import { PROVEN_MS, ProofUnavailable } from '../accounts/proof.ts';
+import { bytesWithin } from '../answering-url.ts';
 import { CommandFailure } from '../failures.ts';
 
 /** Longest wait for an unreachable gateway, and for one that answers 503 without having acted, in ms. */
 const [AWAY_MS, BUSY_MS] = [60_000, 10_000];
+/** A message, and what the gateway adds to it. */
+const MAX_ANSWER = 2 * LIMITS.backendMessageBytes;
 /** Waits between two attempts, in ms: the first, and the longest. */
 const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [100, 2_000];
 
@@ -140,8 +143,8 @@ export async function readMessages(response: Response, take: (data: Buffer) => P
   });
   try {
     if (!isStream) {
-      const body = Buffer.from(await response.arrayBuffer());
-      if (body.length > 0) await take(body);
+      const body = await bytesWithin(response, MAX_ANSWER);
+      if (body !== undefined && body.length > 0) await take(body);
     } else
       for await (const chunk of response.body ?? []) {
         if (!reader.push(Buffer.from(chunk))) break;

@@ -1,8 +1,9 @@
 // `stagedoor template import`: the servers of another client, or of a server.json, become templates of a gateway, and instances where the
 // file says how to start or reach them.
 
-import { readFile, stat } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
+import type { Readable } from 'node:stream';
 import { codeOf, messageOf } from '../../domain/errors.ts';
 import type { ImportedFile, RefusedEntry } from '../../templates/imported-server.ts';
 import { type Fields, fields } from '../answers.ts';
@@ -97,13 +98,10 @@ async function readServers(file: string, input: CommandInput, terminal: Terminal
   }
 }
 
-/** Of a file. CommandFailure. */
+/** Of a file, a pipe or a device. CommandFailure. */
 export async function textOf(path: string): Promise<string> {
   try {
-    const { size } = await stat(path);
-    if (size > MAX_BYTES)
-      throw new CommandFailure(`${path} has ${size} bytes: at most ${MAX_BYTES} are read`);
-    return await readFile(path, 'utf8');
+    return await wholeText(createReadStream(path), path);
   } catch (thrown) {
     if (thrown instanceof CommandFailure) throw thrown;
     throw new CommandFailure(`${path} cannot be read (${codeOf(thrown) ?? messageOf(thrown)})`, {
@@ -113,13 +111,18 @@ export async function textOf(path: string): Promise<string> {
 }
 
 /** All of it. CommandFailure. */
-export async function standardInput(): Promise<string> {
+export function standardInput(): Promise<string> {
+  return wholeText(process.stdin, 'standard input');
+}
+
+/** The size of a file does not count: a pipe and a device have none. CommandFailure over MAX_BYTES. */
+async function wholeText(stream: Readable, name: string): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of process.stdin) {
+  for await (const chunk of stream) {
     chunks.push(Buffer.from(chunk));
     bytes += chunk.length;
-    if (bytes > MAX_BYTES) throw new CommandFailure(`standard input has more than ${MAX_BYTES} bytes`);
+    if (bytes > MAX_BYTES) throw new CommandFailure(`${name} has more than ${MAX_BYTES} bytes`);
   }
   return Buffer.concat(chunks).toString('utf8');
 }
