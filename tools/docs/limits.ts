@@ -104,6 +104,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       '`429`, see [accounts](../guides/accounts.md#rate-limits)',
     ],
     [
+      'Grants of one user; replaced refresh tokens that are remembered of a grant',
+      '500; 500',
+      'those used longest ago end; the oldest are forgotten',
+    ],
+    [
       'API keys that are looked up for the first time, at the same time; that wait',
       '8; 1,000',
       '`429` for the largest share',

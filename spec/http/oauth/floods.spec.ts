@@ -1,8 +1,10 @@
-// Requests that leave a row are bounded.
+// Requests that leave a row are bounded, and so are the rows of one user and of one grant.
 
 import * as assert from 'uvu/assert';
+import { grantOf, oauthKey, rowOfGrant } from '../../../src/auth/oauth-rows.ts';
+import { KEPT } from '../../../src/http/oauth/refresh.ts';
 import { appFor } from '../../helpers/http-app.ts';
-import { begin, REDIRECT, register, startSignIn } from '../../helpers/sign-in.ts';
+import { askToken, begin, REDIRECT, register, startSignIn, tokensOf } from '../../helpers/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('floods at the authorization server');
@@ -46,6 +48,49 @@ test('fields of requests are bounded, since the library looks for each among all
     assert.is(answer.status, 400, path);
     assert.match(await answer.text(), '100 fields');
   }
+});
+
+test('a user has at most 500 grants: those that were used longest ago go', async () => {
+  const { oauth } = app.oauthStore;
+  const client = await register(app.url);
+  const first = await tokensOf(app.url, client);
+  const [row] = await oauth.list({ kind: 'grant' }, 1);
+  const [present] = row === undefined ? [] : [grantOf(row)];
+  assert.ok(present);
+  const now = new Date().toISOString();
+  for (let n = 0; n < 600; n += 1) {
+    const old = { ...present, id: `old-${n}`, createdAt: '2026-01-01T00:00:00.000Z' };
+    await oauth.save(rowOfGrant(n === 0 ? { ...old, lastUsedAt: now } : old));
+  }
+  const { browser } = first;
+  for (let n = 0; n < 9; n += 1) {
+    const { page } = await begin(app.url, client, { browser });
+    assert.is((await browser.submit(page, 'Allow')).status, 0);
+  }
+  const left = (await oauth.list({ kind: 'grant' }, 1_000)).map(({ grantId }) => grantId);
+  assert.is(left.length, 500);
+  assert.equal(
+    [present.id, 'old-0'].map((id) => left.includes(id)),
+    [true, true],
+  );
+});
+
+test('replaced refresh tokens of one grant are remembered up to a number', async () => {
+  const { oauth } = app.oauthStore;
+  const client = await register(app.url);
+  const { refresh_token: token = '' } = await tokensOf(app.url, client);
+  const [row] = await oauth.find('refresh', [oauthKey('refresh', token)]);
+  assert.ok(row);
+  await oauth.save({ ...row, value: JSON.stringify({ ...JSON.parse(row.value), rotations: KEPT - 1 }) });
+  const at = '2026-01-01T00:00:00.000Z';
+  for (let n = 0; n < 2 * KEPT - 2; n += 1)
+    await oauth.save({ ...row, key: `old-${n}`, createdAt: at, consumedAt: at });
+  const fields = { grant_type: 'refresh_token', client_id: client.client_id };
+  const { status, body } = await askToken(app.url, { ...fields, refresh_token: token });
+  assert.is(status, 200);
+  assert.is(await oauth.count({ kind: 'refresh' }), KEPT);
+  const next = await askToken(app.url, { ...fields, refresh_token: String(body.refresh_token) });
+  assert.is(next.status, 200);
 });
 
 test.run();

@@ -4,11 +4,12 @@ import { randomUUID } from 'node:crypto';
 import { errors, type Provider } from 'oidc-provider';
 import { networkOf } from '../../auth/network-of.ts';
 import { oauthKey, rowOfGrant } from '../../auth/oauth-rows.ts';
+import { WindowCounter } from '../../auth/rate-limiter.ts';
 import { type DefinedRoles, SCOPES, type Scope, scopesOfUser, type User } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Grant } from '../../domain/grant.ts';
 import { commonRights, type RightsLists } from '../../domain/rights.ts';
-import type { OAuthStore } from '../../persistence/store.ts';
+import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
 import { type ClientRecord, COMMAND_LINE, isLoopback } from './client-record.ts';
 import type { Clients } from './clients.ts';
 import { errorPage, mayRedirect } from './error-answers.ts';
@@ -35,6 +36,8 @@ const NO_SCOPE = {
 };
 const NO_RESOURCE = { error: 'invalid_target', error_description: 'it is for no resource of this gateway' };
 export const DENIED = 'the user denied the request';
+/** Grants of one user, and consents after which they are counted: a look takes a query. Source: ADR 282. */
+const [MAX_OF_USER, LOOK_EVERY] = [500, 10];
 /** Until its code is redeemed. */
 const UNREDEEMED_MS = 5 * 60_000;
 
@@ -57,6 +60,7 @@ type Finish = (result: Parameters<Provider['interactionFinished']>[2]) => Promis
 
 export class Interactions {
   readonly #options: InteractionOptions;
+  readonly #granted = new WindowCounter({ windowSeconds: 180 * 86_400, keys: 10_000 });
 
   constructor(options: InteractionOptions) {
     this.#options = options;
@@ -209,9 +213,19 @@ export class Interactions {
     };
     await store.save(rowOfGrant(grant));
     await clients.used(client.id);
+    const { count } = this.#granted.add(user.id, nowMs);
+    if (count % LOOK_EVERY === 0) await endOldest(store, user.id);
     trail(`/auth/grants/${grant.id} for ${client.name} (${client.id})`, 201);
     return grant;
   }
+}
+
+/** Ends what was used longest ago, or never, beyond MAX_OF_USER. */
+async function endOldest(store: OAuthStore, userId: string): Promise<void> {
+  const rows = await store.list({ kind: 'grant', userId }, 2 * MAX_OF_USER);
+  const usedAt = ({ usedAt = '', createdAt }: OAuthRow) => (usedAt > createdAt ? usedAt : createdAt);
+  const oldest = rows.toSorted((a, b) => (usedAt(a) < usedAt(b) ? 1 : -1)).slice(MAX_OF_USER);
+  for (const { grantId } of oldest) if (grantId !== undefined) await store.end({ grantId });
 }
 
 interface Answered {

@@ -6,7 +6,7 @@ import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
 import { grantOf, oauthKey, rowOfGrant } from '../../auth/oauth-rows.ts';
 import { type Clock, sleep } from '../../domain/clock.ts';
 import { decryptBytes, encryptBytes, encryptionKeyFrom } from '../../persistence/cipher.ts';
-import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
+import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/store.ts';
 import type { Clients } from './clients.ts';
 
 /** How long the answer of a replaced token may be asked for again. */
@@ -124,6 +124,7 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
       return;
     }
 
+    const rotations = (stored.rotations ?? 0) + 1;
     const successor = new provider.RefreshToken({
       client,
       accountId: grant.userId,
@@ -131,7 +132,7 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
       gty: 'authorization_code refresh_token',
       resource: grant.resource,
       scope: stored.scope,
-      rotations: (stored.rotations ?? 0) + 1,
+      rotations,
     });
     const refreshToken = await successor.save();
     const access = new provider.AccessToken({
@@ -153,6 +154,7 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
     const answer = encrypted(token, JSON.stringify(body));
     const value: Stored = { ...stored, answer, successor: oauthKey('refresh', refreshToken) };
     await store.save({ ...row, value: JSON.stringify(value) });
+    if (rotations % KEPT === 0) await forgetOldest(store, grant.id);
     if (grantRow !== undefined) {
       // It goes with its last token. A grant that has ended meanwhile stays ended.
       const endMs = Math.min(Date.parse(grant.createdAt) + MAX_MS, wall() + IDLE_MS);
@@ -164,6 +166,18 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
     await options.clients.used(grant.clientId);
     ctx.body = body;
   };
+}
+
+/** Replaced tokens of one grant that are remembered, of which a second use ends the grant. Source: ADR 282. */
+export const KEPT = MAX_OAUTH_ROWS;
+
+/** Between two calls there are KEPT more. */
+async function forgetOldest(store: OAuthStore, grantId: string): Promise<void> {
+  const rows = await store.list({ kind: 'refresh', grantId }, 2 * KEPT);
+  await store.delete(
+    'refresh',
+    rows.slice(KEPT).map(({ key }) => key),
+  );
 }
 
 const DAY_MS = 24 * 3_600_000;
