@@ -184,6 +184,7 @@ export function isBackendAnswer({ facts: { backendStatus = 0 } }: GatewayError):
 /** Every code with its HTTP status. Source: ADR 5. */
 export const ERROR_STATUS = {
   MALFORMED_JSON: 400,
+  INVALID_CURSOR: 400,
   DUPLICATE_USERNAME: 400,
   DUPLICATE_SERVER: 400,
   DUPLICATE_TEMPLATE: 400,

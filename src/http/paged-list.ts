@@ -1,13 +1,12 @@
 // Lists whose answer is an array: the whole list, or with `limit` one page of it, whose headers tell the rest.
 
-import Type from 'typebox';
 import { json, type Reply } from './reply.ts';
-import { PageLimit, pageOf } from './schemas.ts';
+import { idIn, PageCursor, PageLimit, pageOf } from './schemas.ts';
 
 export const PAGE_QUERY = {
   limit: PageLimit,
   /** `X-Next-Cursor` of the page before. */
-  cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 300 })),
+  cursor: PageCursor,
 };
 
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
@@ -19,17 +18,19 @@ export const PARTIAL_HEADER: Readonly<Record<string, string>> = {
   'X-Partial': 'Only if there are any: nodes that did not answer within a second, separated by commas',
 };
 
-/** `partial`: nodes whose part is missing. `cursorOf`: unique, the cursor, which stays valid when its record is deleted: in the order of the items, except those of the same time. */
+/** `partial`: nodes whose part is missing. `idOf`: unique, in the order of the items, except those of the same time. INVALID_CURSOR. */
 export function pagedList<T>(
+  list: string,
   items: readonly T[],
-  { limit, cursor = '' }: { readonly limit?: number | undefined; readonly cursor?: string | undefined },
-  cursorOf: (item: T) => string,
+  { limit, cursor }: { readonly limit?: number | undefined; readonly cursor?: string | undefined },
+  idOf: (item: T) => string,
   recordOf: (item: T) => object,
   partial: readonly string[] = [],
 ): Reply {
-  const last = items.findIndex((item) => cursorOf(item) === cursor);
-  const rest = last >= 0 ? items.slice(last + 1) : items.filter((item) => cursorOf(item) > cursor);
-  const { page, nextCursor } = pageOf(rest, limit, cursorOf);
+  const id = idIn(list, cursor) ?? '';
+  const last = items.findIndex((item) => idOf(item) === id);
+  const rest = last >= 0 ? items.slice(last + 1) : items.filter((item) => idOf(item) > id);
+  const { page, nextCursor } = pageOf(list, rest, limit, idOf);
   const headers = [
     ...['X-Total-Count', String(items.length)],
     ...(nextCursor === null ? [] : ['X-Next-Cursor', nextCursor]),

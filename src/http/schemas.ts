@@ -1,6 +1,8 @@
 // Schemas and parts of answers that several routes share.
 
+import { hash } from 'node:crypto';
 import Type, { type TProperties, type TSchema, type TSchemaOptions } from 'typebox';
+import { invalidCursor } from '../domain/error-catalogue.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { HTTP_LIMITS } from './limits.ts';
 
@@ -29,11 +31,38 @@ export const PageLimit = Type.Optional(
   Type.Integer({ minimum: 1, maximum: HTTP_LIMITS.pageRecords, examples: [100] }),
 );
 
-/** The first page of a list, whose cursor is the id of its last record; null when no record follows. */
-export function pageOf<T>(rest: readonly T[], limit: number | undefined, idOf: (record: T) => string) {
+/** `cursor` of a list: what the page before said. */
+export const PageCursor = Type.Optional(Type.String({ minLength: 1, maxLength: 400 }));
+
+/**
+ * The cursor behind a record: its id, after a sum by which a damaged cursor and one of another list are noticed. It stays valid when the
+ * record is deleted, and at other nodes. `list`: a name of the list. Source: ADR 281.
+ */
+export function cursorOf(list: string, id: string): string {
+  return `${hash('sha256', `${list} ${id}`, 'base64url').slice(0, CURSOR_SUM)}${id}`;
+}
+
+/** The id in a cursor; undefined without one. INVALID_CURSOR. */
+export function idIn(list: string, cursor: string | undefined): string | undefined {
+  if (cursor === undefined) return undefined;
+  const id = cursor.slice(CURSOR_SUM);
+  if (cursorOf(list, id) !== cursor) throw invalidCursor();
+  return id;
+}
+
+const CURSOR_SUM = 8;
+
+/** The first page of a list, whose cursor is that of its last record; null when no record follows. */
+export function pageOf<T>(
+  list: string,
+  rest: readonly T[],
+  limit: number | undefined,
+  idOf: (record: T) => string,
+) {
   const page = rest.slice(0, limit);
   const last = page.at(-1);
-  return { page, nextCursor: last === undefined || page.length === rest.length ? null : idOf(last) };
+  const isLast = last === undefined || page.length === rest.length;
+  return { page, nextCursor: isLast ? null : cursorOf(list, idOf(last)) };
 }
 
 // Fields with their examples for the API description. Examples match the demo (`npm start`), where they can be tried unchanged.

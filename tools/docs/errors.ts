@@ -13,6 +13,10 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     cause: 'The request body is not JSON; `detail` gives the position of the error.',
     remedy: 'Send valid JSON in UTF-8.',
   },
+  INVALID_CURSOR: {
+    cause: 'The `cursor` is not one that this list has given out: it was damaged, or it is of another list.',
+    remedy: 'Send the cursor of the page before unchanged, or none, which gets the first page.',
+  },
   DUPLICATE_USERNAME: {
     cause: 'A user with this name already exists.',
     remedy: 'Choose another name, or change the existing user.',

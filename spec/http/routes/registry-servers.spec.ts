@@ -21,7 +21,8 @@ test('lists the templates that have instances in the form of the official regist
   const key = await app.key(['gateway:read']);
   const { body } = await app.as(key, 'GET', '/v0.1/servers?limit=2&version=latest');
   assert.equal(namesOf(body), [`${NAME}/alpha`, `${NAME}/long`]);
-  assert.equal(body.metadata, { count: 2, nextCursor: `${NAME}/long` });
+  const { count, nextCursor = '' } = Object(body.metadata);
+  assert.is(count, 2);
   const [, { server, _meta: meta }] = Object(body).servers;
   assert.equal(server, {
     $schema: 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json',
@@ -30,7 +31,7 @@ test('lists the templates that have instances in the form of the official regist
   });
   assert.equal(Object.keys(meta), ['io.modelcontextprotocol.registry/official']);
   assert.is(Object.values(Object(meta)).map((each) => Object(each).status)[0], 'active');
-  const next = await app.as(key, 'GET', `/v0.1/servers?cursor=${encodeURIComponent(`${NAME}/long`)}`);
+  const next = await app.as(key, 'GET', `/v0.1/servers?cursor=${encodeURIComponent(nextCursor)}`);
   assert.equal([namesOf(next.body), next.body.metadata], [[`${NAME}/zeta`], { count: 1 }]);
   assert.equal(namesOf((await app.as(key, 'GET', '/v0.1/servers?search=ALPH')).body), [`${NAME}/alpha`]);
   assert.equal(namesOf((await app.as(key, 'GET', '/v0.1/servers?search=none')).body), []);

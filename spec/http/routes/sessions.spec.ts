@@ -118,7 +118,7 @@ test('list sessions in pages', async () => {
     cursor = body.next_cursor;
   } while (cursor !== null);
   assert.equal(seen, ids.sort());
-  for (const query of ['limit=0', 'limit=1001', 'cursor=x', 'page=1'])
+  for (const query of ['limit=0', 'limit=1001', 'cursor=', 'page=1'])
     assert.is((await app.as(app.admin, 'GET', `/gateway/sessions?${query}`)).status, 422, query);
 });
 
@@ -138,8 +138,8 @@ test('filter sessions by template, and by the id or name of the caller', async (
   assert.equal(await listFor(app.user, '?principal=admin'), [], 'a filter shows nothing more');
   const [first, second] = [demo, other].sort();
   const page = await app.as(app.admin, 'GET', '/gateway/sessions?principal=ada&limit=1');
-  assert.equal([objectOr(Object(page.body.sessions)[0]).id, page.body.next_cursor], [first, first]);
-  assert.equal(await ids(`?principal=ada&cursor=${first}`), [second]);
+  assert.is(objectOr(Object(page.body.sessions)[0]).id, first);
+  assert.equal(await ids(`?principal=ada&cursor=${page.body.next_cursor}`), [second]);
   app.store.accounts.findUsers = () => Promise.reject(databaseUnavailable(undefined));
   assert.equal(await ids(`?principal=${principal}`), [ofKey], 'an id needs no accounts');
   const named = await app.as(app.admin, 'GET', '/gateway/sessions?principal=ada');

@@ -8,9 +8,13 @@ import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { InstanceHealth, InstanceRecord, instanceHealth, instanceRecord } from '../routes/instances.ts';
+import { cursorOf } from '../schemas.ts';
 import { visibleTemplates } from '../visible.ts';
 import type { Deployment } from './deployment.ts';
 import { merged, sumOf, type View } from './states.ts';
+
+/** The name of the list of all servers, in its cursors. */
+export const SERVER_LIST = 'servers';
 
 export const ListedServer = Type.Object({
   ...InstanceRecord.properties,
@@ -43,8 +47,8 @@ export function knownElsewhere(
   const pages = Math.ceil(ids.length / HTTP_LIMITS.pageRecords);
   const asked = Array.from({ length: pages }, (_, page) => {
     const query = new URLSearchParams({ include_health: 'true', limit: String(HTTP_LIMITS.pageRecords) });
-    const cursor = ids[page * HTTP_LIMITS.pageRecords - 1];
-    if (cursor !== undefined) query.set('cursor', cursor);
+    const last = ids[page * HTTP_LIMITS.pageRecords - 1];
+    if (last !== undefined) query.set('cursor', cursorOf(SERVER_LIST, last));
     return deployment.ask({ target: `/servers?${query}`, principal, shape: PEER_SERVERS });
   });
   return Promise.all(asked).then((parts) => {

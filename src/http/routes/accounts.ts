@@ -260,10 +260,11 @@ export const userRoutes: readonly Route[] = [
   defineRoute('GET', '/auth/users', {
     summary: 'List all users',
     scope: 'admin',
+    errors: ['INVALID_CURSOR'],
     request: { query: closed(PAGE_QUERY) },
     answers: { 200: { description: BY_CREATION, body: Type.Array(UserRecord), headers: PAGE_HEADERS } },
     handler: async ({ query }, { auth }) =>
-      pagedList(await auth.accounts.users(), query, creationOf, userRecord),
+      pagedList('users', await auth.accounts.users(), query, creationOf, userRecord),
   }),
   defineRoute('POST', '/auth/users', {
     summary: 'Create a user',
@@ -404,10 +405,17 @@ export const apiKeyRoutes: readonly Route[] = [
   defineRoute('GET', '/auth/api-keys', {
     summary: 'List all API keys',
     scope: 'admin',
+    errors: ['INVALID_CURSOR'],
     request: { query: closed(PAGE_QUERY) },
     answers: { 200: { description: BY_CREATION, body: Type.Array(ApiKeyRecord), headers: PAGE_HEADERS } },
     handler: async ({ query }, { auth }) =>
-      pagedList(await auth.accounts.apiKeys(), query, ({ apiKey }) => creationOf(apiKey), apiKeyRecord),
+      pagedList(
+        'api-keys',
+        await auth.accounts.apiKeys(),
+        query,
+        ({ apiKey }) => creationOf(apiKey),
+        apiKeyRecord,
+      ),
   }),
   defineRoute('POST', '/auth/api-keys', {
     summary: 'Create an API key, which only this answer contains',

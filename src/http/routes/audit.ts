@@ -8,7 +8,19 @@ import { LIMITS } from '../../domain/limits.ts';
 import { timestampOf } from '../../domain/text.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { closed, integer, named, nullable, nullableText, PageLimit, pageOf, Time, text } from '../schemas.ts';
+import {
+  closed,
+  idIn,
+  integer,
+  named,
+  nullable,
+  nullableText,
+  PageCursor,
+  PageLimit,
+  pageOf,
+  Time,
+  text,
+} from '../schemas.ts';
 
 const Outcome = Type.Enum(['result', 'tool_error', 'error', 'failed', 'cancelled'], { examples: ['failed'] });
 
@@ -97,7 +109,7 @@ export const auditRoutes: readonly Route[] = [
       query: closed({
         limit: PageLimit,
         /** `next_cursor` of the page before. */
-        cursor: Type.Optional(Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' })),
+        cursor: PageCursor,
         /** Id or name. */
         actor: TextFilter,
         /** `tools/call` for calls, else method and path pattern. */
@@ -111,6 +123,7 @@ export const auditRoutes: readonly Route[] = [
         to: Timestamp,
       }),
     },
+    errors: ['INVALID_CURSOR'],
     answers: {
       200: {
         description: 'One page; `next_cursor` is null on the last one',
@@ -120,10 +133,10 @@ export const auditRoutes: readonly Route[] = [
     handler: async ({ query }, { auth }) => {
       const { limit = 100, cursor, from, to, ...filter } = query;
       const after = idOfTime('from', from);
-      const [before] = [cursor, idOfTime('to', to)].filter((id) => id !== undefined).sort();
+      const [before] = [idIn('audit', cursor), idOfTime('to', to)].filter((id) => id !== undefined).sort();
       // One entry more than requested shows whether there is a next page.
       const entries = await auth.audit.list({ limit: limit + 1, before, from: after, ...filter });
-      const { page, nextCursor } = pageOf(entries, limit, ({ id }) => id);
+      const { page, nextCursor } = pageOf('audit', entries, limit, ({ id }) => id);
       return json(200, { entries: page.map(auditRecord), next_cursor: nextCursor });
     },
   }),

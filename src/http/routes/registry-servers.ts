@@ -11,7 +11,7 @@ import type { StoredView } from '../../domain/view.ts';
 import { json, type Reply } from '../reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
-import { closed, named, text } from '../schemas.ts';
+import { closed, idIn, named, PageCursor, pageOf, text } from '../schemas.ts';
 import { visibleTemplates } from '../visible.ts';
 
 const SCHEMA = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json';
@@ -47,10 +47,12 @@ const ServerList = Type.Object({
   metadata: Type.Object({
     count: Type.Integer(),
     /** Absent on the last page. */
-    nextCursor: Type.Optional(text('com.example.gateway/everything')),
+    nextCursor: Type.Optional(text('Hx0q3VfTcom.example.gateway/everything')),
   }),
 });
 
+/** Its name in cursors. */
+const LIST = 'registry';
 /** Servers of one page, as at the official registry. */
 const USUAL_PAGE = 30;
 const LARGEST_PAGE = 100;
@@ -64,7 +66,7 @@ export const registryServerRoutes: readonly Route[] = [
       query: closed({
         /** A part of the name, in any case. */
         search: Type.Optional(Type.String({ maxLength: 200 })),
-        cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 300 })),
+        cursor: PageCursor,
         limit: Type.Optional(Type.Integer({ minimum: 1, maximum: LARGEST_PAGE })),
         /** `latest`, or an exact one. */
         version: Type.Optional(Type.String({ maxLength: 255 })),
@@ -73,26 +75,21 @@ export const registryServerRoutes: readonly Route[] = [
         include_deleted: Type.Optional(Type.Boolean()),
       }),
     },
+    errors: ['INVALID_CURSOR'],
     answers: { 200: { description: 'In the order of their names', body: ServerList } },
     handler: ({ query, principal, request }, services) => {
-      const {
-        search = '',
-        cursor = '',
-        limit = USUAL_PAGE,
-        version = 'latest',
-        updated_since: since,
-      } = query;
+      const { search = '', cursor, limit = USUAL_PAGE, version = 'latest', updated_since: since } = query;
+      const after = idIn(LIST, cursor) ?? '';
       const sinceMs = since === undefined ? Number.NEGATIVE_INFINITY : timestampOf(since);
       const wanted = offered(services, principal, request).filter(
         ({ server, _meta: { [OFFICIAL]: meta } }) =>
           server.name.toLowerCase().includes(search.toLowerCase()) &&
-          server.name > cursor &&
+          server.name > after &&
           (version === 'latest' || version === server.version) &&
           !(Date.parse(meta.updatedAt) < sinceMs),
       );
-      const servers = wanted.slice(0, limit);
-      const nextCursor = wanted.length > limit ? servers.at(-1)?.server.name : undefined;
-      const metadata = { count: servers.length, ...(nextCursor === undefined ? {} : { nextCursor }) };
+      const { page: servers, nextCursor } = pageOf(LIST, wanted, limit, ({ server }) => server.name);
+      const metadata = { count: servers.length, ...(nextCursor === null ? {} : { nextCursor }) };
       return shared({ servers, metadata }, request, services);
     },
   }),

@@ -12,7 +12,7 @@ import { fieldIn } from '../../domain/json-fields.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import { whenKnown } from '../caller-check.ts';
-import { knownElsewhere, ListedServer, recordWith } from '../deployment/instances.ts';
+import { knownElsewhere, ListedServer, recordWith, SERVER_LIST } from '../deployment/instances.ts';
 import { resultReply } from '../exchange-reply.ts';
 import { PAGE_HEADERS, PAGE_QUERY, PARTIAL_HEADER, pagedList } from '../paged-list.ts';
 import { json, located, noContent, type Reply, withResult } from '../reply.ts';
@@ -48,6 +48,7 @@ export const serverRoutes: readonly Route[] = [
     scope: 'gateway:read',
     isForwarded: true,
     request: { query: ListQuery },
+    errors: ['INVALID_CURSOR'],
     answers: {
       200: {
         description: 'All servers, or one page of `limit`; see `X-Total-Count` and `X-Next-Cursor`',
@@ -62,6 +63,7 @@ export const serverRoutes: readonly Route[] = [
       );
       return whenKnown(knownElsewhere(gateway, principal, deployment), (known) =>
         pagedList(
+          SERVER_LIST,
           servers,
           query,
           idOf,

@@ -14,7 +14,18 @@ import { MissingNodes, missing } from '../deployment/deployment.ts';
 import { cannotBeAsked } from '../deployment/peer-answer.ts';
 import { type BytesReply, json, noContent } from '../reply.ts';
 import { defineRoute, type Route, type RouteInput, type Services, SessionParams } from '../route.ts';
-import { closed, flag, nullableText, PageLimit, pageOf, Time, text } from '../schemas.ts';
+import {
+  closed,
+  cursorOf,
+  flag,
+  idIn,
+  nullableText,
+  PageCursor,
+  PageLimit,
+  pageOf,
+  Time,
+  text,
+} from '../schemas.ts';
 
 const LONGEST_NAME = 256;
 /** Sessions of a page, unless the query has a limit. */
@@ -49,10 +60,13 @@ const SessionPage = Type.Object({
 type SessionPage = Static<typeof SessionPage>;
 const SESSION_PAGE = compileShape(SessionPage, 'body');
 
+/** Its name in cursors. */
+const LIST = 'sessions';
+
 const SessionQuery = closed({
   limit: PageLimit,
   /** `next_cursor` of the page before. */
-  cursor: Type.Optional(SessionParams.properties.session_id),
+  cursor: PageCursor,
   /** Only this one. */
   id: Type.Optional(SessionParams.properties.session_id),
   template: Type.Optional(TemplateId),
@@ -67,6 +81,7 @@ export const sessionRoutes: readonly Route[] = [
     scope: 'gateway:read',
     isForwarded: true,
     request: { query: SessionQuery },
+    errors: ['INVALID_CURSOR'],
     answers: {
       200: {
         description: 'One page of the sessions of all nodes, by id; `next_cursor` is null on the last one',
@@ -119,17 +134,19 @@ async function pageOfDeployment(
   const sorted = [...byId.values()].sort((left, right) => (left.id < right.id ? -1 : 1));
   const sessions = sorted.slice(0, limit);
   const isLast = sorted.length <= limit && parts.every(([, part]) => part.next_cursor === null);
-  return { sessions, next_cursor: isLast ? null : (sessions.at(-1)?.id ?? null), ...missing(partial) };
+  const last = isLast ? undefined : sessions.at(-1);
+  return { sessions, next_cursor: last === undefined ? null : cursorOf(LIST, last.id), ...missing(partial) };
 }
 
 async function pageOfNode(
-  { limit = USUAL_PAGE, cursor = '', id, template, principal: owner }: SessionQuery,
+  { limit = USUAL_PAGE, cursor, id, template, principal: owner }: SessionQuery,
   principal: Principal,
   { gateway, auth }: Pick<Services, 'gateway' | 'auth'>,
 ): Promise<SessionPage> {
+  const after = idIn(LIST, cursor) ?? '';
   const visible = gateway
     .sessions()
-    .filter((session) => session.id > cursor && maySee(principal, session))
+    .filter((session) => session.id > after && maySee(principal, session))
     .filter((session) => id === undefined || session.id === id)
     .filter(({ bindings }) => template === undefined || bindings.some((one) => one.template === template))
     .sort((left, right) => (left.id < right.id ? -1 : 1));
@@ -139,7 +156,7 @@ async function pageOfNode(
   const rest = visible.filter(
     ({ ownerId }) => owner === undefined || (owners?.get(ownerId) ?? ownerId) === owner,
   );
-  const { page, nextCursor } = pageOf(rest, limit, (session) => session.id);
+  const { page, nextCursor } = pageOf(LIST, rest, limit, (session) => session.id);
   const names = owners ?? (await namesOf(page, auth).catch(withoutNames));
   return { sessions: page.map((session) => recordOf(session, names)), next_cursor: nextCursor };
 }
