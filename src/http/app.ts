@@ -129,7 +129,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     connections: options.connections,
   };
   const readers = {
-    direct: body(readDirect, maxBodyBytes, 'json', costs),
+    direct: body(readDirect, formBytes, 'json', costs, HTTP_LIMITS.formFields),
     call: body(readDirect, maxBodyBytes, 'call', costs),
     form: body(readDirect, formBytes, 'form', costs, HTTP_LIMITS.formFields),
     bytes: body(readDirect, maxBodyBytes, 'bytes', costs),

@@ -102,8 +102,8 @@ export interface Route {
   readonly answers: Readonly<Record<number, AnswerDoc>>;
   readonly errors: readonly ErrorCode[];
   /**
-   * Reader of the body: `koa-body` (the default), or `direct`, with identical answers. `call` reads directly, passes all texts on and
-   * parses no arguments. `form` reads directly, because the sender is not authenticated, and also accepts a form.
+   * Reader of the body: `koa-body` (the default). `call` reads directly, passes all texts on and parses no arguments. `direct` and `form`
+   * read a short body directly, because the sender is not authenticated; `form` also accepts a form.
    */
   readonly reader?: 'direct' | 'call' | 'koa-body' | 'form';
   /**

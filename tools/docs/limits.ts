@@ -43,7 +43,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       '`422`, -32600',
     ],
     [
-      'Fields of a form, values of a login, parameters of a page of the sign-in',
+      'Fields of a form; values of a login and of a question for a proof, which have 64 KiB; parameters of a page of the sign-in',
       count(HTTP_LIMITS.formFields),
       '`422`; `400` from the authorization server',
     ],

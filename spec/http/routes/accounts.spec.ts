@@ -349,6 +349,13 @@ test('refuse a login of more than a hundred fields, whose check would take longe
   }
 });
 
+test('refuse a question for a proof with many values or of 70 kB, which anyone may ask', async () => {
+  const { key_id, nonce } = { key_id: '0123456789abcdef', nonce: randomBytes(16).toString('base64url') };
+  const prove = (more: unknown) => app.ask('POST', '/auth/proof', { body: { key_id, nonce, more } });
+  assert.match((await prove(Array(101).fill(0))).text, 'more than 100 values');
+  assert.is((await prove('x'.repeat(70_000))).outcome, '413 PAYLOAD_TOO_LARGE');
+});
+
 test('refuse the right password after ten failed logins; successful logins are not counted', async () => {
   await app.createUser('guessed');
   const right = { username: 'guessed', password: PASSWORD };
