@@ -44,13 +44,6 @@ export function malformedJson(reason: string, cause?: unknown): GatewayError {
   return new GatewayError('MALFORMED_JSON', `The request body is not JSON: ${reason}.`, { cause });
 }
 
-export function invalidCursor(): GatewayError {
-  return new GatewayError(
-    'INVALID_CURSOR',
-    'This list has not given out the cursor: it was damaged, or it is of another list. Without a cursor the list begins anew.',
-  );
-}
-
 export function payloadTooLarge(limitBytes: number): GatewayError {
   return new GatewayError('PAYLOAD_TOO_LARGE', `The request body is larger than ${limitBytes} bytes.`);
 }

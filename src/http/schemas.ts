@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto';
 import Type, { type TProperties, type TSchema, type TSchemaOptions } from 'typebox';
-import { invalidCursor } from '../domain/error-catalogue.ts';
+import { GatewayError } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { HTTP_LIMITS } from './limits.ts';
 
@@ -46,11 +46,13 @@ export function cursorOf(list: string, id: string): string {
 export function idIn(list: string, cursor: string | undefined): string | undefined {
   if (cursor === undefined) return undefined;
   const id = cursor.slice(CURSOR_SUM);
-  if (cursorOf(list, id) !== cursor) throw invalidCursor();
+  if (cursorOf(list, id) !== cursor) throw new GatewayError('INVALID_CURSOR', NOT_OURS);
   return id;
 }
 
 const CURSOR_SUM = 8;
+const NOT_OURS =
+  'This list has not given out the cursor: it was damaged, or it is of another list. Without a cursor the list begins anew.';
 
 /** The first page of a list, whose cursor is that of its last record; null when no record follows. */
 export function pageOf<T>(

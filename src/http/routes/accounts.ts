@@ -409,13 +409,7 @@ export const apiKeyRoutes: readonly Route[] = [
     request: { query: closed(PAGE_QUERY) },
     answers: { 200: { description: BY_CREATION, body: Type.Array(ApiKeyRecord), headers: PAGE_HEADERS } },
     handler: async ({ query }, { auth }) =>
-      pagedList(
-        'api-keys',
-        await auth.accounts.apiKeys(),
-        query,
-        ({ apiKey }) => creationOf(apiKey),
-        apiKeyRecord,
-      ),
+      pagedList('keys', await auth.accounts.apiKeys(), query, (key) => creationOf(key.apiKey), apiKeyRecord),
   }),
   defineRoute('POST', '/auth/api-keys', {
     summary: 'Create an API key, which only this answer contains',
