@@ -172,6 +172,9 @@ test('asks only the background gateway of this folder, if its address is on loop
   }
   await lock?.release();
   assert.equal(asked, [urls[0], urls[1], ...DEFAULT_URLS, ...DEFAULT_URLS]);
+  const terminal = recordingTerminal({ folder: folder() });
+  const refused = await messageOf(gatewayOf(new CommandInput([], new Map()), terminal), CommandFailure);
+  assert.match(refused, /name that of this folder with --url http:\/\/192\.0\.2\.1$/);
 });
 
 test('asks by https where a port says so, and by the name of its certificate on this machine', async () => {

@@ -10,7 +10,7 @@ import { PROVEN_MS } from './accounts/proof.ts';
 import { trustUrl } from './accounts/stored-tokens.ts';
 import { answeringUrl, textWithin } from './answering-url.ts';
 import { type Fields, fields, issueText, itemsOf, listOf } from './answers.ts';
-import { DEFAULT_URLS, daemonHere } from './background/daemon-files.ts';
+import { DEFAULT_URLS, daemonHere, otherUrlHere } from './background/daemon-files.ts';
 import { secured, speaksHttps } from './certificate-fault.ts';
 import type { CommandInput, OptionTable } from './command.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from './failures.ts';
@@ -295,10 +295,13 @@ export async function gatewayOf(input: CommandInput, terminal: Terminal): Promis
   const remote = await findGateway(input.text('url'), terminal, input.has('trust'));
   if (remote !== undefined) return remote;
   const here = await daemonHere(terminal);
+  const other = otherUrlHere(terminal);
+  const next =
+    other === undefined
+      ? `start one with "${ownCommand('gateway start')}" or name it with --url`
+      : `name that of this folder with --url ${other}`;
   throw new CommandFailure(
-    here?.lost ??
-      `no gateway answers at ${here?.url ?? DEFAULT_URLS.join(' or ')}; ` +
-        `start one with "${ownCommand('gateway start')}" or name it with --url`,
+    here?.lost ?? `no gateway answers at ${here?.url ?? DEFAULT_URLS.join(' or ')}; ${next}`,
   );
 }
 

@@ -99,6 +99,12 @@ test('names the bridge, or the registered command if a client can start it in th
   });
 });
 
+test('says that a program is not known here only where a client would start it', async () => {
+  const said = 'not in the local catalogue';
+  assert.match((await connect('own --llm claude-code')).err, said);
+  assert.not.match((await connect('own --llm claude-code --http')).err, said);
+});
+
 test('names an address without a key for clients that sign their user in', async () => {
   const read = async (line: string) => {
     const { out, err } = await signingIn.run(`connect ${line} --json`);

@@ -70,6 +70,12 @@ export function usualUrls({ folder }: Pick<Terminal, 'folder'>): readonly string
   return [...new Set([...(url === undefined ? [] : [url]), ...DEFAULT_URLS])];
 }
 
+/** The address of the background gateway of this folder, if it has to be named: it is for other machines, too. */
+export function otherUrlHere({ folder }: Pick<Terminal, 'folder'>): string | undefined {
+  const url = URL.parse(readDaemon(filesIn(folder))?.url ?? '');
+  return url !== null && /^https?:$/.test(url.protocol) && !isLoopback(url.hostname) ? url.origin : undefined;
+}
+
 /** Credentials are sent to this address, and the folder may come from anywhere: only this machine is accepted. */
 function urlHere(daemon: Daemon | undefined): string | undefined {
   const url = URL.parse(daemon?.url ?? '');

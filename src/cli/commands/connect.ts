@@ -76,8 +76,12 @@ export const connect: Command = {
       await changeEntry(kind, entryName(input), undefined, input, terminal);
       return 0;
     }
-    const { connections, transport, env } = await connectionsFor(input, terminal);
+    const notes: string[] = [];
+    const { connections, transport, env } = await connectionsFor(input, terminal, notes);
     const planned = integrationsOf(kinds, connections, transport);
+    // They are about programs.
+    if (planned.some(({ connection }) => connection.transport === 'stdio'))
+      for (const text of notes) terminal.note(text);
     const [only] = planned;
     const isWritten = input.has('write') && only !== undefined;
     if (isWritten) await changeEntry(only.kind, entryName(input), only.connection, input, terminal);
@@ -161,7 +165,7 @@ function kindsOf(input: CommandInput, kinds: readonly ConnectKind[]): readonly C
   );
 }
 
-async function connectionsFor(input: CommandInput, terminal: Terminal) {
+async function connectionsFor(input: CommandInput, terminal: Terminal, notes: string[]) {
   input.refuseBoth('stdio', 'http');
   const transport = (['stdio', 'http'] as const).find((name) => input.has(name));
   const words = input.texts('env');
@@ -183,7 +187,8 @@ async function connectionsFor(input: CommandInput, terminal: Terminal) {
   const gateway = await gatewayOf(input, { ...terminal, env: env.STAGEDOOR_API_KEY ? env : envWithKey });
   const key = { variable, ...(value === undefined ? {} : { value }) };
   const isTrusted = input.has('trust');
-  const choice = { key, env: variables, environment: name, isTrusted, note: terminal.note };
+  const note = (text: string) => void notes.push(text);
+  const choice = { key, env: variables, environment: name, isTrusted, note };
   const found = await findConnections(gateway, input.positionals[0], choice);
   // A key or variables that were named belong into the snippet.
   const isNamed = value !== undefined || words.length > 0;
