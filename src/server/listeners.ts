@@ -1,7 +1,7 @@
 // Opens and closes the listening sockets of a gateway. Closing lets answers under way arrive. config.ts decides the addresses.
 
 import type { IncomingMessage, RequestListener, ServerOptions, ServerResponse } from 'node:http';
-import { Server as NetServer, type Socket } from 'node:net';
+import { Server as NetServer, Socket } from 'node:net';
 import type { Config, ListenAddress } from '../config/config.ts';
 import { systemClock } from '../domain/clock.ts';
 import { hostAndPort, localUrl } from '../domain/endpoint.ts';
@@ -14,7 +14,7 @@ import type { PublicTls } from './public-tls.ts';
 import { secureServer } from './secure-server.ts';
 
 /** An `import` of node:http reads all its exports, also those that load Node's `fetch`: 14 MB. */
-const { createServer } = process.getBuiltinModule('node:http');
+const { createServer, ServerResponse: NodeResponse } = process.getBuiltinModule('node:http');
 type Limits = ServerOptions<typeof BodyRequest>;
 
 /** Ports or addresses that cannot be opened. `message` has a line for each, with the way to choose another; exit code 2. */
@@ -84,6 +84,7 @@ export async function openListeners(
   serve: RequestListener,
   { connections = new Connections(), timeouts = TIMEOUTS, tls }: ListenOptions = {},
 ): Promise<Listeners> {
+  settleShapes();
   const scheduler = new TaskScheduler({
     perTurn: (waiting) => (waiting < MANY_WAITING ? REQUESTS_PER_TURN : REQUESTS_PER_TURN_OF_MANY),
   });
@@ -113,6 +114,19 @@ export async function openListeners(
       endCuts();
     },
   };
+}
+
+/** Objects of a class after which V8 settles its shape, and one more. */
+const SHAPING_OBJECTS = 8;
+
+/**
+ * V8 settles how many fields the objects of a class hold in themselves when it has made seven, by the fields of those before. A collection
+ * after the sixth has forgotten them: then each request of the process would take 8 kB more, in lists of fields that grow by three.
+ */
+function settleShapes(): void {
+  const socket = new Socket();
+  for (let made = 0; made < SHAPING_OBJECTS; made += 1) new NodeResponse(new BodyRequest(socket));
+  socket.destroy();
 }
 
 function listenerOn(
