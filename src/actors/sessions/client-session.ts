@@ -8,7 +8,6 @@ import { backendUnavailable, callCutOff } from '../../domain/error-catalogue.ts'
 import { asGatewayError, atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { Ending } from '../../domain/events.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
 import { listedAnswers } from '../../domain/listed-tools.ts';
@@ -20,8 +19,9 @@ import type { Upstream } from '../../transports/transport.ts';
 import type { ResourceUris } from '../subscriptions/feed.ts';
 import type { Binding, SessionSubscriber } from './binding.ts';
 import type { RestingSession } from './client-session.machine.ts';
-import { type BoundSession, SessionRef, type TableOfSessions } from './session-ref.ts';
+import { SessionRef } from './session-ref.ts';
 import { SessionRoute } from './session-route.ts';
+import type { BoundInstance, BoundSession, SessionSupervisor } from './session-supervisor.ts';
 
 type NoticedClient = Pick<Peer, 'capabilities'> & Pick<ClientSession, 'ownerId'>;
 
@@ -41,16 +41,6 @@ export interface SessionLists {
 export interface SessionOptions extends SessionOpening {
   readonly lists?: SessionLists | undefined;
 }
-
-export interface SessionSupervisor extends TableOfSessions {
-  /** The client sent a message, or the session is no longer busy. */
-  used(session: ClientSession): void;
-  moved(session: ClientSession, from: BoundInstance): void;
-  ended(session: ClientSession, ending: Ending): void;
-}
-
-/** An instance that a session is or was bound to. */
-export type BoundInstance = Pick<InstanceDefinition, 'template' | 'id' | 'serverId'>;
 
 interface Reserved extends Linked {
   /** There will be no next round. */

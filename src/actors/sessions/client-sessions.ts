@@ -18,19 +18,14 @@ import {
 } from '../../domain/session-value.ts';
 import { Binder, type SessionDeps } from './binder.ts';
 import { newSession } from './client-session.machine.ts';
-import {
-  type BoundInstance,
-  ClientSession,
-  type SessionLists,
-  type SessionOptions,
-  type SessionSupervisor,
-} from './client-session.ts';
+import { ClientSession, type SessionLists, type SessionOptions } from './client-session.ts';
 import type { KeptSession } from './kept-session.ts';
 import { SessionDrain } from './session-drain.ts';
 import { sessionFingerprint } from './session-fingerprint.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import { longestAway, type PlaceKind, SessionPlaces } from './session-places.ts';
 import { outlivesNode, type PrepareRecovery, SessionRecovery, untilKnown } from './session-recovery.ts';
+import type { BoundInstance, BoundSession, SessionSupervisor } from './session-supervisor.ts';
 
 export interface ClientSessionsOptions extends SessionDeps {
   /** Most sessions with one template, and most with all templates. */
@@ -56,7 +51,7 @@ export class ClientSessions implements SessionSupervisor {
   readonly #recovery: SessionRecovery | undefined;
   #life: string;
   readonly #places: SessionPlaces;
-  readonly #opening = new Set<ClientSession>();
+  readonly #opening = new Set<SessionRecord>();
   readonly #open = new Map<string, SessionRecord>();
   readonly #idleMs: number;
   readonly #parkMs: number;
@@ -257,7 +252,7 @@ export class ClientSessions implements SessionSupervisor {
     this.#drain = undefined;
   }
 
-  /** See TableOfSessions. */
+  /** See SessionSupervisor. */
   leavesRow(reason: string): boolean {
     return this.isClosing || reason === ENDED_BY_DRAIN;
   }
@@ -290,7 +285,7 @@ export class ClientSessions implements SessionSupervisor {
     this.#drain?.used(session);
   }
 
-  moved(session: ClientSession, from: BoundInstance): void {
+  moved(session: BoundSession, from: BoundInstance): void {
     const { id: fromInstanceId, serverId: fromServerId } = from;
     this.deps.emit({
       type: 'session.moved',
@@ -300,7 +295,7 @@ export class ClientSessions implements SessionSupervisor {
     });
   }
 
-  ended(session: ClientSession, ending: Ending): void {
+  ended(session: BoundSession, ending: Ending): void {
     this.#forget(session, ending.reason);
     const wasOpen = !this.#opening.delete(session);
     if (wasOpen) this.deps.emit({ type: 'session.ended', ...eventFields(this.deps, session), ...ending });
@@ -432,6 +427,6 @@ const ABORTED = 'its client disconnected';
 const SHUT_DOWN = 'the gateway is shutting down';
 
 /** The fields of every event of an open session. */
-function eventFields(clock: Pick<Clock, 'wall'>, { id, ownerId, instance }: ClientSession) {
+function eventFields(clock: Pick<Clock, 'wall'>, { id, ownerId, instance }: BoundSession) {
   return { ...eventOf(clock, instance), session: sessionFingerprint(id), principal: ownerId };
 }

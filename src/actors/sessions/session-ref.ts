@@ -7,7 +7,6 @@ import { Actor, createActor } from 'xstate';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { queueFull } from '../../domain/error-catalogue.ts';
 import { type Delivered, type GatewayError, shuttingDown } from '../../domain/errors.ts';
-import type { Ending } from '../../domain/events.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { setsClientState } from '../../domain/mcp.ts';
@@ -16,11 +15,10 @@ import { type SessionOpening, type SessionValue, TAKEN_OVER } from '../../domain
 import { isNetworked } from '../../domain/transport-kinds.ts';
 import type { AttemptPlan, CallRoute, LocalAnswer } from '../calls/routes.ts';
 import type { Group } from '../group.ts';
-import type { LeaseHolder } from '../instances/conversation.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
 import type { ResourceUris } from '../subscriptions/feed.ts';
 import { SESSION_ACTOR_ID } from '../template.machine.ts';
-import type { Binder, SessionDeps, SessionNeeds } from './binder.ts';
+import type { SessionDeps, SessionNeeds } from './binder.ts';
 import type { Binding } from './binding.ts';
 import {
   bindTimeoutMs,
@@ -40,30 +38,8 @@ import {
 } from './client-session.machine.ts';
 import { ClientState } from './client-state.ts';
 import type { KeptSession } from './kept-session.ts';
-import type { SessionKeeper } from './session-keeper.ts';
 import { needsMark, outlivesNode } from './session-recovery.ts';
-
-/** The session whose actor it is. */
-export interface BoundSession extends LeaseHolder {
-  readonly id: string;
-  readonly isListened: boolean;
-  /** True while calls are under way at the binding, or between two rounds there. */
-  readonly isCalling: boolean;
-  /** The session has this binding from now on. It has detached from the previous one when this returns. */
-  moved(binding: Binding, from: RestingSession): void;
-  /** The session has ended; its binding is closed after this returns. */
-  ended(ending: Ending): void;
-}
-
-/** The table of the session. */
-export interface TableOfSessions {
-  readonly deps: SessionDeps;
-  readonly binder: Binder;
-  /** Undefined where nothing outlives the gateway. */
-  readonly keeper: SessionKeeper | undefined;
-  /** The row of a session that ends for this reason stays, if it can be recovered. */
-  leavesRow(reason: string): boolean;
-}
+import type { BoundSession, SessionSupervisor } from './session-supervisor.ts';
 
 interface Waiter {
   readonly needsDedicated: boolean;
@@ -82,7 +58,7 @@ export class SessionRef implements SessionHost {
   readonly #wholeMark: SessionOpening['mark'];
   /** It, or the whole of which it is a part, was recovered. */
   #isRecovered: boolean;
-  readonly #table: TableOfSessions;
+  readonly #supervisor: SessionSupervisor;
   readonly #session: BoundSession;
   /** The state of the session: that of its actor, or what remains of it while it has none. */
   #state: ClientSessionActor | RestingSession;
@@ -94,18 +70,23 @@ export class SessionRef implements SessionHost {
   #row: KeptSession | undefined;
 
   /** TEMPLATE_NOT_FOUND. */
-  constructor(table: TableOfSessions, session: BoundSession, value: SessionValue, opening: SessionOpening) {
-    this.#table = table;
+  constructor(
+    supervisor: SessionSupervisor,
+    session: BoundSession,
+    value: SessionValue,
+    opening: SessionOpening,
+  ) {
+    this.#supervisor = supervisor;
     this.#session = session;
     this.isPart = opening.isPart === true;
     this.#wholeMark = opening.mark;
     this.#isRecovered = opening.isRecovered === true;
     this.#state = { session: value, binding: undefined };
-    this.group = table.deps.fleet.hold(value.template);
+    this.group = supervisor.deps.fleet.hold(value.template);
   }
 
   get deps(): SessionDeps {
-    return this.#table.deps;
+    return this.#supervisor.deps;
   }
   /** What the session is. */
   get value(): SessionValue {
@@ -144,7 +125,7 @@ export class SessionRef implements SessionHost {
 
   /** Binds a new session to a first instance: at once if nothing has to be opened there, else as the machine finds it. */
   async open(): Promise<void> {
-    const first = this.#table.binder.choose(this.value.template, this.value.ownerId);
+    const first = this.#supervisor.binder.choose(this.value.template, this.value.ownerId);
     if (this.#bindAt(first)) return; // no actor before its first request
     this.#first = first;
     await firstValueFrom(this.untilBound(false));
@@ -156,7 +137,7 @@ export class SessionRef implements SessionHost {
    */
   recover(): void {
     this.#isRecovered = true;
-    this.#row = this.#table.keeper?.keep(this, true);
+    this.#row = this.#supervisor.keeper?.keep(this, true);
     const { instanceId = '', serverId, isShared } = this.value.binding ?? {};
     const member = this.group.members.get(instanceId);
     const first = member instanceof InstanceRef && member.serverId === serverId ? member : undefined;
@@ -213,7 +194,7 @@ export class SessionRef implements SessionHost {
         if (over.signal.aborted) binding.retire();
         else subscriber.next(binding);
       };
-      this.#table.binder
+      this.#supervisor.binder
         .findBinding(needs, options, over.signal)
         .then(found, (thrown) => subscriber.error(thrown));
       return () => over.abort();
@@ -245,7 +226,7 @@ export class SessionRef implements SessionHost {
 
   /** See McpSession of protocol/ports.ts. */
   keep(): Promise<void> | undefined {
-    if (this.value.endReason === undefined) this.#row ??= this.#table.keeper?.keep(this);
+    if (this.value.endReason === undefined) this.#row ??= this.#supervisor.keeper?.keep(this);
     return this.#row?.save();
   }
 
@@ -328,7 +309,7 @@ export class SessionRef implements SessionHost {
     const only = (this.#needsDedicated && isServed(context)) || isReturning(context) ? from : undefined;
     const [withinMs, isRecovered] = [bindTimeoutMs(context), this.#isRecovered];
     const options = { first: this.#first, only, last: from, withinMs, isRecovered };
-    return this.#table.binder.findBinding(this.#needs, options, signal);
+    return this.#supervisor.binder.findBinding(this.#needs, options, signal);
   }
 
   get isListened(): boolean {
@@ -374,7 +355,7 @@ export class SessionRef implements SessionHost {
 
   /** Binds a session without an actor, if nothing has to be opened for it. */
   #bindAt(ref: InstanceRef | undefined): boolean {
-    const binding = ref && this.#table.binder.at(ref, this.#needs);
+    const binding = ref && this.#supervisor.binder.at(ref, this.#needs);
     if (binding === undefined) return false;
     const from = this.resting;
     this.#state = boundTo(from, binding);
@@ -439,7 +420,7 @@ export class SessionRef implements SessionHost {
     this.#rest();
     const { endReason: reason = '' } = this.value;
     this.#refuse(failure, () => sessionLost(reason));
-    this.#row?.end(reason, this.#table.leavesRow(reason) && outlivesNode(this.value, this.group));
+    this.#row?.end(reason, this.#supervisor.leavesRow(reason) && outlivesNode(this.value, this.group));
     this.#session.ended({ reason, isLost });
     this.#clientState?.forget();
     void this.binding?.close();
