@@ -163,7 +163,7 @@ export class Accounts {
     await this.#options.flushKeyUse?.();
     const [keys, users] = await Promise.all([this.#store.findApiKeys(), this.#store.findUsers()]);
     const owners = new Map(users.map((user) => [user.id, user]));
-    return keys.map((key) => viewOf(key, owners.get(key.ownerId ?? ''), this.#options.wall()));
+    return keys.map((key) => apiKeyViewOf(key, owners.get(key.ownerId ?? ''), this.#options.wall()));
   }
 
   /** Only this result contains the key itself. VALIDATION_ERROR, USER_NOT_FOUND. */
@@ -183,7 +183,7 @@ export class Accounts {
     };
     await this.#store.insertApiKey(apiKey);
     this.#options.onKeyCreated?.(id);
-    return { apiKey: viewOf(apiKey, owner, nowMs), key };
+    return { apiKey: apiKeyViewOf(apiKey, owner, nowMs), key };
   }
 
   /** In force at the next call; what the key has open ends. API_KEY_NOT_FOUND. */
@@ -192,7 +192,7 @@ export class Accounts {
     this.#options.onChange?.(`key:${id}`);
     if (apiKey === undefined) throw apiKeyNotFound(id);
     const [owner] = apiKey.ownerId === undefined ? [] : await this.#store.findUsers([apiKey.ownerId]);
-    return viewOf(apiKey, owner, this.#options.wall());
+    return apiKeyViewOf(apiKey, owner, this.#options.wall());
   }
 
   /** API_KEY_NOT_FOUND. */
@@ -243,7 +243,7 @@ function listsOf({ templates, views, tools }: WrittenLists): RightsLists {
   });
 }
 
-function viewOf(apiKey: ApiKey, owner: User | undefined, nowMs: number): ApiKeyView {
+function apiKeyViewOf(apiKey: ApiKey, owner: User | undefined, nowMs: number): ApiKeyView {
   const isExpired = apiKey.expiresAt !== undefined && Date.parse(apiKey.expiresAt) <= nowMs;
   const isOwned = apiKey.ownerId === undefined || owner?.isActive === true;
   return { apiKey, isActive: !isExpired && isOwned, createdBy: owner?.username ?? null };

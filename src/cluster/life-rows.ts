@@ -118,8 +118,8 @@ export class LifeRows {
     const { own, onNotice, since } = this.#options;
     const known = new Map(rows.map((stored) => [stored.life, this.#knownOf(stored)]));
     const isNew = ({ stored }: Known) => stored.node !== own.node && !this.#seen.has(stored.life);
-    const found = [...known.values()].filter(isNew).map((other) => viewOf(other));
-    for (const line of otherVersions([this.viewOfOwn(own.life), ...found])) onNotice(line);
+    const found = [...known.values()].filter(isNew).map((other) => nodeViewOf(other));
+    for (const line of otherVersions([this.ownNodeView(own.life), ...found])) onNotice(line);
     this.#seen = new Set(known.keys());
     const isRefused = ({ stored: { node, end }, profile }: Known) =>
       node === own.node && profile?.since === since && end?.cause === 'refused';
@@ -133,7 +133,7 @@ export class LifeRows {
   }
 
   /** This node as it is shown. */
-  viewOfOwn(life: string): NodeView {
+  ownNodeView(life: string): NodeView {
     const { own, version, since, report } = this.#options;
     return {
       id: own.node,
@@ -184,8 +184,8 @@ export function rowOf({ stored, profile, report }: Known): LifeRow {
   return { life, node, counter, sees, isDraining, takesNoPrograms, followsRefusal, end };
 }
 
-/** As it is shown. */
-export function viewOf(
+/** The node as it is shown. */
+export function nodeViewOf(
   { stored, stamp, profile, report, isMember }: Known,
   standing: Standing = 'live',
 ): NodeView {
@@ -209,7 +209,7 @@ function isSame(a: string, b: string): boolean {
 }
 
 /** Why a life was ended, as a clause. */
-export const REASONS = {
+export const END_REASONS = {
   refused: 'its address refuses connections',
   expired: 'it sent no heartbeat for 10 s',
   restarted: 'its process has ended',

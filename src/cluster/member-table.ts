@@ -22,14 +22,14 @@ import { KEY_SETTING, knowsDeploymentKey, otherKey } from './deployment-key.ts';
 import { EndedLives } from './ended-lives.ts';
 import { LifeDoubt } from './life-doubt.ts';
 import {
+  END_REASONS,
   type Known,
   LifeRows,
   type LifeRowsOptions,
   mayTakeSessions,
-  REASONS,
+  nodeViewOf,
   rowOf,
   successorIn,
-  viewOf,
 } from './life-rows.ts';
 import { MemberReads } from './member-reads.ts';
 import type { Member, Members } from './members.ts';
@@ -246,8 +246,8 @@ export class MemberTable implements Members {
   list(): NodeView[] {
     const standing = standings(this.#state, this.#options.clock.now());
     const others = [...this.#known.values()].filter(({ stored }) => stored.life !== this.life);
-    const views = others.map((known) => viewOf(known, standing.get(known.stored.life)));
-    return [this.#rows.viewOfOwn(this.life), ...views];
+    const views = others.map((known) => nodeViewOf(known, standing.get(known.stored.life)));
+    return [this.#rows.ownNodeView(this.life), ...views];
   }
 
   /** Rejects with OperatorError when the row of this life cannot be written within 10 s. */
@@ -324,7 +324,7 @@ export class MemberTable implements Members {
         if (isEnded && isFirst) counts?.endedLife(end.cause);
         if (!isEnded) this.#handle({ type: 'endMissed', life });
         else if (end.frees === 'sessions' || end.cause === 'expired')
-          onNotice(`the node "${this.#known.get(life)?.stored.node}" is gone: ${REASONS[end.cause]}`);
+          onNotice(`the node "${this.#known.get(life)?.stored.node}" is gone: ${END_REASONS[end.cause]}`);
       });
     } else if (action.type === 'ping') {
       const { life, afterMs } = action;

@@ -150,7 +150,7 @@ export interface McpSession {
   close(reason?: string): Promise<void>;
 }
 
-/** The table of all legacy sessions of one gateway (actors/client-sessions): bounds, expires and ends them (ADR 70). */
+/** The table of all legacy sessions of one gateway (actors/sessions/client-sessions.ts): bounds, expires and ends them (ADR 70). */
 export interface SessionTable {
   /** The id of a new session. */
   newId(): string;
@@ -162,7 +162,7 @@ export interface SessionTable {
   used(session: SessionRecord): void;
   remove(session: SessionRecord, reason: string): void;
   /** A row for the session, so that it outlives the gateway; undefined where nothing does. `isStored`: it was read from its row. */
-  keep(session: StorableSession, isStored?: boolean): SessionRow | undefined;
+  keep(session: StorableSession, isStored?: boolean): KeptSession | undefined;
   /** As Backends.recoverSession. `prepare` decides about what is stored: see PrepareRecovery of actors/sessions/session-recovery.ts. */
   recover(
     id: string,
@@ -173,7 +173,8 @@ export interface SessionTable {
   leavesRow(reason: string): boolean;
 }
 
-export interface SessionRow {
+/** The row of a session, which outlives the gateway (actors/sessions/kept-session.ts). */
+export interface KeptSession {
   readonly isStored: boolean;
   changed(): void;
   /** See McpSession.keep. */

@@ -32,7 +32,7 @@ import type {
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
 import { WantedTool } from './wanted-tool.ts';
 
-const NONE = Object.freeze<Attempt[]>([]);
+const NO_ATTEMPTS = Object.freeze<Attempt[]>([]);
 /** Silent attempts of one call beside which one more may start. */
 const MAX_SILENT = 2;
 
@@ -48,7 +48,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   #overdue: GatewayError | undefined;
   #attempt: Attempt | undefined;
   /** The attempts before it, which are silent and continue; the oldest is first. */
-  #silent: readonly Attempt[] = NONE;
+  #silent: readonly Attempt[] = NO_ATTEMPTS;
   /** The failed attempt after which the call goes on now; `ended` follows. */
   #failing: Attempt | undefined;
   /** The step before an attempt or instead of one: an opening, an answer of the route, a wait. */
@@ -328,13 +328,13 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     const newest = this.#attempt;
     const others = this.#others(winner);
     this.#attempt = winner;
-    this.#silent = NONE;
+    this.#silent = NO_ATTEMPTS;
     for (const other of others)
       other.end(other === newest ? undefined : atInstance(this.#silence(other), other.ref.id));
   }
 
   #others(attempt: Attempt): readonly Attempt[] {
-    if (this.#attempt === undefined || this.#silent.length === 0) return NONE;
+    if (this.#attempt === undefined || this.#silent.length === 0) return NO_ATTEMPTS;
     return [...this.#silent, this.#attempt].filter((each) => each !== attempt);
   }
 

@@ -35,8 +35,8 @@ import {
   newOwnLife,
   nextLife,
   type OwnLife,
-  type Step,
   stopLife,
+  type Transition,
   tickLife,
 } from './own-life.ts';
 import {
@@ -135,7 +135,7 @@ export type NodeAction =
   /** Draw a new life: no process group of the ended one exists. */
   | { readonly type: 'renew' };
 
-type NodeStep = Step<NodeState, NodeAction>;
+type NodeTransition = Transition<NodeState, NodeAction>;
 
 /** A process that starts as `node`. */
 export function newNode(
@@ -172,7 +172,7 @@ export function isAlone(state: NodeState, atMs: number): boolean {
   return isCutOff(state.own, atMs, lives);
 }
 
-export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeStep {
+export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeTransition {
   switch (event.type) {
     case 'tick':
       return tick(state, now);
@@ -203,7 +203,7 @@ export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeS
       return checked(state, event, now);
     case 'taken':
       return ofProgram(state, event.program, (lease) =>
-        hearTaken(lease, event.generation, event.isOurs, viewOf(state, now.atMs), now.atMs),
+        hearTaken(lease, event.generation, event.isOurs, leaseViewOf(state, now.atMs), now.atMs),
       );
     case 'released':
       return ofProgram(state, event.program, (lease) => ({
@@ -217,7 +217,7 @@ export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeS
       }));
     case 'gone':
       return ofProgram(state, event.program, (lease) =>
-        hearGone(lease, event.start, event.isRefused, viewOf(state, now.atMs)),
+        hearGone(lease, event.start, event.isRefused, leaseViewOf(state, now.atMs)),
       );
     case 'renewed':
       return renewed(state, event.life, now);
@@ -230,7 +230,7 @@ export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeS
   }
 }
 
-function tick(before: NodeState, now: Moment): NodeStep {
+function tick(before: NodeState, now: Moment): NodeTransition {
   const slept = now.atMs - before.tickedAtMs > SLEPT_MS;
   const woken: NodeState = slept
     ? {
@@ -255,7 +255,7 @@ function tick(before: NodeState, now: Moment): NodeStep {
   }
   if (state.own.stage === 'ended' && [...state.programs.values()].every(({ phase }) => isIdle(phase)))
     actions.push({ type: 'renew' });
-  const view = viewOf(state, now.atMs);
+  const view = leaseViewOf(state, now.atMs);
   const programs = new Map<string, ProgramLease>();
   for (const [program, lease] of state.programs) {
     const step = tickProgram(lease, view, now.atMs);
@@ -265,7 +265,7 @@ function tick(before: NodeState, now: Moment): NodeStep {
   return { state: { ...state, programs }, actions };
 }
 
-function read(before: NodeState, rows: SharedRows, now: Moment): NodeStep {
+function read(before: NodeState, rows: SharedRows, now: Moment): NodeTransition {
   const { own } = before;
   const actions: NodeAction[] = [];
   const watches = new Map<string, MemberWatch>();
@@ -287,7 +287,7 @@ function read(before: NodeState, rows: SharedRows, now: Moment): NodeStep {
     const ended = ofLife(next, endLife(next.own, own.life));
     return { state: ended.state, actions: [...actions, ...ended.actions] };
   }
-  const view = viewOf(next, now.atMs);
+  const view = leaseViewOf(next, now.atMs);
   const programs = new Map<string, ProgramLease>();
   for (const row of rows.programs) {
     const step = readProgram(before.programs.get(row.program), row, view, now.atMs);
@@ -303,7 +303,7 @@ function read(before: NodeState, rows: SharedRows, now: Moment): NodeStep {
   return { state: { ...next, programs }, actions };
 }
 
-function refused(state: NodeState, life: string, atMs: number): NodeStep {
+function refused(state: NodeState, life: string, atMs: number): NodeTransition {
   if (state.supervised.has(life)) return { state, actions: [] };
   const { state: heard } = ofWatch(state, life, (watch) => hearRefusal(watch, atMs));
   const watch = heard.watches.get(life);
@@ -318,7 +318,7 @@ function refused(state: NodeState, life: string, atMs: number): NodeStep {
   return { state: heard, actions: thirds.map(([third]) => ({ type: 'askThird', life, third })) };
 }
 
-function endRefusing(state: NodeState, life: string, atMs: number): NodeStep {
+function endRefusing(state: NodeState, life: string, atMs: number): NodeTransition {
   const watch = state.watches.get(life);
   if (watch === undefined || !isRefusing(watch, atMs) || state.own.stage !== 'living')
     return { state, actions: [] };
@@ -326,7 +326,7 @@ function endRefusing(state: NodeState, life: string, atMs: number): NodeStep {
   return { state, actions: [{ type: 'end', life, counter: watch.row.counter, end }] };
 }
 
-function former(state: NodeState, life: string, isCleared: boolean): NodeStep {
+function former(state: NodeState, life: string, isCleared: boolean): NodeTransition {
   const row = state.watches.get(life)?.row;
   if (row === undefined || row.end?.frees === 'all' || (row.end !== undefined && !isCleared))
     return { state, actions: [] };
@@ -335,7 +335,7 @@ function former(state: NodeState, life: string, isCleared: boolean): NodeStep {
 }
 
 /** The row of the ended life is read before the next one is inserted. */
-function renewed(state: NodeState, life: string, now: Moment): NodeStep {
+function renewed(state: NodeState, life: string, now: Moment): NodeTransition {
   if (state.own.stage !== 'ended') return { state, actions: [] };
   return { state: { ...state, hasRead: false, own: nextLife(state.own, life, now) }, actions: [] };
 }
@@ -345,7 +345,7 @@ function clearedEnd(row: LifeRow): LifeEnd | undefined {
   return row.end?.frees === 'sessions' ? { cause: row.end.cause, frees: 'all' } : undefined;
 }
 
-function fail(state: NodeState, sentAtMs: number, now: Moment): NodeStep {
+function fail(state: NodeState, sentAtMs: number, now: Moment): NodeTransition {
   const watches = mapped(state.watches, watchAgain);
   const programs = mapped(state.programs, countAgain);
   return ofLife({ ...state, watches, programs }, failDatabase(state.own, sentAtMs, now, surroundings(state)));
@@ -355,7 +355,7 @@ function checked(
   state: NodeState,
   { from, sent, isAnswered }: Extract<NodeEvent, { type: 'checked' }>,
   now: Moment,
-): NodeStep {
+): NodeTransition {
   const known = isAnswered
     ? { state: { ...state, own: { ...state.own, isDatabaseAway: false } }, actions: [] }
     : fail(state, now.atMs, now);
@@ -395,7 +395,7 @@ function neededOf({ life, former }: OwnLife, rows: readonly LifeRow[]): readonly
   return [life, ...former.filter(isThere)].filter((one) => !isFreed(one));
 }
 
-function viewOf({ own, watches, supervised }: NodeState, atMs: number): LeaseView {
+function leaseViewOf({ own, watches, supervised }: NodeState, atMs: number): LeaseView {
   const ready = own.isDraining || own.takesNoPrograms ? [] : [own.node];
   for (const [life, watch] of watches) {
     const { node, isDraining, takesNoPrograms = false } = watch.row;
@@ -417,13 +417,17 @@ function viewOf({ own, watches, supervised }: NodeState, atMs: number): LeaseVie
   };
 }
 
-function ofLife(state: NodeState, { state: own, actions }: Step<OwnLife, LifeAction>): NodeStep {
+function ofLife(state: NodeState, { state: own, actions }: Transition<OwnLife, LifeAction>): NodeTransition {
   const kills = actions.some(({ type }) => type === 'killPrograms');
   const programs = kills ? mapped(state.programs, killed) : state.programs;
   return { state: { ...state, own, programs }, actions };
 }
 
-function ofWatch(state: NodeState, life: string, change: (watch: MemberWatch) => MemberWatch): NodeStep {
+function ofWatch(
+  state: NodeState,
+  life: string,
+  change: (watch: MemberWatch) => MemberWatch,
+): NodeTransition {
   const watch = state.watches.get(life);
   if (watch === undefined) return { state, actions: [] };
   return { state: { ...state, watches: new Map(state.watches).set(life, change(watch)) }, actions: [] };
@@ -433,7 +437,7 @@ function ofProgram(
   state: NodeState,
   program: string,
   change: (lease: ProgramLease) => { lease: ProgramLease; actions: readonly ProgramAction[] },
-): NodeStep {
+): NodeTransition {
   const lease = state.programs.get(program);
   if (lease === undefined) return { state, actions: [] };
   const { lease: next, actions } = change(lease);

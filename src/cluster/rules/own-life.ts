@@ -75,12 +75,13 @@ export type LifeAction =
   /** End the own life; the counter does not matter. */
   | { readonly type: 'stop'; readonly life: string };
 
-export interface Step<State, Action> {
+/** What follows an event. */
+export interface Transition<State, Action> {
   readonly state: State;
   readonly actions: readonly Action[];
 }
 
-type LifeStep = Step<OwnLife, LifeAction>;
+type LifeTransition = Transition<OwnLife, LifeAction>;
 
 /** A process that starts. */
 export function newOwnLife(node: string, life: string, now: Moment, takesNoPrograms = false): OwnLife {
@@ -141,7 +142,7 @@ export interface LifeSurroundings {
   readonly keptMs: number;
 }
 
-export function tickLife(own: OwnLife, now: Moment, around: LifeSurroundings): LifeStep {
+export function tickLife(own: OwnLife, now: Moment, around: LifeSurroundings): LifeTransition {
   const { mayJoin, followsRefusal, sees } = around;
   if (own.stage === 'joining') {
     if (!mayJoin || now.atMs - own.heartbeatAtMs < HEARTBEAT_MS) return step(own);
@@ -168,7 +169,7 @@ export function tickLife(own: OwnLife, now: Moment, around: LifeSurroundings): L
  * While the database is away, the word of the others confirms the lease. Without others nobody could take the programs. It does not bring back a
  * lease that is over, but says whether this node is cut off alone.
  */
-function askOthers(own: OwnLife, now: Moment, { sees, keptMs }: LifeSurroundings): LifeStep {
+function askOthers(own: OwnLife, now: Moment, { sees, keptMs }: LifeSurroundings): LifeTransition {
   const { stage, isDatabaseAway, askedAtMs } = own;
   if (!isDatabaseAway || stage !== 'living' || now.atMs - askedAtMs < ASK_MS) return step(own);
   const asked = { ...own, askedAtMs: now.atMs };
@@ -177,7 +178,7 @@ function askOthers(own: OwnLife, now: Moment, { sees, keptMs }: LifeSurroundings
 }
 
 /** The row is there, or a heartbeat added one to its counter. */
-export function confirmLife(own: OwnLife, life: string, sent: Moment, atMs: number): LifeStep {
+export function confirmLife(own: OwnLife, life: string, sent: Moment, atMs: number): LifeTransition {
   if (life !== own.life || (own.stage !== 'joining' && own.stage !== 'living')) return step(own);
   const living: OwnLife = {
     ...own,
@@ -199,7 +200,7 @@ export function failDatabase(
   sentAtMs: number,
   now: Moment,
   around: LifeSurroundings,
-): LifeStep {
+): LifeTransition {
   const isUncertain = isInDoubt(own, now.atMs);
   const mayBeEnded = isUncertain && around.sees.length > 0;
   const heardAtMs = mayBeEnded ? own.heardAtMs : Math.max(own.heardAtMs, sentAtMs);
@@ -211,7 +212,7 @@ export function failDatabase(
  * A member asks whether the database is away. Only an operation that failed is a reason to say so, because from then on this node ends no
  * life before it has watched again for EXPIRY_MS.
  */
-export function answerQuestion(own: OwnLife, to: string, sent: Moment): LifeStep {
+export function answerQuestion(own: OwnLife, to: string, sent: Moment): LifeTransition {
   if (own.stage !== 'living') return step(own);
   return step(
     own,
@@ -220,7 +221,7 @@ export function answerQuestion(own: OwnLife, to: string, sent: Moment): LifeStep
 }
 
 /** The answer after a check, which failed or not. */
-export function answerChecked(own: OwnLife, to: string, sent: Moment): LifeStep {
+export function answerChecked(own: OwnLife, to: string, sent: Moment): LifeTransition {
   return step(own, { type: 'say', to, isAway: own.isDatabaseAway, sent });
 }
 
@@ -230,7 +231,7 @@ export function hearWord(
   word: { readonly life: string; readonly isAway: boolean; readonly sent: Moment },
   atMs: number,
   { sees, keptMs }: Pick<LifeSurroundings, 'sees' | 'keptMs'>,
-): LifeStep {
+): LifeTransition {
   const words = new Map(own.words);
   if (word.isAway) words.set(word.life, word.sent);
   else words.delete(word.life);
@@ -246,7 +247,7 @@ export function hearWord(
 }
 
 /** A conditional update that names this life found it ended. */
-export function endLife(own: OwnLife, life: string): LifeStep {
+export function endLife(own: OwnLife, life: string): LifeTransition {
   if (life !== own.life || own.stage === 'ended' || own.stage === 'stopped') return step(own);
   return step(
     { ...own, stage: 'ended', leaseUntilMs: Number.NEGATIVE_INFINITY, isLapsed: true },
@@ -263,18 +264,18 @@ export function nextLife(own: OwnLife, life: string, now: Moment): OwnLife {
 }
 
 /** Its sessions are released and its programs gone. */
-export function stopLife(own: OwnLife): LifeStep {
+export function stopLife(own: OwnLife): LifeTransition {
   if (own.stage === 'stopped') return step(own);
   return step({ ...own, stage: 'stopped' }, { type: 'stop', life: own.life });
 }
 
 /** The word of all others counts as a confirmation. It keeps a lease and never brings back one that ended: others may hold it then. */
-function keepLease(own: OwnLife, asked: Moment, atMs: number, keptMs: number): LifeStep {
+function keepLease(own: OwnLife, asked: Moment, atMs: number, keptMs: number): LifeTransition {
   if (!hasLease(own, atMs) || asked.atMs > own.confirmedAtMs + keptMs) return step(own);
   return renewLease(own, asked, atMs);
 }
 
-function renewLease(own: OwnLife, basis: Moment, atMs: number): LifeStep {
+function renewLease(own: OwnLife, basis: Moment, atMs: number): LifeTransition {
   const untilMs = basis.atMs + LEASE_MS;
   if (untilMs <= own.leaseUntilMs || untilMs <= atMs) return step(own);
   return step({ ...own, basis, leaseUntilMs: untilMs, isLapsed: false }, { type: 'lease', untilMs });
@@ -285,6 +286,6 @@ function wasSuspended({ basis }: OwnLife, now: Moment): boolean {
   return now.wallMs - basis.wallMs - (now.atMs - basis.atMs) > SUSPENDED_MS;
 }
 
-function step(state: OwnLife, ...actions: LifeAction[]): LifeStep {
+function step(state: OwnLife, ...actions: LifeAction[]): LifeTransition {
   return { state, actions };
 }

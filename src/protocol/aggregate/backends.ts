@@ -45,7 +45,7 @@ import { aggregateExchange } from './requests.ts';
 import { SearchMode } from './search-mode.ts';
 import type { Presentation, Selection } from './selection.ts';
 import { AggregateSession, type AggregateSessionDeps } from './session.ts';
-import { checkRecoverable, newAggregateSession, RIGHTS_CHANGED, viewOf } from './session-value.ts';
+import { checkRecoverable, newAggregateSession, RIGHTS_CHANGED, viewIdOf } from './session-value.ts';
 
 /** Greetings that sessions share; callers with equal permissions have the same. */
 const PEERS_REMEMBERED = 100;
@@ -136,7 +136,7 @@ export class AggregateBackends implements Backends {
 
   recoverSession(id: string, owner: Owner): Promise<void> | undefined {
     return this.#options.sessions.recover(id, owner.id, async (value) => {
-      if (value.kind === 'template' || viewOf(value) !== this.#selection.view) return undefined;
+      if (value.kind === 'template' || viewIdOf(value) !== this.#selection.view) return undefined;
       checkRecoverable(value, owner, this.#options.movesUnsafe);
       return (generation) => void this.recoverFrom(id, value, owner, generation);
     });

@@ -34,8 +34,8 @@ export function newAggregateSession(
   return view === undefined ? { ...common, kind: 'all' } : { ...common, kind: 'view', view };
 }
 
-/** Undefined for a session with all templates. */
-export function viewOf(value: AggregateSessionValue): string | undefined {
+/** The view of the session; undefined for one with all templates. */
+export function viewIdOf(value: AggregateSessionValue): string | undefined {
   return value.kind === 'view' ? value.view : undefined;
 }
 

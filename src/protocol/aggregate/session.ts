@@ -37,7 +37,7 @@ import { type AggregateSessionValue, type RecoveredSession, TAKEN_OVER } from '.
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
-import type { Backends, McpSession, Owner, SessionRow, SessionTable } from '../ports.ts';
+import type { Backends, KeptSession, McpSession, Owner, SessionTable } from '../ports.ts';
 import type { AggregateExtensions } from './extensions.ts';
 import { splitInstance, withAggregateInstance } from './names.ts';
 import { aggregateExchange, localAnswer, rpcErrorAnswer } from './requests.ts';
@@ -52,7 +52,7 @@ import {
   subscribedUris,
   withoutSubscriptions,
 } from './session-subscriptions.ts';
-import { isAllowedFor, type MovesUnsafe, mayRecover, viewOf } from './session-value.ts';
+import { isAllowedFor, type MovesUnsafe, mayRecover, viewIdOf } from './session-value.ts';
 import { UnsafeMarks } from './unsafe-marks.ts';
 
 /** Most subscriptions that are repeated at the same time in a new session with a template. */
@@ -94,7 +94,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   #owner: Owner;
   readonly #parts: SessionParts;
   /** Undefined before it is kept. */
-  #row: SessionRow | undefined;
+  #row: KeptSession | undefined;
   #marks: UnsafeMarks | undefined;
   #holds = 0;
   /** The first time its client listens, sessions are opened at once: the session may have been read again. */
@@ -147,7 +147,7 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   /** The view that it is with; undefined for all templates. */
   get view(): string | undefined {
-    return viewOf(this.#value);
+    return viewIdOf(this.#value);
   }
 
   get profile(): ClientProfile {
@@ -351,7 +351,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     return backends.openSession(this.#owner, this.profile, options);
   }
 
-  #marksOf(row: SessionRow): UnsafeMarks {
+  #marksOf(row: KeptSession): UnsafeMarks {
     this.#marks ??= new UnsafeMarks(
       () => this.#value.unsafeIn,
       async (unsafeIn) => {

@@ -54,7 +54,7 @@ export function connectionFailed(error: Error, sent: boolean): GatewayError {
  */
 export function answeredStatus(refused: RefusedStatus): GatewayError {
   const { status, waitMs: backendWaitMs } = refused;
-  const words = wordsOf(refused);
+  const words = explanationOf(refused);
   const facts = backendWaitMs === undefined ? {} : { backendWaitMs };
   if (status < 400) return backendRefused(status, words, { ...facts, delivered: 'no', suspicious: true });
   if (status < 500) return backendRefused(status, words, { ...facts, delivered: 'no' });
@@ -62,7 +62,7 @@ export function answeredStatus(refused: RefusedStatus): GatewayError {
 }
 
 /** What the server said; of a redirect, where it leads; with 405 also the methods that the address takes. '' for nothing. */
-export function wordsOf({
+export function explanationOf({
   status,
   text = '',
   asked = 'the request',

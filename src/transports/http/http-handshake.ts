@@ -17,7 +17,7 @@ import {
   type Spoken,
 } from '../handshake.ts';
 import { CookieJar } from './cookie-jar.ts';
-import { answeredStatus, answerMissing, connectionClosed, wasCutOff, wordsOf } from './failures.ts';
+import { answeredStatus, answerMissing, connectionClosed, explanationOf, wasCutOff } from './failures.ts';
 import { type AnswerEnding, HttpAnswer, type RefusedEnding } from './http-answer.ts';
 import type { Headers, HttpEndpoint } from './http-endpoint.ts';
 
@@ -129,7 +129,7 @@ function errorFor(answer: Extract<AnswerMessage, { kind: 'error' }>, said = ''):
 
 function refusedWith(refused: RefusedEnding): HandshakeAnswer {
   const { status, asked, waitMs, text } = refused;
-  const words = wordsOf(refused);
+  const words = explanationOf(refused);
   const detail = `${asked} was answered with HTTP ${status}${words === '' ? '' : ` (${words})`}`;
   return { kind: 'none', detail, status, waitMs, ...(status === 400 ? { said: text } : {}) };
 }
