@@ -1,7 +1,7 @@
 // The setting of other authorization servers whose tokens are accepted: its form, and which faults it names. Source: ADR 207.
 
 import { isBuiltIn, ROLE_PATTERN, ROLE_SCOPES, type Role, SCOPES, type Scope } from '../domain/account.ts';
-import { isJsonObject, jsonIn } from '../domain/json.ts';
+import { definedFields, isJsonObject, jsonIn } from '../domain/json.ts';
 import { type RightsLists, TOOL_ENTRY } from '../domain/rights.ts';
 import { ConfigError } from './config-error.ts';
 import { isLoopback, type SettingType, setting } from './setting-types.ts';
@@ -88,8 +88,7 @@ function issuerIn(value: unknown, place: string): IssuerSetting {
     return fail('`audience` must be a text or a list of texts');
   return {
     issuer,
-    ...(audiences === undefined ? {} : { audience: audiences }),
-    ...(jwksUri === undefined ? {} : { jwksUri }),
+    ...definedFields({ audience: audiences, jwksUri }),
     claims: claimsIn(claims, CLAIMS, fail),
     ...(idJag ? { idJag } : {}),
     roles: rolesIn(roles, fail),
@@ -145,7 +144,7 @@ export function roleIn(value: unknown, fail: Fail): GroupRole {
     fail(`\`scopes\` must be a list of scopes of the role ${role}: ${own.join(', ')}`);
   return {
     role,
-    ...(granted === undefined ? {} : { scopes: granted }),
+    ...definedFields({ scopes: granted }),
     ...listsIn({ templates, views, tools }, fail),
   };
 }
@@ -173,8 +172,7 @@ export function textsIn(value: unknown): readonly string[] | undefined {
 function written({ jwksUri, idJag, roles, ...rest }: IssuerSetting): unknown {
   return {
     ...rest,
-    ...(jwksUri === undefined ? {} : { jwks_uri: jwksUri }),
-    ...(idJag === undefined ? {} : { id_jag: idJag }),
+    ...definedFields({ jwks_uri: jwksUri, id_jag: idJag }),
     roles: Object.fromEntries(roles),
   };
 }

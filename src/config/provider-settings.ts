@@ -1,6 +1,6 @@
 // The setting of identity providers, with whose accounts users sign in: its form, and which faults it names. Source: ADR 214.
 
-import { isJsonObject, jsonIn } from '../domain/json.ts';
+import { definedFields, isJsonObject, jsonIn } from '../domain/json.ts';
 import { ConfigError } from './config-error.ts';
 import {
   type ClaimNames,
@@ -161,7 +161,7 @@ function written({
     client_secret: clientSecret,
     ...(roles.length === 0 ? {} : { roles: Object.fromEntries(roles) }),
     ...(require.length === 0 ? {} : { require: Object.fromEntries(require) }),
-    ...(idJag === undefined ? {} : { id_jag: idJag }),
+    ...definedFields({ id_jag: idJag }),
     session_hours: sessionMs / HOUR_MS,
   };
 }

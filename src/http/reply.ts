@@ -7,7 +7,7 @@ import { NO_PRINCIPAL, type Principal, SCOPES } from '../domain/account.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import type { Tracker } from '../domain/exchange.ts';
 import type { ForwardedAnswer, Forwarding } from '../domain/forwarding.ts';
-import { JsonText } from '../domain/json.ts';
+import { definedFields, JsonText } from '../domain/json.ts';
 import type { McpReply } from '../protocol/endpoint-types.ts';
 import type { Trail } from './request.ts';
 import { named, text } from './schemas.ts';
@@ -174,11 +174,9 @@ export function errorBody(
     error_code: error.code,
     request_id: requestId,
     ...(requiredPermissions === undefined ? {} : { required_permissions: [...requiredPermissions] }),
-    ...(connectUrl === undefined ? {} : { connect_url: connectUrl }),
+    ...definedFields({ connect_url: connectUrl }),
     ...(error.status === 403 ? credentialField(viewer) : {}),
-    ...(backendError === undefined ? {} : { backend_error: backendError }),
-    ...(backendStatus === undefined ? {} : { backend_status: backendStatus }),
-    ...(result === undefined ? {} : { result }),
+    ...definedFields({ backend_error: backendError, backend_status: backendStatus, result }),
     ...(error.status === 503 && error.delivered === 'unknown' ? { delivered: 'unknown' as const } : {}),
   };
 }

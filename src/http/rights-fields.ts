@@ -70,7 +70,7 @@ export function shownRights({ templates, views, tools }: Principal) {
     ...shownLists({
       ...(templates === undefined ? {} : { templates: [...templates].sort() }),
       ...(ofViews === undefined ? {} : { views: [...ofViews].sort() }),
-      ...(first === undefined ? {} : { tools: first }),
+      ...definedFields({ tools: first }),
     }),
     ...(within.length === 0 ? {} : { tools_within: within.map((list) => [...list]) }),
   };

@@ -3,7 +3,7 @@
 // values, and an instance with everything that the entry has.
 
 import { splitCommand } from '../domain/command.ts';
-import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { definedFields, isJsonObject, type JsonObject } from '../domain/json.ts';
 import { isSecretName } from '../domain/secret-names.ts';
 import { TemplateError } from './definition.ts';
 import {
@@ -73,7 +73,7 @@ function readEntry(name: string, entry: JsonObject, source: string): ImportedSer
     const isPublic = !hasSecret(endpoint) && !hasPlaceholder(endpoint);
     const definition: JsonObject = {
       ...common,
-      ...(transport === undefined ? {} : { transport }),
+      ...definedFields({ transport }),
       ...(isPublic ? { endpoint } : {}),
       ...schemaOf(properties),
     };

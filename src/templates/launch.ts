@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { commandWords } from '../domain/command.ts';
 import type { InstanceDefinition, InstanceInput } from '../domain/instance.ts';
-import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { definedFields, isJsonObject, type JsonObject } from '../domain/json.ts';
 import { fillPlaceholders, hasPlaceholder, type TemplateDefinition } from './definition.ts';
 import { mappedSettings, type SettingValues, secretVariables, withDefaults } from './settings.ts';
 
@@ -28,8 +28,7 @@ export function instanceInputOf(
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, fill(text)]));
   const mapped = mappedSettings(template, withDefaults(template, settings));
   const target = {
-    ...(endpoint === undefined ? {} : { endpoint }),
-    ...(transport === undefined ? {} : { transport }),
+    ...definedFields({ endpoint, transport }),
     ...(endpoint === undefined || isEmpty(mapped.headers) ? {} : { headers: filled(mapped.headers) }),
   };
   if (command === undefined) return target;

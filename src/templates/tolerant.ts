@@ -1,7 +1,7 @@
 // Converts definitions of other platforms to the form of this schema (`ports` as an object, `capabilities` as descriptions,
 // `docker_image` with `docker_tag`, `transport` as an object and so on) and reports each conversion. Source: ADR 57.
 
-import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
+import { definedFields, isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 import { isTemplateId } from '../domain/template.ts';
 import { transportNamed } from '../domain/transport-kinds.ts';
 
@@ -98,7 +98,7 @@ function transport(definition: JsonObject, note: Note): JsonObject {
   if (port !== undefined) note('transport/port', `is read as the port ${port} of the container`);
   return {
     ...rest,
-    ...(known === undefined ? {} : { transport: known }),
+    ...definedFields({ transport: known }),
     ...(port === undefined ? {} : { ports: [port] }),
   };
 }

@@ -5,6 +5,7 @@ import type * as OAuth from 'oauth4webapi';
 import { oauthKey } from '../auth/oauth-rows.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { WayToBeKnown } from '../domain/connection.ts';
+import { definedFields } from '../domain/json.ts';
 import type { OAuthStore } from '../persistence/store.ts';
 import type { Backend, ServerMetadata, Target } from './backends.ts';
 import type { StoredConnection } from './connections.ts';
@@ -134,7 +135,7 @@ export class OwnClients {
     return {
       id,
       ...(typeof secret === 'string' ? { secret } : {}),
-      ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
+      ...definedFields({ expiresAtMs }),
     };
   }
 

@@ -3,7 +3,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../domain/errors.ts';
-import { isJsonObject, type JsonObject, jsonIn, parseExact } from '../../domain/json.ts';
+import { definedFields, isJsonObject, type JsonObject, jsonIn, parseExact } from '../../domain/json.ts';
 import { idValue, type JsonRpcId, numberMeant, RPC, readId, readMessage } from '../../domain/jsonrpc.ts';
 import { CANCELLED, LEGACY_VERSIONS, LISTEN, META, METHODS } from '../../domain/mcp.ts';
 import { eraHeaders } from '../../transports/handshake.ts';
@@ -337,7 +337,7 @@ export class Bridge {
   }
 
   async #refuse(id: JsonRpcId | null, code: number, message: string, data?: unknown): Promise<void> {
-    const error = { code, message, ...(data === undefined ? {} : { data }) };
+    const error = { code, message, ...definedFields({ data }) };
     await this.#options.write(
       JSON.stringify({ jsonrpc: '2.0', id: id === null ? null : idValue(id), error }),
     );

@@ -2,6 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { codeOf, messageOf } from '../../domain/errors.ts';
+import { definedFields } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { SseReader } from '../../transports/http/sse-reader.ts';
 import type { RequestCredentials } from '../accounts/credentials.ts';
@@ -110,7 +111,7 @@ export class GatewayLink {
         signal,
         redirect: 'error',
         headers: { ...this.#current.headers, ...headers },
-        ...(body === undefined ? {} : { body }),
+        ...definedFields({ body }),
       });
       if (this.#isAway) this.#log('the gateway is reachable again');
       this.#isAway = false;

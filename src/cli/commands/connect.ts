@@ -15,6 +15,7 @@ import {
   overlongTools,
   stepsOf,
 } from '../../connect/kind.ts';
+import { definedFields } from '../../domain/json.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
 import { PASSWORD_OPTION } from '../accounts/account-client.ts';
 import { readPassword } from '../accounts/account-options.ts';
@@ -185,7 +186,7 @@ async function connectionsFor(input: CommandInput, terminal: Terminal, notes: st
   const value = await apiKeyOption(input, terminal);
   const envWithKey = value === undefined ? env : { ...env, STAGEDOOR_API_KEY: value };
   const gateway = await gatewayOf(input, { ...terminal, env: env.STAGEDOOR_API_KEY ? env : envWithKey });
-  const key = { variable, ...(value === undefined ? {} : { value }) };
+  const key = { variable, ...definedFields({ value }) };
   const isTrusted = input.has('trust');
   const note = (text: string) => void notes.push(text);
   const choice = { key, env: variables, environment: name, isTrusted, note };

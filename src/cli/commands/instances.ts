@@ -325,7 +325,7 @@ function requestCommand(definition: RequestCommand): Command {
       const answer = fields(
         await ofTemplate(gateway, template, () => gateway.request(path, { method }), { id }),
       );
-      const names = { template_name: template, ...(id === undefined ? {} : { instance_id: id }) };
+      const names = { template_name: template, ...definedFields({ instance_id: id }) };
       const shown = record === undefined ? answer : { ...names, ...record };
       return printResult(input, terminal, shown, textOf(template, id ?? '', answer));
     },

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { TEMPLATE_ROWS } from '../../balancing/policy.ts';
 import { didYouMean } from '../../config/nearest.ts';
-import { jsonIn } from '../../domain/json.ts';
+import { definedFields, jsonIn } from '../../domain/json.ts';
 import { defaultTransport } from '../../domain/transport-kinds.ts';
 import { ownCommand } from '../../domain/version.ts';
 import type { Remark } from '../../templates/tolerant.ts';
@@ -95,7 +95,7 @@ async function templatesOf(input: CommandInput, terminal: Terminal): Promise<rea
     return records.filter(({ tags }) => tag === undefined || itemsOf(tags).includes(tag));
   }
   const gateway = await gatewayOf(input, terminal);
-  const query = new URLSearchParams({ include_details: 'true', ...(tag === undefined ? {} : { tag }) });
+  const query = new URLSearchParams({ include_details: 'true', ...definedFields({ tag }) });
   const { details } = fields(await gateway.request(`/gateway/templates?${query}`));
   return listOf(details);
 }
@@ -314,7 +314,7 @@ export const templateSet: Command = {
       'auth',
     ]);
     const { auth, ...load_balancer } = change;
-    const body = { load_balancer, ...(auth === undefined ? {} : { auth }) };
+    const body = { load_balancer, ...definedFields({ auth }) };
     const gateway = await gatewayOf(input, terminal);
     const path = `/gateway/templates/${encodeURIComponent(template)}`;
     const answer = fields(

@@ -2,7 +2,7 @@
 // credentials, and nothing but the words of the search.
 
 import { messageOf } from '../../domain/errors.ts';
-import { isDeeper, jsonIn } from '../../domain/json.ts';
+import { definedFields, isDeeper, jsonIn } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { plainLine } from '../../domain/text.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
@@ -27,7 +27,7 @@ export async function searchRegistry(registry: string, words: string, most: numb
       search: words,
       version: 'latest',
       limit: String(Math.min(PAGE, most - found.length)),
-      ...(cursor === undefined ? {} : { cursor }),
+      ...definedFields({ cursor }),
     });
     const answer = fields(await asked(registry, `/v0.1/servers?${query}`));
     if (!Array.isArray(answer.servers))

@@ -3,6 +3,7 @@
 import Type, { type Static } from 'typebox';
 import type { Principal } from '../../domain/account.ts';
 import { INSTANCE_STATES, InstanceChange, type InstanceSnapshot } from '../../domain/instance.ts';
+import { definedFields } from '../../domain/json.ts';
 import { ANY_NODE, isShared } from '../../domain/nodes.ts';
 import { cutText, lastWords } from '../../domain/text.ts';
 import { TRANSPORT_KINDS } from '../../domain/transport-kinds.ts';
@@ -188,7 +189,7 @@ function authOf({ auth }: Server['definition']): Pick<InstanceRecord, 'auth'> {
     auth: {
       mode: 'oauth',
       who,
-      ...(clientId === undefined ? {} : { client_id: clientId }),
+      ...definedFields({ client_id: clientId }),
       ...(clientSecret === undefined ? {} : { client_secret: '***' }),
       ...(scopes === undefined ? {} : { scopes: [...scopes] }),
     },

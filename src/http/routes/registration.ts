@@ -16,6 +16,7 @@ import {
 import { type ErrorCode, GatewayError, type ValidationItem } from '../../domain/errors.ts';
 import { TemplateId } from '../../domain/input-schemas.ts';
 import { InstanceInput } from '../../domain/instance.ts';
+import { definedFields } from '../../domain/json.ts';
 import { pathWarnings } from '../../domain/nodes.ts';
 import { hasAllTemplates, isRestricted, mayUse } from '../../domain/rights.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
@@ -322,5 +323,5 @@ export const syncRoutes: readonly Route[] = [
 ];
 
 function recordOf({ template, id, name }: SyncedInstance) {
-  return { template_name: template, instance_id: id, ...(name === undefined ? {} : { name }) };
+  return { template_name: template, instance_id: id, ...definedFields({ name }) };
 }

@@ -4,6 +4,7 @@
 import Type, { type Static } from 'typebox';
 import type { ConfigRow } from '../../config/config.ts';
 import { LOG_LEVELS, SETTINGS } from '../../config/settings.ts';
+import { definedFields } from '../../domain/json.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
 import { closed, text } from '../schemas.ts';
@@ -70,7 +71,7 @@ function recordOf(
   return {
     name,
     value,
-    ...(unit === undefined ? {} : { unit }),
+    ...definedFields({ unit }),
     source,
     ...(source === 'default' ? {} : { from }),
     description,
