@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { createActor } from 'xstate';
-import { session } from '../../src/actors/instances/session.ts';
+import { session } from '../../src/actors/instances/transport-actor.ts';
 import { clientSessionMachine, newSession } from '../../src/actors/sessions/client-session.machine.ts';
 import type { ClientSession } from '../../src/actors/sessions/client-session.ts';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';

@@ -2,7 +2,7 @@
 // nor in the fleet, and serves no calls. The registry and the routes decide what may be registered.
 
 import { once } from 'node:events';
-import { listTools } from '../actors/instances/session.ts';
+import { listTools } from '../actors/instances/opened-transport.ts';
 import { ANONYMOUS } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import { backendTimeout, openingCancelled, tooManyTests } from '../domain/error-catalogue.ts';

@@ -5,7 +5,7 @@ import { defer, map, NEVER, Observable, of, take } from 'rxjs';
 import { hostedAttempt } from '../actors/calls/hosted-attempt.ts';
 import type { Fleet } from '../actors/fleet.ts';
 import { InstanceRef } from '../actors/instances/instance-ref.ts';
-import type { OpenedTransport } from '../actors/instances/session.ts';
+import type { OpenedTransport } from '../actors/instances/opened-transport.ts';
 import type { SharedSubscription } from '../actors/subscriptions/resource-subscriptions.ts';
 import type { Clock } from '../domain/clock.ts';
 import { backendUnavailable, openingCancelled } from '../domain/error-catalogue.ts';

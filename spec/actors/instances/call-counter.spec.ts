@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { createActor, toPromise } from 'xstate';
 import type { ExchangeEnding } from '../../../src/actors/calls/call-events.ts';
 import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
-import { probe } from '../../../src/actors/instances/session.ts';
+import { probe } from '../../../src/actors/instances/probe.ts';
 import { systemClock } from '../../../src/domain/clock.ts';
 import { asGatewayError, GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeRequest, FinalEvent } from '../../../src/domain/exchange.ts';

@@ -36,7 +36,7 @@ import type { LeaseRequest } from './conversation.ts';
 import type { InstanceActor, InstanceMachineSnapshot } from './instance.machine.ts';
 import type { InstanceContext, InstanceEmission } from './instance-setup.ts';
 import type { Lease } from './leases.ts';
-import type { OpenedTransport } from './session.ts';
+import type { OpenedTransport } from './opened-transport.ts';
 import type { ToolCache } from './tool-cache.ts';
 
 export class InstanceRef implements Candidate {

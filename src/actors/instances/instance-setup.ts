@@ -14,17 +14,11 @@ import { EXITED_CLEANLY, type Open, type TransportDiagnostics } from '../../tran
 import { backOffMs } from '../back-off.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { Leases } from './leases.ts';
-import {
-  type OpenedTransport,
-  type ProbeInput,
-  type ProbeResult,
-  probe,
-  refusalOf,
-  type SessionReport,
-  session,
-} from './session.ts';
+import type { OpenedTransport } from './opened-transport.ts';
+import { type ProbeInput, type ProbeResult, probe } from './probe.ts';
 import type { HintsByTool } from './tool-cache.ts';
 import type { TrustOf } from './tool-trust.ts';
+import { refusalOf, type SessionReport, session } from './transport-actor.ts';
 
 export interface InstanceActorInput extends Clock {
   readonly definition: InstanceDefinition;

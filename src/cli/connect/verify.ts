@@ -1,6 +1,6 @@
 // Proves that a snippet works: starts its program, or connects to its endpoint, as a client would, and lists the tools. Calls no tool.
 
-import { listTools } from '../../actors/instances/session.ts';
+import { listTools } from '../../actors/instances/opened-transport.ts';
 import type { Connection, EndpointConnection } from '../../connect/kind.ts';
 import { settlesWithin, systemClock } from '../../domain/clock.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';

@@ -1,86 +1,23 @@
 // The actor that owns one transport, and with it one process or one connection: opens it, offers it for requests, and
 // reports its end. instance.machine.ts decides about health and restarts.
 
-import { firstValueFrom, from, map, race, tap } from 'rxjs';
-import { fromCallback, fromPromise } from 'xstate';
+import { firstValueFrom, from, map, race } from 'rxjs';
+import { fromCallback } from 'xstate';
 import type { BalancerPolicy } from '../../balancing/policy.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { timer$ } from '../../domain/clock-streams.ts';
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
-import {
-  type ExchangeEvent,
-  type ExchangeRequest,
-  type FinalEvent,
-  type HttpRefusal,
-  isFinal,
-} from '../../domain/exchange.ts';
+import type { HttpRefusal } from '../../domain/exchange.ts';
 import type { ByteBudget } from '../../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
-import { definedFields, type JsonObject } from '../../domain/json.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { gatherPages } from '../../domain/list-pages.ts';
-import { changedList, type ListField, type Peer, type Tool } from '../../domain/mcp.ts';
-import {
-  type Open,
-  ownExchange,
-  type Transport,
-  type TransportDiagnostics,
-  type Upstream,
-  type WithheldTool,
-} from '../../transports/transport.ts';
-import { answerOf } from '../calls/requests.ts';
-import { Feed } from '../subscriptions/feed.ts';
+import { changedList, type ListField } from '../../domain/mcp.ts';
+import type { Open, Transport, TransportDiagnostics, WithheldTool } from '../../transports/transport.ts';
 import { closeQuietly } from './conversation.ts';
 import type { Leases } from './leases.ts';
-import { type HintsByTool, type ListBudget, ToolCache } from './tool-cache.ts';
-import type { ToolTrust, TrustOf } from './tool-trust.ts';
-
-/** The open transport of an instance, with what the instance knows from it. */
-export class OpenedTransport {
-  readonly transport: Transport;
-  readonly tools: ToolCache;
-  /** Resource subscriptions and messages, for clients that share the conversation. */
-  readonly feed: Feed;
-  /** Time of the last message of the backend, in ms of the gateway's monotonic clock. */
-  lastMessageAtMs: number;
-  /** Time of the last answer to a call, by the same clock. */
-  lastAnswerAtMs = Number.NEGATIVE_INFINITY;
-  /** To be called for each message of an exchange; with the event, if it is that of a call. */
-  readonly noteMessage: (event?: ExchangeEvent) => void;
-
-  /** `onCut`: called when the list of tools ends before its last page. */
-  constructor(
-    transport: Transport,
-    clock: Pick<Clock, 'now' | 'alarm'>,
-    counted?: ListBudget,
-    onCut?: (reason: string) => void,
-    trust?: () => ToolTrust | undefined,
-    hints?: HintsByTool,
-  ) {
-    this.transport = transport;
-    this.lastMessageAtMs = clock.now();
-    const { peer, messages$, closed$ } = transport;
-    this.noteMessage = (event) => {
-      this.lastMessageAtMs = clock.now();
-      if (event !== undefined && isFinal(event)) this.lastAnswerAtMs = this.lastMessageAtMs;
-    };
-    // Subscriptions, too, are neither counted nor timed.
-    const exchange = (request: ExchangeRequest) =>
-      ownExchange(transport, request).pipe(tap(() => this.noteMessage()));
-    const load = () => listTools({ peer, exchange }, clock, onCut);
-    this.tools = new ToolCache(load, clock, counted, trust, hints);
-    this.feed = new Feed({ peer, messages$, closed$, exchange }, clock);
-  }
-
-  get peer(): Peer {
-    return this.transport.peer;
-  }
-  get hasAnswered(): boolean {
-    return this.lastAnswerAtMs > Number.NEGATIVE_INFINITY;
-  }
-}
+import { OpenedTransport } from './opened-transport.ts';
+import type { HintsByTool, ToolCache } from './tool-cache.ts';
+import type { TrustOf } from './tool-trust.ts';
 
 export interface SessionInput extends Pick<Clock, 'now' | 'alarm'> {
   readonly open: Open;
@@ -223,23 +160,6 @@ function answersIn(
   return firstValueFrom(race(listed$, silent$));
 }
 
-/** Every tool that the backend of a transport lists. BACKEND_UNAVAILABLE, BACKEND_TIMEOUT. */
-export async function listTools(
-  transport: Pick<Upstream, 'peer' | 'exchange'>,
-  clock: Pick<Clock, 'alarm'>,
-  onCut?: (reason: string) => void,
-): Promise<Tool[]> {
-  const { era, capabilities } = transport.peer;
-  if (era !== 'bare' && capabilities.tools === undefined) return [];
-  const { items, cut } = await gatherPages('tools', async (request) => {
-    const answer = await answerOf(transport.exchange(request), LIMITS.toolListMs, clock);
-    if (answer.kind === 'error') throw backendUnavailable('it does not list its tools', { delivered: 'yes' });
-    return answer;
-  });
-  if (cut !== undefined) onCut?.(cut);
-  return items.filter((item): item is JsonObject & Tool => typeof item.name === 'string');
-}
-
 function endOf(thrown: unknown): SessionEnd {
   const stderr = thrown instanceof GatewayError ? thrown.facts.stderr : undefined;
   return { reason: reasonOf(thrown), stderr: stderr ?? [], refusal: refusalOf(thrown) };
@@ -249,57 +169,4 @@ function endOf(thrown: unknown): SessionEnd {
 export function refusalOf(thrown: unknown): HttpRefusal | undefined {
   if (!(thrown instanceof GatewayError) || thrown.facts.backendStatus === undefined) return undefined;
   return { status: thrown.facts.backendStatus, waitMs: thrown.facts.backendWaitMs };
-}
-
-// --- health probes: what passed and failed ones mean is decided in instance.machine.ts --------------------------------
-
-export interface ProbeInput extends Pick<Clock, 'now' | 'alarm'> {
-  readonly opened: Pick<OpenedTransport, 'lastMessageAtMs'> & {
-    readonly transport: Pick<Transport, 'peer' | 'exchange'>;
-  };
-  readonly timeoutMs: number;
-}
-
-/** A passed probe. */
-export interface ProbeResult {
-  readonly durationMs: number;
-  /** False when the backend did not answer the probe, but sent another message meanwhile. */
-  readonly isAnswered: boolean;
-}
-
-/**
- * Resolves when the backend answered. A server that does not know `ping` passes, too; a bare one must then list its tools.
- * Rejects on any other error, and without an answer, unless the backend sent another message meanwhile. Source: MCP 2025-11-25
- * utilities/ping; 2026-07-28 server/discover; ADR 7.
- */
-export const probe = fromPromise<ProbeResult, ProbeInput>(async ({ input }) => {
-  const startedAtMs = input.now();
-  let isAnswered = true;
-  try {
-    await ask(input);
-  } catch (failure) {
-    if (input.opened.lastMessageAtMs <= startedAtMs) throw failure;
-    isAnswered = false;
-  }
-  return { durationMs: input.now() - startedAtMs, isAnswered };
-});
-
-async function ask({ opened: { transport }, timeoutMs, alarm }: ProbeInput): Promise<void> {
-  const { era } = transport.peer;
-  const send = (method: string) => answerOf(ownExchange(transport, { method }), timeoutMs, { alarm });
-  const answer = await send(era === 'modern' ? 'server/discover' : 'ping');
-  if (answer.kind === 'result') return;
-  if (answer.error.code !== RPC.methodNotFound) throw refusal(answer);
-  if (era !== 'bare') return;
-  const list = await send('tools/list');
-  if (list.kind === 'error') throw refusal(list);
-}
-
-function refusal({ error, refusal }: Extract<FinalEvent, { kind: 'error' }>) {
-  const { status, waitMs } = refusal ?? {};
-  const facts = definedFields({ backendStatus: status, backendWaitMs: waitMs });
-  return backendUnavailable(`its probe was answered with error ${error.code}`, {
-    delivered: 'yes',
-    ...facts,
-  });
 }

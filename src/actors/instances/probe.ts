@@ -1,0 +1,62 @@
+// The health probe of an instance: one request of the gateway itself. What passed and failed ones mean is decided in instance.machine.ts.
+
+import { fromPromise } from 'xstate';
+import type { Clock } from '../../domain/clock.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
+import type { FinalEvent } from '../../domain/exchange.ts';
+import { definedFields } from '../../domain/json.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
+import { ownExchange, type Transport } from '../../transports/transport.ts';
+import { answerOf } from '../calls/requests.ts';
+import type { OpenedTransport } from './opened-transport.ts';
+
+export interface ProbeInput extends Pick<Clock, 'now' | 'alarm'> {
+  readonly opened: Pick<OpenedTransport, 'lastMessageAtMs'> & {
+    readonly transport: Pick<Transport, 'peer' | 'exchange'>;
+  };
+  readonly timeoutMs: number;
+}
+
+/** A passed probe. */
+export interface ProbeResult {
+  readonly durationMs: number;
+  /** False when the backend did not answer the probe, but sent another message meanwhile. */
+  readonly isAnswered: boolean;
+}
+
+/**
+ * Resolves when the backend answered. A server that does not know `ping` passes, too; a bare one must then list its tools.
+ * Rejects on any other error, and without an answer, unless the backend sent another message meanwhile. Source: MCP 2025-11-25
+ * utilities/ping; 2026-07-28 server/discover; ADR 7.
+ */
+export const probe = fromPromise<ProbeResult, ProbeInput>(async ({ input }) => {
+  const startedAtMs = input.now();
+  let isAnswered = true;
+  try {
+    await ask(input);
+  } catch (failure) {
+    if (input.opened.lastMessageAtMs <= startedAtMs) throw failure;
+    isAnswered = false;
+  }
+  return { durationMs: input.now() - startedAtMs, isAnswered };
+});
+
+async function ask({ opened: { transport }, timeoutMs, alarm }: ProbeInput): Promise<void> {
+  const { era } = transport.peer;
+  const send = (method: string) => answerOf(ownExchange(transport, { method }), timeoutMs, { alarm });
+  const answer = await send(era === 'modern' ? 'server/discover' : 'ping');
+  if (answer.kind === 'result') return;
+  if (answer.error.code !== RPC.methodNotFound) throw refusal(answer);
+  if (era !== 'bare') return;
+  const list = await send('tools/list');
+  if (list.kind === 'error') throw refusal(list);
+}
+
+function refusal({ error, refusal }: Extract<FinalEvent, { kind: 'error' }>) {
+  const { status, waitMs } = refusal ?? {};
+  const facts = definedFields({ backendStatus: status, backendWaitMs: waitMs });
+  return backendUnavailable(`its probe was answered with error ${error.code}`, {
+    delivered: 'yes',
+    ...facts,
+  });
+}
