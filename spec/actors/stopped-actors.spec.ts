@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { createActor } from 'xstate';
-import { session } from '../../src/actors/instances/transport-actor.ts';
+import { transportActor } from '../../src/actors/instances/transport-actor.ts';
 import { clientSessionMachine, newSession } from '../../src/actors/sessions/client-session.machine.ts';
 import type { ClientSession } from '../../src/actors/sessions/client-session.ts';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
@@ -98,7 +98,7 @@ test('a root that is stopped ends the wait for the calls of sessions', async () 
 });
 
 for (const isOpen of [false, true]) {
-  test(`an instance actor that is stopped when it ${isOpen ? 'serves' : 'opens'} ends its session`, async () => {
+  test(`an instance actor that is stopped when it ${isOpen ? 'serves' : 'opens'} ends its transport`, async () => {
     const instance = new InstanceHarness({ fields: STDIO });
     const transport = isOpen ? await instance.healthy() : undefined;
     instance.actor.stop();
@@ -109,11 +109,11 @@ for (const isOpen of [false, true]) {
     assert.is(instance.scripted.openings.length, 1, 'no timer of it is left');
   });
 
-  test(`a session actor that is stopped when it ${isOpen ? 'serves' : 'opens'} closes its transport`, async () => {
+  test(`a transport actor that is stopped when it ${isOpen ? 'serves' : 'opens'} closes its transport`, async () => {
     const openings = new ScriptedOpenings();
     const { open } = openings;
     const leases = { room: 0 };
-    const actor = createActor(session, {
+    const actor = createActor(transportActor, {
       input: { ...simulatedClock, alarm, open, leases, policy: DEFAULT_POLICY },
     });
     actor.start();

@@ -134,7 +134,7 @@ export const LIMITS = {
   expectedOpenings: 10,
   /** Failed probes in a row that make an instance unhealthy. */
   failedProbes: 2,
-  /** Failed probes in a row of an unhealthy instance, after which its session is reopened. */
+  /** Failed probes in a row of an unhealthy instance, after which its transport is reopened. */
   failedRecoveries: 5,
   /** Shortest time between two probes because of suspicious calls. */
   promptedProbeMs: 1_000,

@@ -34,7 +34,7 @@ const steps: Readonly<Record<string, (world: World, choice: number) => void>> = 
   'the opening heeds no signal': ({ harness }) => {
     harness.scripted.heedsSignal = false;
   },
-  'the session is lost': (world) => latest(world)?.disconnect(),
+  'the transport is lost': (world) => latest(world)?.disconnect(),
   'the session closes slowly': (world) => {
     const transport = latest(world);
     if (transport !== undefined) transport.closesSlowly = true;

@@ -111,7 +111,7 @@ export class Attempt implements Observer<ExchangeEvent> {
     try {
       const conversation = upstream ?? opened?.transport;
       if (conversation === undefined) throw notConnected();
-      // Messages of an independent conversation say nothing about the session of the instance.
+      // Messages of an independent conversation say nothing about the transport of the instance.
       if (upstream?.isIndependent !== true) this.#onMessage = opened?.noteMessage;
       this.#source = conversation.exchange(trace ? { ...request, trace } : request).subscribe(this);
       if (this.#hasEnded) this.#source.unsubscribe(); // the caller left at a message that came at once

@@ -10,7 +10,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ToolCache } from '../instances/tool-cache.ts';
 import type { CallEvents } from './call-events.ts';
 
-/** True when a repeat does no harm. To be called before sending: afterwards the session that knew the tool may be gone. */
+/** True when a repeat does no harm. To be called before sending: afterwards the transport that knew the tool may be gone. */
 export function isRepeatable(
   request: ExchangeRequest,
   { tools }: { readonly tools: Pick<ToolCache, 'isRepeatable'> | undefined },

@@ -322,7 +322,7 @@ class LeasedAttempt implements AttemptPlan {
 /** The answer to a method that the era of the backend does not have. */
 const UNKNOWN_METHOD: FinalEvent = { kind: 'error', error: METHOD_NOT_FOUND };
 
-/** True for a conversation that was leased, which may continue without the session of the instance. */
+/** True for a conversation that was leased, which may continue without the transport of the instance. */
 function isLeased(routing: Routing): boolean {
   return routing === 'dedicated' || routing === 'extended';
 }

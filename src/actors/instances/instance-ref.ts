@@ -97,7 +97,7 @@ export class InstanceRef implements Candidate {
   get reason(): string | null {
     return this.state === 'healthy' ? null : this.#actor.getSnapshot().context.reason;
   }
-  /** True while its session and its dedicated conversations are closed for a requested restart; also when it leaves. */
+  /** True while its transport and its dedicated conversations are closed for a requested restart; also when it leaves. */
   get isReopening(): boolean {
     const { connection } = this.#actor.getSnapshot().value;
     return typeof connection === 'string' ? connection === 'clearing' : connection.connected === 'ending';
@@ -121,7 +121,7 @@ export class InstanceRef implements Candidate {
   get peer(): Peer | undefined {
     return this.opened?.peer;
   }
-  /** The names of the tools that it lists, or listed before its last session ended; undefined when they are unknown. */
+  /** The names of the tools that it lists, or listed before its last transport ended; undefined when they are unknown. */
   get lastTools(): readonly string[] | undefined {
     return this.tools?.names ?? this.#actor.getSnapshot().context.lastTools;
   }
@@ -158,15 +158,15 @@ export class InstanceRef implements Candidate {
   get feed(): Feed | undefined {
     return this.opened?.feed;
   }
-  /** Its present session; undefined while there is none. */
+  /** Its present transport; undefined while there is none. */
   get opened(): OpenedTransport | undefined {
     const { status, context } = this.#actor.getSnapshot();
-    return status === 'active' ? context.opened : undefined; // an actor that has ended still has its last session
+    return status === 'active' ? context.opened : undefined; // an actor that has ended still has its last transport
   }
 
   /**
    * True when it takes new calls in this conversation; undefined: that of the instance. It does while it is healthy; in an
-   * independent conversation also while the session is lost, unless it leaves, is drained, or restarts as requested.
+   * independent conversation also while the transport is lost, unless it leaves, is drained, or restarts as requested.
    */
   acceptsCalls(upstream?: CallUpstream): boolean {
     const { state } = this;
@@ -195,7 +195,7 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * See Leases.lease. It ends with the present session unless it is independent. Throws QUEUE_FULL; the opening fails with
+   * See Leases.lease. It ends with the present transport unless it is independent. Throws QUEUE_FULL; the opening fails with
    * BACKEND_UNAVAILABLE, `delivered: 'no'`.
    */
   lease(request: LeaseRequest): Lease {
@@ -205,17 +205,17 @@ export class InstanceRef implements Candidate {
     return lease;
   }
 
-  /** Ends what a crashed actor left: session, opening, leased processes. Resolves when they are gone, or after LIMITS.drainMs. */
+  /** Ends what a crashed actor left: transport, opening, leased processes. Resolves when they are gone, or after LIMITS.drainMs. */
   async endAfterCrash(): Promise<void> {
     const { context, children } = this.#actor.getSnapshot();
     const { promise: closed, resolve } = Promise.withResolvers<void>();
-    if (children.session === undefined) resolve();
-    else children.session.send({ type: 'close', closed: resolve });
+    if (children.transport === undefined) resolve();
+    else children.transport.send({ type: 'close', closed: resolve });
     const ends = [context.leases.end(), closed];
     await firstValueFrom(race(from(Promise.all(ends)), timer$(context, LIMITS.drainMs)));
   }
 
-  /** Notifies the backend in the conversation of the instance, as Upstream.notify; dropped without a session. */
+  /** Notifies the backend in the conversation of the instance, as Upstream.notify; dropped without a transport. */
   notify(method: string, params: JsonObject, ownerId: string): void {
     this.opened?.transport.notify(method, params, ownerId);
   }
@@ -259,11 +259,11 @@ export class InstanceRef implements Candidate {
   restart(): void {
     this.#actor.send({ type: 'restart' });
   }
-  /** Takes it out of the pool; calls in flight have `withinMs` to finish, then the session is closed. */
+  /** Takes it out of the pool; calls in flight have `withinMs` to finish, then the transport is closed. */
   leave(withinMs: number): void {
     this.#actor.send({ type: 'leave', withinMs });
   }
-  /** Replaces weight and metadata without touching the session. */
+  /** Replaces weight and metadata without touching the transport. */
   change(definition: InstanceDefinition): void {
     this.#actor.send({ type: 'change', definition });
   }
@@ -307,7 +307,7 @@ export class InstanceRef implements Candidate {
           : { reason: ejection.reason, until: this.#isoTime(context, ejection.untilMs) },
       reason:
         this.reason ?? (opened === undefined ? startingReason(diagnostics) : (opened.transport.note ?? null)),
-      restarts: Math.max(0, context.sessions - 1) + context.failedStarts,
+      restarts: Math.max(0, context.openings - 1) + context.failedStarts,
       era: opened?.peer.era ?? null,
       pid: diagnostics?.pid ?? null,
       // While a program that is started again is silent, the lines of the last one say why it ended.
@@ -346,16 +346,16 @@ function isAtRest({ value: { connection } }: InstanceMachineSnapshot): boolean {
 
 /** `more`: failures that are not counted yet. */
 function isRestartExpected(context: InstanceContext, more = 0): boolean {
-  const { shortSessions, sessions, definition, refusal, isElsewhere } = context;
+  const { shortOpenings, openings, definition, refusal, isElsewhere } = context;
   if (refusal?.waitMs !== undefined) return false; // the server asked for a wait
-  const isEverStarted = definition.command !== undefined || sessions === 0;
+  const isEverStarted = definition.command !== undefined || openings === 0;
   const expected =
     isElsewhere && isShared(definition)
       ? LIMITS.expectedOpenings
       : isEverStarted
         ? LIMITS.expectedRestarts
         : 0;
-  return shortSessions + more <= expected;
+  return shortOpenings + more <= expected;
 }
 
 /** An HTTP server may turn out to speak the transport before Streamable HTTP. */

@@ -18,7 +18,7 @@ import type { OpenedTransport } from './opened-transport.ts';
 import { type ProbeInput, type ProbeResult, probe } from './probe.ts';
 import type { HintsByTool } from './tool-cache.ts';
 import type { TrustOf } from './tool-trust.ts';
-import { refusalOf, type SessionReport, session } from './transport-actor.ts';
+import { refusalOf, type TransportReport, transportActor } from './transport-actor.ts';
 
 export interface InstanceActorInput extends Clock {
   readonly definition: InstanceDefinition;
@@ -39,7 +39,7 @@ export interface InstanceActorInput extends Clock {
 }
 
 export interface InstanceContext extends InstanceActorInput {
-  /** The conversations that clients lease. Independent ones survive the loss of the session. */
+  /** The conversations that clients lease. Independent ones survive the loss of the transport. */
   readonly leases: Leases;
   /** Counted by the handles that carry the calls, past the mailbox. */
   readonly calls: CallCounter;
@@ -47,25 +47,26 @@ export interface InstanceContext extends InstanceActorInput {
   /** The output of the program that is being opened; undefined while none is. */
   readonly starting: (() => TransportDiagnostics) | undefined;
   readonly lastPeer: Peer | undefined;
-  /** The names of the tools that its last session listed. */
+  /** The names of the tools that its last transport listed. */
   readonly lastTools: readonly string[] | undefined;
   /** Failed probes and openings in a row. */
   readonly failures: number;
   /** Failed ones in a row since it became unhealthy. */
   readonly failedRecoveries: number;
-  /** Openings in a row whose session was short-lived. */
-  readonly shortSessions: number;
-  readonly sessions: number;
+  /** Openings in a row whose transport was short-lived. */
+  readonly shortOpenings: number;
+  /** Openings that succeeded. */
+  readonly openings: number;
   /** Programs that were started and ended, or were stopped, before their handshake. */
   readonly failedStarts: number;
-  /** The last session ended after an answered call, without a failure: it is opened again at once. Source: ADR 115. */
+  /** The last transport ended after an answered call, without a failure: it is opened again at once. Source: ADR 115. */
   readonly isDone: boolean;
   /** Monotonic ms of the last finished probe or opening, or of the message that replaced a probe. */
   readonly checkedAtMs: number | undefined;
-  /** Monotonic ms of the opening of the present session; undefined while there is none. */
+  /** Monotonic ms of the opening of the present transport; undefined while there is none. */
   readonly openedAtMs: number | undefined;
   readonly reason: string | null;
-  /** The last lines on standard error of the child of the last session. */
+  /** The last lines on standard error of the child of the last transport. */
   readonly stderr: readonly string[];
   readonly backOffMs: number;
   /** How its server refused the last opening. */
@@ -89,13 +90,13 @@ export type InstanceEvent =
   | { readonly type: 'leave'; readonly withinMs: number }
   | { readonly type: 'disconnect' }
   | { readonly type: 'end' }
-  | SessionReport;
+  | TransportReport;
 
 /** Events besides states, without the fields of every event. Everything else is read from the snapshot. */
 export type InstanceEmission =
   | OwnFields<'probe.finished'>
   | OwnFields<'instance.restarting'>
-  | Extract<SessionReport, { type: 'list.changed' | 'list.cut' | 'tool.withheld' }>;
+  | Extract<TransportReport, { type: 'list.changed' | 'list.cut' | 'tool.withheld' }>;
 
 type OwnFields<N extends EventName> = { readonly type: N } & Omit<GatewayEvents[N], keyof InstanceFields>;
 
@@ -105,12 +106,12 @@ export const instanceSetup = setup({
     events: {} as InstanceEvent,
     input: {} as InstanceActorInput,
     emitted: {} as InstanceEmission,
-    children: {} as { session: 'session' },
+    children: {} as { transport: 'transport' },
   },
   actors: {
-    session,
+    transport: transportActor,
     probe,
-    /** A stop of the actor ends the conversations, too. The session actor closes its transport itself. */
+    /** A stop of the actor ends the conversations, too. The actor of the transport closes it itself. */
     ownership: fromCallback<InstanceEvent, Leases>(
       ({ input }) =>
         () =>
@@ -136,7 +137,7 @@ export const instanceSetup = setup({
     isIdle: ({ context }) => context.calls.isIdle,
     /** A backend that answers calls needs no probe; a message from before the last probe proves nothing. */
     hasNewMessage: ({ context }) => lastSignMs(context) > (context.checkedAtMs ?? 0),
-    /** A leaving instance waits for calls in independent conversations, and needs no new session. */
+    /** A leaving instance waits for calls in independent conversations, and needs no new transport. */
     isLeaving: or([stateIn({ duty: 'leaving' }), stateIn({ duty: 'left' })]),
     isLastRecovery: ({ context }) => context.failedRecoveries + 1 >= LIMITS.failedRecoveries,
     /** Nothing listens where a connection is refused: one probe is enough. */
@@ -148,14 +149,14 @@ export const instanceSetup = setup({
   actions: {
     /** The handshake is the first probe. */
     open: enqueueActions(({ context, event, enqueue }) => {
-      if (event.type !== 'session.opened') return;
+      if (event.type !== 'transport.opened') return;
       const { opened, openingMs } = event;
       enqueue.assign({
         opened,
         starting: undefined,
         lastPeer: opened.peer,
         ...afterPass(context),
-        sessions: context.sessions + 1,
+        openings: context.openings + 1,
         openedAtMs: context.now(),
       });
       enqueue(() => context.calls.record(true));
@@ -165,19 +166,19 @@ export const instanceSetup = setup({
       enqueue.assign({ ...afterPass(context), checkedAtMs: lastSignMs(context) });
       enqueue(() => context.calls.record(true));
     }),
-    closeSession: sendTo('session', { type: 'close' }),
+    closeTransport: sendTo('transport', { type: 'close' }),
     /** The dedicated conversations end at the same time; the state `clearing` waits for them. */
-    endSession: enqueueActions(({ context, enqueue }) => {
-      enqueue.sendTo('session', { type: 'close' });
+    endTransport: enqueueActions(({ context, enqueue }) => {
+      enqueue.sendTo('transport', { type: 'close' });
       enqueue(() => void context.leases.end());
     }),
     recordEnd: enqueueActions(({ context, event, enqueue }) => {
-      if (event.type !== 'session.lost' && event.type !== 'session.closed') return;
+      if (event.type !== 'transport.lost' && event.type !== 'transport.closed') return;
       const { reason, stderr } = event;
       if (context.opened !== undefined)
         enqueue.assign({ isDone: context.opened.hasAnswered && reason === EXITED_CLEANLY });
       enqueue.assign({ ...withoutTransport(context), reason, stderr, refusal: event.refusal });
-      const openingMs = event.type === 'session.closed' ? event.openingMs : undefined;
+      const openingMs = event.type === 'transport.closed' ? event.openingMs : undefined;
       if (openingMs === undefined) return;
       enqueue.assign(afterFailure(context));
       if (context.starting !== undefined) enqueue.assign({ failedStarts: context.failedStarts + 1 });
@@ -185,17 +186,20 @@ export const instanceSetup = setup({
       enqueue.emit({ type: 'probe.finished', passed: false, durationMs: openingMs });
     }),
     /** After a close by the gateway, whose own reason is kept. */
-    forgetSession: assign(({ context, event }) => {
-      const { stderr } = event.type === 'session.closed' ? event : context;
+    forgetTransport: assign(({ context, event }) => {
+      const { stderr } = event.type === 'transport.closed' ? event : context;
       return { ...withoutTransport(context), stderr };
     }),
-    /** A long-lived session resets the back-off, unless its server refused lastingly in the end. A program that ends after each call, by design, needs none. */
+    /**
+     * A long-lived transport resets the back-off, unless its server refused lastingly in the end. A program that ends after each
+     * call, by design, needs none.
+     */
     scheduleOpening: assign(({ context }) => {
       const nowMs = context.now();
       if (context.isDone)
         return {
           isDone: false,
-          shortSessions: 0,
+          shortOpenings: 0,
           openedAtMs: undefined,
           opened: undefined,
           backOffMs: 0,
@@ -207,10 +211,10 @@ export const instanceSetup = setup({
         ? context.openedAtMs !== undefined
         : nowMs - openedAtMs >= LIMITS.restartForgivenMs;
       const isForgiven = isLong && !isLasting(context.refusal);
-      const shortSessions = isForgiven ? 1 : context.shortSessions + 1;
-      const waitMs = Math.max(openingWaitMs(context, shortSessions), context.refusal?.waitMs ?? 0);
+      const shortOpenings = isForgiven ? 1 : context.shortOpenings + 1;
+      const waitMs = Math.max(openingWaitMs(context, shortOpenings), context.refusal?.waitMs ?? 0);
       return {
-        shortSessions,
+        shortOpenings,
         openedAtMs: undefined,
         opened: undefined,
         backOffMs: waitMs,
@@ -232,7 +236,7 @@ export const instanceSetup = setup({
     beginRecovery: assign({ failedRecoveries: 0 }),
     /** A requested restart does not wait. */
     resetBackOff: assign({
-      shortSessions: 0,
+      shortOpenings: 0,
       openedAtMs: undefined,
       reason: 'it is restarting',
       backOffMs: 0,
@@ -253,12 +257,12 @@ function withoutTransport({ opened, lastTools }: InstanceContext) {
 /** A server that refuses for a reason that a repeat does not change is asked ever more rarely. Source: ADR 109. */
 function openingWaitMs(
   { definition, policy, refusal, random, isElsewhere }: InstanceContext,
-  shortSessions: number,
+  shortOpenings: number,
 ): number {
-  if (isElsewhere) return backOffMs(shortSessions, ELSEWHERE_LONGEST_MS, random());
-  if (definition.command !== undefined) return backOffMs(shortSessions, LIMITS.restartLongestMs, random());
-  if (!isLasting(refusal)) return backOffMs(shortSessions, policy.healthIntervalMs, random());
-  return backOffMs(shortSessions, LIMITS.refusedLongestMs, random(), LASTING_JITTER);
+  if (isElsewhere) return backOffMs(shortOpenings, ELSEWHERE_LONGEST_MS, random());
+  if (definition.command !== undefined) return backOffMs(shortOpenings, LIMITS.restartLongestMs, random());
+  if (!isLasting(refusal)) return backOffMs(shortOpenings, policy.healthIntervalMs, random());
+  return backOffMs(shortOpenings, LIMITS.refusedLongestMs, random(), LASTING_JITTER);
 }
 
 /** An opening costs the other node nothing, and it may be back. */
@@ -289,6 +293,6 @@ function afterFailure({ failures, failedRecoveries, now }: InstanceContext) {
 }
 
 export function probeInput({ opened, policy, now, alarm }: InstanceContext): ProbeInput {
-  if (opened === undefined) throw new Error('an instance without a session is not probed');
+  if (opened === undefined) throw new Error('an instance without a transport is not probed');
   return { opened, timeoutMs: policy.probeTimeoutMs, now, alarm };
 }

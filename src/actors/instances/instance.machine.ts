@@ -1,12 +1,12 @@
-// One instance: whether it takes calls, when it is probed, when it is started again. It owns the session actor, and so the process
+// One instance: whether it takes calls, when it is probed, when it is started again. It owns the actor of the transport, and so the process
 // or the connection, and the dedicated conversations: its end, and a stop of its actor, end both. No call passes here; instance-ref.ts
 // sends `idle` when the machine waits for the last call, `suspected` and `unreachable`. Two parallel regions:
 //
-//   connection   connected ── session.closed ──► waiting ── back-off ──► connected …        end ──► ended
+//   connection   connected ─ transport.closed ─► waiting ── back-off ──► connected …        end ──► ended
 //                  │ connecting ── opened ──► healthy ◄── 1 passed / 2 failed ──► unhealthy
 //                  │    (both probe themselves)          5 more failed: closing ◄──┘
 //                  ├ lost ──► closing
-//                  └ disconnect / end ──► ending ── session.closed ──► clearing
+//                  └ disconnect / end ──► ending ─ transport.closed ─► clearing
 //                waiting ── disconnect / end ──► clearing
 //                clearing ── dedicated conversations ended ──► again ──► connected, without a back-off / ended
 //   duty         serving ◄── drain / resume ──► draining
@@ -44,8 +44,8 @@ export const instanceMachine = instanceSetup.createMachine({
     lastTools: undefined,
     failures: 0,
     failedRecoveries: 0,
-    shortSessions: 0,
-    sessions: 0,
+    shortOpenings: 0,
+    openings: 0,
     failedStarts: 0,
     isDone: false,
     checkedAtMs: undefined,
@@ -71,18 +71,18 @@ export const instanceMachine = instanceSetup.createMachine({
       states: {
         connected: {
           initial: 'connecting',
-          invoke: { id: 'session', src: 'session', input: ({ context }) => context },
+          invoke: { id: 'transport', src: 'transport', input: ({ context }) => context },
           on: {
-            'session.lost': { target: '.closing', actions: 'recordEnd' },
-            'session.closed': { target: 'waiting', actions: 'recordEnd' },
-            disconnect: { target: '.ending', actions: ['resetBackOff', 'endSession'] },
-            end: { target: '.ending', actions: 'endSession' },
+            'transport.lost': { target: '.closing', actions: 'recordEnd' },
+            'transport.closed': { target: 'waiting', actions: 'recordEnd' },
+            disconnect: { target: '.ending', actions: ['resetBackOff', 'endTransport'] },
+            end: { target: '.ending', actions: 'endTransport' },
           },
           states: {
             connecting: {
               on: {
-                'session.starting': { actions: assign({ starting: ({ event }) => event.diagnostics }) },
-                'session.opened': { target: 'healthy', actions: 'open' },
+                'transport.starting': { actions: assign({ starting: ({ event }) => event.diagnostics }) },
+                'transport.opened': { target: 'healthy', actions: 'open' },
               },
             },
             healthy: {
@@ -151,7 +151,7 @@ export const instanceMachine = instanceSetup.createMachine({
                       {
                         guard: 'isLastRecovery',
                         target: '#instance.connection.connected.closing',
-                        actions: ['failProbe', 'closeSession'],
+                        actions: ['failProbe', 'closeTransport'],
                       },
                       {
                         target: 'resting',
@@ -163,12 +163,14 @@ export const instanceMachine = instanceSetup.createMachine({
               },
             },
             closing: {
-              on: { 'session.closed': { target: '#instance.connection.waiting', actions: 'forgetSession' } },
+              on: {
+                'transport.closed': { target: '#instance.connection.waiting', actions: 'forgetTransport' },
+              },
               after: { abandoned: '#instance.connection.waiting' },
             },
             ending: {
-              exit: 'forgetSession',
-              on: { 'session.closed': '#instance.connection.clearing' },
+              exit: 'forgetTransport',
+              on: { 'transport.closed': '#instance.connection.clearing' },
               after: { abandoned: '#instance.connection.clearing' },
             },
           },

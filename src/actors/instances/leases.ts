@@ -32,7 +32,7 @@ export interface LeasesOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
   readonly isElsewhere?: boolean;
   /** A conversation was opened, could not be, or ended: `upstream.*`. */
   readonly emit: (event: GatewayEvent) => void;
-  /** The present session of the instance; undefined while there is none. */
+  /** The present transport of the instance; undefined while there is none. */
   readonly transport: () => Pick<Transport, 'openUpstream'> | undefined;
 }
 

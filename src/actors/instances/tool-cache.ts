@@ -1,4 +1,4 @@
-// The listed tools of one session of an instance, to answer "no such tool" and "safe to repeat" without asking the backend.
+// The listed tools of one open transport, to answer "no such tool" and "safe to repeat" without asking the backend.
 
 import { firstValueFrom, from, race } from 'rxjs';
 import type { Clock } from '../../domain/clock.ts';
@@ -60,7 +60,7 @@ export class ToolCache {
     this.#hints = hints;
   }
 
-  /** The session has ended: no list is kept any more. */
+  /** The transport has ended: no list is kept any more. */
   forget(): void {
     this.#isForgotten = true;
     this.#keep(undefined);

@@ -19,7 +19,7 @@ import { OpenedTransport } from './opened-transport.ts';
 import type { HintsByTool, ToolCache } from './tool-cache.ts';
 import type { TrustOf } from './tool-trust.ts';
 
-export interface SessionInput extends Pick<Clock, 'now' | 'alarm'> {
+export interface TransportInput extends Pick<Clock, 'now' | 'alarm'> {
   readonly open: Open;
   readonly leases: Pick<Leases, 'room'>;
   readonly policy: Pick<BalancerPolicy, 'startTimeoutMs'>;
@@ -30,10 +30,10 @@ export interface SessionInput extends Pick<Clock, 'now' | 'alarm'> {
 }
 
 /** Closes the transport. `closed` is called when nothing is left of it. */
-export type SessionCommand = { readonly type: 'close'; readonly closed?: () => void };
+export type TransportCommand = { readonly type: 'close'; readonly closed?: () => void };
 
-/** Why a session ended, and the last lines on standard error of its child. */
-export interface SessionEnd {
+/** Why a transport ended, and the last lines on standard error of its child. */
+export interface TransportEnd {
   readonly reason: string;
   readonly stderr: readonly string[];
   /** How a server refused the opening over HTTP. Default: it did not. */
@@ -42,111 +42,113 @@ export interface SessionEnd {
 
 /**
  * `starting`: the program was started, perhaps repeatedly. `opened`: serves from now on. `lost`: no longer serves, its calls are
- * answered. `closed`: nothing is left of it. `openingMs`: the duration of the opening; of a closed session only when opening failed.
+ * answered. `closed`: nothing is left of it. `openingMs`: the duration of the opening; of a closed transport only when opening failed.
  */
-export type SessionReport =
-  | { readonly type: 'session.starting'; readonly diagnostics: () => TransportDiagnostics }
-  | { readonly type: 'session.opened'; readonly opened: OpenedTransport; readonly openingMs: number }
-  | ({ readonly type: 'session.lost' } & SessionEnd)
-  | ({ readonly type: 'session.closed'; readonly openingMs?: number } & SessionEnd)
+export type TransportReport =
+  | { readonly type: 'transport.starting'; readonly diagnostics: () => TransportDiagnostics }
+  | { readonly type: 'transport.opened'; readonly opened: OpenedTransport; readonly openingMs: number }
+  | ({ readonly type: 'transport.lost' } & TransportEnd)
+  | ({ readonly type: 'transport.closed'; readonly openingMs?: number } & TransportEnd)
   | { readonly type: 'list.changed'; readonly list: ListField }
   | { readonly type: 'list.cut'; readonly list: ListField; readonly reason: string }
   | ({ readonly type: 'tool.withheld' } & WithheldTool)
   /** The node that runs the instance does the same with it. */
   | { readonly type: 'drain' | 'resume' };
 
-/** Callback logic: one `session.closed` is always its last event. Stopping it closes the transport. */
-export const session = fromCallback<SessionCommand, SessionInput>(({ input, sendBack, receive }) => {
-  const { now, leases, policy, toolLists: budget, definition, trustOf } = input;
-  const trust = trustOf && definition && (() => trustOf(definition.template));
-  const ending = new AbortController();
-  const startedAtMs = now();
-  let transport: Transport | undefined;
-  let tools: ToolCache | undefined;
-  /** Why the session is closed before it has opened. */
-  let leaving: string | undefined;
+/** Callback logic: one `transport.closed` is always its last event. Stopping it closes the transport. */
+export const transportActor = fromCallback<TransportCommand, TransportInput>(
+  ({ input, sendBack, receive }) => {
+    const { now, leases, policy, toolLists: budget, definition, trustOf } = input;
+    const trust = trustOf && definition && (() => trustOf(definition.template));
+    const ending = new AbortController();
+    const startedAtMs = now();
+    let transport: Transport | undefined;
+    let tools: ToolCache | undefined;
+    /** Why the transport is closed before it counts as open. */
+    let leaving: string | undefined;
 
-  // The callback actor does not see errors of an async function, which therefore catches all.
-  const ended = run();
+    // The callback actor does not see errors of an async function, which therefore catches all.
+    const ended = run();
 
-  receive(({ closed }) => {
-    close();
-    void ended.then(closed);
-  });
-  return close;
-
-  async function run(): Promise<void> {
-    let started: Transport;
-    try {
-      started = await input.open(ending.signal, {
-        startTimeoutMs: policy.startTimeoutMs,
-        onStarted: (diagnostics) => sendBack({ type: 'session.starting', diagnostics }),
-        onWithheld: (withheld) => sendBack({ type: 'tool.withheld', ...withheld }),
-        relistTools: () => tools?.lookUp(),
-        room: () => leases.room,
-        onDraining: (isDraining) => sendBack({ type: isDraining ? 'drain' : 'resume' }),
-      });
-    } catch (thrown) {
-      const failed = ending.signal.aborted ? {} : { openingMs: now() - startedAtMs };
-      return sendBack({ type: 'session.closed', ...endOf(thrown), ...failed });
-    }
-    transport = started;
-    const end = await untilClosed(started);
-    if (!ending.signal.aborted) sendBack({ type: 'session.lost', ...end });
-    tools?.forget();
-    await closeQuietly(started);
-    sendBack({ type: 'session.closed', ...end });
-  }
-
-  async function untilClosed(started: Transport): Promise<SessionEnd> {
-    try {
-      if (ending.signal.aborted) void closeQuietly(started);
-      else follow(started);
-      const { reason } = await firstValueFrom(started.closed$);
-      transport = undefined;
-      return { reason: leaving ?? reason, stderr: started.diagnostics().stderr };
-    } catch (thrown) {
-      return endOf(thrown);
-    }
-  }
-
-  function follow(started: Transport): void {
-    const counted = budget && definition && { budget, ownerId: definition.serverId };
-    let lastCut: string | undefined;
-    const onCut = (reason: string): void => {
-      if (reason !== lastCut) sendBack({ type: 'list.cut', list: 'tools', reason });
-      lastCut = reason;
-    };
-    const opened = new OpenedTransport(started, input, counted, onCut, trust, input.hints);
-    tools = opened.tools;
-    started.messages$.subscribe(opened.noteMessage);
-    opened.feed.messages(new Set()).subscribe(({ method }) => {
-      const list = changedList(method);
-      if (list === 'tools') void opened.tools.invalidate();
-      if (list !== undefined) sendBack({ type: 'list.changed', list });
+    receive(({ closed }) => {
+      close();
+      void ended.then(closed);
     });
-    const listed = opened.tools.refresh();
-    if (started.peer.era !== 'modern' || started.leaveEra === undefined) announce(opened);
-    else
-      void answersIn(opened, listed, input).then((answers) => {
-        if (ending.signal.aborted || transport !== started) return;
-        if (answers || started.leaveEra?.() !== true) announce(opened);
-        else {
-          leaving = 'it announces the modern era but answers nothing in it; the legacy era is tried';
-          void closeQuietly(started);
-        }
+    return close;
+
+    async function run(): Promise<void> {
+      let started: Transport;
+      try {
+        started = await input.open(ending.signal, {
+          startTimeoutMs: policy.startTimeoutMs,
+          onStarted: (diagnostics) => sendBack({ type: 'transport.starting', diagnostics }),
+          onWithheld: (withheld) => sendBack({ type: 'tool.withheld', ...withheld }),
+          relistTools: () => tools?.lookUp(),
+          room: () => leases.room,
+          onDraining: (isDraining) => sendBack({ type: isDraining ? 'drain' : 'resume' }),
+        });
+      } catch (thrown) {
+        const failed = ending.signal.aborted ? {} : { openingMs: now() - startedAtMs };
+        return sendBack({ type: 'transport.closed', ...endOf(thrown), ...failed });
+      }
+      transport = started;
+      const end = await untilClosed(started);
+      if (!ending.signal.aborted) sendBack({ type: 'transport.lost', ...end });
+      tools?.forget();
+      await closeQuietly(started);
+      sendBack({ type: 'transport.closed', ...end });
+    }
+
+    async function untilClosed(started: Transport): Promise<TransportEnd> {
+      try {
+        if (ending.signal.aborted) void closeQuietly(started);
+        else follow(started);
+        const { reason } = await firstValueFrom(started.closed$);
+        transport = undefined;
+        return { reason: leaving ?? reason, stderr: started.diagnostics().stderr };
+      } catch (thrown) {
+        return endOf(thrown);
+      }
+    }
+
+    function follow(started: Transport): void {
+      const counted = budget && definition && { budget, ownerId: definition.serverId };
+      let lastCut: string | undefined;
+      const onCut = (reason: string): void => {
+        if (reason !== lastCut) sendBack({ type: 'list.cut', list: 'tools', reason });
+        lastCut = reason;
+      };
+      const opened = new OpenedTransport(started, input, counted, onCut, trust, input.hints);
+      tools = opened.tools;
+      started.messages$.subscribe(opened.noteMessage);
+      opened.feed.messages(new Set()).subscribe(({ method }) => {
+        const list = changedList(method);
+        if (list === 'tools') void opened.tools.invalidate();
+        if (list !== undefined) sendBack({ type: 'list.changed', list });
       });
-  }
+      const listed = opened.tools.refresh();
+      if (started.peer.era !== 'modern' || started.leaveEra === undefined) announce(opened);
+      else
+        void answersIn(opened, listed, input).then((answers) => {
+          if (ending.signal.aborted || transport !== started) return;
+          if (answers || started.leaveEra?.() !== true) announce(opened);
+          else {
+            leaving = 'it announces the modern era but answers nothing in it; the legacy era is tried';
+            void closeQuietly(started);
+          }
+        });
+    }
 
-  function announce(opened: OpenedTransport): void {
-    sendBack({ type: 'session.opened', openingMs: now() - startedAtMs, opened });
-  }
+    function announce(opened: OpenedTransport): void {
+      sendBack({ type: 'transport.opened', openingMs: now() - startedAtMs, opened });
+    }
 
-  function close(): void {
-    ending.abort();
-    if (transport !== undefined) void closeQuietly(transport);
-  }
-});
+    function close(): void {
+      ending.abort();
+      if (transport !== undefined) void closeQuietly(transport);
+    }
+  },
+);
 
 /** False when a backend has sent nothing although its tools were requested LIMITS.silentEraMs ago. Source: ADR 121. */
 function answersIn(
@@ -160,7 +162,7 @@ function answersIn(
   return firstValueFrom(race(listed$, silent$));
 }
 
-function endOf(thrown: unknown): SessionEnd {
+function endOf(thrown: unknown): TransportEnd {
   const stderr = thrown instanceof GatewayError ? thrown.facts.stderr : undefined;
   return { reason: reasonOf(thrown), stderr: stderr ?? [], refusal: refusalOf(thrown) };
 }

@@ -139,7 +139,7 @@ export class Binder {
     const upstream = leased?.conversation.upstream;
     if (upstream === undefined) {
       this.#keepsDedicated.set(peer, false);
-      const shared = this.at(ref, needs); // the instance may have a new session meanwhile
+      const shared = this.at(ref, needs); // the instance may have a new transport meanwhile
       if (shared === undefined) throw notConnected();
       return shared;
     }

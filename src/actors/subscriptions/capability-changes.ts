@@ -1,18 +1,18 @@
-// Detects lists of a template that changed without a notice: the first instance connects, the server of a new session differs from
-// all others, or the last session of its kind ends. While no instance is healthy the lists count as unchanged.
+// Detects lists of a template that changed without a notice: the first instance connects, the server of a new transport differs from
+// all others, or the last transport of its kind ends. While no instance is healthy the lists count as unchanged.
 
 import { hash } from 'node:crypto';
 import type { InstanceState } from '../../domain/instance.ts';
 import { canonicalText } from '../../domain/json.ts';
 import { type ListField, NOTICED_LISTS, type Peer } from '../../domain/mcp.ts';
 
-/** `peer`: undefined without a session. */
+/** `peer`: undefined without a transport. */
 interface ListingMember {
   readonly state: InstanceState;
   readonly peer?: Peer | undefined;
 }
 
-/** The session of an instance. */
+/** The open transport of an instance. */
 interface Listing {
   readonly peer: Peer;
   /** Equal for servers with equal descriptions of themselves; unique for a server without one. */
@@ -22,16 +22,16 @@ interface Listing {
 /** The instances of one template. */
 export class CapabilityChanges {
   readonly #members: ReadonlyMap<string, ListingMember>;
-  /** The sessions of healthy instances by id; while there is none, that of the last one. */
+  /** The transports of healthy instances by id; while there is none, that of the last one. */
   readonly #listings = new Map<string, Listing>();
-  /** Sessions of each kind: a comparison of all with all would be quadratic while thousands of instances connect. */
+  /** Transports of each kind: a comparison of all with all would be quadratic while thousands of instances connect. */
   readonly #kinds = new Map<Listing['kind'], number>();
 
   constructor(members: ReadonlyMap<string, ListingMember>) {
     this.#members = members;
   }
 
-  /** The instance became healthy or unhealthy, may have a new session, or was removed. Returns the lists that changed by that. */
+  /** The instance became healthy or unhealthy, may have a new transport, or was removed. Returns the lists that changed by that. */
   check(id: string): ReadonlySet<ListField> {
     const before = this.#listings.get(id);
     const peer = this.#peerOf(id);
@@ -44,7 +44,7 @@ export class CapabilityChanges {
     const isNew = came !== undefined && !this.#kinds.has(came.kind);
     const replaced = outdated === undefined ? undefined : this.#remove(outdated);
     if (came !== undefined) this.#add(id, came);
-    // Compared with other instances only: the lists of the same instance may differ in its next session.
+    // Compared with other instances only: the lists of the same instance may differ in its next transport.
     const isLast = gone !== undefined && this.#count(gone.kind) === (came?.kind === gone.kind ? 1 : 0);
     return new Set([
       ...(isNew ? listsOf(came.peer) : []),

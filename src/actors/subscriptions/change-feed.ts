@@ -74,14 +74,14 @@ export class ChangeFeed {
       mergeMap((ref) => this.#inTask(ref)),
       mergeMap((ref) =>
         this.#peersOf(ref).pipe(
-          // The subscriptions of the previous session ended with it.
+          // The subscriptions of the previous transport ended with it.
           switchMap((peer) => (peer === undefined ? EMPTY : this.#messagesOf(ref, peer, client))),
         ),
       ),
     );
   }
 
-  /** The backend of each session of the instance; undefined at the end of one. */
+  /** The backend of each transport of the instance; undefined at the end of one. */
   #peersOf(ref: InstanceRef): Observable<Peer | undefined> {
     const peers$ = new Observable<Peer | undefined>((subscriber) => {
       let known: Peer | undefined;
@@ -116,7 +116,7 @@ export class ChangeFeed {
     return merge(updates$, processes$.pipe(mergeMap(({ feed }) => feed?.messages(uris) ?? EMPTY)));
   }
 
-  /** Updates in a dedicated conversation, which is reopened with a back-off when it ends before the session of the instance. */
+  /** Updates in a dedicated conversation, which is reopened with a back-off when it ends before the transport of the instance. */
   #updatesForStateless(ref: InstanceRef, client: ChangeSubscriber): Observable<ServerNotification> {
     const { pool, random, alarm } = this.#deps;
     let tries = 0;

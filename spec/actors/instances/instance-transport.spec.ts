@@ -1,4 +1,4 @@
-// The session of an instance with its backend: requests of the gateway itself, and lists that change.
+// The transport of an instance: requests of the gateway itself, and lists that change.
 
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -8,7 +8,7 @@ import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Harness, onHarness } from './instance-harness.ts';
 
-const test = suite('session of an instance');
+const test = suite('transport of an instance');
 simulateTime(test);
 const check = onHarness(test);
 const changes = ({ emissions }: Harness) =>
