@@ -75,7 +75,10 @@ export interface Assertion {
   /** Unique among all assertions of all issuers. */
   readonly id: string;
   readonly expiresAtMs: number;
-  /** Makes the account of the user, or changes it, if the assertion says so: to be called once the assertion is used. Rejects as CompanyAccounts.signIn. */
+  /**
+   * Makes the account of the user, or changes it, if the assertion says so: to be called once the assertion is used. Rejects as
+   * CompanyAccounts.signIn.
+   */
   readonly holder: () => Promise<AssertionHolder>;
   /** What the role of its groups allows. */
   readonly scopes: readonly Scope[];

@@ -1,5 +1,6 @@
-// Counts the requests of principals with an hourly limit, and the calls of tools that views limit: in Redis or, without it, in memory, where the nodes of a deployment share the
-// limit in chunks (limit-chunks.ts). When neither answers, this process counts alone and refuses no request because of that.
+// Counts the requests of principals with an hourly limit, and the calls of tools that views limit: in Redis or, without it, in
+// memory, where the nodes of a deployment share the limit in chunks (limit-chunks.ts). When neither answers, this process counts
+// alone and refuses no request because of that.
 
 import type { Principal } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -65,8 +66,9 @@ export class RateLimiter {
   }
 
   /**
-   * `id`: the holder of the principal (`holderOf`). Counts a request, or `count` of them at once, of a principal with this hourly limit; without a promise
-   * when this process counts alone, and within a chunk. Allows the request when counting fails. A refused request is not counted.
+   * `id`: the holder of the principal (`holderOf`). Counts a request, or `count` of them at once, of a principal with this hourly
+   * limit; without a promise when this process counts alone, and within a chunk. Allows the request when counting fails. A refused
+   * request is not counted.
    */
   take(id: string, limit: number, count = 1): RateLimit | Promise<RateLimit> {
     if (this.#shared === undefined) return this.#count(id, limit, count);

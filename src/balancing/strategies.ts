@@ -86,9 +86,9 @@ export const STRATEGIES = table({
   },
 
   /**
-   * The fewest calls, those of other nodes included; of equal numbers, those of this node first. Further ones take turns, so that an idle pool is used evenly. Among more than MAX_COMPARED
-   * candidates, the first idle one in turn, or else the lowest of the next MAX_COMPARED. The count is right only if the send that counts
-   * follows the pick without an `await`.
+   * The fewest calls, those of other nodes included; of equal numbers, those of this node first. Further ones take turns, so that
+   * an idle pool is used evenly. Among more than MAX_COMPARED candidates, the first idle one in turn, or else the lowest of the
+   * next MAX_COMPARED. The count is right only if the send that counts follows the pick without an `await`.
    */
   least_connections: {
     meaning: 'the one with the fewest calls in flight',

@@ -17,7 +17,10 @@ import { CommandFailure, GatewayRefusal, UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
 import { outcomeText, unreachable } from './unreachable.ts';
 
-/** The gateway that `--url` or STAGEDOOR_URL names, whether it answers or not; else the first that answers at a usual address. `isTrusted`: of --trust. */
+/**
+ * The gateway that `--url` or STAGEDOOR_URL names, whether it answers or not; else the first that answers at a usual address.
+ * `isTrusted`: of --trust.
+ */
 export async function findGateway(
   written: string | undefined,
   terminal: Pick<Terminal, 'env' | 'folder' | 'busy' | 'note'>,

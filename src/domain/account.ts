@@ -151,7 +151,10 @@ export type ResourcePath = '' | '/mcp' | `/mcp/${string}`;
 
 /** The verified caller of a request; shared by all requests with the same credentials. */
 export interface Principal extends Rights {
-  /** `anonymous`, `user:<id>`, `key:<id>`, of an access token `grant:<id>@<user>`, of a token of another issuer `issuer:<hash>`, which is also the `<user>` of its subject's grants. Limits are counted by `holderOf` it. */
+  /**
+   * `anonymous`, `user:<id>`, `key:<id>`, of an access token `grant:<id>@<user>`, of a token of another issuer `issuer:<hash>`,
+   * which is also the `<user>` of its subject's grants. Limits are counted by `holderOf` it.
+   */
   readonly id: string;
   readonly kind: 'anonymous' | 'user' | 'api-key';
   /** For people and the audit log: the user name, or the name of the key. */

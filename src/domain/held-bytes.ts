@@ -111,9 +111,9 @@ export interface MemoryBounds {
 }
 
 /**
- * The bounds for a process with `memoryBytes`: an eighth for each kind, a sixteenth for declarations and for parked calls, and a quarter of that for one
- * owner, but always enough for one of the greatest size. The rest is for the program (about 150 MB), garbage, and copies in socket
- * buffers. Source: ADR 42, 89.
+ * The bounds for a process with `memoryBytes`: an eighth for each kind, a sixteenth for declarations and for parked calls, and a
+ * quarter of that for one owner, but always enough for one of the greatest size. The rest is for the program (about 150 MB),
+ * garbage, and copies in socket buffers. Source: ADR 42, 89.
  */
 export function memoryBounds(memoryBytes: number): MemoryBounds {
   const part = Math.floor(memoryBytes / 8);

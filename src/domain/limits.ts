@@ -6,7 +6,10 @@ export const LIMITS = {
   requestBodyBytes: 4 * 1024 * 1024,
   /** Deepest nesting of a registered value or a JSON body, which later code may visit by recursion. */
   nestingDepth: 128,
-  /** Values in one body, keys included, besides the arguments of a call. Over it: VALIDATION_ERROR. Some 100 bytes of memory each while it is checked. */
+  /**
+   * Values in one body, keys included, besides the arguments of a call. Over it: VALIDATION_ERROR. Some 100 bytes of memory each
+   * while it is checked.
+   */
   bodyValues: 100_000,
   /** Issues reported in one VALIDATION_ERROR, and characters of a caller's key that are repeated in a `loc`. */
   validationIssues: 64,

@@ -53,8 +53,8 @@ export class Readiness {
   }
 
   /**
-   * Not ready, and no new sessions of clients, until `resume`; other nodes continue those without calls. Everything else is served. It lasts as long as the process. Throws
-   * SHUTTING_DOWN, as `resume` does: a stop is not taken back.
+   * Not ready, and no new sessions of clients, until `resume`; other nodes continue those without calls. Everything else is served.
+   * It lasts as long as the process. Throws SHUTTING_DOWN, as `resume` does: a stop is not taken back.
    */
   drain(): void {
     this.#leave('drain');

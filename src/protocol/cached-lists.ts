@@ -187,7 +187,8 @@ export class CachedLists {
 
   /**
    * One list request in a session that shares the conversation of its instance. The cache is per conversation: a session could not
-   * call the tools that only other instances list. A load that began in another session may end with that session: then this one loads the list itself.
+   * call the tools that only other instances list. A load that began in another session may end with that session: then this one
+   * loads the list itself.
    */
   exchangeIn(
     { profile, ownerId, peer }: Pick<McpSession, 'profile' | 'ownerId' | 'peer'>,

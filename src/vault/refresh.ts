@@ -1,6 +1,6 @@
 // The access token of a connection: from memory, from its row, or refreshed. A refresh token is often for one use, so one node at a time
-// refreshes a connection, by a lease on its row; the others wait for the new version, or for the end of that node. A connection whose grant is gone has ended: it is not
-// tried again until its owner connects it. Source: ADR 218.
+// refreshes a connection, by a lease on its row; the others wait for the new version, or for the end of that node. A connection
+// whose grant is gone has ended: it is not tried again until its owner connects it. Source: ADR 218.
 
 import { type Clock, sleep } from '../domain/clock.ts';
 import type { WhyNotConnected } from '../domain/connection.ts';

@@ -170,8 +170,8 @@ export class Vault {
   }
 
   /**
-   * Ends a connection: its tokens are deleted, and revoked at its authorization server, if that has an endpoint for it. `owner`: only one of this owner.
-   * False when there is none.
+   * Ends a connection: its tokens are deleted, and revoked at its authorization server, if that has an endpoint for it. `owner`:
+   * only one of this owner. False when there is none.
    */
   async disconnect(id: string, owner?: string): Promise<boolean> {
     const all = await this.#connections.list(owner);

@@ -5,9 +5,12 @@
 //             ├─ had one, and was read again ─► unbound                       └─ failed ──► unbound ── requested, retryDelay ──► binding
 //             └─ new ─────────────────────────► binding
 //
-//   lost:      the conversation is over, or the instance may not be used: the session moves, or is unbound for a while if it has just
-//              moved; or, when it may not move, is bound again where only the way to the instance was lost, or keeps its binding if no other instance could serve its client, or begins anew if it is a
-//              part of a session with all templates, or is finishing while calls are under way there, or ends
+//   lost:      the conversation is over, or the instance may not be used. The first of these that applies:
+//              it may move: it looks for another instance, or is unbound for a while if it has just moved
+//              only the way to the instance was lost: it is bound again there
+//              no other instance could serve its client: it keeps its binding, and what waits is refused
+//              it is a part of a session with all templates: it begins anew
+//              calls are under way at its instance: it is finishing; else it ends
 //   upgrade:   a dedicated conversation is needed
 //   failed:    a binding that is still usable is kept; a session without a first binding ends
 //   callEnded: from finishing to serving, when the instance may be used again, or to ended

@@ -66,8 +66,8 @@ export class SessionRecovery {
 
   /**
    * Resolves when the session is open again, or cannot be. Requests of one caller with one id share the attempt. Undefined, without a
-   * query, for text that is no session id, for ids of this life unless it has released sessions, and for what was not there. SessionElsewhere when another life has it;
-   * DATABASE_UNAVAILABLE, NODE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN.
+   * query, for text that is no session id, for ids of this life unless it has released sessions, and for what was not there.
+   * SessionElsewhere when another life has it; DATABASE_UNAVAILABLE, NODE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN.
    */
   recover(id: string, ownerId: string, prepare: PrepareRecovery): Promise<void> | undefined {
     const life = lifeOf(id);

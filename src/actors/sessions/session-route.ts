@@ -276,7 +276,7 @@ class SessionAttempt implements At, AttemptPlan {
     if (!this.isFirst) this.#route.hedged();
     else if (isMixedTask(request, binding)) return { kind: 'answer', answer$: of(NO_TASKS) };
     else {
-      // Before sending: afterwards the session that knew the tool may be gone.
+      // Before sending: afterwards the transport that knew the tool may be gone.
       this.#isUnsafe = !isRepeatable(request, this.ref);
       if (this.#isUnsafe) this.#route.noteUnsafe('unknown');
       this.#route.use(binding);

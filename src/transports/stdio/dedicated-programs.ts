@@ -1,5 +1,5 @@
-// The programs that one instance dedicates to single clients, or to clients with equal extensions: a bounded number starts at a time, and a few are started in advance.
-// The caller bounds their number; stdio-handshake.ts shakes hands with them.
+// The programs that one instance dedicates to single clients, or to clients with equal extensions: a bounded number starts at a
+// time, and a few are started in advance. The caller bounds their number; stdio-handshake.ts shakes hands with them.
 
 import type { ClientProfile } from '../../domain/client.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';

@@ -1,5 +1,6 @@
 // Transport to a program that speaks MCP on its standard input and output, and to the programs that the instance dedicates to single
-// clients, or to clients with equal extensions (dedicated-programs.ts). The pipe is stdio-channel.ts, the handshake stdio-handshake.ts, the program child.ts.
+// clients, or to clients with equal extensions (dedicated-programs.ts). The pipe is stdio-channel.ts, the handshake
+// stdio-handshake.ts, the program child.ts.
 
 import type { ClientProfile } from '../../domain/client.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
