@@ -53,6 +53,7 @@ test('creates an API key for its calls where authentication is on, for reading a
   const { name, permissions, expiresAt = '' } = one?.apiKey ?? {};
   assert.equal([name, permissions], ['demo', ['gateway:read', 'tools:call']]);
   assert.ok(Date.parse(expiresAt) > Date.now());
+  assert.match(said, 'Those that sign in by a browser need no key; others send it in the header X-API-Key.');
   const [, key = ''] = /^curl.*-H .X-API-Key: (sd_\w+?_[\w-]{43})/m.exec(said) ?? [];
   assert.match(key, `sd_${one?.apiKey.id}_`);
   if (process.platform !== 'win32') assert.match(said, `\nexport STAGEDOOR_API_KEY=${key}\n`);

@@ -106,7 +106,7 @@ async function hasView({ views }: DemoSetup['gateway']): Promise<boolean> {
   );
 }
 
-const WITH_KEY = 'They send the key in the header X-API-Key.';
+const WITH_KEY = 'Those that sign in by a browser need no key; others send it in the header X-API-Key.';
 
 /** Never rejects, so that the other servers continue. */
 async function start(
