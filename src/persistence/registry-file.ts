@@ -1,7 +1,6 @@
 // Reads a registry document: a JSON or YAML file in which an operator lists instances. The file is never
 // written. registry-entry.ts reads one entry; registry-sync.ts synchronizes the registry with the file.
 
-import { readFile } from 'node:fs/promises';
 import { LoadBalancerSettings, type TemplateSettings } from '../balancing/policy-schemas.ts';
 import type { Variables } from '../domain/command.ts';
 import { codeOf, GatewayError, messageOf, OperatorError } from '../domain/errors.ts';
@@ -14,6 +13,7 @@ import { utf8Text } from '../domain/text.ts';
 import { compileShape, issueLines, pathTo } from '../domain/validation.ts';
 import type { ViewDefinition } from '../domain/view.ts';
 import { viewIssues } from '../domain/view-schema.ts';
+import { bytesWithin } from './bounded-file.ts';
 import { type EntrySource, type RegistryEntry, readEntry } from './registry-entry.ts';
 import type { StoredDefinition } from './store.ts';
 
@@ -46,6 +46,7 @@ const SECTIONS = [
   'stats',
   'inputs',
 ];
+const MAX_BYTES = 128 * 1024 * 1024;
 const MAIN_SECTIONS = ['templates', 'servers', 'mcpServers', 'views', 'definitions'];
 /** Characters of a template's name. */
 const LONGEST_NAME = 128;
@@ -58,8 +59,12 @@ const loadBalancer = compileShape(LoadBalancerSettings, 'body');
 export async function readRegistryFile(path: string, isImport = false): Promise<RegistryContents> {
   let text: string;
   try {
-    text = utf8Text(await readFile(path));
+    const bytes = await bytesWithin(path, MAX_BYTES);
+    if (bytes === undefined)
+      throw new RegistryFileError(`registry file ${path}: it has more than ${MAX_BYTES / 2 ** 20} MiB`);
+    text = utf8Text(bytes);
   } catch (thrown) {
+    if (thrown instanceof RegistryFileError) throw thrown;
     const code = codeOf(thrown);
     const reason = code === 'ENOENT' ? 'there is no such file' : `it cannot be read (${code})`;
     throw new RegistryFileError(`registry file ${path}: ${reason}`, { cause: thrown });
