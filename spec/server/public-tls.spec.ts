@@ -1,5 +1,6 @@
 // TLS of the ports for clients, with real certificates and sockets.
 
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, copyFile, readFile, writeFile } from 'node:fs/promises';
 import { get } from 'node:https';
@@ -90,6 +91,22 @@ openssl(
     assert.match(await refusal('.', 'a.key'), /it is not a file in PEM$/);
   },
 );
+
+openssl('says that a key has a passphrase', async () => {
+  makeAuthority(folder(), 'ca');
+  issueCertificate(folder(), 'ca', 'door');
+  for (const form of [
+    ['pkcs8', '-topk8', '-v2', 'aes-256-cbc'],
+    ['ec', '-aes256'],
+    ['rsa', '-aes256', '-traditional'],
+  ]) {
+    const key = ['-in', folder('door.key'), '-out', folder('locked.key'), '-passout', 'pass:secret'];
+    if (spawnSync('openssl', [...form, ...key]).status !== 0) continue; // of another kind of key
+    await chmod(folder('locked.key'), 0o600);
+    const message = await messageOf(open(folder('door.crt'), folder('locked.key')), OperatorError);
+    assert.match(message, /^tls\.key: .*locked\.key has a passphrase, .* "openssl pkey -in /);
+  }
+});
 
 onPosix('refuses a key that others can read', async () => {
   makeAuthority(folder(), 'ca');

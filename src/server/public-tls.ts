@@ -77,12 +77,22 @@ async function readPair(certPath: string, keyPath: string): Promise<Pair> {
     new X509Certificate(cert); // Node accepts text that is none, and serves nothing
     createSecureContext({ cert, key });
   } catch (cause) {
+    if (isEncrypted(key))
+      throw new OperatorError(
+        `tls.key: ${keyPath} has a passphrase, which the gateway cannot enter: ` +
+          `write it without one, as by "openssl pkey -in ${keyPath} -out new.key"`,
+      );
     throw new OperatorError(
       `tls: ${certPath} and ${keyPath} cannot be used as certificate and key (${reasonOf(cause)})`,
       { cause },
     );
   }
   return { cert, key };
+}
+
+/** PKCS#8 names it in its first line, the older form in a header. */
+function isEncrypted(key: string): boolean {
+  return /^-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED/m.test(key);
 }
 
 async function textOf(setting: 'tls.cert' | 'tls.key', path: string): Promise<string> {
