@@ -19,8 +19,11 @@ type Users = Map<string, Readonly<Record<string, unknown>>>;
 export interface CompanyProvider {
   readonly issuer: string;
   readonly users: Users;
-  /** What the userinfo endpoint answers instead, whatever the token, and claims that the ID tokens of refreshes have instead. */
-  readonly lie: { userinfo?: object | undefined; idToken?: Readonly<Record<string, unknown>> | undefined };
+  /** What the userinfo endpoint answers instead, whatever the token (a number: a status), and claims that the ID tokens of refreshes have instead. */
+  readonly lie: {
+    userinfo?: object | number | undefined;
+    idToken?: Readonly<Record<string, unknown>> | undefined;
+  };
   /** How often it was asked for tokens. */
   readonly tokenRequests: () => number;
   /** The entry of `auth.providers`. */
@@ -98,6 +101,10 @@ export async function startCompanyProvider({
         id_token: await signed({ aud: 'gateway', ...lie.idToken }, 'JWT'),
       };
       return response.setHeader('Content-Type', 'application/json').end(JSON.stringify(body));
+    }
+    if (pathname === '/me' && typeof lie.userinfo === 'number') {
+      request.resume();
+      return response.writeHead(lie.userinfo).end();
     }
     if (pathname === '/me' && lie.userinfo !== undefined)
       return response.setHeader('Content-Type', 'application/json').end(JSON.stringify(lie.userinfo));

@@ -104,15 +104,34 @@ test('a refresh reads the groups again; a leaver is out then, until the next sig
   assert.is(await oauth.use((await tokensOf('s-6')).access), 200);
 });
 
-test('a provider that returns another user gives nothing of that user', async () => {
+test('a provider that returns another user ends the account until the next sign-in', async () => {
   const claims = { preferred_username: 'una', hd: 'a.example', groups: ['staff'] };
   provider.users.set('s-20', claims);
-  const { refresh } = await tokensOf('s-20');
+  const { access, refresh } = await tokensOf('s-20');
   provider.lie.userinfo = { ...claims, sub: 's-21', groups: ['writers'] };
   const { body } = await oauth.refresh(clientId, refresh);
   provider.lie.userinfo = undefined;
-  const token = String(body.access_token);
-  assert.equal([await oauth.use(token), await oauth.use(token, '/mcp/secrets/tools/list')], [200, 404]);
+  assert.is(body.error, 'invalid_grant', JSON.stringify(body));
+  assert.equal([await oauth.use(access), await oauth.use(access, '/mcp/secrets/tools/list')], [401, 401]);
+  assert.is(await oauth.use((await tokensOf('s-20')).access), 200);
+});
+
+test('a userinfo that is refused ends the account; one that fails is asked for again with the next token', async () => {
+  const claims = { preferred_username: 'ute', hd: 'a.example', groups: ['staff'] };
+  provider.users.set('s-24', claims);
+  const { access, refresh } = await tokensOf('s-24');
+  provider.lie.userinfo = 503;
+  const { body } = await oauth.refresh(clientId, refresh);
+  assert.is(await oauth.use(access), 200);
+  provider.lie.userinfo = undefined;
+  provider.users.set('s-24', { ...claims, groups: ['writers'] });
+  const again = await oauth.refresh(clientId, String(body.refresh_token));
+  const token = String(again.body.access_token);
+  assert.equal([await oauth.use(token), await oauth.use(token, '/mcp/secrets/tools/list')], [404, 200]);
+  provider.lie.userinfo = 403;
+  const { body: refused } = await oauth.refresh(clientId, String(again.body.refresh_token));
+  provider.lie.userinfo = undefined;
+  assert.equal([refused.error, await oauth.use(token, '/mcp/secrets/tools/list')], ['invalid_grant', 401]);
 });
 
 test('a refresh that names another user ends the account until the next sign-in, and gives nothing of that user', async () => {
@@ -313,6 +332,22 @@ test('several pages of one browser are on their way at the same time, wherever t
     );
   const names = () => browser.cookies.filter(({ name }) => name.includes('signing_in'));
   assert.equal(names(), [], 'those that are over have no cookie');
+
+  for (let n = 0; n < 3; n += 1) await begin(await client());
+  const twice = [...new Set(names().map(({ name, value }) => `${name}=${value}`))].flatMap((one) => [
+    one,
+    one,
+    one,
+  ]);
+  const further = await fetch(`${oauth.url}${linkTo('Example Corp', browser)}`, {
+    headers: { cookie: twice.join('; ') },
+    redirect: 'manual',
+  });
+  assert.not.match(
+    further.headers.getSetCookie().join(),
+    'Max-Age=0',
+    'a cookie that is sent twice counts once',
+  );
 
   const console = `${oauth.url}/oauth/console/${new URL(provider.issuer).host.replace(':', '-')}`;
   const many: URL[] = [];

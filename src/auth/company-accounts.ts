@@ -238,8 +238,11 @@ export class CompanyAccounts {
     }
     const asked: Stored = { ...stored, askedUntilMs: nowMs + ASKING_MS };
     if (!(await store.replace(rowOf(asked, user), row.version))) return;
+    let renewed = refreshToken;
     try {
-      const said = await provider.refresh(refreshToken, stored.sub);
+      const said = await provider.refresh(refreshToken, stored.sub, (next) => {
+        renewed = next;
+      });
       if (said.subject !== stored.subject) throw new ProviderFailure('it names another user', true);
       // First: the earlier one may be used up.
       await store.save(rowOf({ ...stored, refreshToken: said.refreshToken, confirmedAtMs: nowMs }, user));
@@ -256,7 +259,7 @@ export class CompanyAccounts {
           : hasCode(thrown, 'INSUFFICIENT_PERMISSIONS') || hasCode(thrown, 'LAST_ADMIN');
       if (isOut) return this.#sleep(user, stored);
       if (!(thrown instanceof ProviderFailure)) throw thrown;
-      await store.save(rowOf(stored, user));
+      await store.save(rowOf({ ...stored, refreshToken: renewed }, user));
     }
   }
 

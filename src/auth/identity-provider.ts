@@ -110,10 +110,18 @@ export class IdentityProvider {
     });
   }
 
-  /** What the provider says now about the user of this refresh token. Rejects with ProviderFailure. */
-  refresh(refreshToken: string, sub: string): Promise<ProviderAnswer> {
+  /**
+   * What the provider says now about the user of this refresh token. `onRenewed` gets the next one, also when what follows fails: most work
+   * once. Rejects with ProviderFailure.
+   */
+  refresh(
+    refreshToken: string,
+    sub: string,
+    onRenewed?: (refreshToken: string) => void,
+  ): Promise<ProviderAnswer> {
     return this.#ask(async (known) => {
       const tokens = await known.library.refreshTokenGrant(known.configuration, refreshToken);
+      onRenewed?.(tokens.refresh_token ?? refreshToken);
       const answer = await this.#answerOf(known, tokens, tokens.claims() ?? { sub });
       return { ...answer, refreshToken: tokens.refresh_token ?? refreshToken };
     });
@@ -134,7 +142,12 @@ export class IdentityProvider {
     const hasInfo = configuration.serverMetadata().userinfo_endpoint !== undefined;
     const info =
       isMissing && hasInfo
-        ? await library.fetchUserInfo(configuration, tokens.access_token, idToken.sub)
+        ? await library
+            .fetchUserInfo(configuration, tokens.access_token, idToken.sub)
+            .catch((thrown: unknown) => {
+              if (!isRefusedInfo(thrown)) throw thrown;
+              throw new ProviderFailure(`${this.setting.label} says nothing about this user any more`, true);
+            })
         : undefined;
     const claims: Claims = { ...info, ...idToken };
     const value = claimOf(claims, subject);
@@ -233,6 +246,12 @@ function codeOf(thrown: unknown): string | undefined {
   if (!(thrown instanceof Error) || !('error' in thrown)) return undefined;
   const { error } = thrown as ResponseBodyError;
   return typeof error === 'string' && CODE.test(error) ? error : undefined;
+}
+
+/** The userinfo is that of another user, or is refused for this token: an answer, unlike no answer and errors of the provider. */
+function isRefusedInfo(thrown: unknown): boolean {
+  const { code, cause, status = Object(cause).status } = Object(thrown);
+  return code === 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED' || status === 401 || status === 403;
 }
 
 function reasonOf(thrown: unknown): string {
