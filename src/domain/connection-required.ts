@@ -57,12 +57,13 @@ export function noOwnAccount(template: string): ConnectionRequired {
 }
 
 /** Which account is missing, and who connects it how. */
-export function neededAccount({ template, instanceId, who, why }: ConnectionNeed): string {
+export function neededAccount({ template, instanceId, who, why, url }: ConnectionNeed): string {
+  const command = `stagedoor gateway connections add ${template} ${instanceId}`;
   const [whose, how] =
     who === 'shared'
       ? [
           'The shared account',
-          `an admin connects it with "stagedoor gateway connections add ${template} ${instanceId}"`,
+          url === undefined ? `an admin connects it with "${command}"` : `connect it at ${url}`,
         ]
       : ['Your account', 'connect it'];
   return `${whose} at the server of "${template}" ${WHY_NOT_CONNECTED[why](how)}.`;

@@ -26,6 +26,8 @@ export interface ConnectionNeed {
   readonly instanceId: string;
   readonly who: InstanceAuth['who'];
   readonly why: WhyNotConnected;
+  /** Where this caller connects it. Absent: unknown, or it may not. */
+  readonly url?: string | undefined;
 }
 
 /** A connection, without its tokens. */

@@ -417,7 +417,9 @@ const CREDENTIALS_REFUSED = "the gateway's credentials for the server were refus
 
 /** The backend wants an account that is not connected, or no longer. The call was not carried out. */
 export function connectionRequired(connection: ConnectionNeed): GatewayError {
-  return new GatewayError('CONNECTION_REQUIRED', neededAccount(connection), { delivered: 'no', connection });
+  const message = neededAccount(connection);
+  const where = connection.url === undefined ? {} : { connectUrl: connection.url };
+  return new GatewayError('CONNECTION_REQUIRED', message, { delivered: 'no', connection, ...where });
 }
 
 /** The gateway stops, and the grace time of the call is over. Default: it may have been carried out. */

@@ -2,17 +2,18 @@
 // transports that use them, and the notices when one is connected. Source: ADR 220, ADR 221.
 
 import { filter, map, type Observable, Subject } from 'rxjs';
+import { type DefinedRoles, userIdIn } from '../domain/account.ts';
 import { listNotice, type ServerNotification } from '../domain/client.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { ConnectionChange } from '../domain/connection.ts';
+import { type ConnectionChange, SHARED } from '../domain/connection.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { NOTICED_LISTS } from '../domain/mcp.ts';
-import type { OAuthStore } from '../persistence/store.ts';
+import type { AccountStore, OAuthStore } from '../persistence/store.ts';
 import type { BearerTokens, Transport } from '../transports/transport.ts';
 import type { Target } from '../vault/backends.ts';
 import type { Vault } from '../vault/vault.ts';
 import type { VaultDoor } from '../vault/vault-door.ts';
-import { Visits } from '../vault/visits.ts';
+import { mayConnect, Visits } from '../vault/visits.ts';
 
 /** A notice for the clients of one user, at one template. */
 export interface UserNotice {
@@ -27,6 +28,8 @@ export interface AccountsAtBackendsOptions {
   readonly clock: Clock;
   readonly address: { readonly issuer: string };
   readonly fleet: () => Instances;
+  readonly accounts: Pick<AccountStore, 'findUsers'>;
+  readonly roles: DefinedRoles | undefined;
 }
 
 /** What is needed of the fleet, whose types would bring those of its actors into those of the package. */
@@ -121,6 +124,17 @@ export class AccountsAtBackends {
       ),
       onNotice: (userId, notice) => this.#notify(template, userId, notice),
     });
+  }
+
+  /** Where the user of this caller connects the shared account; undefined when that takes another user. DATABASE_UNAVAILABLE. */
+  async sharedAddressFor({ template, id }: InstanceDefinition, caller: string): Promise<string | undefined> {
+    const userId = userIdIn(caller);
+    if (userId === undefined) return undefined;
+    const { accounts, roles } = this.#options;
+    const [user] = await accounts.findUsers([userId]);
+    const goal = { template, instanceId: id, owner: SHARED };
+    if (user?.isActive !== true || !mayConnect(user, goal, roles)) return undefined;
+    return (await this.visits.visit(goal)).url;
   }
 
   close(): void {

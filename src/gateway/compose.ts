@@ -87,6 +87,8 @@ export function composeGateway(
       clock: ownClock,
       address: connections.address,
       fleet: () => fleet,
+      accounts: store.accounts,
+      roles: connections.roles,
     });
   const openTransport = openTransportOf({
     clock: ownClock,

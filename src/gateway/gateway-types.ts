@@ -6,7 +6,7 @@ import type { ClientCounts, InstanceClients, MetricsSummary } from '../actors/me
 import type { DecideOwner, MayStore, SuccessorOf } from '../actors/sessions/session-keeper.ts';
 import type { BalancerPolicy, StrategyName } from '../balancing/policy.ts';
 import type { TemplateSettings } from '../balancing/policy-schemas.ts';
-import type { Principal } from '../domain/account.ts';
+import type { DefinedRoles, Principal } from '../domain/account.ts';
 import type { ActorInspector } from '../domain/actor-inspection.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { ProgramUser } from '../domain/command.ts';
@@ -122,6 +122,8 @@ export interface GatewayOptions {
     | (Pick<VaultOptions, 'address' | 'openNetworks' | 'lives'> & {
         /** False: there are no users, and so only shared accounts. Default true. */
         readonly hasUsers?: boolean;
+        /** The roles of the settings. */
+        readonly roles?: DefinedRoles | undefined;
       })
     | undefined;
   /** Sources of `Gateway.sync`: container engines, clusters and a registry file. Default: none. */

@@ -42,7 +42,7 @@ export interface OpenTransportOptions
   readonly protectedPaths?: readonly ProtectedPath[];
   readonly definitions?: Pick<ReadonlyMap<string, TemplateRules>, 'get'>;
   /** Opens instances that are used with the account of each user. Default: none can be. */
-  readonly accounts?: Pick<AccountsAtBackends, 'openFor'> | undefined;
+  readonly accounts?: Pick<AccountsAtBackends, 'openFor' | 'sharedAddressFor'> | undefined;
   /** Gets the server id of an instance that must not be started here. Default: its error is all. */
   readonly onRefused?: (serverId: string) => void;
 }
@@ -97,7 +97,7 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
           return await accounts.openFor(definition, (tokens, ending) =>
             openTransport(definition.transport, launched, { ...opening, tokens, signal: ending }),
           );
-        const account = auth && (await accountOf(definition, vault));
+        const account = auth && (await accountOf(definition, vault, accounts));
         return await openTransport(definition.transport, launched, { ...opening, account });
       } catch (thrown) {
         throw signal.aborted ? thrown : withMissingVariables(thrown, launched, options.passEnv);
@@ -113,10 +113,15 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
   };
 }
 
-async function accountOf(definition: InstanceDefinition, vault: VaultDoor | undefined) {
+async function accountOf(
+  definition: InstanceDefinition,
+  vault: VaultDoor | undefined,
+  accounts: OpenTransportOptions['accounts'],
+) {
   const { template, id, endpoint = '', auth } = definition;
   if (vault === undefined || auth === undefined) throw notStarted(NO_VAULT);
-  return (await vault.open()).account({ template, id, endpoint, auth });
+  const addressFor = accounts && ((caller: string) => accounts.sharedAddressFor(definition, caller));
+  return { ...(await vault.open()).account({ template, id, endpoint, auth }), addressFor };
 }
 
 const NO_VAULT = 'accounts at backends are not kept here: they need an encryption key';

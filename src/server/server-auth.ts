@@ -171,7 +171,7 @@ export function signInOf({ authEnabled, oauth }: Config, address: GatewayAddress
 
 /** Accounts at backends are kept where secrets are encrypted. */
 export function connectionsOf(
-  { oauth, authEnabled }: Config,
+  { oauth, authEnabled, roles }: Config,
   { keepsSecrets }: Pick<Storage, 'keepsSecrets'>,
   address: GatewayAddress,
   members: () => Pick<MemberTable, 'life' | 'hasEnded'> | undefined,
@@ -181,7 +181,7 @@ export function connectionsOf(
     life: () => members()?.life,
     hasEnded: (life: string) => members()?.hasEnded(life) === true,
   };
-  return { address, openNetworks: oauth.clientNetworks, hasUsers: authEnabled, lives };
+  return { address, openNetworks: oauth.clientNetworks, hasUsers: authEnabled, roles, lives };
 }
 
 /** Costs nothing until a client asks for it. */

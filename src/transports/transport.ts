@@ -147,6 +147,8 @@ export interface BackendAccount {
   tokens(owner: string): BearerTokens;
   /** Asks for an answer without an account, which may be a 401. Rejects with BACKEND_UNAVAILABLE. */
   probe(): Promise<void>;
+  /** Where this caller connects the shared account; undefined when it may not. Default: unknown. */
+  readonly addressFor?: ((caller: string) => Promise<string | undefined>) | undefined;
   /** Calls the listener when the shared account is connected at this node, until the returned function is called. */
   onConnected(listener: () => void): () => void;
 }

@@ -4,10 +4,12 @@
 import { hash, randomBytes } from 'node:crypto';
 import { Subject } from 'rxjs';
 import { oauthKey } from '../auth/oauth-rows.ts';
+import { type DefinedRoles, roleRights, scopesOfUser, type User } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import { SHARED } from '../domain/connection.ts';
 import type { Visit } from '../domain/connection-required.ts';
 import { LruMap } from '../domain/lru-map.ts';
+import { commonRights, mayUse } from '../domain/rights.ts';
 import type { OAuthStore } from '../persistence/store.ts';
 
 /** What is to be connected, and for whom. */
@@ -156,6 +158,16 @@ export class Visits {
     this.#stopChecks?.();
     this.#stopChecks = undefined;
   }
+}
+
+/** The own account; the shared one as an admin. */
+export function mayConnect(
+  user: User,
+  { template, owner }: VisitGoal,
+  roles: DefinedRoles | undefined,
+): boolean {
+  if (!mayUse(commonRights(user, roleRights(user.role, roles)), template)) return false;
+  return owner === SHARED ? scopesOfUser(user, roles).includes('admin') : owner === user.id;
 }
 
 function visitKey({ template, instanceId, owner }: VisitGoal): string {

@@ -90,6 +90,29 @@ for (const [era, open] of Object.entries(WAYS))
       assert.match(JSON.stringify(await call()), 'office');
     });
 
+test('an admin gets the address at which it is connected from an own call, at each door; others do not', async () => {
+  for (const [username, expected] of [
+    ['admin', /connect it at (http\S+\/connections\/[\w-]{43}) first/],
+    ['ada', ADVICE],
+  ] as const) {
+    const token = (await tokensOf(app.url, await registerClient(app.url), { username })).access_token;
+    const headers = { authorization: `Bearer ${token}` };
+    const body = { name: 'whoami', arguments: {} };
+    const answer = await app.ask('POST', '/mcp/mail/tools/call', { headers, body });
+    assert.is(answer.status, 403);
+    const url = expected.exec(String(answer.body.detail))?.[1];
+    assert.match(String(answer.body.detail), expected);
+    assert.is(answer.body.connect_url, url);
+    for (const open of Object.values(WAYS)) {
+      const { client, begin } = open(new URL(`${app.url}/mcp/mail`), { headers });
+      await begin();
+      closing.push(() => client.close());
+      const said = await client.callTool({ name: 'whoami', arguments: {} }).then(JSON.stringify, String);
+      assert.match(String(said).replaceAll('\\"', '"'), url ?? ADVICE);
+    }
+  }
+});
+
 test('REST says what is missing, for a list, too', async () => {
   for (const [method, path, body] of [
     ['POST', '/mcp/mail/tools/call', { name: 'whoami', arguments: {} }],

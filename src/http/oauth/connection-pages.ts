@@ -3,16 +3,14 @@
 
 import type { Logger } from 'pino';
 import type { Auth } from '../../auth/auth.ts';
-import { type DefinedRoles, roleRights, scopesOfUser } from '../../domain/account.ts';
 import { SHARED } from '../../domain/connection.ts';
 import { hasCode } from '../../domain/errors.ts';
-import { commonRights, mayUse } from '../../domain/rights.ts';
 import type { Target } from '../../vault/backends.ts';
 import { UnknownState } from '../../vault/flow.ts';
 import { ProviderRefusal } from '../../vault/provider.ts';
 import { ProviderFailure } from '../../vault/provider-fetch.ts';
 import type { Vault } from '../../vault/vault.ts';
-import type { VisitGoal, Visits } from '../../vault/visits.ts';
+import { mayConnect, type VisitGoal, type Visits } from '../../vault/visits.ts';
 import { connectedPage, connectPage, listPage, othersPage } from './connection-views.ts';
 import { formOf, type OAuthExchange, redirect, sendJson, sendPage } from './exchange.ts';
 import type { LoginForm, LoginPlace } from './login-form.ts';
@@ -130,7 +128,7 @@ export class ConnectionPages {
     const form = isPost ? await this.#formOf(exchange, signedIn) : undefined;
     if (isPost && form === undefined) return redirect(response, action);
     if (isPost && step === 'sign-out') return this.#signOut(exchange, action);
-    if (!mayConnect(signedIn, goal, this.#options.auth.roles))
+    if (!mayConnect(user, goal, this.#options.auth.roles))
       return sendPage(response, othersPage(action, formToken, user.username));
     if (isPost ? step !== 'connect' : step !== '') return sendPage(response, NO_PAGE);
     const vault = await this.#options.accounts.open();
@@ -241,15 +239,6 @@ const OWN_STEPS: ReadonlySet<string> = new Set(['login', 'provider', 'sign-out',
 
 function placeOf(action: string, intro: string): LoginPlace {
   return { action, intro, subject: CONNECTIONS, purpose: { kind: 'connections', path: action } };
-}
-
-function mayConnect(
-  { user }: SignedIn,
-  { template, owner }: VisitGoal,
-  roles: DefinedRoles | undefined,
-): boolean {
-  if (!mayUse(commonRights(user, roleRights(user.role, roles)), template)) return false;
-  return owner === SHARED ? scopesOfUser(user, roles).includes('admin') : owner === user.id;
 }
 
 function providerFault(thrown: unknown, template: string): Page {

@@ -1,7 +1,7 @@
 // The transport of a server that wants OAuth. With the shared account it is that of any server, with a token in each request. Without an
 // account, and where each user has an own one, it only knows that the server answers: every call needs a connection first.
 
-import { AsyncSubject, defer, EMPTY, from, map, type Observable, of, throwError } from 'rxjs';
+import { AsyncSubject, defer, EMPTY, from, map, mergeMap, type Observable, of, throwError } from 'rxjs';
 import type { Clock } from '../../domain/clock.ts';
 import { SHARED } from '../../domain/connection.ts';
 import { connectionRequired } from '../../domain/error-catalogue.ts';
@@ -98,14 +98,19 @@ class WaitingTransport implements EndpointTransport {
     this.#stop = isShared ? account.onConnected(() => void this.#endIfConnected()) : () => undefined;
   }
 
-  exchange({ method }: ExchangeRequest): Observable<ExchangeEvent> {
+  exchange({ method, caller }: ExchangeRequest): Observable<ExchangeEvent> {
     if (method === LISTEN) return of({ kind: 'error', error: METHOD_NOT_FOUND });
     if (method !== 'server/discover') {
       const { template, id: instanceId } = this.#definition;
       const { who } = this.#account;
       // Another node may have connected the account: then the next call is served. A list comes before a call, which is to be answered.
       if (who === 'shared' && listOf(method) === undefined) void this.#endIfConnected();
-      return throwError(() => connectionRequired({ template, instanceId, who, why: 'none' }));
+      const refuse = (url?: string) =>
+        throwError(() => connectionRequired({ template, instanceId, who, why: 'none', url }));
+      const { addressFor } = this.#account;
+      // A list may be for several callers.
+      if (caller === undefined || addressFor === undefined || listOf(method) !== undefined) return refuse();
+      return defer(() => from(addressFor(caller))).pipe(mergeMap(refuse));
     }
     return defer(() => from(this.#probe())).pipe(
       map((): ExchangeEvent => ({ kind: 'result', result: JsonText.ofValue({}) })),
