@@ -31,6 +31,13 @@ export const OAUTH = {
     default: 'any',
     doc: 'Which MCP clients may ask for sign-in: any, known (those that an admin added), or those from these hosts, `localhost` for programs on the computer of the user.',
   }),
+  signInsPerMinute: setting({
+    key: 'auth.sign_ins_per_minute',
+    mustAgree: true,
+    kind: types.integer(10, 10_000),
+    default: 60,
+    doc: 'Sign-ins that browsers of one address (IPv6: one /64 network) may begin in a minute, of MCP clients and at each identity provider; more where many users share an address.',
+  }),
   /** In CIDR form. */
   clientNetworks: setting({
     key: 'auth.client_networks',

@@ -203,5 +203,6 @@ export function authorizationServerOf(
     tokenSeconds: oauth.accessTokenMs / 1_000,
     rule: oauth.clients,
     openNetworks: oauth.clientNetworks,
+    signInsPerMinute: oauth.signInsPerMinute,
   });
 }

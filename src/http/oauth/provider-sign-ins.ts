@@ -23,8 +23,6 @@ import { faultPage, type ProviderChoice, tooManyPage } from './pages.ts';
 import type { Trail } from './trail.ts';
 
 const LIFE_SECONDS = 600;
-/** Sign-ins that one network begins within a minute: each is a row, and needs no account. */
-const PER_MINUTE = 60;
 const COUNTED = 10_000;
 /** Sign-ins on their way in one browser: a further one ends the oldest. */
 const MAX_OPEN = 8;
@@ -57,6 +55,8 @@ export interface ProviderSignInsOptions extends Pick<Clock, 'wall' | 'now'> {
   readonly accounts: CompanyAccounts;
   readonly address: { readonly issuer: string };
   readonly trail: Trail;
+  /** Sign-ins that one network begins within a minute: each is a row, and needs no account. */
+  readonly perMinute: number;
   readonly continue: (purpose: Purpose) => Continuation;
 }
 
@@ -87,16 +87,16 @@ export class ProviderSignIns {
   async begin({ request, response, address }: OAuthExchange, id: string, purpose: Purpose): Promise<boolean> {
     const provider = this.#providerOf(id);
     if (provider === undefined) return false;
-    const { store, wall, now } = this.#options;
-    if (this.#begun.add(networkOf(address), now()).count > PER_MINUTE) {
+    const { store, wall, now, perMinute } = this.#options;
+    if (this.#begun.add(networkOf(address), now()).count > perMinute) {
       sendPage(response, tooManyPage(), ['Retry-After', '60']);
       return true;
     }
     const { proof, location } = await provider.begin(this.#redirectUri(id));
     const browser = randomBytes(32).toString('base64url');
-    const open = this.#cookiesIn(request.headers.cookie).map(({ name }) => name);
+    const open = new Set(this.#cookiesIn(request.headers.cookie).map(({ name }) => name));
     // Browsers send the oldest first. Source: RFC 6265, 5.4.
-    const ended = [...new Set(open)].slice(0, Math.max(0, open.length - MAX_OPEN + 1));
+    const ended = [...open].slice(0, Math.max(0, open.size - MAX_OPEN + 1));
     const begun: Begun = { provider: id, proof, browser: hash('sha256', browser), purpose };
     await store.save({
       kind: 'signing-in',

@@ -69,6 +69,8 @@ export interface OAuthServiceOptions {
   readonly openNetworks: readonly string[];
   readonly keepsSecrets: boolean;
   readonly tokenSeconds: number;
+  /** That browsers without a sign-in begin from one network. Default 60. */
+  readonly signInsPerMinute?: number | undefined;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn' | 'error'>;
   /** Identity assertions of other issuers. Undefined: none is accepted. */
@@ -83,9 +85,8 @@ interface Served {
   readonly rows: RequestRows;
 }
 
-/** Requests to authorize within a minute, each of which is a row: from one address without a sign-in, and of one user. */
-const UNKNOWN_PER_MINUTE = 60;
-const KNOWN_PER_MINUTE = 1_200;
+/** Requests to authorize within a minute, each of which is a row: from one network without a sign-in, and of one user. */
+const [UNKNOWN_PER_MINUTE, KNOWN_PER_MINUTE] = [60, 1_200];
 /** Requests of commands from one address within a minute. */
 const DEVICES_PER_MINUTE = 10;
 /** Requests of unknown clients, and with wrong secrets, from one address within a minute. */
@@ -130,7 +131,7 @@ export class OAuthService {
       auth.company &&
       new ProviderSignIns({
         ...{ store, providers: options.providers ?? [], accounts: auth.company },
-        ...{ address, wall, now, trail },
+        ...{ address, wall, now, trail, perMinute: options.signInsPerMinute ?? UNKNOWN_PER_MINUTE },
         continue: (purpose) => continuationOf(purpose, { auth, signIns, issuer: address.issuer }),
       });
     this.login = new LoginForm({ auth, signIns, trail, providers: this.#providerSignIns });
@@ -270,7 +271,7 @@ export class OAuthService {
     const signedIn = await this.#signIns.find(request.headers.cookie);
     const [key, most] =
       signedIn === undefined
-        ? [networkOf(address), UNKNOWN_PER_MINUTE]
+        ? [networkOf(address), this.#options.signInsPerMinute ?? UNKNOWN_PER_MINUTE]
         : [`user:${signedIn.user.id}`, KNOWN_PER_MINUTE];
     if (this.#authorizing.add(key, this.#options.clock.now()).count > most)
       return sendPage(response, tooManyPage(), ['Retry-After', '60']);
