@@ -101,6 +101,21 @@ export class AccountsAtBackends {
     );
   }
 
+  /** The templates that are used with an account which this user has connected. The vault is loaded only where a server wants one. */
+  async connectedTemplates(userId: string): Promise<readonly string[]> {
+    const fleet = this.#options.fleet();
+    const endpointsOf = (template: string) =>
+      fleet.refs(template).flatMap(({ definition: { auth, endpoint } }) => {
+        return auth?.who === 'user' && endpoint !== undefined ? [endpoint] : [];
+      });
+    const wanting = fleet.templates.filter((template) => endpointsOf(template).length > 0);
+    if (wanting.length === 0) return [];
+    const own = (await (await this.open()).list(userId)).filter(({ state }) => state === 'connected');
+    return wanting.filter((template) =>
+      own.some(({ resource }) => endpointsOf(template).some((endpoint) => endpoint.startsWith(resource))),
+    );
+  }
+
   /** The transport of an instance that is used with the account of each user. */
   async openFor(definition: InstanceDefinition, openWith: OpenWithTokens): Promise<Transport> {
     const { openUserTransport } = await import('./user-transport.ts');

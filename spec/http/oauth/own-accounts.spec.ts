@@ -18,6 +18,7 @@ import { eventually } from '../../helpers/eventually.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import {
   Browser,
+  begin,
   register as registerClient,
   startWithConnections,
   tokensOf,
@@ -168,6 +169,24 @@ test('clients that open no address are told where to go, also with all templates
     const said = textOf(await client.callTool({ name: 'notes__connect', arguments: {} }));
     assert.match(said, /\/connections\/[\w-]{43}/);
   }
+});
+
+test('the consent page names the accounts with which a client will act, and no others', async () => {
+  const { url } = (await (
+    await fetch(`${app.url}/gateway/connections`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${await tokenOf('ada')}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ template: 'notes', instance_id: 'one' }),
+    })
+  ).json()) as { readonly url: string };
+  const consentOf = async (username: string) => {
+    const { browser, page } = await begin(app.url, await registerClient(app.url));
+    return (await browser.signIn(page, username)).text;
+  };
+  assert.not.match(await consentOf('ada'), 'Your accounts');
+  await connect(url, 'ada');
+  assert.match(await consentOf('ada'), /Your accounts<\/dt><dd>those that you have connected for notes</);
+  assert.not.match(await consentOf('bob'), 'Your accounts');
 });
 
 test('REST says where to connect, and an API key what to do', async () => {

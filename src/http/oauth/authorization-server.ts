@@ -31,6 +31,7 @@ export class AuthorizationServer {
   /** Of the request that is being served. */
   readonly #network = new AsyncLocalStorage<string>();
   readonly #turns = new StoreTurns(() => this.#network.getStore() ?? '');
+  #accounts: Accounts | undefined;
   #service: Promise<OAuthService> | undefined;
   #pages: Promise<ConnectionPages> | undefined;
 
@@ -59,6 +60,7 @@ export class AuthorizationServer {
 
   /** Answers the requests for it; passes others on. `accounts`: those at backends, with their pages. */
   step(proxies: Proxies, accounts?: Accounts): HttpMiddleware {
+    this.#accounts = accounts;
     return async (context, next) => {
       const { path, req: request, res: response, state } = context;
       const isConnecting = accounts !== undefined && CONNECTING.test(path);
@@ -119,8 +121,9 @@ export class AuthorizationServer {
   }
 
   #loaded(): Promise<OAuthService> {
+    const accountsOf = async (userId: string) => (await this.#accounts?.connectedTemplates(userId)) ?? [];
     this.#service ??= loadService(this.#turns).then(
-      ({ OAuthService }) => new OAuthService(this.#options, this.signIns),
+      ({ OAuthService }) => new OAuthService({ accountsOf, ...this.#options }, this.signIns),
     );
     return this.#service;
   }

@@ -25,6 +25,8 @@ export interface Accounts {
   readonly visits: Pick<Visits, 'find' | 'connected'>;
   /** Undefined when there is no such instance, or none that wants OAuth. */
   targetOf(template: string, instanceId: string): Target | undefined;
+  /** The templates that are used with an account which this user has connected. */
+  connectedTemplates(userId: string): Promise<readonly string[]>;
   /** The templates whose instances use tokens for this resource. */
   templatesAt(resource: string): readonly string[];
 }

@@ -55,7 +55,7 @@ export interface DevicePagesOptions extends Pick<Clock, 'now' | 'wall'> {
   readonly store: OAuthStore;
   readonly signIns: SignIns;
   readonly login: LoginForm;
-  readonly interactions: Pick<Interactions, 'decide'>;
+  readonly interactions: Pick<Interactions, 'accountsOf' | 'decide'>;
   /** The path of a resource; undefined when it is none of this gateway. */
   readonly pathOf: (resource: string) => string | undefined;
   /** The roles of the settings. */
@@ -139,6 +139,7 @@ export class DevicePages {
         scopes: scopes.map((scope) => WORDS[scope]),
         dropped: [],
         ...reachOf([user], path),
+        accounts: await this.#options.interactions.accountsOf(user, COMMAND_LINE, path),
         code: shown(code),
       }),
     );

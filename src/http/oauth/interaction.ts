@@ -5,10 +5,17 @@ import { errors, type Provider } from 'oidc-provider';
 import { networkOf } from '../../auth/network-of.ts';
 import { oauthKey, rowOfGrant } from '../../auth/oauth-rows.ts';
 import { WindowCounter } from '../../auth/rate-limiter.ts';
-import { type DefinedRoles, SCOPES, type Scope, scopesOfUser, type User } from '../../domain/account.ts';
+import {
+  type DefinedRoles,
+  roleRights,
+  SCOPES,
+  type Scope,
+  scopesOfUser,
+  type User,
+} from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Grant } from '../../domain/grant.ts';
-import { commonRights, type RightsLists } from '../../domain/rights.ts';
+import { commonRights, mayUse, type RightsLists } from '../../domain/rights.ts';
 import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
 import { type ClientRecord, COMMAND_LINE, isLoopback } from './client-record.ts';
 import type { Clients } from './clients.ts';
@@ -52,6 +59,8 @@ export interface InteractionOptions extends Pick<Clock, 'wall'> {
   readonly issuer: () => string;
   /** The roles of the settings. */
   readonly roles: DefinedRoles | undefined;
+  /** The templates that are used with an account which this user has connected. Default: none. */
+  readonly accountsOf?: ((userId: string) => Promise<readonly string[]>) | undefined;
 }
 
 type Details = Awaited<ReturnType<Provider['interactionDetails']>>;
@@ -111,10 +120,9 @@ export class Interactions {
     const wantsNew = /\b(?:login|select_account)\b/.test(String(details.params.prompt ?? ''));
     const beganMs = (details.iat ?? 0) * 1_000;
     if (signedIn === undefined || (wantsNew && signedIn.atMs < beganMs)) return login.show(exchange, place);
-    sendPage(
-      response,
-      this.#consent(uid, client, signedIn, asked, path_, String(details.params.redirect_uri)),
-    );
+    const accounts = await this.accountsOf(signedIn.user, client, path_);
+    const view = { uid, client, signedIn, asked, path: path_, accounts };
+    sendPage(response, this.#consent(view, String(details.params.redirect_uri)));
   }
 
   /** Before a decision of the user. */
@@ -135,12 +143,20 @@ export class Interactions {
     sendPage(response, errorPage(client.name, fault.error_description, answer));
   }
 
+  /** Those of the user that the client will use at servers: their templates. */
+  async accountsOf(user: User, client: ClientRecord, path: string): Promise<readonly string[]> {
+    const rights = commonRights(user, roleRights(user.role, this.#options.roles), client.lists ?? {});
+    const all = (await this.#options.accountsOf?.(user.id)) ?? [];
+    const one = path.startsWith('/mcp/') ? path.slice('/mcp/'.length) : undefined;
+    // A view has templates of its own.
+    const isView = one !== undefined && !all.includes(one);
+    return all.filter(
+      (template) => (one === undefined || one === template || isView) && mayUse(rights, template),
+    );
+  }
+
   #consent(
-    uid: string,
-    client: ClientRecord,
-    { user, formToken }: SignedIn,
-    asked: Asked,
-    path: string,
+    { uid, client, signedIn: { user, formToken }, asked, path, accounts }: ConsentParts,
     redirectUri: string,
   ) {
     const scopes = allowedTo(user, asked.scopes, this.#options.roles);
@@ -157,6 +173,7 @@ export class Interactions {
       scopes: scopes.map((scope) => WORDS[scope]),
       dropped: asked.dropped.map((scope) => WORDS[scope]),
       ...reachOf([user, client.lists ?? {}], path),
+      accounts,
       formTarget,
     });
   }
@@ -226,6 +243,15 @@ async function endOldest(store: OAuthStore, userId: string): Promise<void> {
   const usedAt = ({ usedAt = '', createdAt }: OAuthRow) => (usedAt > createdAt ? usedAt : createdAt);
   const oldest = rows.toSorted((a, b) => (usedAt(a) < usedAt(b) ? 1 : -1)).slice(MAX_OF_USER);
   for (const { grantId } of oldest) if (grantId !== undefined) await store.end({ grantId });
+}
+
+interface ConsentParts {
+  readonly uid: string;
+  readonly client: ClientRecord;
+  readonly signedIn: SignedIn;
+  readonly asked: Asked;
+  readonly path: string;
+  readonly accounts: readonly string[];
 }
 
 interface Answered {

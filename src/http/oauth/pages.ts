@@ -195,6 +195,8 @@ export interface ConsentView {
   readonly views?: string;
   /** Lists of rules; a tool must pass all of them. Empty: all tools. */
   readonly tools: readonly string[];
+  /** Servers that are used with an account of the user. */
+  readonly accounts: readonly string[];
   /** Where the answer leads the browser. Undefined: to a page of this gateway. */
   readonly formTarget?: string | undefined;
   /** The code that the user entered for a command on another machine. */
@@ -220,6 +222,11 @@ ${
   view.tools.length === 0
     ? undefined
     : html`<dt>Tools</dt>${view.tools.map((rules) => html`<dd>only ${rules || 'none'}</dd>`)}
+`
+}${
+  view.accounts.length === 0
+    ? undefined
+    : html`<dt>Your accounts</dt><dd>those that you have connected for ${view.accounts.join(', ')}</dd>
 `
 }<dt>It may</dt><dd><ul>${scopes.map((scope) => html`<li>${scope}</li>`)}</ul></dd></dl>
 ${dropped.length === 0 ? undefined : html`<p class="muted">It also asked to ${dropped.join(' and to ')}. Only clients that an admin added get this.</p>`}

@@ -35,7 +35,7 @@ import {
   sendPage,
 } from './exchange.ts';
 import { GuardedFetch } from './guarded-fetch.ts';
-import { Interactions, OPEN_SCOPES } from './interaction.ts';
+import { type InteractionOptions, Interactions, OPEN_SCOPES } from './interaction.ts';
 import { LoginForm } from './login-form.ts';
 import { DEVICE_PATH, METADATA_PATHS, metadataDocument } from './metadata.ts';
 import { faultPage, overPage, tooLongPage, tooManyPage } from './pages.ts';
@@ -46,7 +46,7 @@ import { oncePerRequest, type RequestRows } from './request-rows.ts';
 import type { SignIns } from './sign-ins.ts';
 import { Trail } from './trail.ts';
 
-export interface OAuthServiceOptions {
+export interface OAuthServiceOptions extends Pick<InteractionOptions, 'accountsOf'> {
   readonly address: {
     readonly issuer: string;
     /** Undefined when the gateway was reached by a name at which clients cannot sign in. */
@@ -138,7 +138,7 @@ export class OAuthService {
     this.#interactions = new Interactions({
       ...{ store, clients: this.clients, signIns, login: this.login, wall, trail, pathOf },
       issuer: () => address.issuer,
-      roles: auth.roles,
+      ...{ roles: auth.roles, accountsOf: options.accountsOf },
     });
     this.#device = new DevicePages({
       ...{ store, signIns, login: this.login, interactions: this.#interactions, wall, now, pathOf },
