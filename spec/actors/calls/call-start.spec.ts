@@ -78,10 +78,10 @@ test('wait for a program of any node until it has moved, and for one of another 
   harness.setPolicy({ callTimeoutMs: 30_000 });
   const startElsewhere = (nodeId: string) =>
     void harness.add(nodeId, { fields: { ...STDIO, nodeId }, isElsewhere: true }).catch(() => undefined);
-  /** A call while openings fail for 15 s, and then one does not. */
-  const waited = async () => {
+  /** A call while openings fail for 11 s, or longer, and then one does not. */
+  const waited = async (failsMs = 11_000) => {
     const call = harness.call('write');
-    for (let ms = 0; ms < 15_000 && !isOver(call); ms += 500) {
+    for (let ms = 0; ms < failsMs && !isOver(call); ms += 500) {
       openings.splice(0).at(-1)?.fail();
       await pass(500);
     }
@@ -100,6 +100,9 @@ test('wait for a program of any node until it has moved, and for one of another 
   harness.backend('any').disconnect('its node is gone');
   await settled();
   assert.is(await waited(), 'any', 'again, soon after');
+  harness.backend('any').disconnect('its node is gone');
+  await settled();
+  assert.is(await waited(20_000), 'NO_HEALTHY_INSTANCE', 'it does not move');
 });
 
 test('do not wait for a networked server that was reached before', async () => {

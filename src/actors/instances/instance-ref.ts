@@ -349,13 +349,11 @@ function isRestartExpected(context: InstanceContext, more = 0): boolean {
   const { shortOpenings, openings, definition, refusal, isElsewhere } = context;
   if (refusal?.waitMs !== undefined) return false; // the server asked for a wait
   const isEverStarted = definition.command !== undefined || openings === 0;
-  const expected =
-    isElsewhere && isShared(definition)
-      ? LIMITS.expectedOpenings
-      : isEverStarted
-        ? LIMITS.expectedRestarts
-        : 0;
-  return shortOpenings + more <= expected;
+  if (isElsewhere && isShared(definition)) {
+    const { lostAtMs, now } = context;
+    return lostAtMs === undefined || now() - lostAtMs < LIMITS.expectedMoveMs;
+  }
+  return shortOpenings + more <= (isEverStarted ? LIMITS.expectedRestarts : 0);
 }
 
 /** An HTTP server may turn out to speak the transport before Streamable HTTP. */

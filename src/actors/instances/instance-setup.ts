@@ -65,6 +65,8 @@ export interface InstanceContext extends InstanceActorInput {
   readonly checkedAtMs: number | undefined;
   /** Monotonic ms of the opening of the present transport; undefined while there is none. */
   readonly openedAtMs: number | undefined;
+  /** Monotonic ms of the end of the last transport, or of the first failed opening. */
+  readonly lostAtMs: number | undefined;
   readonly reason: string | null;
   /** The last lines on standard error of the child of the last transport. */
   readonly stderr: readonly string[];
@@ -205,17 +207,14 @@ export const instanceSetup = setup({
           backOffMs: 0,
           opensAtMs: nowMs,
         };
-      const { openedAtMs = nowMs, isElsewhere } = context;
-      // The way to another node costs nothing to open: only failed openings count.
-      const isLong = isElsewhere
-        ? context.openedAtMs !== undefined
-        : nowMs - openedAtMs >= LIMITS.restartForgivenMs;
-      const isForgiven = isLong && !isLasting(context.refusal);
+      const livedMs = nowMs - (context.openedAtMs ?? nowMs);
+      const isForgiven = livedMs >= LIMITS.restartForgivenMs && !isLasting(context.refusal);
       const shortOpenings = isForgiven ? 1 : context.shortOpenings + 1;
       const waitMs = Math.max(openingWaitMs(context, shortOpenings), context.refusal?.waitMs ?? 0);
       return {
         shortOpenings,
         openedAtMs: undefined,
+        lostAtMs: context.openedAtMs === undefined ? (context.lostAtMs ?? nowMs) : nowMs,
         opened: undefined,
         backOffMs: waitMs,
         opensAtMs: nowMs + waitMs,
