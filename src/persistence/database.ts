@@ -72,14 +72,23 @@ export interface Database {
   /** How to create the database itself; absent where only an administrator can. */
   readonly creation?: { readonly via: string; readonly sql: (quotedName: string) => string };
   /**
-   * Inserts a row with parameters by the driver's own client, on the connection of the open transaction: MikroORM
-   * writes values into the text of the statement, which takes twice the time for a long one. Absent for servers.
+   * A function that runs statements with parameters by the driver's own client, on the connection of the open transaction, and keeps them compiled: MikroORM
+   * writes values into the text, which takes twice the time for a long one, and has to be compiled each time. Absent for servers.
    */
+  statements?(): Statement;
+  /** Inserts a row with parameters, in the same way. */
   insert?(client: unknown, table: string, row: Readonly<Record<string, string | number>>): void;
   readonly writeBehind?: WriteBehind;
   /** Undefined when the error concerns the statement itself. */
   failure(error: DriverError): DatabaseFailure | undefined;
 }
+
+export type Value = string | number | null;
+export type Statement = (
+  client: unknown,
+  sql: string,
+  values: readonly Value[],
+) => { readonly rows: readonly Readonly<Record<string, unknown>>[]; readonly changes: number };
 
 /** Commits to a file that do not wait for the disk, a wait that would block the event loop. Absent for servers. */
 interface WriteBehind {

@@ -28,6 +28,7 @@ import {
 import type { OrmSession } from './orm-session.ts';
 import type { AccountStore } from './store.ts';
 import { readRow } from './store-errors.ts';
+import { TableRows } from './table-rows.ts';
 
 /** Keys in one write, which a distant database must finish within the timeout of one operation. */
 const TOUCH_BATCH = 100;
@@ -39,8 +40,8 @@ export function ormAccounts(session: OrmSession): AccountStore {
     findUsers: (ids) =>
       inBatches(ids, (where) =>
         session.run(async (em, { users }) => {
-          const rows = em.createQueryBuilder(users).where(where).orderBy({ position: 'asc' });
-          return (await rows.execute('all')).map(userOf);
+          const rows = new TableRows(em, users, session);
+          return (await rows.find(where, 'position')).map(userOf);
         }),
       ),
     findUserByName: (username) =>
@@ -91,8 +92,8 @@ export function ormAccounts(session: OrmSession): AccountStore {
     findApiKeys: (ids) =>
       inBatches(ids, (where) =>
         session.run(async (em, { apiKeys }) => {
-          const rows = em.createQueryBuilder(apiKeys).where(where).orderBy({ position: 'asc' });
-          return (await rows.execute('all')).map((row) =>
+          const rows = new TableRows(em, apiKeys, session);
+          return (await rows.find(where, 'position')).map((row) =>
             readRow('api_keys', row.id, () => recordOf<ApiKey>(row)),
           );
         }),
@@ -145,12 +146,12 @@ function touch(session: OrmSession, touches: readonly (readonly [id: string, at:
 /** Finds the rows with these ids, or all rows. */
 async function inBatches<T>(
   ids: readonly string[] | undefined,
-  find: (where: { readonly id?: { readonly $in: string[] } }) => Promise<readonly T[]>,
+  find: (where: { readonly id?: readonly string[] }) => Promise<readonly T[]>,
 ): Promise<T[]> {
   if (ids === undefined) return [...(await find({}))];
   const found: T[] = [];
   for (let start = 0; start < ids.length; start += ID_BATCH)
-    found.push(...(await find({ id: { $in: ids.slice(start, start + ID_BATCH) } })));
+    found.push(...(await find({ id: ids.slice(start, start + ID_BATCH) })));
   return found;
 }
 

@@ -1,7 +1,7 @@
 // The authorization server in a database: one table for all that it keeps. Each change that may happen once is one conditional
 // update, since other nodes do the same. Source: ADR 201.
 
-import { type FilterQuery, raw, UniqueConstraintViolationException } from '@mikro-orm/core';
+import { type FilterQuery, raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Cipher } from './cipher.ts';
 import type { OAuthTableRow, Tables } from './entities.ts';
@@ -15,18 +15,18 @@ import {
   type OAuthRow,
   type OAuthStore,
 } from './store.ts';
+import { TableRows } from './table-rows.ts';
 
 /** What every sign-in replaces. As with `save`, a power failure may lose the last second of it: clients sign in again. */
 const BEHIND: ReadonlySet<OAuthKind> = new Set<OAuthKind>(['grant', 'code', 'refresh']);
 
 export function ormOAuth(session: OrmSession, cipher: Cipher | undefined): OAuthStore {
   const columns = (row: Omit<OAuthRow, 'version'>) => columnsOf(row, cipher);
-  const next = () => ({ version: raw('?? + 1', ['version']) });
+  const rowsIn = (em: SqlEntityManager, oauth: Tables['oauth']) => new TableRows(em, oauth, session);
   return {
     find: (kind, keys) =>
       session.run(async (em, { oauth }) => {
-        const rows = em.createQueryBuilder(oauth).where({ kind, key: { $in: [...keys] } });
-        return rowsOf(await rows.execute('all'), cipher);
+        return rowsOf(await rowsIn(em, oauth).find({ kind, key: keys }), cipher);
       }),
     list: (filter, limit) =>
       session.run(async (em, { oauth }) => {
@@ -38,9 +38,10 @@ export function ormOAuth(session: OrmSession, cipher: Cipher | undefined): OAuth
       const own = columns(row);
       const { key, kind, consumedAt, ...changes } = own;
       const update = async (em: SqlEntityManager, { oauth }: Tables) =>
-        (await em.nativeUpdate(oauth, { key, kind }, { ...changes, ...next() })) > 0;
+        (await rowsIn(em, oauth).update({ key, kind }, changes, 'version')) > 0;
       const isSaved = await session.writeBehind(
-        async (em, tables) => (await update(em, tables)) || inserted(em, tables, own),
+        async (em, tables) =>
+          (await update(em, tables)) || rowsIn(em, tables.oauth).insert({ ...own, version: 1 }),
         false,
       );
       if (!isSaved) await session.writeBehind(update, false);
@@ -48,16 +49,17 @@ export function ormOAuth(session: OrmSession, cipher: Cipher | undefined): OAuth
     replace: async (row, version) => {
       const own = columns(row);
       const { key, kind, ...changes } = own;
-      const work: Work<boolean> = async (em, tables) => {
-        if (version === 0) return inserted(em, tables, own);
-        return (await em.nativeUpdate(tables.oauth, { key, kind, version }, { ...changes, ...next() })) > 0;
+      const work: Work<boolean> = async (em, { oauth }) => {
+        const rows = rowsIn(em, oauth);
+        if (version === 0) return rows.insert({ ...own, version: 1 });
+        return (await rows.update({ key, kind, version }, changes, 'version')) > 0;
       };
       return BEHIND.has(row.kind) ? session.writeBehind(work, false) : session.write(work);
     },
     consume: async (kind, key, at) =>
       (await session.writeBehind(
         (em, { oauth }) =>
-          em.nativeUpdate(oauth, { key, kind, consumedAt: null }, { consumedAt: new Date(at) }),
+          rowsIn(em, oauth).update({ key, kind, consumedAt: null }, { consumedAt: new Date(at) }),
         false,
       )) > 0,
     touch: async (kind, usedAt) => {
@@ -67,10 +69,7 @@ export function ormOAuth(session: OrmSession, cipher: Cipher | undefined): OAuth
         await touch(session, kind, touches.slice(start, start + TOUCH_BATCH));
     },
     delete: async (kind, keys) => {
-      await session.writeBehind(
-        (em, { oauth }) => em.nativeDelete(oauth, { kind, key: { $in: [...keys] } }),
-        false,
-      );
+      await session.writeBehind((em, { oauth }) => rowsIn(em, oauth).delete({ kind, key: keys }), false);
     },
     end: async (of) => {
       if (of.grantId === undefined && of.userId === undefined && of.clientKey === undefined)
@@ -90,21 +89,6 @@ export function ormOAuth(session: OrmSession, cipher: Cipher | undefined): OAuth
         return keys.length;
       }),
   };
-}
-
-/** False when another node inserted it first. */
-async function inserted(
-  em: SqlEntityManager,
-  { oauth }: Tables,
-  row: ReturnType<typeof columnsOf>,
-): Promise<boolean> {
-  try {
-    await em.insert(oauth, { ...row, version: 1 });
-    return true;
-  } catch (thrown) {
-    if (thrown instanceof UniqueConstraintViolationException) return false;
-    throw thrown;
-  }
 }
 
 /** Keys in one write, which a distant database must finish within the timeout of one operation. */

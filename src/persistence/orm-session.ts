@@ -13,7 +13,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import { settlesWithin, sleep, systemClock } from '../domain/clock.ts';
 import { codeOf, type Delivered, databaseFull, databaseUnavailable, GatewayError } from '../domain/errors.ts';
 import { SerialQueue } from '../domain/serial-queue.ts';
-import type { Database } from './database.ts';
+import type { Database, Statement } from './database.ts';
 import type { Tables } from './entities.ts';
 import type { Orm } from './orm.ts';
 import { DamagedFileError, driverErrorOf, FullError, withoutValues } from './store-errors.ts';
@@ -78,9 +78,13 @@ export class OrmSession {
 
   constructor(deps: OrmSessionDeps) {
     this.#deps = deps;
+    this.statement = deps.database.statements?.();
     this.#isSameFile = deps.file === undefined ? undefined : fileIdentity(deps.file);
     this.#orm = deps.orm;
   }
+
+  /** See Database.statements. */
+  readonly statement: Statement | undefined;
 
   get database(): Database {
     return this.#deps.database;

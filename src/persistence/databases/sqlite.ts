@@ -1,7 +1,8 @@
 // SQLite: a file, or memory. One connection per process; processes wait for each other's locks on the file.
 
 import { open } from 'node:fs/promises';
-import { type Database, type Execute, retryConflicts } from '../database.ts';
+import { LruMap } from '../../domain/lru-map.ts';
+import { type Database, type Execute, retryConflicts, type Statement, type Value } from '../database.ts';
 
 /**
  * Longest wait inside SQLite for another process, in ms. It blocks the event loop, so it is short; to wait
@@ -33,10 +34,14 @@ export const sqlite: Database = {
       await retryConflicts(sqlite, waitMs, () => execute('begin immediate'));
     },
   },
+  statements: () => {
+    const connections = new WeakMap<BetterSqlite, LruMap<Compiled>>();
+    return (client, sql, values) => run(compiled(betterSqlite(client), sql, connections), values);
+  },
   insert: (client, table, row) => {
     const columns = Object.keys(row);
     const sql = `insert into ${table} (${columns.join()}) values (${columns.map(() => '?').join()})`;
-    betterSqlite(client).prepare(sql).run(Object.values(row));
+    run(betterSqlite(client).prepare(sql), Object.values(row));
   },
   writeBehind: {
     begin: (client) => betterSqlite(client).pragma('synchronous = normal'),
@@ -62,7 +67,34 @@ export const sqlite: Database = {
 interface BetterSqlite {
   readonly open: boolean;
   pragma(text: string): unknown;
-  prepare(sql: string): { run(parameters: readonly unknown[]): unknown };
+  prepare(sql: string): Compiled;
+}
+
+interface Compiled {
+  /** It gives rows. */
+  readonly reader: boolean;
+  all(values: readonly Value[]): readonly Readonly<Record<string, unknown>>[];
+  run(values: readonly Value[]): { readonly changes: number };
+}
+
+function run(statement: Compiled, values: readonly Value[]): ReturnType<Statement> {
+  if (statement.reader) return { rows: statement.all(values), changes: 0 };
+  return { rows: [], changes: statement.run(values).changes };
+}
+
+/** Statements that are kept, for each connection; the oldest makes room. */
+const KEPT = 100;
+
+function compiled(
+  client: BetterSqlite,
+  sql: string,
+  connections: WeakMap<BetterSqlite, LruMap<Compiled>>,
+): Compiled {
+  const kept = connections.get(client) ?? new LruMap<Compiled>(KEPT);
+  connections.set(client, kept);
+  const known = kept.get(sql) ?? client.prepare(sql);
+  kept.set(sql, known);
+  return known;
 }
 
 function betterSqlite(client: unknown): BetterSqlite {

@@ -1,0 +1,149 @@
+// Rows of one table by the values of columns. On a file the statements are those of the driver, which keeps them compiled: MikroORM makes
+// each text anew, with the values in it, at ten times the cost. On a server MikroORM makes them, as all others. Source: ADR 290.
+
+import {
+  type EntityMetadata,
+  type EntitySchema,
+  raw,
+  UniqueConstraintViolationException,
+} from '@mikro-orm/core';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Statement, Value } from './database.ts';
+import type { OrmSession } from './orm-session.ts';
+
+type Field = Value | Date | undefined;
+/** By property. A list: one of these. Null: without a value. */
+type Where<Row> = Readonly<{ [Name in keyof Row & string]?: Field | readonly string[] }>;
+type Fields<Row> = Readonly<{ [Name in keyof Row & string]?: Field }>;
+
+export class TableRows<Row extends object> {
+  readonly #em: SqlEntityManager;
+  readonly #entity: EntitySchema<Row>;
+  readonly #statement: Statement | undefined;
+  #columns: Table | undefined;
+
+  constructor(em: SqlEntityManager, entity: EntitySchema<Row>, { statement }: Pick<OrmSession, 'statement'>) {
+    this.#em = em;
+    this.#entity = entity;
+    this.#statement = statement;
+  }
+
+  /** `order`: ascending by this column. */
+  async find(where: Where<Row>, order?: keyof Row & string): Promise<Row[]> {
+    if (this.#statement === undefined) {
+      const query = this.#em.createQueryBuilder(this.#entity).where(where as never);
+      if (order !== undefined) query.orderBy({ [order]: 'asc' } as never);
+      return query.execute<Row[]>('all');
+    }
+    const { name, columns, times } = this.#table();
+    const all = [...columns].map(([property, column]) => `${column} as "${property}"`).join();
+    const [condition, values] = conditionOf(where, columns);
+    const sorted = order === undefined ? '' : ` order by ${columnOf(order, columns)}`;
+    const { rows } = await this.#run(`select ${all} from ${name}${condition}${sorted}`, values);
+    for (const row of rows)
+      for (const time of times) {
+        const at = row[time];
+        if (typeof at === 'number') Reflect.set(row, time, new Date(at));
+      }
+    return rows as Row[];
+  }
+
+  /** False when a row with this key is there. */
+  async insert(row: Fields<Row>): Promise<boolean> {
+    if (this.#statement === undefined) {
+      try {
+        await this.#em.insert(this.#entity, row as never);
+        return true;
+      } catch (thrown) {
+        if (thrown instanceof UniqueConstraintViolationException) return false;
+        throw thrown;
+      }
+    }
+    const { name, columns } = this.#table();
+    const [names, values] = fieldsOf(row, columns);
+    const places = values.map(() => '?').join();
+    const sql = `insert into ${name} (${names.join()}) values (${places}) on conflict do nothing`;
+    return (await this.#run(sql, values)).changes > 0;
+  }
+
+  /** Resolves with the number of rows. `counter`: a column that is increased by one. */
+  async update(where: Where<Row>, changes: Fields<Row>, counter?: keyof Row & string): Promise<number> {
+    if (this.#statement === undefined) {
+      const next = counter === undefined ? {} : { [counter]: raw('?? + 1', [counter]) };
+      return this.#em.nativeUpdate(this.#entity, where as never, { ...changes, ...next } as never);
+    }
+    const { name, columns } = this.#table();
+    const [names, values] = fieldsOf(changes, columns);
+    const set = names.map((column) => `${column} = ?`);
+    const column = counter && columns.get(counter);
+    if (column !== undefined) set.push(`${column} = ${column} + 1`);
+    const [condition, compared] = conditionOf(where, columns);
+    const sql = `update ${name} set ${set.join()}${condition}`;
+    return (await this.#run(sql, [...values, ...compared])).changes;
+  }
+
+  async delete(where: Where<Row>): Promise<number> {
+    if (this.#statement === undefined) return this.#em.nativeDelete(this.#entity, where as never);
+    const { name, columns } = this.#table();
+    const [condition, values] = conditionOf(where, columns);
+    return (await this.#run(`delete from ${name}${condition}`, values)).changes;
+  }
+
+  async #run(sql: string, values: readonly Value[]) {
+    const client = await this.#em.getConnection().getNativeClient();
+    const none = { rows: [], changes: 0 };
+    return this.#statement?.(client, sql, values) ?? none;
+  }
+
+  #table(): Table {
+    this.#columns ??= tableOf(this.#em.getMetadata().get(this.#entity));
+    return this.#columns;
+  }
+}
+
+function tableOf({ tableName, props }: EntityMetadata): Table {
+  return {
+    name: quoted(tableName),
+    columns: new Map(props.map(({ name, fieldNames: [column = ''] }) => [String(name), quoted(column)])),
+    times: props.flatMap(({ name, runtimeType }) => (runtimeType === 'Date' ? [String(name)] : [])),
+  };
+}
+
+interface Table {
+  readonly name: string;
+  /** By property. */
+  readonly columns: ReadonlyMap<string, string>;
+  /** Properties that are a Date here, and milliseconds in a file. */
+  readonly times: readonly string[];
+}
+
+function quoted(name: string): string {
+  return `"${name}"`;
+}
+
+function fieldsOf(fields: object, columns: ReadonlyMap<string, string>): [names: string[], values: Value[]] {
+  const given = Object.entries(fields);
+  return [given.map(([name]) => columnOf(name, columns)), given.map(([, value]) => storedValue(value))];
+}
+
+function conditionOf(where: object, columns: ReadonlyMap<string, string>): [sql: string, values: Value[]] {
+  const values: Value[] = [];
+  const parts = Object.entries(where).map(([name, value]) => {
+    const column = columnOf(name, columns);
+    if (value === null) return `${column} is null`;
+    const all: readonly Field[] = [value].flat();
+    values.push(...all.map(storedValue));
+    return all.length === 1 ? `${column} = ?` : `${column} in (${all.map(() => '?').join()})`;
+  });
+  return [parts.length === 0 ? '' : ` where ${parts.join(' and ')}`, values];
+}
+
+function columnOf(name: string, columns: ReadonlyMap<string, string>): string {
+  const column = columns.get(name);
+  if (column === undefined) throw new TypeError(`there is no column for ${name}`);
+  return column;
+}
+
+function storedValue(field: Field): Value {
+  return field instanceof Date ? field.getTime() : (field ?? null);
+}
