@@ -12,17 +12,24 @@ import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import { isShared } from '../domain/nodes.ts';
+import type { TransportKind } from '../domain/transport-kinds.ts';
 import { GATEWAY_INFO } from '../domain/version.ts';
 import { exposureOf, type ProtectedPath } from '../templates/command-exposure.ts';
 import type { TemplateRules } from '../templates/definition.ts';
 import { launchOf, withTemplateEnvironment } from '../templates/launch.ts';
 import { unmetRequirement } from '../templates/requirements.ts';
-import { openTransport } from '../transports/index.ts';
+import { loadTransport } from '../transports/index.ts';
 import { environmentOf } from '../transports/stdio/child-process.ts';
 import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 import type { Reaper } from '../transports/stdio/process-group.ts';
 import { StartQueue } from '../transports/stdio/start-queue.ts';
-import type { CommandHistory, Open, OpeningHistory, OpenOptions } from '../transports/transport.ts';
+import type {
+  CommandHistory,
+  Open,
+  OpeningHistory,
+  OpenOptions,
+  OpenTransport,
+} from '../transports/transport.ts';
 import type { VaultDoor } from '../vault/vault-door.ts';
 import type { AccountsAtBackends } from './accounts-at-backends.ts';
 
@@ -78,6 +85,16 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
     commands.set(key, known);
     return known;
   };
+  const loading = new Map<TransportKind, Promise<OpenTransport>>();
+  const loaded = new Map<TransportKind, OpenTransport>();
+  const load = async (kind: TransportKind): Promise<OpenTransport> => {
+    const loads = loading.get(kind) ?? loadTransport(kind);
+    loading.set(kind, loads);
+    const open = await loads;
+    loaded.set(kind, open);
+    await options.scheduler.turn(); // many have waited
+    return open;
+  };
   return (definition) => {
     const { template, command, container, era, auth } = definition;
     const answers = heldAnswers?.of(definition.serverId);
@@ -91,14 +108,16 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
         onRefused?.(definition.serverId);
         throw thrown;
       });
+      const { transport } = definition;
+      const openTransport = loaded.get(transport) ?? (await load(transport));
       try {
         const opening = { ...shared, ...hooks, reaper, handshakeTimeoutMs, signal, history, answers, era };
         if (auth?.who === 'user' && accounts !== undefined)
           return await accounts.openFor(definition, (tokens, ending) =>
-            openTransport(definition.transport, launched, { ...opening, tokens, signal: ending }),
+            openTransport(launched, { ...opening, tokens, signal: ending }),
           );
         const account = auth && (await accountOf(definition, vault, accounts));
-        return await openTransport(definition.transport, launched, { ...opening, account });
+        return await openTransport(launched, { ...opening, account });
       } catch (thrown) {
         throw signal.aborted ? thrown : withMissingVariables(thrown, launched, options.passEnv);
       }

@@ -4,6 +4,7 @@
 import { existsSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { dirname } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Logger, pino } from 'pino';
 import { merge, NEVER, Subject, share } from 'rxjs';
 import { ClusterCounts } from '../actors/cluster-counts.ts';
@@ -205,6 +206,7 @@ async function start(
   let channel: PeerChannel | undefined;
   let shared: SharedPrograms | undefined;
   const reaperPipe = await reaperPipeOf(config, claimId);
+  await nextTurn(); // the gateway and its app are made in a turn each
   const gateway = new Gateway(store, {
     definitions: catalogue.templates,
     storeChanges$,
@@ -216,7 +218,7 @@ async function start(
           shared = programs;
         }
       : undefined,
-    isAnyDefault: storage.isAnyDefault,
+    ...{ isAnyDefault: storage.isAnyDefault, protectedPaths: storage.protectedPaths },
     hasEphemeralNodes: config.cluster.ephemeralNodes,
     policy: config.defaultPolicy,
     maxCallMs: config.maxCallMs,
@@ -254,7 +256,6 @@ async function start(
             onNotice: (line) => log.info(line),
             onWarning: (line) => log.error(line),
           },
-    protectedPaths: storage.protectedPaths,
     discovery: {
       ...{ env: process.env, namespace: config.sync.namespace },
       registryFile: config.registryFile,
@@ -265,6 +266,7 @@ async function start(
     onFault: (error) => log.error({ err: error }, 'an MCP request failed'),
   });
   onUndo(() => gateway.close({ graceMs: 0 }));
+  await nextTurn();
   let app: HttpApp | undefined;
   const report = () => ({ ...gateway.activity(), isDraining: gateway.readiness.isLeaving });
   let nodes = loneNode({ id: nodeId, life, version: VERSION }, systemClock, report);
@@ -369,9 +371,7 @@ async function start(
       problems.push(...linesOf('sync', report.warnings, report));
     }
   });
-  loaded.catch(() => {
-    // Awaited below.
-  });
+  loaded.catch(() => undefined); // awaited below
   const { warnings, notices } = await firstAdmin;
   for (const notice of notices) options.onNotice?.(notice);
   serve = app.callback();
