@@ -96,6 +96,7 @@ function collect(
     if (fault !== undefined) return fault;
   }
   for (const keyword of ELSEWHERE) {
+    if (schema[keyword] === undefined) continue; // nearly always, in thousands of schemas
     for (const child of schemasIn(schema[keyword], keyword)) {
       const fault = collect(child, [...path, keyword], false, found);
       if (fault !== undefined) return fault;
