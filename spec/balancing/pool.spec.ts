@@ -50,6 +50,23 @@ for (const strategy of STRATEGY_NAMES) {
   });
 }
 
+test('a list of candidates that was read never changes, whatever comes and goes', () => {
+  const { pool, all, changes$ } = poolOf(4, { strategy: 'round_robin', random: () => 0 });
+  const before = pool.candidates;
+  changes$.next({ kind: 'down', id: all[1]?.id ?? '' });
+  const between = pool.candidates;
+  const again = candidate('a-first');
+  changes$.next({ kind: 'up', candidate: again });
+  assert.equal(before, all);
+  assert.equal(
+    between,
+    all.filter((_, index) => index !== 1),
+  );
+  assert.is(pool.candidates, pool.candidates, 'the same list while they stay');
+  assert.equal(new Set(pool.candidates), new Set([again, ...between]));
+  assert.equal([pool.size, pool.has(again), pool.has(candidate('a-first'))], [4, true, false]);
+});
+
 test('consistent_hash: calls at candidates that left, or that wait for their client, raise no bound', () => {
   const { pool, all, changes$ } = poolOf(4, { strategy: 'consistent_hash', random: () => 0 });
   const [one, , , four] = all;

@@ -98,7 +98,7 @@ export class Group {
 
   /** Most calls that may wait, in proportion to the instances that are up. */
   get maxQueueLength(): number {
-    return this.pool.candidates.length * LIMITS.queuedPerInstance;
+    return this.pool.size * LIMITS.queuedPerInstance;
   }
 
   /** Also of a deleted template, which exists again then. True when the annotations of its tools are others. */
@@ -115,7 +115,7 @@ export class Group {
     if (state === 'healthy') {
       this.#changes.next({ kind: 'up', candidate: ref });
       this.queue.advance(ref);
-    } else if (this.pool.candidates.includes(ref)) {
+    } else if (this.pool.has(ref)) {
       // Not by its id: an instance that leaves must not remove its successor.
       this.#changes.next({ kind: 'down', id: ref.id });
       this.queue.reconsider();
@@ -128,7 +128,7 @@ export class Group {
    * after few failures in a row. Waiting for it may help. `only`: the only instance that counts.
    */
   isStarting(tried?: ReadonlySet<string>, only?: InstanceRef): boolean {
-    if (only === undefined && this.pool.candidates.length > 0) return false;
+    if (only === undefined && this.pool.size > 0) return false;
     return this.#starting(tried, only).next().done !== true;
   }
 

@@ -280,7 +280,8 @@ export class Outliers<C extends object> {
     this.#stopCheck = this.#options.alarm(CHECK_MS, () => {
       this.#stopCheck = undefined;
       let isNeeded = false;
-      for (const candidate of this.#members) {
+      // The pool changes its list when a silent candidate is found unhealthy.
+      for (const candidate of [...this.#members]) {
         const record = this.#records.get(candidate);
         const { trial } = this.#out.get(candidate) ?? {};
         if (record === undefined || (record.unanswered.length === 0 && trial === undefined)) continue;

@@ -24,7 +24,9 @@ const NO_REQUEST = Object.freeze<RequestView>({});
 /** The pool of one template. When the changes complete or fail, it is emptied: better no candidate than one in an unknown state. */
 export class Pool<C extends Candidate> {
   readonly #byId = new Map<string, C>();
-  #candidates: readonly C[] = [];
+  #candidates: C[] = [];
+  /** A list that was read never changes: the next change makes another one. While thousands come up, few lists are read. */
+  #isRead = false;
   /** Its callers report every call to it; it decides which candidates are out. */
   readonly outliers: Outliers<C>;
   readonly #options: PoolOptions<C>;
@@ -38,7 +40,7 @@ export class Pool<C extends Candidate> {
     this.#retryStrategy = this.#makeStrategy();
     this.outliers = new Outliers({
       ...options,
-      isUp: (candidate) => this.#byId.get(candidate.id) === candidate,
+      isUp: (candidate) => this.has(candidate),
     });
     const end = (): void => {
       this.#byId.clear();
@@ -48,9 +50,20 @@ export class Pool<C extends Candidate> {
     changes$.subscribe({ next: (change) => this.#apply(change), error: end, complete: end });
   }
 
-  /** Those that are up, full ones included, in the order of their ids. Replaced at each change, so that a list never changes. */
+  /** Those that are up, full ones included, in the order of their ids. A list that was read never changes. */
   get candidates(): readonly C[] {
+    this.#isRead = true;
     return this.#candidates;
+  }
+
+  /** The number of `candidates`. */
+  get size(): number {
+    return this.#candidates.length;
+  }
+
+  /** True when this candidate is up, not only another one with its id. */
+  has(candidate: C): boolean {
+    return this.#byId.get(candidate.id) === candidate;
   }
 
   /**
@@ -114,16 +127,13 @@ export class Pool<C extends Candidate> {
     // Without a look at each candidate: thousands come up one after the other.
     const added = change.kind === 'up' ? [change.candidate] : [];
     const removed = before === undefined ? 0 : 1;
-    if (added.length + removed > 0)
-      this.#candidates = this.#candidates.toSpliced(
-        firstAfter(this.#candidates, id) - removed,
-        removed,
-        ...added,
-      );
+    if (this.#isRead) this.#candidates = [...this.#candidates];
+    this.#isRead = false;
+    this.#candidates.splice(firstAfter(this.#candidates, id) - removed, removed, ...added);
     const after = this.#byId.get(id);
     if (before !== undefined && before !== after) this.outliers.left(before);
     if (after !== undefined && before !== after) this.outliers.joined(after);
-    this.outliers.changed(this.candidates);
+    this.outliers.changed(this.#candidates);
   }
 
   /** Whether a candidate, full or not, may be chosen: not those excluded, nor, while any other is left, those ejected. */
