@@ -1,6 +1,7 @@
 // From a URL to a store, and every way in which that fails. Reachable servers: spec/system/databases.
 
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { chmod, copyFile, mkdir, readdir, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -39,6 +40,22 @@ test('creates a SQLite file of the URL for its owner only, and opens it again', 
   await chmod(file, 0o640);
   await (await openStore('sqlite:///gateway.db', apply())).close();
   assert.is((await stat(file)).mode & 0o777, 0o640, 'the rights of an existing file are kept');
+});
+
+test('opens a file in several turns of the event loop, so that others are served between its steps', async () => {
+  const url = 'sqlite:///turns.db';
+  await (await openStore(url, apply())).close(); // loads the modules, and applies the migrations
+  let turns = 0;
+  let isOpen = false;
+  const count = (): void => {
+    if (existsSync(folder('turns.db-wal'))) turns += 1;
+    if (!isOpen) setImmediate(count);
+  };
+  setImmediate(count);
+  const store = await openStore(url, apply());
+  isOpen = true;
+  await store.close();
+  assert.ok(turns >= 2, `${turns} turns since its journal was there`);
 });
 
 test('reports once that it created a database, and nothing for an existing one', async () => {

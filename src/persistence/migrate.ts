@@ -1,6 +1,7 @@
 // Migrates the tables of a database, one process at a time. The database records the names of applied
 // migrations; an unknown name comes from a newer program.
 
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { TableNotFoundException, type Transaction } from '@mikro-orm/core';
 import type { Database, Execute } from './database.ts';
 import { MIGRATIONS_TABLE, type Orm } from './orm.ts';
@@ -78,6 +79,7 @@ async function applyPending(
   transaction: Transaction | undefined,
 ): Promise<void> {
   const { Migration, Migrator } = await import('@mikro-orm/migrations');
+  await nextTurn();
   const migrationsList = Object.entries(await database.migrations()).map(([name, statements]) => ({
     name,
     class: class extends Migration {

@@ -3,6 +3,7 @@
 
 import { access, constants, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { codeOf } from '../domain/errors.ts';
 import { shellWord } from '../domain/text.ts';
 import { ownCommand } from '../domain/version.ts';
@@ -62,7 +63,9 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
   const creation: Creation = { mayCreate, isBare, onNotice: options.onNotice, onWarning: options.onWarning };
   const orm = await connected(parsed, timeoutMs, creation);
   try {
+    await nextTurn();
     await upToDate(parsed, orm, creation);
+    await nextTurn();
   } catch (thrown) {
     orm.destroy();
     throw explain(parsed, thrown);
@@ -122,6 +125,7 @@ async function connect(
   more: Partial<ConnectOptions> = {},
 ): Promise<Orm> {
   const { connectOrm } = await import('./orm.ts');
+  await nextTurn();
   const options = {
     address,
     // Shorter than the timeout of this process, so that the database reports the reason and keeps its connection.

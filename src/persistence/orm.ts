@@ -1,5 +1,6 @@
 // One MikroORM with its pool, for one address. When the server does not answer, another one replaces it.
 
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type AbstractSqlConnection, MikroORM, type Options } from '@mikro-orm/sql';
 import { type ConnectOptions, type Database, type Execute, failureOf } from './database.ts';
 import { type Tables, tablesFor } from './entities.ts';
@@ -27,9 +28,13 @@ export function ormOptionsOf(database: Database, connect: ConnectOptions): Parti
 export async function connectOrm(database: Database, connect: Omit<ConnectOptions, 'sockets'>): Promise<Orm> {
   const sockets = new Sockets();
   const options = { ...connect, sockets };
+  // A file answers within the turn in which it is asked, so the steps would be one turn.
+  const driver = await database.driver();
+  await nextTurn();
   const tables = tablesFor(database.kind);
+  await nextTurn();
   const orm = new MikroORM({
-    driver: await database.driver(),
+    driver,
     entities: Object.values(tables),
     // MikroORM would check the existence of its database with further statements.
     ensureDatabase: false,
@@ -54,7 +59,9 @@ export async function connectOrm(database: Database, connect: Omit<ConnectOption
     });
   };
   try {
+    await nextTurn();
     await orm.connect();
+    await nextTurn();
     const execute: Execute = (sql) => connection.execute(sql);
     // The driver of SQL Server has no native client.
     const client = await connection.getNativeClient().catch(() => undefined);
