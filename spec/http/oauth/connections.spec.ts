@@ -209,6 +209,17 @@ test('a user lists and ends the own connections, and no others', async () => {
   );
 });
 
+test('the list names only templates that the user may use', async () => {
+  const auth = { mode: 'oauth', who: 'user' } as const;
+  await app.gateway.register('project-x', { id: 'two', endpoint: backend.url, auth });
+  await app.auth.accounts.changeUser(await idOf('ada'), { templates: ['notes'] });
+  const browser = new Browser(app.url);
+  await browser.open((await begun(browser, await visitOf('ada'))).href);
+  const { text } = await browser.open('/connections');
+  assert.match(text, '<strong>notes</strong>');
+  assert.not.match(text, 'project-x');
+});
+
 test('the API gives the address to the user, and none to an API key or to another for all', async () => {
   const asked = async (credentials: Readonly<Record<string, string>>, instance = 'one') => {
     const response = await fetch(`${app.url}/gateway/connections`, {

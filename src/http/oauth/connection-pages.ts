@@ -3,8 +3,10 @@
 
 import type { Logger } from 'pino';
 import type { Auth } from '../../auth/auth.ts';
+import { roleRights } from '../../domain/account.ts';
 import { SHARED } from '../../domain/connection.ts';
 import { hasCode } from '../../domain/errors.ts';
+import { commonRights, mayUse } from '../../domain/rights.ts';
 import type { Target } from '../../vault/backends.ts';
 import { UnknownState } from '../../vault/flow.ts';
 import { ProviderRefusal } from '../../vault/provider.ts';
@@ -109,9 +111,13 @@ export class ConnectionPages {
   }
 
   async #list({ user, formToken }: SignedIn): Promise<Page> {
-    const { accounts } = this.#options;
+    const { accounts, auth } = this.#options;
+    const rights = commonRights(user, roleRights(user.role, auth.roles));
     const own = await (await accounts.open()).list(user.id);
-    const connections = own.map((each) => ({ ...each, templates: accounts.templatesAt(each.resource) }));
+    const connections = own.map((each) => ({
+      ...each,
+      templates: accounts.templatesAt(each.resource).filter((template) => mayUse(rights, template)),
+    }));
     return listPage({ formToken, username: user.username, connections });
   }
 
