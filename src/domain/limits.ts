@@ -133,8 +133,6 @@ export const LIMITS = {
   restartForgivenMs: 60_000,
   /** Restarts in a row for which calls wait: those after back-offs of up to 2 s. Source: ADR 113. */
   expectedRestarts: 3,
-  /** For so long calls wait for a program of any node since the way to it was lost: then another node runs it. Source: ADR 288. */
-  expectedMoveMs: 14_000,
   /** Failed probes in a row that make an instance unhealthy. */
   failedProbes: 2,
   /** Failed probes in a row of an unhealthy instance, after which its transport is reopened. */

@@ -74,37 +74,6 @@ test('wait for the restarts of a program that ended, until it has failed too oft
   assert.is(codeOf(await harness.call('write').end), 'NO_HEALTHY_INSTANCE');
 });
 
-test('wait for a program of any node until it has moved, and for one of another node only as for its restarts', async () => {
-  harness.setPolicy({ callTimeoutMs: 30_000 });
-  const startElsewhere = (nodeId: string) =>
-    void harness.add(nodeId, { fields: { ...STDIO, nodeId }, isElsewhere: true }).catch(() => undefined);
-  /** A call while openings fail for 11 s, or longer, and then one does not. */
-  const waited = async (failsMs = 11_000) => {
-    const call = harness.call('write');
-    for (let ms = 0; ms < failsMs && !isOver(call); ms += 500) {
-      openings.splice(0).at(-1)?.fail();
-      await pass(500);
-    }
-    if (isOver(call)) return codeOf(await call.end);
-    await pass(2_000);
-    openings.splice(0).at(-1)?.open();
-    return call.end;
-  };
-  startElsewhere('b');
-  assert.is(await waited(), 'NO_HEALTHY_INSTANCE');
-  harness.fleet.remove('t', 'b', 0);
-  await settled();
-  startElsewhere('any');
-  assert.is(await waited(), 'any');
-  await pass(5_000);
-  harness.backend('any').disconnect('its node is gone');
-  await settled();
-  assert.is(await waited(), 'any', 'again, soon after');
-  harness.backend('any').disconnect('its node is gone');
-  await settled();
-  assert.is(await waited(20_000), 'NO_HEALTHY_INSTANCE', 'it does not move');
-});
-
 test('do not wait for a networked server that was reached before', async () => {
   start('a', HTTP);
   openings[0]?.open();

@@ -26,7 +26,6 @@ import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import { isShared } from '../../domain/nodes.ts';
 import { counted } from '../../domain/text.ts';
 import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import type { CallUpstream, TransportDiagnostics, Upstream } from '../../transports/transport.ts';
@@ -104,7 +103,7 @@ export class InstanceRef implements Candidate {
   }
   /**
    * True while it starts for the first time, restarts as requested, or restarts after at most LIMITS.expectedRestarts failures in a
-   * row, or moves to another node. A networked server that was reached before is not started again by the gateway.
+   * row. A networked server that was reached before is not started again by the gateway.
    */
   get isStarting(): boolean {
     const snapshot = this.#actor.getSnapshot();
@@ -346,13 +345,9 @@ function isAtRest({ value: { connection } }: InstanceMachineSnapshot): boolean {
 
 /** `more`: failures that are not counted yet. */
 function isRestartExpected(context: InstanceContext, more = 0): boolean {
-  const { shortOpenings, openings, definition, refusal, isElsewhere } = context;
+  const { shortOpenings, openings, definition, refusal } = context;
   if (refusal?.waitMs !== undefined) return false; // the server asked for a wait
   const isEverStarted = definition.command !== undefined || openings === 0;
-  if (isElsewhere && isShared(definition)) {
-    const { lostAtMs, now } = context;
-    return lostAtMs === undefined || now() - lostAtMs < LIMITS.expectedMoveMs;
-  }
   return shortOpenings + more <= (isEverStarted ? LIMITS.expectedRestarts : 0);
 }
 

@@ -65,8 +65,6 @@ export interface InstanceContext extends InstanceActorInput {
   readonly checkedAtMs: number | undefined;
   /** Monotonic ms of the opening of the present transport; undefined while there is none. */
   readonly openedAtMs: number | undefined;
-  /** Monotonic ms of the end of the last transport, or of the first failed opening. */
-  readonly lostAtMs: number | undefined;
   readonly reason: string | null;
   /** The last lines on standard error of the child of the last transport. */
   readonly stderr: readonly string[];
@@ -214,7 +212,6 @@ export const instanceSetup = setup({
       return {
         shortOpenings,
         openedAtMs: undefined,
-        lostAtMs: context.openedAtMs === undefined ? (context.lostAtMs ?? nowMs) : nowMs,
         opened: undefined,
         backOffMs: waitMs,
         opensAtMs: nowMs + waitMs,

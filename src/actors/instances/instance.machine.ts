@@ -45,7 +45,6 @@ export const instanceMachine = instanceSetup.createMachine({
     failures: 0,
     failedRecoveries: 0,
     shortOpenings: 0,
-    lostAtMs: undefined,
     openings: 0,
     failedStarts: 0,
     isDone: false,
