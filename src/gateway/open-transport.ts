@@ -10,6 +10,7 @@ import { GatewayError } from '../domain/errors.ts';
 import type { HeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { loadOnce } from '../domain/load-once.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import { isShared } from '../domain/nodes.ts';
 import type { TransportKind } from '../domain/transport-kinds.ts';
@@ -85,12 +86,12 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
     commands.set(key, known);
     return known;
   };
-  const loading = new Map<TransportKind, Promise<OpenTransport>>();
+  const loads = new Map<TransportKind, () => Promise<OpenTransport>>();
   const loaded = new Map<TransportKind, OpenTransport>();
   const load = async (kind: TransportKind): Promise<OpenTransport> => {
-    const loads = loading.get(kind) ?? loadTransport(kind);
-    loading.set(kind, loads);
-    const open = await loads;
+    const loadKind = loads.get(kind) ?? loadOnce(() => loadTransport(kind));
+    loads.set(kind, loadKind);
+    const open = await loadKind();
     loaded.set(kind, open);
     await options.scheduler.turn(); // many have waited
     return open;

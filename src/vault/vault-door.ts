@@ -2,21 +2,16 @@
 
 import { Subject } from 'rxjs';
 import type { ConnectionChange } from '../domain/connection.ts';
+import { loadOnce } from '../domain/load-once.ts';
 import type { Vault, VaultOptions } from './vault.ts';
 
 export class VaultDoor {
   /** Hot, no replay. Changes that other nodes make are seen by `Vault.find`. */
   readonly changes$ = new Subject<ConnectionChange>();
-  readonly #options: Omit<VaultOptions, 'changes$'>;
-  #vault: Promise<Vault> | undefined;
+  readonly open: () => Promise<Vault>;
 
   constructor(options: Omit<VaultOptions, 'changes$'>) {
-    this.#options = options;
-  }
-
-  open(): Promise<Vault> {
     const { changes$ } = this;
-    this.#vault ??= import('./vault.ts').then(({ Vault }) => new Vault({ ...this.#options, changes$ }));
-    return this.#vault;
+    this.open = loadOnce(async () => new (await import('./vault.ts')).Vault({ ...options, changes$ }));
   }
 }

@@ -19,6 +19,7 @@ import {
   skipValue,
 } from '../../domain/json-scanner.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { loadOnce } from '../../domain/load-once.ts';
 import { HIDES_BAD_TEXT, NOT_UNICODE } from '../../domain/text.ts';
 import { inspect } from '../../domain/validation.ts';
 import { HTTP_LIMITS } from '../limits.ts';
@@ -148,12 +149,12 @@ export const NO_BYTES = Buffer.alloc(0);
  * differently. It cannot return bytes, hence the text of one character per byte. The first request loads it (75 ms).
  */
 export function koaBodyReader(): ReadBody<KoaContext> {
-  let loading: ReturnType<typeof load> | undefined;
+  let loaded: (() => ReturnType<typeof load>) | undefined;
   return async (context, maxBytes, use, onBytes) => {
     // The size is known only at the end, so the largest size is counted.
     if (context.req.headers['content-length'] === undefined) onBytes?.(maxBytes);
-    loading ??= load(maxBytes);
-    const middleware = await loading;
+    loaded ??= loadOnce(() => load(maxBytes));
+    const middleware = await loaded();
     // body.ts refused every other encoding; koa-body knows the name in lower case only.
     context.req.headers['content-encoding'] = 'identity';
     await middleware(context, async () => {});

@@ -4,6 +4,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
 import { networkOf } from '../../auth/network-of.ts';
+import { loadOnce } from '../../domain/load-once.ts';
 import type { Proxies } from '../proxies.ts';
 import type { HttpMiddleware } from '../request.ts';
 import type { Clients } from './clients.ts';
@@ -33,7 +34,11 @@ export class AuthorizationServer {
   readonly #turns = new StoreTurns(() => this.#network.getStore() ?? '');
   #accounts: Accounts | undefined;
   #service: Promise<OAuthService> | undefined;
-  #pages: Promise<ConnectionPages> | undefined;
+  readonly #load = loadOnce(async () => {
+    const { OAuthService } = await loadService(this.#turns);
+    const accountsOf = async (userId: string) => (await this.#accounts?.connectedTemplates(userId)) ?? [];
+    return new OAuthService({ accountsOf, ...this.#options }, this.signIns);
+  });
 
   constructor(options: AuthorizationServerOptions) {
     const turns = this.#turns;
@@ -61,14 +66,16 @@ export class AuthorizationServer {
   /** Answers the requests for it; passes others on. `accounts`: those at backends, with their pages. */
   step(proxies: Proxies, accounts?: Accounts): HttpMiddleware {
     this.#accounts = accounts;
+    const pages =
+      accounts && loadOnce(() => pagesOf(accounts, this.signIns, this.#options, () => this.#loaded()));
     return async (context, next) => {
       const { path, req: request, res: response, state } = context;
-      const isConnecting = accounts !== undefined && CONNECTING.test(path);
+      const isConnecting = pages !== undefined && CONNECTING.test(path);
       const isFor = isConnecting || path.startsWith(PREFIX) || METADATA.test(path);
       // By another name there is nothing: passwords would be typed at an address that is not the gateway's.
       if (!isFor || this.#options.address.baseFor(proxies.host(request)) === undefined) return next();
       if (path === WAYS && request.method === 'GET') return sendJson(response, 200, this.#ways(), NOT_STORED);
-      const service = isConnecting ? await this.#pagesFor(accounts) : await this.#loaded();
+      const service = isConnecting ? await pages() : await this.#loaded();
       state.route = isConnecting ? '/connections/*' : path.startsWith(PREFIX) ? `${PREFIX}*` : path;
       response.setHeader('X-Request-ID', state.requestId);
       const address = proxies.address(request) ?? 'unknown';
@@ -110,21 +117,19 @@ export class AuthorizationServer {
     return origin !== undefined && origin.toLowerCase() !== this.#options.address.issuer;
   }
 
-  #pagesFor(accounts: Accounts): Promise<ConnectionPages> {
-    this.#pages ??= import('./connection-pages.ts').then(({ ConnectionPages }) => {
-      const { signIns } = this;
-      const { auth, log } = this.#options;
-      const login = async () => (await this.#loaded()).login;
-      return new ConnectionPages({ accounts, signIns, auth, log, login });
-    });
-    return this.#pages;
-  }
-
   #loaded(): Promise<OAuthService> {
-    const accountsOf = async (userId: string) => (await this.#accounts?.connectedTemplates(userId)) ?? [];
-    this.#service ??= loadService(this.#turns).then(
-      ({ OAuthService }) => new OAuthService({ accountsOf, ...this.#options }, this.signIns),
-    );
+    this.#service = this.#load();
     return this.#service;
   }
+}
+
+async function pagesOf(
+  accounts: Accounts,
+  signIns: SignIns,
+  { auth, log }: AuthorizationServerOptions,
+  loaded: () => Promise<OAuthService>,
+): Promise<ConnectionPages> {
+  const { ConnectionPages } = await import('./connection-pages.ts');
+  const login = async () => (await loaded()).login;
+  return new ConnectionPages({ accounts, signIns, auth, log, login });
 }
