@@ -224,7 +224,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const app = new Koa<RequestState, Record<never, never>>();
   for (const step of common) app.use(step);
   if (options.authorizationServer !== undefined)
-    app.use(options.authorizationServer.step(proxies, gateway.accounts));
+    app.use(options.authorizationServer.step(proxies, gateway.accounts, templatesOf(gateway)));
   app.use(router.routes());
   app.use(unmatched(router, auth, proxies));
   const listener = listenerOf(app, log, { callOf: plainCalls(plainRoutes), arrivals: ARRIVALS });
@@ -396,4 +396,9 @@ function compose<C>(steps: readonly HttpStep<C>[]): HttpStep<C> {
     };
     return run();
   };
+}
+
+function templatesOf({ views }: Gateway): (view: string) => readonly string[] | undefined {
+  return (view) =>
+    views.has(view) ? views.find(view).definition.from.map(({ template }) => template) : undefined;
 }

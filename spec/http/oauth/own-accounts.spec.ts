@@ -189,6 +189,26 @@ test('the consent page names the accounts with which a client will act, and no o
   assert.not.match(await consentOf('bob'), 'Your accounts');
 });
 
+test('the consent page of a template or a view names the accounts of its own templates', async () => {
+  const auth = { mode: 'oauth', who: 'user' } as const;
+  await app.gateway.register('plans', { id: 'one', endpoint: backend.url, auth }, { waitMs: 10_000 });
+  await app.gateway.views.put({ id: 'work', from: [{ template: 'plans' }] });
+  const bearer = { authorization: `Bearer ${await tokenOf('ada')}`, 'content-type': 'application/json' };
+  const body = JSON.stringify({ template: 'notes', instance_id: 'one' });
+  const asked = await fetch(`${app.url}/gateway/connections`, { method: 'POST', headers: bearer, body });
+  await connect(String(Object(await asked.json()).url), 'ada');
+  const accountsOn = async (name: string) => {
+    const resource = `${app.url}/mcp/${name}`;
+    const { browser, page } = await begin(app.url, await registerClient(app.url), { resource });
+    return /Your accounts<\/dt><dd>those that you have connected for ([^<]*)</.exec(
+      (await browser.signIn(page, 'ada')).text,
+    )?.[1];
+  };
+  assert.is(await accountsOn('notes'), 'notes');
+  assert.is(await accountsOn('work'), 'plans');
+  assert.is(await accountsOn('other'), undefined);
+});
+
 test('REST says where to connect, and an API key what to do', async () => {
   const bearer = { authorization: `Bearer ${await tokenOf('ada')}` };
   const call = (headers: Record<string, string>) =>

@@ -11,6 +11,7 @@ import type { Clients } from './clients.ts';
 import type { Accounts, ConnectionPages } from './connection-pages.ts';
 import { CONSOLE_PATH } from './continuations.ts';
 import { NOT_STORED, sendJson } from './exchange.ts';
+import type { InteractionOptions } from './interaction.ts';
 import { loadService } from './load-service.ts';
 import type { OAuthService, OAuthServiceOptions } from './service.ts';
 import { SignIns } from './sign-ins.ts';
@@ -33,11 +34,13 @@ export class AuthorizationServer {
   readonly #network = new AsyncLocalStorage<string>();
   readonly #turns = new StoreTurns(() => this.#network.getStore() ?? '');
   #accounts: Accounts | undefined;
+  #templatesOf: InteractionOptions['templatesOf'];
   #service: Promise<OAuthService> | undefined;
   readonly #load = loadOnce(async () => {
     const { OAuthService } = await loadService(this.#turns);
     const accountsOf = async (userId: string) => (await this.#accounts?.connectedTemplates(userId)) ?? [];
-    return new OAuthService({ accountsOf, ...this.#options }, this.signIns);
+    const templatesOf = this.#templatesOf;
+    return new OAuthService({ accountsOf, templatesOf, ...this.#options }, this.signIns);
   });
 
   constructor(options: AuthorizationServerOptions) {
@@ -63,9 +66,14 @@ export class AuthorizationServer {
     return (await this.#loaded()).clients;
   }
 
-  /** Answers the requests for it; passes others on. `accounts`: those at backends, with their pages. */
-  step(proxies: Proxies, accounts?: Accounts): HttpMiddleware {
+  /** Answers the requests for it; passes others on. `accounts`: those at backends, with their pages. `templatesOf`: of a view. */
+  step(
+    proxies: Proxies,
+    accounts?: Accounts,
+    templatesOf?: InteractionOptions['templatesOf'],
+  ): HttpMiddleware {
     this.#accounts = accounts;
+    this.#templatesOf = templatesOf;
     const pages =
       accounts && loadOnce(() => pagesOf(accounts, this.signIns, this.#options, () => this.#loaded()));
     return async (context, next) => {

@@ -15,7 +15,7 @@ import {
 } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Grant } from '../../domain/grant.ts';
-import { commonRights, mayUse, type RightsLists } from '../../domain/rights.ts';
+import { commonRights, mayUse, mayUseInView, type RightsLists } from '../../domain/rights.ts';
 import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
 import { type ClientRecord, COMMAND_LINE, isLoopback } from './client-record.ts';
 import type { Clients } from './clients.ts';
@@ -61,6 +61,8 @@ export interface InteractionOptions extends Pick<Clock, 'wall'> {
   readonly roles: DefinedRoles | undefined;
   /** The templates that are used with an account which this user has connected. Default: none. */
   readonly accountsOf?: ((userId: string) => Promise<readonly string[]>) | undefined;
+  /** The templates of a view; undefined for the name of a template. Default: there are no views. */
+  readonly templatesOf?: ((view: string) => readonly string[] | undefined) | undefined;
 }
 
 type Details = Awaited<ReturnType<Provider['interactionDetails']>>;
@@ -147,12 +149,12 @@ export class Interactions {
   async accountsOf(user: User, client: ClientRecord, path: string): Promise<readonly string[]> {
     const rights = commonRights(user, roleRights(user.role, this.#options.roles), client.lists ?? {});
     const all = (await this.#options.accountsOf?.(user.id)) ?? [];
-    const one = path.startsWith('/mcp/') ? path.slice('/mcp/'.length) : undefined;
-    // A view has templates of its own.
-    const isView = one !== undefined && !all.includes(one);
-    return all.filter(
-      (template) => (one === undefined || one === template || isView) && mayUse(rights, template),
-    );
+    if (!path.startsWith('/mcp/')) return all.filter((template) => mayUse(rights, template));
+    const name = path.slice('/mcp/'.length);
+    const ofView = this.#options.templatesOf?.(name);
+    return ofView === undefined
+      ? all.filter((template) => template === name && mayUse(rights, template))
+      : all.filter((template) => ofView.includes(template) && mayUseInView(rights, template));
   }
 
   #consent(

@@ -46,7 +46,7 @@ import { oncePerRequest, type RequestRows } from './request-rows.ts';
 import type { SignIns } from './sign-ins.ts';
 import { Trail } from './trail.ts';
 
-export interface OAuthServiceOptions extends Pick<InteractionOptions, 'accountsOf'> {
+export interface OAuthServiceOptions extends Pick<InteractionOptions, 'accountsOf' | 'templatesOf'> {
   readonly address: {
     readonly issuer: string;
     /** Undefined when the gateway was reached by a name at which clients cannot sign in. */
@@ -138,7 +138,7 @@ export class OAuthService {
     this.#interactions = new Interactions({
       ...{ store, clients: this.clients, signIns, login: this.login, wall, trail, pathOf },
       issuer: () => address.issuer,
-      ...{ roles: auth.roles, accountsOf: options.accountsOf },
+      ...{ roles: auth.roles, accountsOf: options.accountsOf, templatesOf: options.templatesOf },
     });
     this.#device = new DevicePages({
       ...{ store, signIns, login: this.login, interactions: this.#interactions, wall, now, pathOf },
