@@ -291,8 +291,12 @@ test('asks identity providers whether they know the gateway, and compares issuer
     const [, ...others] = (await examined([], env)).of('sign-in');
     return others.map(({ status, text }) => `${status} ${text.replace(`Example Corp (${url})`, 'it')}`);
   };
+  provider.issuer = `${url}/other`;
+  assert.equal(await found(), [`fail it names itself ${url}/other`]);
+  // The same URL, with which sign-ins work; identity assertions compare the texts.
   provider.issuer = `${url}/`;
-  assert.equal(await found(), [`fail it names itself ${url}/`]);
+  assert.equal(await found(), ['ok it knows this gateway as stagedoor']);
+  assert.equal(await found({ id_jag: true }), [`fail it names itself ${url}/`]);
   provider.issuer = url;
   assert.equal(await found(), ['ok it knows this gateway as stagedoor']);
   const redirectUri = `https://gateway.example.com/oauth/callback/${new URL(url).host.replace(':', '-')}`;

@@ -79,7 +79,7 @@ async function checkProvider(provider: ProviderSetting, address: string): Promis
         'correct `issuer` in auth.providers',
       ),
     ];
-  if (said !== issuer)
+  if (!isIssuer(said, provider))
     return [
       fail(
         printable(`${name} names itself ${said}`),
@@ -98,6 +98,14 @@ async function checkProvider(provider: ProviderSetting, address: string): Promis
         ]
       : [];
   return [...clock, await checkClient(name, endpoint, { clientId, redirectUri })];
+}
+
+/** As sign-ins compare it: as a URL, and Microsoft names itself otherwise. Identity assertions compare the text. */
+function isIssuer(said: string, { issuer, idJag }: ProviderSetting): boolean {
+  if (said === issuer || idJag === true) return said === issuer;
+  const { href, origin, hostname } = new URL(issuer);
+  const isMicrosoft = origin === 'https://login.microsoftonline.com' || hostname.endsWith('.b2clogin.com');
+  return isMicrosoft || URL.parse(said)?.href === href;
 }
 
 /** Asks for a sign-in without a user: a provider that knows client and redirect URI sends the browser back with an error. */
