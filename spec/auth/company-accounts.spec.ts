@@ -181,8 +181,11 @@ test('are those of local users once an admin links them, until the link ends', a
   const [changed] = await store.accounts.findUsers([eve.id]);
   assert.is(changed?.credentialsChangedAt, '2030-01-01T00:01:00.000Z', 'the sign-ins of s-1 ended');
   assert.match(await refused(company.signIn(SETTING, said(['staff']))), 'users link eve');
+  for (let number = 0; number < 510; number += 1)
+    await store.oauth.save({ ...grant, key: `grant-${number}`, grantId: `g-${number}` });
   await company.unlink(eve);
   assert.equal(await store.oauth.list({ kind: 'identity', userId: eve.id }, 1), []);
+  assert.is(await store.oauth.count({ kind: 'grant', userId: eve.id }), 0, 'also more than a list has');
   assert.match(await refused(company.unlink(eve)), 'has no account of an identity provider');
 });
 

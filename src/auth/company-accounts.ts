@@ -190,6 +190,8 @@ export class CompanyAccounts {
     if (!(await store.end({ kind: 'identity', userId: user.id }))) return false;
     const grants = await store.list({ kind: 'grant', userId: user.id }, MAX_OAUTH_ROWS);
     for (const { grantId } of grants) if (grantId !== undefined) await store.end({ grantId });
+    // Further ones, without which their tokens are none.
+    if (grants.length === MAX_OAUTH_ROWS) await store.end({ kind: 'grant', userId: user.id });
     const updatedAt = new Date(wall()).toISOString();
     await accounts.changeUser(user.id, { credentialsChangedAt: updatedAt, updatedAt });
     onChange(`user:${user.id}`);
