@@ -22,6 +22,8 @@ export interface CompanyProvider {
   /** What the userinfo endpoint answers instead, whatever the token (a number: a status), and claims that the ID tokens of refreshes have instead. */
   readonly lie: {
     userinfo?: object | number | undefined;
+    /** What a status instead of the userinfo has as `WWW-Authenticate`. */
+    challenge?: string | undefined;
     idToken?: Readonly<Record<string, unknown>> | undefined;
   };
   /** How often it was asked for tokens. */
@@ -104,6 +106,7 @@ export async function startCompanyProvider({
     }
     if (pathname === '/me' && typeof lie.userinfo === 'number') {
       request.resume();
+      if (lie.challenge !== undefined) response.setHeader('WWW-Authenticate', lie.challenge);
       return response.writeHead(lie.userinfo).end();
     }
     if (pathname === '/me' && lie.userinfo !== undefined)

@@ -121,7 +121,10 @@ test('a userinfo that is refused ends the account; one that fails is asked for a
   provider.users.set('s-24', claims);
   const { access, refresh } = await tokensOf('s-24');
   provider.lie.userinfo = 503;
-  const { body } = await oauth.refresh(clientId, refresh);
+  const unavailable = await oauth.refresh(clientId, refresh);
+  // Of a proxy in front of it, or because it was asked too often.
+  provider.lie.userinfo = 403;
+  const { body } = await oauth.refresh(clientId, String(unavailable.body.refresh_token));
   assert.is(await oauth.use(access), 200);
   provider.lie.userinfo = undefined;
   provider.users.set('s-24', { ...claims, groups: ['writers'] });
@@ -129,8 +132,10 @@ test('a userinfo that is refused ends the account; one that fails is asked for a
   const token = String(again.body.access_token);
   assert.equal([await oauth.use(token), await oauth.use(token, '/mcp/secrets/tools/list')], [404, 200]);
   provider.lie.userinfo = 403;
+  provider.lie.challenge = 'Bearer error="insufficient_scope"';
   const { body: refused } = await oauth.refresh(clientId, String(again.body.refresh_token));
   provider.lie.userinfo = undefined;
+  provider.lie.challenge = undefined;
   assert.equal([refused.error, await oauth.use(token, '/mcp/secrets/tools/list')], ['invalid_grant', 401]);
 });
 

@@ -248,10 +248,14 @@ function codeOf(thrown: unknown): string | undefined {
   return typeof error === 'string' && CODE.test(error) ? error : undefined;
 }
 
-/** The userinfo is that of another user, or is refused for this token: an answer, unlike no answer and errors of the provider. */
+/**
+ * The userinfo is that of another user, or is refused for this token: an answer, unlike no answer and errors of the provider. A 403 without
+ * a challenge may be that of a proxy, or for too many requests. Source: RFC 6750, 3.
+ */
 function isRefusedInfo(thrown: unknown): boolean {
-  const { code, cause, status = Object(cause).status } = Object(thrown);
-  return code === 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED' || status === 401 || status === 403;
+  const { code, cause, status } = Object(thrown);
+  const isRefused = status === undefined ? Object(cause).status === 401 : status === 401 || status === 403;
+  return isRefused || code === 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED';
 }
 
 function reasonOf(thrown: unknown): string {
