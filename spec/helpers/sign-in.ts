@@ -48,7 +48,7 @@ export async function startWithConnections() {
   const gateway = await createGateway({ store, connections: { address } });
   const fixture = await startSignIn({ store, gateway });
   url = fixture.url;
-  return { fixture, gateway };
+  return { fixture, gateway, store };
 }
 
 /** `signIn`: options of the authorization server. `store`: shared with other apps, as that of several nodes. */

@@ -9,7 +9,9 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import * as assert from 'uvu/assert';
 import type { Scope } from '../../../src/domain/account.ts';
 import { SHARED } from '../../../src/domain/connection.ts';
+import { databaseUnavailable } from '../../../src/domain/errors.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
+import type { Store } from '../../../src/persistence/store.ts';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { appFor } from '../../helpers/http-app.ts';
@@ -19,13 +21,14 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('the shared account at a backend', { timeoutMs: 60_000 });
 let backend: OAuthBackend;
 let gateway: Gateway;
+let store: Store;
 const closing: (() => Promise<unknown>)[] = [];
 const app = appFor(
   test,
   async () => {
     backend = await startOAuthBackend();
     const { fixture, ...started } = await startWithConnections();
-    gateway = started.gateway;
+    ({ gateway, store } = started);
     const auth = { mode: 'oauth', who: 'shared' } as const;
     await gateway.register('mail', { id: 'one', endpoint: backend.url, auth }, { waitMs: 10_000 });
     return fixture;
@@ -111,6 +114,20 @@ test('an admin gets the address at which it is connected from an own call, at ea
       assert.match(String(said).replaceAll('\\"', '"'), url ?? ADVICE);
     }
   }
+});
+
+test('while the database does not answer, an own call says what is missing without the address', async () => {
+  const token = (await tokensOf(app.url, await registerClient(app.url), { username: 'admin' })).access_token;
+  const headers = { authorization: `Bearer ${token}` };
+  const call = () =>
+    app.ask('POST', '/mcp/mail/tools/call', { headers, body: { name: 'whoami', arguments: {} } });
+  await call();
+  const { findUsers } = store.accounts;
+  Object.assign(store.accounts, { findUsers: () => Promise.reject(databaseUnavailable(new Error('away'))) });
+  const { status, body } = await call();
+  Object.assign(store.accounts, { findUsers });
+  assert.equal([status, body.error_code], [403, 'CONNECTION_REQUIRED']);
+  assert.match(String(body.detail), ADVICE);
 });
 
 test('REST says what is missing, for a list, too', async () => {

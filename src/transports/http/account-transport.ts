@@ -110,7 +110,8 @@ class WaitingTransport implements EndpointTransport {
       const { addressFor } = this.#account;
       // A list may be for several callers.
       if (caller === undefined || addressFor === undefined || listOf(method) !== undefined) return refuse();
-      return defer(() => from(addressFor(caller))).pipe(mergeMap(refuse));
+      // Without the database the call is refused all the same, only without an address.
+      return defer(() => from(addressFor(caller).catch(() => undefined))).pipe(mergeMap(refuse));
     }
     return defer(() => from(this.#probe())).pipe(
       map((): ExchangeEvent => ({ kind: 'result', result: JsonText.ofValue({}) })),
