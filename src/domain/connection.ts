@@ -58,3 +58,13 @@ export interface ConnectionChange {
   /** A clause. */
   readonly reason?: string;
 }
+
+/** True for the endpoint, and for a parent path of it: another resource is another server. */
+export function isResourceOf(resource: string, endpoint: string): boolean {
+  const [of, own] = [URL.parse(resource), URL.parse(endpoint)];
+  if (of === null || own === null || of.origin !== own.origin) return false;
+  const path = of.pathname.replace(/\/$/, '');
+  const isParent =
+    own.pathname === of.pathname || own.pathname === path || own.pathname.startsWith(`${path}/`);
+  return isParent && (of.search === '' || of.search === own.search);
+}

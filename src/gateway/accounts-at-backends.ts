@@ -5,7 +5,7 @@ import { filter, map, type Observable, Subject } from 'rxjs';
 import { type DefinedRoles, userIdIn } from '../domain/account.ts';
 import { listNotice, type ServerNotification } from '../domain/client.ts';
 import type { Clock } from '../domain/clock.ts';
-import { type ConnectionChange, SHARED } from '../domain/connection.ts';
+import { type ConnectionChange, isResourceOf, SHARED } from '../domain/connection.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { NOTICED_LISTS } from '../domain/mcp.ts';
 import type { AccountStore, OAuthStore } from '../persistence/store.ts';
@@ -97,7 +97,9 @@ export class AccountsAtBackends {
   templatesAt(resource: string): readonly string[] {
     const fleet = this.#options.fleet();
     return fleet.templates.filter((template) =>
-      fleet.refs(template).some(({ definition }) => targetIn(definition)?.endpoint.startsWith(resource)),
+      fleet.refs(template).some(({ definition: { auth, endpoint } }) => {
+        return auth !== undefined && endpoint !== undefined && isResourceOf(resource, endpoint);
+      }),
     );
   }
 
@@ -112,7 +114,7 @@ export class AccountsAtBackends {
     if (wanting.length === 0) return [];
     const own = (await (await this.open()).list(userId)).filter(({ state }) => state === 'connected');
     return wanting.filter((template) =>
-      own.some(({ resource }) => endpointsOf(template).some((endpoint) => endpoint.startsWith(resource))),
+      own.some(({ resource }) => endpointsOf(template).some((endpoint) => isResourceOf(resource, endpoint))),
     );
   }
 

@@ -4,7 +4,7 @@
 
 import { oauthKey } from '../auth/oauth-rows.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { InstanceAuth } from '../domain/connection.ts';
+import { type InstanceAuth, isResourceOf } from '../domain/connection.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import type { OAuthStore } from '../persistence/store.ts';
@@ -200,19 +200,13 @@ function partsOf({ resource, server }: Backend): string {
   ]);
 }
 
-/** The endpoint or a parent path of it: another resource would be another server, which must not get its tokens. */
+/** Another resource would be another server, which must not get its tokens. */
 function resourceIn(document: JsonObject, endpoint: string): string {
   const { resource } = document;
   const url = typeof resource === 'string' ? URL.parse(resource) : null;
   if (typeof resource !== 'string' || url === null || url.hash !== '')
     throw new ProviderFailure('its document names no resource');
-  const own = new URL(endpoint);
-  const path = url.pathname.replace(/\/$/, '');
-  const isParent =
-    own.pathname === url.pathname || own.pathname === path || own.pathname.startsWith(`${path}/`);
-  const hasOtherQuery = url.search !== '' && url.search !== own.search;
-  if (url.origin !== own.origin || !isParent || hasOtherQuery)
-    throw new ProviderFailure('its document is for another resource');
+  if (!isResourceOf(resource, endpoint)) throw new ProviderFailure('its document is for another resource');
   return resource;
 }
 

@@ -192,7 +192,9 @@ test('the consent page names the accounts with which a client will act, and no o
 test('the consent page of a template or a view names the accounts of its own templates', async () => {
   const auth = { mode: 'oauth', who: 'user' } as const;
   await app.gateway.register('plans', { id: 'one', endpoint: backend.url, auth }, { waitMs: 10_000 });
-  await app.gateway.views.put({ id: 'work', from: [{ template: 'plans' }] });
+  const near = { id: 'one', endpoint: `${backend.url}-2`, auth };
+  await app.gateway.register('near', near, { waitMs: 0, mayBeUnhealthy: true });
+  await app.gateway.views.put({ id: 'work', from: [{ template: 'plans' }, { template: 'near' }] });
   const bearer = { authorization: `Bearer ${await tokenOf('ada')}`, 'content-type': 'application/json' };
   const body = JSON.stringify({ template: 'notes', instance_id: 'one' });
   const asked = await fetch(`${app.url}/gateway/connections`, { method: 'POST', headers: bearer, body });
