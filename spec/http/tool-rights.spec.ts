@@ -281,6 +281,9 @@ test('records of templates and views have no other tools and templates', async (
   assert.match(views, '"recorded"');
   for (const text of [views, JSON.stringify(await read('/mcp/recorded/health'))])
     assert.not.match(text, /files|push/);
+  await app.gateway.views.put({ id: 'foreign', from: [{ template: 'files' }] });
+  const { status, total_instances: total } = await read('/mcp/foreign/health');
+  assert.equal([status, total], ['unhealthy', 0]);
   // Not those of another caller, either.
   const admin = await app.auth.accounts.createApiKey({ name: 'a', permissions: ['admin'], ...LIMITED });
   const { user_id: id } = (await app.as(app.admin, 'GET', '/auth/me')).body;

@@ -164,9 +164,10 @@ function viewHealth(
   const sum = (field: 'total_instances' | 'healthy_instances') =>
     parts.reduce((total, [, part]) => total + part[field], 0);
   const [total, healthy] = [sum('total_instances'), sum('healthy_instances')];
+  const isHealthy = parts.length > 0 && parts.every(([, { status }]) => status === 'healthy');
   return {
     view,
-    status: parts.every(([, { status }]) => status === 'healthy') ? 'healthy' : 'unhealthy',
+    status: isHealthy ? 'healthy' : 'unhealthy',
     total_instances: total,
     healthy_instances: healthy,
     health_percentage: total === 0 ? 0 : rounded((healthy / total) * 100, 1),
