@@ -8,7 +8,7 @@ import { connectionRequired } from '../../domain/error-catalogue.ts';
 import { hasCode } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
-import { JsonText } from '../../domain/json.ts';
+import { definedFields, JsonText } from '../../domain/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
 import { LISTEN, listOf, MODERN_VERSIONS, type Peer } from '../../domain/mcp.ts';
 import {
@@ -106,7 +106,9 @@ class WaitingTransport implements EndpointTransport {
       // Another node may have connected the account: then the next call is served. A list comes before a call, which is to be answered.
       if (who === 'shared' && listOf(method) === undefined) void this.#endIfConnected();
       const refuse = (url?: string) =>
-        throwError(() => connectionRequired({ template, instanceId, who, why: 'none', url }));
+        throwError(() =>
+          connectionRequired({ template, instanceId, who, why: 'none', ...definedFields({ url }) }),
+        );
       const { addressFor } = this.#account;
       // A list may be for several callers.
       if (caller === undefined || addressFor === undefined || listOf(method) !== undefined) return refuse();
