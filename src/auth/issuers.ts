@@ -4,7 +4,7 @@
 
 import { hash } from 'node:crypto';
 import type { JWTPayload, JWTVerifyOptions } from 'jose';
-import { JWKSNoMatchingKey, JWTExpired } from 'jose/errors';
+import { JWKSNoMatchingKey, JWTClaimValidationFailed, JWTExpired } from 'jose/errors';
 import { jwtVerify } from 'jose/jwt/verify';
 import type { IssuerSetting } from '../config/issuer-settings.ts';
 import type { ProviderSetting } from '../config/provider-settings.ts';
@@ -258,7 +258,10 @@ export class Issuers implements ForeignTokens {
       .catch((thrown: unknown) => {
         if (thrown instanceof GatewayError) throw thrown;
         // No cause: some errors of the library contain the claims.
-        throw thrown instanceof JWTExpired ? tokenExpired() : invalidCredentials();
+        if (thrown instanceof JWTExpired) throw tokenExpired();
+        throw thrown instanceof JWTClaimValidationFailed
+          ? invalidCredentials(`The claim "${thrown.claim}" is missing or not valid`)
+          : invalidCredentials();
       });
   }
 

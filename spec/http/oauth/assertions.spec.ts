@@ -179,6 +179,18 @@ test('are refused when they are for another client, gateway or use, too long, or
   assert.is(await app.oauthStore.oauth.count({ kind: 'assertion' }), 0, 'a refused one costs no row');
 });
 
+test('that lack a claim are refused with its name', async () => {
+  const client = await agent();
+  const seconds = Math.floor(clock.wall() / 1_000);
+  const lacking = ['exp', 'iat', 'jti', 'client_id', 'aud'].map(
+    (name) => [name, { [name]: undefined }] as const,
+  );
+  for (const [claim, claims] of [...lacking, ['iat', { iat: seconds + 120, exp: seconds + 300 }]] as const) {
+    const { body } = await exchange(client, await assertionFor(client.client_id, { claims }));
+    assert.match(String(body.error_description), `"${claim}"`, JSON.stringify(claims));
+  }
+});
+
 test('are for clients that authenticate and registered the grant type only', async () => {
   const body = { ...CONFIDENTIAL, token_endpoint_auth_method: 'none' };
   const plain = await register(app.url, body);
