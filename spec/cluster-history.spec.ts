@@ -25,7 +25,9 @@ function callOf(fields: Partial<Call>): Call {
   };
 }
 
-function missedIn(history: Partial<History>): readonly string[] {
+const FIRST_ANSWERS: Bars = { firstAnswerMs: [2_000, 5_000], programBackMs: 15_000 };
+
+function missedIn(history: Partial<History>, bars = FIRST_ANSWERS): readonly string[] {
   const empty = {
     calls: [],
     carriedOut: [],
@@ -34,7 +36,6 @@ function missedIn(history: Partial<History>): readonly string[] {
     failedOpenings: [],
     leftOver: 0,
   };
-  const bars = { firstAnswerMs: [2_000, 5_000], programBackMs: 15_000 } as const;
   return judge({ ...empty, ...history }, bars)
     .filter(({ isMet }) => !isMet)
     .map(({ bar }) => bar);
@@ -164,21 +165,8 @@ test('excuses a client that cannot continue a stream only when the stream ended'
 
 test('finds a life that ended where none may', () => {
   const owners = { lives: new Map(), endedMs: new Map([['life-one', 5_000]]) };
-  const history = {
-    calls: [],
-    carriedOut: [],
-    disturbances: [],
-    programs: [],
-    failedOpenings: [],
-    leftOver: 0,
-    owners,
-  };
-  const missed = (bars: Bars) =>
-    judge(history, bars)
-      .filter(({ isMet }) => !isMet)
-      .map(({ bar }) => bar);
-  assert.equal(missed({ endsNoLife: true }), ['0 lives of nodes that ended']);
-  assert.equal(missed({}), []);
+  assert.equal(missedIn({ owners }, { endsNoLife: true }), ['0 lives of nodes that ended']);
+  assert.equal(missedIn({ owners }, {}), []);
 });
 
 test('finds two processes of one program, one that stays away, and slow first answers', () => {
