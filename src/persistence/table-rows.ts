@@ -13,7 +13,7 @@ import type { OrmSession } from './orm-session.ts';
 
 type Field = Value | Date | undefined;
 /** By property. A list: one of these. Null: without a value. */
-type Where<Row> = Readonly<{ [Name in keyof Row & string]?: Field | readonly string[] }>;
+type Where<Row> = Readonly<{ [Name in keyof Row & string]?: Exclude<Field, undefined> | readonly string[] }>;
 type Fields<Row> = Readonly<{ [Name in keyof Row & string]?: Field }>;
 
 export class TableRows<Row extends object> {
