@@ -1,5 +1,6 @@
 // Finds the gateway of this machine: asks the usual addresses, by http and, where a port says so, by https. Sends no secret.
 
+import { bytesWithin } from '../domain/bounded-bytes.ts';
 import { codeOf } from '../domain/errors.ts';
 import { fields } from './answers.ts';
 import { DEFAULT_URLS, daemonHere } from './background/daemon-files.ts';
@@ -72,19 +73,7 @@ export async function beginningOf({ body }: Response): Promise<string> {
   return text;
 }
 
-/** The whole answer as UTF-8; as `bytesWithin`. */
-export async function textWithin(response: Response, mostBytes: number): Promise<string | undefined> {
-  return (await bytesWithin(response, mostBytes))?.toString('utf8');
-}
-
-/** The whole answer. Undefined for one of more than `mostBytes`: its program may write without end, or send it compressed. */
-export async function bytesWithin({ body }: Response, mostBytes: number): Promise<Buffer | undefined> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body ?? []) {
-    bytes += chunk.length;
-    if (bytes > mostBytes) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+/** The whole answer as UTF-8. Undefined for one of more than `mostBytes`: its program may write without end, or send it compressed. */
+export async function textWithin({ body }: Response, mostBytes: number): Promise<string | undefined> {
+  return body === null ? '' : (await bytesWithin(body, mostBytes))?.toString('utf8');
 }

@@ -1,13 +1,13 @@
 // Sends HTTP requests to the MCP endpoint, and repeats a request while the gateway is unreachable and certainly did not get it.
 
 import { setTimeout as delay } from 'node:timers/promises';
+import { bytesWithin } from '../../domain/bounded-bytes.ts';
 import { codeOf, messageOf } from '../../domain/errors.ts';
 import { definedFields } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { SseReader } from '../../transports/http/sse-reader.ts';
 import type { RequestCredentials } from '../accounts/credentials.ts';
 import { PROVEN_MS, ProofUnavailable } from '../accounts/proof.ts';
-import { bytesWithin } from '../answering-url.ts';
 import { CommandFailure } from '../failures.ts';
 
 /** Longest wait for an unreachable gateway, and for one that answers 503 without having acted, in ms. */
@@ -144,7 +144,7 @@ export async function readMessages(response: Response, take: (data: Buffer) => P
   });
   try {
     if (!isStream) {
-      const body = await bytesWithin(response, MAX_ANSWER);
+      const body = response.body === null ? undefined : await bytesWithin(response.body, MAX_ANSWER);
       if (body !== undefined && body.length > 0) await take(body);
     } else
       for await (const chunk of response.body ?? []) {

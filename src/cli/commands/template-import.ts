@@ -4,6 +4,7 @@
 import { createReadStream } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
+import { bytesWithin } from '../../domain/bounded-bytes.ts';
 import { codeOf, messageOf } from '../../domain/errors.ts';
 import type { ImportedFile, RefusedEntry } from '../../templates/imported-server.ts';
 import { type Fields, fields } from '../answers.ts';
@@ -117,14 +118,9 @@ export function standardInput(): Promise<string> {
 
 /** The size of a file does not count: a pipe and a device have none. CommandFailure over MAX_BYTES. */
 async function wholeText(stream: Readable, name: string): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of stream) {
-    chunks.push(Buffer.from(chunk));
-    bytes += chunk.length;
-    if (bytes > MAX_BYTES) throw new CommandFailure(`${name} has more than ${MAX_BYTES} bytes`);
-  }
-  return Buffer.concat(chunks).toString('utf8');
+  const bytes = await bytesWithin(stream, MAX_BYTES);
+  if (bytes === undefined) throw new CommandFailure(`${name} has more than ${MAX_BYTES} bytes`);
+  return bytes.toString('utf8');
 }
 
 async function show(input: CommandInput, terminal: Terminal, plan: readonly PlannedImport[]): Promise<void> {
