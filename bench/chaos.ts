@@ -2,7 +2,6 @@
 // runs in front of them; callers send 10 calls a second to its HTTP API, reads and writes mixed, and as many reads in legacy MCP
 // sessions. Then the section `stalls` (stalls.ts). Prints the outcomes; exits 1 when a bar is missed.
 // docs/explanation/failing-instances.md explains the figures.
-//   --seed N   other times and another mix (default 1)   --only FAULT or stalls   --json   figures only
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -12,6 +11,7 @@ import { initializeBody, openSession } from './open-session.ts';
 import { markdownTable } from './report.ts';
 import { seeded } from './seeded.ts';
 import { type StallRow, stallRows } from './stalls.ts';
+import { answerHelp } from './usage.ts';
 
 const STALLS = 'stalls';
 const INSTANCES = 4;
@@ -285,6 +285,12 @@ function stallTable(rows: readonly StallRow[]): string {
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1)); // ends the children, too
+answerHelp(`npm run chaos -- [options]
+  --only A   one of ${[...FAULTS, STALLS].join(', ')}
+  --seed N   other times and another mix (default 1)
+  --json     figures only
+Exits with 1 when a bar is missed.
+`);
 const { values } = parseArgs({
   options: { seed: { type: 'string', default: '1' }, only: { type: 'string' }, json: { type: 'boolean' } },
 });

@@ -1,11 +1,6 @@
 // `npm run cluster`: real gateways behind a round-robin balancer without stickiness, clients of the official SDKs of both eras, and one
 // fault after the other (cluster/faults.ts). A checker judges the history of every call (cluster/history.ts). Prints each bar, the
 // figure, and pass or miss; exits 1 when a bar is missed. docs/explanation/cluster.md explains the figures.
-//   --seed N   other times and another mix (default 1)   --only FAULT,...   --seconds N   of each fault (default 40)
-//   --database mariadb   instead of PostgreSQL   --sessions N   of the faults `herd` and `idle` (default 3,000)
-//   --profile FOLDER   profiles of the nodes that go on, for `herd`
-//   --kind legacy, sse, "bare sse", asked, modern or plain: only these clients
-//   --quick   the faults whose bars hold, for 10 s each, as in .ci/run   --json   figures only
 
 import { parseArgs } from 'node:util';
 import { CallingClient } from './cluster/clients.ts';
@@ -24,6 +19,7 @@ import { whyNoNetworks } from './cluster/network.ts';
 import { PROFILED } from './cluster/node-loads.ts';
 import { watchOwners } from './cluster/owner-watch.ts';
 import { seeded } from './seeded.ts';
+import { answerHelp } from './usage.ts';
 
 interface Outcome {
   readonly fault: string;
@@ -35,6 +31,18 @@ interface Outcome {
 /** The first client of a group only reads, the second often does more, the third seldom; and so on. */
 const UNSAFE_SHARES = [0, 0.5, 0.05];
 
+answerHelp(`npm run cluster -- [options]
+  --only A,B         faults: ${FAULTS.map(({ name }) => name).join(', ')}
+  --seed N           other times and another mix (default 1)
+  --seconds N        of each fault (default 40)
+  --kind NAME        only these clients: legacy, sse, "bare sse", asked, modern or plain
+  --database mariadb instead of PostgreSQL
+  --sessions N       of the faults herd and idle (default 3,000)
+  --profile FOLDER   profiles of the nodes that go on, for herd
+  --quick            a few faults for 10 s each, as in .ci/run
+  --json             figures only
+Exits with 1 when a bar is missed.
+`);
 const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: '1' },

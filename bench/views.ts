@@ -7,6 +7,9 @@ import { filter, firstValueFrom } from 'rxjs';
 import { isFinalAnswer } from '../src/domain/exchange.ts';
 import { createGateway } from '../src/gateway/gateway.ts';
 import { median } from './statistics.ts';
+import { answerHelp } from './usage.ts';
+
+answerHelp('npm run views, without options: what a view costs. Exits with 1 when a bar is missed.\n');
 
 const TOOLS = 500;
 const CALLS = 4_000;

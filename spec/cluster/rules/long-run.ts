@@ -1,10 +1,9 @@
 // `npm run simulate`: the rules of the cluster in many schedules, on all cores. A failure is printed with its seed, and makes the status 1.
-//   --schedules N   default 1,000,000, which took 5 ms of one core each   --seed N   of the first one (default 1)
-//   --quick   20,000 others each day, as in .ci/run
 
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker } from 'node:worker_threads';
+import { answerHelp } from '../../../bench/usage.ts';
 import { againWith } from '../../helpers/dice.ts';
 import { simulate } from './simulation.ts';
 
@@ -30,6 +29,12 @@ else
   });
 
 async function runAll(): Promise<number> {
+  answerHelp(`npm run simulate -- [options]
+  --schedules N  default 1,000,000, which took 5 ms of one core each
+  --seed N       of the first one (default 1)
+  --quick        20,000 others each day, as in .ci/run
+Exits with 1 when a schedule fails.
+`);
   const { values } = parseArgs({
     options: {
       schedules: { type: 'string' },
