@@ -171,7 +171,7 @@ export const METRICS: readonly Metric[] = [
   {
     kind: 'counter',
     name: 'stagedoor_session_writes_failed_total',
-    help: 'Sessions stored late (over 250 ms) or not, by reason: late, dropped',
+    help: 'Sessions stored after the answer to their client (late) or not at all (dropped), by reason',
     labels: ['reason'],
     read: ({ kept }) =>
       kept === undefined

@@ -139,7 +139,7 @@ export interface McpSession {
   setAway(isAway: boolean): void;
   /**
    * Stores the session, so that it outlives the gateway; what changes is stored, too, and its end deletes it. Resolves when the store
-   * agrees with the session, its end included, after 250 ms at most; undefined when there is nothing to wait for.
+   * agrees with the session, its end included, or is away; undefined when there is nothing to wait for.
    */
   keep?(): Promise<void> | undefined;
   /** Of a recovered session. */

@@ -17,8 +17,8 @@ export interface RowWriter {
   readonly counts: { dropped: number };
   /** Writes what has changed. `isAwaited`: a client waits for the write. */
   add(kept: KeptSession, isAwaited: boolean): void;
-  /** Resolves when this is written, or after the longest wait of a client. */
-  within(written: Promise<void>): Promise<void>;
+  /** Resolves when this is written or has failed (false), or after the longest wait of a client. */
+  within(written: Promise<boolean>): Promise<void>;
   /** Any node may claim this row. */
   release(key: string): void;
 }
@@ -46,7 +46,7 @@ export class KeptSession implements UnsafeMark {
   #isOver = false;
   /** A value that was too large. */
   #skipped: AnySessionValue | undefined;
-  #written: PromiseWithResolvers<void> | undefined;
+  #written: PromiseWithResolvers<boolean> | undefined;
 
   constructor(keeper: RowWriter, session: StorableSession, isStored: boolean) {
     this.#keeper = keeper;
@@ -77,7 +77,7 @@ export class KeptSession implements UnsafeMark {
     this.#keeper.add(this, false);
   }
 
-  /** Resolves when the row agrees with the session, 250 ms at most; undefined when it does. */
+  /** Resolves when the row agrees with the session, or its client waits no longer; undefined when it does. */
   save(): Promise<void> | undefined {
     if (!this.#isDifferent && this.#written === undefined) return undefined;
     this.#written ??= Promise.withResolvers();
@@ -145,8 +145,9 @@ export class KeptSession implements UnsafeMark {
     else this.settle();
   }
 
-  settle(): void {
-    this.#written?.resolve();
+  /** No client waits any longer. `isStored`: false after a failure. */
+  settle(isStored = true): void {
+    this.#written?.resolve(isStored);
     this.#written = undefined;
   }
 

@@ -1,6 +1,6 @@
-// Keeps a row for each session of a client, so that another life can recover it. Three writes are awaited, 250 ms at
-// most each: the row of a new session, its deletion, and the mark `unsafe`. All others are written behind. Writes are grouped, and
-// there is none per call. Source: ADR 143. How a session is read again: session-recovery.ts.
+// Keeps a row for each session of a client, so that another life can recover it. Three writes are awaited as long as the database
+// answers: the row of a new session, its deletion, and the mark `unsafe`. All others are written behind. Writes are grouped, and
+// there is none per call. Source: ADR 143, 294. How a session is read again: session-recovery.ts.
 
 import { type Clock, settlesWithin, wallAt } from '../../domain/clock.ts';
 import { RELEASED } from '../../domain/life.ts';
@@ -10,8 +10,9 @@ import { FIRST_GENERATION, type StorableSession } from '../../domain/session-val
 import { MAX_SESSION_ROWS, type SessionStore, type StoredSession } from '../../persistence/store.ts';
 import { KeptSession, type RowWriter } from './kept-session.ts';
 
-/** Longest wait of a client for a write, in ms. A later write is counted, and made all the same. */
-const WAIT_MS = 250;
+/** Longest wait of a client for a write, in ms: usually, and after one that failed or took longer. A later write is counted, and made all the same. */
+const WAIT_MS = 5_000;
+const AWAY_WAIT_MS = 250;
 /** Shortest time from one group of awaited writes to the next, in ms. */
 const GROUP_MS = 2;
 /** Wait of a write that no client waits for, in ms: changes of one session within this time are one write. */
@@ -90,6 +91,8 @@ export class SessionKeeper implements RowWriter {
   readonly #idleMs: number;
   readonly #maxSessions: number;
   readonly #pending = new Set<KeptSession>();
+  /** The last write failed, or a client did not wait for it any longer. */
+  #isStoreAway = false;
   /** The next write. */
   #next: { readonly atMs: number; readonly cancel: () => void } | undefined;
   /** False after a failure. */
@@ -184,8 +187,11 @@ export class SessionKeeper implements RowWriter {
     });
   }
 
-  async within(written: Promise<void>): Promise<void> {
-    if (!(await settlesWithin(written, WAIT_MS, this.clock))) this.counts.late += 1;
+  async within(written: Promise<boolean>): Promise<void> {
+    const waitMs = this.#isStoreAway ? AWAY_WAIT_MS : WAIT_MS;
+    if ((await settlesWithin(written, waitMs, this.clock)) && (await written)) return;
+    this.#isStoreAway = true;
+    this.counts.late += 1;
   }
 
   // -----------------------------------------------------------------------------------------------------------------
@@ -256,9 +262,13 @@ export class SessionKeeper implements RowWriter {
           this.#pending.add(kept);
         }
       }
+      this.#isStoreAway = false;
       return true;
     } catch {
-      for (const kept of group) this.#pending.add(kept); // the database is away, or refuses
+      // The database is away, or refuses.
+      this.#isStoreAway = true;
+      for (const kept of group) this.#pending.add(kept);
+      for (const kept of this.#pending) kept.settle(false);
       return false;
     }
   }
