@@ -1,17 +1,87 @@
-// When the ports of a worker are opened, their TLS, and the port for Prometheus. listeners.ts has the sockets.
+// The ports of a server: their TLS, when they are opened, what they serve, and the port for Prometheus. listeners.ts has the sockets.
 
+import type { RequestListener } from 'node:http';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { sleep, systemClock } from '../domain/clock.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { GatewayAddress } from '../domain/resource.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import { createMetricsApp, type HttpApp } from '../http/app.ts';
-import type { Connections } from './connections.ts';
+import { createMetricsApp, createStartingApp, type HttpApp } from '../http/app.ts';
+import { type ConnectionBounds, Connections } from './connections.ts';
 import { type Listeners, openListeners } from './listeners.ts';
 import type { PublicTls } from './public-tls.ts';
 
 const READY_CHECK_MS = 50;
+
+export interface OpenPorts {
+  readonly listeners: Listeners;
+  /** The port for Prometheus, if one is configured. */
+  readonly scrapes: Listeners | undefined;
+}
+
+export class Ports {
+  /** Serves every request. While the gateway starts: 503. */
+  serve: RequestListener = createStartingApp();
+  /** Undefined until the gateway exists. */
+  metrics: HttpApp['metrics'] | undefined;
+  readonly connections: Connections;
+  /** Where clients reach the gateway. */
+  readonly address: GatewayAddress;
+  readonly #config: Config;
+  readonly #log: Logger;
+  readonly #tls: PublicTls | undefined;
+  /** Those of the settings until they are open: 0 means any. */
+  #numbers: readonly number[];
+
+  /** `tls`: see publicTlsOf. */
+  constructor(
+    config: Config,
+    bounds: Pick<ConnectionBounds, 'total' | 'unfinishedBytes'>,
+    log: Logger,
+    tls: PublicTls | undefined,
+  ) {
+    this.#config = config;
+    this.#log = log;
+    this.#tls = tls;
+    this.#numbers = config.listeners.map(({ port }) => port);
+    this.address = new GatewayAddress(
+      config.publicUrl,
+      () => this.#numbers,
+      tls === undefined ? 'http' : 'https',
+    );
+    this.connections = new Connections({
+      ...bounds,
+      perAddress: config.connectionsPerAddress,
+      headerBytes: config.requestHeaderBytes,
+      trustedProxies: config.trustedProxies,
+    });
+  }
+
+  /** Rejects with ListenError. `onOpen` gets the close function of what is open, as soon as it is. */
+  async open(onOpen: (close: () => Promise<unknown>) => void): Promise<OpenPorts> {
+    const { connections } = this;
+    const answer: RequestListener = (request, response) => this.serve(request, response);
+    const listeners = await openListeners(this.#config, answer, { connections, tls: this.#tls });
+    this.#numbers = listeners.urls.map((url) => Number(URL.parse(url)?.port || 80));
+    onOpen(() => listeners.close(0));
+    const scrapes = await this.#openScrapes();
+    onOpen(async () => scrapes?.close(0));
+    return { listeners, scrapes };
+  }
+
+  async #openScrapes(): Promise<Listeners | undefined> {
+    const { allowedHosts, metrics } = this.#config;
+    const { host, port } = metrics;
+    if (port === undefined) return undefined;
+    const address = { listeners: [{ host, port, label: 'metrics' as const }], portsDefaulted: false };
+    const app = createMetricsApp({ host, allowedHosts }, () => this.metrics, this.#log);
+    const scrapes = await openListeners(address, app, { connections: this.connections });
+    this.#log.info(`metrics are served at ${scrapes.urls[0]}/metrics`);
+    return scrapes;
+  }
+}
 
 /** Undefined without the settings. Rejects with ConfigError for one without the other, and with OperatorError for files that cannot be used. */
 export async function publicTlsOf(
@@ -25,27 +95,8 @@ export async function publicTlsOf(
   return openPublicTls({ cert, key }, log);
 }
 
-/** Waits until the instances have opened, for a few seconds at most. */
-export async function openPortsWhenReady<Ports>(
-  gateway: Gateway,
-  open: () => Promise<Ports>,
-): Promise<Ports> {
+/** Resolves when the instances have opened, after `LIMITS.firstOpeningsMs` at the latest. */
+export async function untilReady(gateway: Pick<Gateway, 'isReady'>): Promise<void> {
   const untilMs = systemClock.now() + LIMITS.firstOpeningsMs;
   while (!gateway.isReady && systemClock.now() < untilMs) await sleep(systemClock, READY_CHECK_MS);
-  return open();
-}
-
-/** Opens the listener for Prometheus, if one is configured. `metrics`: undefined until the gateway exists. */
-export async function openScrapes(
-  { metrics: { host, port }, allowedHosts }: Config,
-  connections: Connections,
-  metrics: () => HttpApp['metrics'] | undefined,
-  log: Logger,
-): Promise<Listeners | undefined> {
-  if (port === undefined) return undefined;
-  const address = { listeners: [{ host, port, label: 'metrics' as const }], portsDefaulted: false };
-  const app = createMetricsApp({ host, allowedHosts }, metrics, log);
-  const scrapes = await openListeners(address, app, { connections });
-  log.info(`metrics are served at ${scrapes.urls[0]}/metrics`);
-  return scrapes;
 }

@@ -1,0 +1,90 @@
+// Makes the gateway of a server, from its settings and from what was opened before it.
+
+import type { Logger } from 'pino';
+import type { Observable } from 'rxjs';
+import type { Auth } from '../auth/auth.ts';
+import type { SigningSecrets } from '../auth/signing-secret.ts';
+import type { Config } from '../config/config.ts';
+import type { ProgramUser } from '../domain/command.ts';
+import type { ByteBounds } from '../domain/held-bytes.ts';
+import type { GatewayAddress } from '../domain/resource.ts';
+import { Gateway } from '../gateway/gateway.ts';
+import type { RevisionChange } from '../persistence/revision-watch.ts';
+import type { TemplateDefinition } from '../templates/definition.ts';
+import type { OtherNodes } from './other-nodes.ts';
+import { connectionsOf } from './server-auth.ts';
+import type { Storage } from './storage.ts';
+
+export interface GatewayParts {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly storage: Storage;
+  readonly storeChanges$: Observable<RevisionChange>;
+  readonly auth: Auth;
+  readonly address: GatewayAddress;
+  readonly others: OtherNodes;
+  readonly definitions: readonly TemplateDefinition[];
+  /** The id of the gateway, and the number of this worker of it. */
+  readonly gatewayId: string;
+  readonly worker: number | undefined;
+  readonly life: string;
+  readonly secrets: SigningSecrets['secrets'];
+  readonly programUser: ProgramUser | undefined;
+  /** Path. */
+  readonly reaperPipe: string | undefined;
+  /** The next start of this node finds its sessions in the database. */
+  readonly outlivesProcess: boolean;
+  /** Of this process. */
+  readonly memoryBytes: number;
+  readonly requestBounds: ByteBounds;
+}
+
+export function configuredGateway(parts: GatewayParts): Gateway {
+  const { config, log, storage, storeChanges$, auth, address, others, secrets, reaperPipe } = parts;
+  const { totalBytes, ownerBytes } = parts.requestBounds;
+  const [first, ...earlier] = secrets;
+  return new Gateway(storage.store, {
+    definitions: parts.definitions,
+    storeChanges$,
+    nodeId: parts.gatewayId,
+    worker: parts.worker,
+    life: parts.life,
+    ...others.forGateway(),
+    isAnyDefault: storage.isAnyDefault,
+    protectedPaths: storage.protectedPaths,
+    hasEphemeralNodes: config.cluster.ephemeralNodes,
+    policy: config.defaultPolicy,
+    maxCallMs: config.maxCallMs,
+    graceMs: config.graceMs,
+    stateKeys: [Buffer.from(first), ...earlier.map((secret) => Buffer.from(secret))],
+    sessions: { ...config.sessions, recover: config.cluster.recover && parts.outlivesProcess },
+    memoryBytes: parts.memoryBytes,
+    // One body of the largest size always fits.
+    requestBounds: {
+      totalBytes: Math.max(totalBytes, config.requestBodyBytes),
+      ownerBytes: Math.max(ownerBytes, config.requestBodyBytes),
+    },
+    aggregate: config.aggregate,
+    deniedNetworks: config.deniedNetworks,
+    passEnv: config.passEnv,
+    callLimiter: auth.callLimiter,
+    programUser: parts.programUser,
+    reaperPipe:
+      reaperPipe === undefined
+        ? undefined
+        : {
+            path: reaperPipe,
+            onNotice: (line) => log.info(line),
+            onWarning: (line) => log.error(line),
+          },
+    discovery: {
+      env: process.env,
+      namespace: config.sync.namespace,
+      registryFile: config.registryFile,
+      onNotice: (line) => log.warn(line),
+    },
+    connections: connectionsOf(config, storage, address, () => others.table),
+    changedCallers$: auth.changed$,
+    onFault: (error) => log.error({ err: error }, 'an MCP request failed'),
+  });
+}

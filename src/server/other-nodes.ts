@@ -1,0 +1,225 @@
+// The other nodes of the deployment, as a server needs them: the table of the members, and the channel between them. The gateway asks
+// both from its start on; they exist once this node has joined. Their modules are loaded only where there are other nodes.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Logger } from 'pino';
+import { ClusterCounts } from '../actors/cluster-counts.ts';
+import type { Auth } from '../auth/auth.ts';
+import type { SigningSecrets } from '../auth/signing-secret.ts';
+import { type ChannelKeys, channelKeys } from '../cluster/channel/channel-keys.ts';
+import { deploymentSalt } from '../cluster/deployment-key.ts';
+import { loneNode } from '../cluster/lone-node.ts';
+import type { MemberTable } from '../cluster/member-table.ts';
+import type { Member, Members } from '../cluster/members.ts';
+import type { Config } from '../config/config.ts';
+import { systemClock } from '../domain/clock.ts';
+import type { ForwardedCaller, SessionOwners } from '../domain/forwarding.ts';
+import type { NodeView, SharedPrograms } from '../domain/nodes.ts';
+import { VERSION } from '../domain/version.ts';
+import { type WorkerPlace, workerSocket } from '../domain/workers.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import type { GatewayOptions } from '../gateway/gateway-types.ts';
+import type { HttpApp } from '../http/app.ts';
+import { databaseHost } from '../persistence/database-url.ts';
+import type { Store } from '../persistence/store.ts';
+import { addressesOfWorkers, readByWorkers } from './other-workers.ts';
+import { certificatesOf } from './peer-certificates.ts';
+import type { PeerChannel } from './peer-channel.ts';
+import type { ServeQuestion } from './share-with-peers.ts';
+
+interface OtherNodesOptions {
+  readonly config: Config;
+  readonly store: Store;
+  readonly log: Logger;
+  /** False: this process is the whole deployment. */
+  readonly exist: boolean;
+  /** The id of this node, and that of its gateway: without the number of a worker. */
+  readonly nodeId: string;
+  readonly gatewayId: string;
+  readonly worker: WorkerPlace | undefined;
+  /** Of this start. */
+  readonly life: string;
+  readonly secrets: SigningSecrets['secrets'];
+  readonly keys: ChannelKeys;
+  /** The operator's certificates are used. */
+  readonly hasCertificates: boolean;
+  /** In the place of the table. Default: it, if there are other nodes. */
+  readonly joinMembers: ((own: Member) => Members | Promise<Members>) | undefined;
+}
+
+interface OtherNodesInput extends Omit<OtherNodesOptions, 'exist' | 'keys' | 'hasCertificates'> {
+  /** The database: nodes on other machines may share it. */
+  readonly isOnServer: boolean;
+  /** Gets the close function of what is open. */
+  readonly onUndo: (close: () => Promise<unknown>) => void;
+}
+
+/** Reads the keys of the channel. Rejects with ConfigError, and with OperatorError for certificates that cannot be used. */
+export async function otherNodesOf({ isOnServer, onUndo, ...options }: OtherNodesInput): Promise<OtherNodes> {
+  const { config, log, store, worker, secrets } = options;
+  const exist = isOnServer || worker !== undefined;
+  const certificates = exist ? await certificatesOf(config.cluster.tls, log) : undefined;
+  onUndo(async () => certificates?.close());
+  const salt = isOnServer && certificates === undefined ? await deploymentSalt(store.settings) : undefined;
+  const keys = channelKeys(secrets, certificates, salt);
+  return new OtherNodes({ ...options, exist, keys, hasCertificates: certificates !== undefined });
+}
+
+export class OtherNodes {
+  /** Undefined without other nodes. */
+  readonly counts: ClusterCounts | undefined;
+  /** Serves what others forward to this node. Until it is set, they get 503. */
+  serveForwarded: HttpApp['serveForwarded'] | undefined;
+  readonly #options: OtherNodesOptions;
+  #table: MemberTable | undefined;
+  #channel: PeerChannel | undefined;
+  #closeTable: (() => Promise<void>) | undefined;
+  /** The programs of this node that others may run, once the gateway exists. */
+  #programs: SharedPrograms | undefined;
+  #serveQuestion: ServeQuestion | undefined;
+  /** The list of nodes before this one has joined. */
+  #alone: () => NodeView[] = () => [];
+
+  constructor(options: OtherNodesOptions) {
+    this.#options = options;
+    this.counts = options.exist ? new ClusterCounts() : undefined;
+  }
+
+  /** Undefined before this node has joined, and without other nodes. */
+  get table(): MemberTable | undefined {
+    return this.#table;
+  }
+
+  /** Undefined while no request is to be forwarded. */
+  get owners(): SessionOwners | undefined {
+    return this.#channel?.owners;
+  }
+
+  /** All nodes, with this one. */
+  nodes(): NodeView[] {
+    return this.#table?.list() ?? this.#alone();
+  }
+
+  /** What a gateway asks about the others. It serves nothing before this node has joined. */
+  forGateway(): Pick<
+    GatewayOptions,
+    'sharePrograms' | 'decideOwner' | 'openElsewhere' | 'successorOf' | 'mayStore' | 'isCutOff'
+  > {
+    const { exist, joinMembers, config } = this.#options;
+    const sharePrograms = (programs: SharedPrograms): void => {
+      this.#programs = programs;
+    };
+    const openElsewhere: GatewayOptions['openElsewhere'] = (...instance) => {
+      if (this.#channel === undefined) throw new Error('instances are opened once the channel is');
+      return this.#channel.openInstance(...instance);
+    };
+    const hasTable = exist && joinMembers === undefined;
+    return {
+      sharePrograms: exist ? sharePrograms : undefined,
+      decideOwner: hasTable ? async (row) => this.#table?.decideOwner(row) ?? { do: 'end' } : undefined,
+      openElsewhere: exist && config.cluster.forward ? openElsewhere : undefined,
+      successorOf: (key) => this.#table?.successorOf(key),
+      mayStore: (life) => this.#table?.mayStore(life),
+      isCutOff: () => this.#table?.isCutOff ?? false,
+    };
+  }
+
+  /** Opens the channel, joins the members, and shares limits, logins and tasks with them. Rejects with OperatorError. */
+  async join(gateway: Gateway, auth: Auth, signal: AbortSignal | undefined): Promise<void> {
+    const { config, exist, log, nodeId, worker, life, keys, hasCertificates } = this.#options;
+    const report = () => ({ ...gateway.activity(), isDraining: gateway.readiness.isLeaving });
+    this.#alone = loneNode({ id: nodeId, life, version: VERSION }, systemClock, report);
+    const joinTable = (own: Member) => this.#joinTable(own, gateway, report, signal);
+    const join = this.#options.joinMembers ?? (exist ? joinTable : undefined);
+    if (join === undefined) return;
+    const { openPeerChannel } = await import('./peer-channel.ts');
+    this.#channel = await openPeerChannel({
+      ...{ config, nodeId, life, log, keys, hasCertificates, join },
+      ...{ audit: auth.audit, host: gateway.host, hasSession: gateway.hasSession, counts: this.counts },
+      socket: worker && workerSocket(worker, worker.number),
+      database: databaseHost(config.databaseUrl, config.folder),
+      serve: (...received) => this.#serve(...received),
+    });
+    const { owners } = this.#channel;
+    if (owners === undefined) return;
+    const { shareWithPeers } = await import('./share-with-peers.ts');
+    this.#serveQuestion = shareWithPeers({
+      limiter: config.authEnabled ? auth.limiter : undefined,
+      logins: auth.throttle,
+      calls: auth.callLimiter,
+      process: life,
+      tasks: gateway.mcp.tasks,
+      owners,
+      nodes: () => this.nodes(),
+    });
+  }
+
+  /** Other nodes run the programs of any node from now on, while other calls finish here. Call it when the gateway drains. */
+  handOver(): void {
+    void this.#table?.refresh(true);
+  }
+
+  /** Resolves when no call that came here is under way at another node, or after this time. */
+  async untilIdle(timeoutMs: number): Promise<void> {
+    await this.#channel?.untilIdle(timeoutMs);
+  }
+
+  /** Ends the life of this node for the others. */
+  async leave(): Promise<void> {
+    const { gatewayId, worker } = this.#options;
+    await this.#table?.leave(readByWorkers(this.#table, gatewayId, worker));
+  }
+
+  /** Requests under way fail; the listener waits for its last answers at most this long. Idempotent. */
+  async closeChannel(lastAnswersMs: number): Promise<void> {
+    await this.#channel?.close(lastAnswersMs);
+  }
+
+  /** Idempotent. */
+  async close(): Promise<void> {
+    await this.closeChannel(0);
+    await this.#closeTable?.();
+  }
+
+  async #joinTable(
+    own: Member,
+    gateway: Gateway,
+    report: () => Pick<NodeView, 'programs' | 'calls' | 'isDraining'>,
+    signal: AbortSignal | undefined,
+  ): Promise<MemberTable> {
+    const { config, store, log, gatewayId, worker, secrets, keys } = this.#options;
+    const { PeerProber } = await import('../cluster/channel/peer-prober.ts');
+    const { MemberTable } = await import('../cluster/member-table.ts');
+    const prober = new PeerProber({ keys, clock: systemClock, life: () => table.life });
+    const table = new MemberTable({
+      ...{ own, secrets, prober, report, counts: this.counts },
+      nodes: store.nodes,
+      settings: store.settings,
+      version: VERSION,
+      clock: systemClock,
+      addressOf: worker && addressesOfWorkers(worker, gatewayId),
+      sessionIdleMs: config.sessions.idleMs,
+      programs: this.#programs && { store: store.programs, host: this.#programs },
+      takesNoPrograms: !config.cluster.programs,
+      onNextLife: (next) =>
+        gateway
+          .beginLife(next)
+          .catch((error) => log.error({ err: error }, 'sessions of the ended life remain')),
+      onNotice: (line) => log.warn(line),
+    });
+    this.#closeTable = async () => {
+      prober.close();
+      await table.close();
+    };
+    signal?.throwIfAborted();
+    await table.join();
+    this.#table = table;
+    return table;
+  }
+
+  #serve(request: IncomingMessage, response: ServerResponse, caller: ForwardedCaller): void {
+    if (this.#serveQuestion?.(request, response, caller.principal)) return;
+    if (this.serveForwarded !== undefined) this.serveForwarded(request, response, caller);
+    else response.writeHead(503, { 'Retry-After': '1', 'Content-Length': '0' }).end();
+  }
+}
