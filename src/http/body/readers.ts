@@ -1,0 +1,31 @@
+// The steps that read the bodies of one app: which reader a route has, and how much it may read.
+
+import { HTTP_LIMITS } from '../limits.ts';
+import { type BodyCosts, body } from '../middleware/body.ts';
+import type { HttpStep, KoaContext, RouteContext, RouteMiddleware } from '../request.ts';
+import type { Route } from '../route.ts';
+import { koaBodyReader, readDirect } from './read.ts';
+
+export interface BodyReaders {
+  /** Undefined for a route whose body only koa's reader takes. */
+  direct(route: Route): readonly RouteMiddleware[] | undefined;
+  of(route: Route): readonly HttpStep<KoaContext & RouteContext>[];
+}
+
+export function bodyReaders(maxBodyBytes: number, costs: BodyCosts): BodyReaders {
+  const formBytes = Math.min(maxBodyBytes, HTTP_LIMITS.formBytes);
+  const readers = {
+    direct: body(readDirect, formBytes, 'json', costs, HTTP_LIMITS.formFields),
+    call: body(readDirect, maxBodyBytes, 'call', costs),
+    form: body(readDirect, formBytes, 'form', costs, HTTP_LIMITS.formFields),
+    bytes: body(readDirect, maxBodyBytes, 'bytes', costs),
+  };
+  const koaBody = body(koaBodyReader(), maxBodyBytes, 'json', costs, HTTP_LIMITS.managementValues);
+  const direct: BodyReaders['direct'] = (route) => {
+    if (route.request.body === undefined) return [];
+    if (route.speaks === 'json-rpc') return [readers.bytes];
+    const { reader = 'koa-body' } = route;
+    return reader === 'koa-body' ? undefined : [readers[reader]];
+  };
+  return { direct, of: (route) => direct(route) ?? [koaBody] };
+}
