@@ -393,10 +393,10 @@ test('an instance of another node is listed as stopped, with the reason, and not
   const there = harness.fleet.addForeign(foreign('b', { weight: 3 }));
   const { state, healthy, weight, reason } = there.snapshot();
   assert.equal([state, healthy, weight, reason], ['stopped', false, 3, 'it runs on the node "there"']);
-  assert.equal(harness.fleet.members('t'), [here, there]);
+  assert.equal(harness.fleet.instances('t'), [here, there]);
   assert.equal([harness.fleet.refs('t'), harness.fleet.all()], [[here], [here]]);
   assert.is(harness.fleet.find('t', 'b'), there);
-  assert.is(harness.fleet.member('t', 'b'), there);
+  assert.is(harness.fleet.instance('t', 'b'), there);
   assert.is(harness.fleet.byServerId('b'), there);
   assert.is(harness.fleet.isServerIdTaken('b'), true);
   assert.equal(views()[1], { definition: foreign('b', { weight: 3 }), snapshot: there.snapshot() });
@@ -422,7 +422,7 @@ test('an instance that moves to another node leaves here, and is reported as sto
   harness.events.length = 0;
   const there = harness.fleet.addForeign(foreign('a'));
   await settled();
-  assert.equal([harness.fleet.members('t'), harness.fleet.group('t').pool.candidates.length], [[there], 0]);
+  assert.equal([harness.fleet.instances('t'), harness.fleet.group('t').pool.candidates.length], [[there], 0]);
   assert.equal([here.state, transport.isClosed], ['stopped', true]);
   const found = harness.events.map(({ type }) => type);
   assert.equal(found, ['instance.draining', 'instance.stopped']);

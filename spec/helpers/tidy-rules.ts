@@ -58,7 +58,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/http/oauth/provider.ts',
   'src/http/oauth/refresh.ts',
   'src/http/oauth/service.ts',
-  'src/vault/backends.ts',
+  'src/vault/oauth-backends.ts',
   'src/vault/clients.ts',
   'src/vault/connections.ts',
   'src/vault/flow.ts',

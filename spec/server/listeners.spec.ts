@@ -10,13 +10,13 @@ import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../src/cli/demo-servers.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { Connections } from '../../src/server/connections.ts';
 import {
   ListenError,
   type Listeners,
   openListeners,
   type ReceiveTimeouts,
 } from '../../src/server/listeners.ts';
+import { OpenConnections } from '../../src/server/open-connections.ts';
 import { accepts, openRaw, readAll, readUntil, sendRaw, untilClosed } from '../helpers/http-raw.ts';
 import { messageOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
@@ -353,7 +353,7 @@ async function open(
   } = {},
 ): Promise<Listeners> {
   const { host = '127.0.0.1', portsDefaulted = false, serve = hello, patience, headerBytes } = options;
-  const connections = new Connections({ ...(headerBytes && { headerBytes }) });
+  const connections = new OpenConnections({ ...(headerBytes && { headerBytes }) });
   const wanted = ports.map((port) => ({ host, port, label: 'gateway' as const }));
   const listeners = await openListeners({ listeners: wanted, portsDefaulted }, serve, {
     ...(patience && { timeouts: patience }),

@@ -11,8 +11,8 @@ import * as assert from 'uvu/assert';
 import { type Clock, systemClock } from '../../src/domain/clock.ts';
 import { OperatorError } from '../../src/domain/errors.ts';
 import { createProxies } from '../../src/http/proxies.ts';
-import { Connections } from '../../src/server/connections.ts';
 import { type Listeners, openListeners } from '../../src/server/listeners.ts';
+import { OpenConnections } from '../../src/server/open-connections.ts';
 import { openPublicTls } from '../../src/server/public-tls.ts';
 import { hasOpenssl, issueCertificate, makeAuthority } from '../helpers/certificates.ts';
 import { becomes } from '../helpers/eventually.ts';
@@ -154,7 +154,7 @@ test.run();
 
 interface Opening {
   readonly clock?: Partial<Clock>;
-  readonly bounds?: ConstructorParameters<typeof Connections>[0];
+  readonly bounds?: ConstructorParameters<typeof OpenConnections>[0];
 }
 
 /** A port with the certificate `door` of the authority `ca`. `ring`: the files are read again. */
@@ -176,7 +176,7 @@ async function opened({ clock = {}, bounds }: Opening = {}) {
   const listeners: Listeners = await openListeners(
     { listeners: [{ host: '127.0.0.1', port: 0, label: 'gateway' }], portsDefaulted: false },
     (request, response) => response.end(proxies.scheme(request)),
-    { tls, connections: new Connections(bounds) },
+    { tls, connections: new OpenConnections(bounds) },
   );
   cleanups.push(() => listeners.close(0));
   const { urls } = listeners;

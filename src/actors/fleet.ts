@@ -24,7 +24,7 @@ import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { TRANSPORT_TRAITS } from '../domain/transport-kinds.ts';
 import type { Open } from '../transports/transport.ts';
 import { backOffMs } from './back-off.ts';
-import { elsewhereReason, ForeignInstance, Group, type Member } from './group.ts';
+import { elsewhereReason, ForeignInstance, Group, type Instance } from './group.ts';
 import { instanceMachine } from './instances/instance.machine.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
@@ -54,7 +54,7 @@ export class Fleet {
   /** By template. That of a deleted template is kept while sessions or leaving instances use it: it may be created again. */
   readonly #groups = new Map<string, Group>();
   #sorted: readonly string[] | undefined;
-  readonly #byServerId = new Map<string, Member>();
+  readonly #byServerId = new Map<string, Instance>();
   /** Instances that leave and may have calls, and crashed ones; each with the end of its backend. */
   readonly #ending = new Map<InstanceRef, Promise<void>>();
   /** Hot, no replay: lists that changed; `resources` includes resource templates. Its creator completes it after `close`. */
@@ -168,7 +168,7 @@ export class Fleet {
   }
 
   /** Adds an instance that is not run here: with the way to the node that runs it, or only to the list, with this reason. */
-  addElsewhere(definition: InstanceDefinition, reason?: () => string): Member {
+  addElsewhere(definition: InstanceDefinition, reason?: () => string): Instance {
     const open = definition.locked === undefined ? this.#options.openElsewhere?.(definition) : undefined;
     return open === undefined ? this.addForeign(definition, reason) : this.#add(definition, open, true);
   }
@@ -187,20 +187,20 @@ export class Fleet {
 
   /** Removes an instance; resolves when it has ended here. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   remove(template: string, id: string, withinMs: number): Promise<void> {
-    const ended = this.#dismiss(this.member(template, id), withinMs);
+    const ended = this.#dismiss(this.instance(template, id), withinMs);
     this.#checkLists(template, id);
     return ended;
   }
 
-  find(template: string, id: string): Member | undefined {
-    return this.#groups.get(template)?.members.get(id);
+  find(template: string, id: string): Instance | undefined {
+    return this.#groups.get(template)?.instances.get(id);
   }
 
   /** An instance that calls reach from here. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE for one that is only listed. */
   get(template: string, id: string): InstanceRef {
-    const member = this.member(template, id);
-    if (member instanceof InstanceRef) return member;
-    throw member.refusal();
+    const instance = this.instance(template, id);
+    if (instance instanceof InstanceRef) return instance;
+    throw instance.refusal();
   }
 
   /** An instance of this node. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE for one of another node. */
@@ -211,20 +211,20 @@ export class Fleet {
   }
 
   /** An instance of any node. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
-  member(template: string, id: string): Member {
-    const member = this.group(template).members.get(id);
-    if (member === undefined) throw serverNotFound(id);
-    return member;
+  instance(template: string, id: string): Instance {
+    const instance = this.group(template).instances.get(id);
+    if (instance === undefined) throw serverNotFound(id);
+    return instance;
   }
 
-  findServer(serverId: string): Member | undefined {
+  findServer(serverId: string): Instance | undefined {
     return this.#byServerId.get(serverId);
   }
 
-  byServerId(serverId: string): Member {
-    const member = this.#byServerId.get(serverId);
-    if (member === undefined) throw serverNotFound(serverId);
-    return member;
+  byServerId(serverId: string): Instance {
+    const instance = this.#byServerId.get(serverId);
+    if (instance === undefined) throw serverNotFound(serverId);
+    return instance;
   }
 
   /** The number of listed instances, including those of other nodes. */
@@ -237,17 +237,17 @@ export class Fleet {
   }
 
   /** The instances of a template on any node, in the order of their registration. TEMPLATE_NOT_FOUND. */
-  members(template: string): Member[] {
-    return [...this.group(template).members.values()];
+  instances(template: string): Instance[] {
+    return [...this.group(template).instances.values()];
   }
 
   /** The instances of a template that calls reach from here. TEMPLATE_NOT_FOUND. */
   refs(template: string): InstanceRef[] {
-    return this.members(template).filter((member) => member instanceof InstanceRef);
+    return this.instances(template).filter((instance) => instance instanceof InstanceRef);
   }
 
   /** Cold: the present and future instances of a template that calls reach from here. */
-  instances(template: string): Observable<InstanceRef> {
+  instances$(template: string): Observable<InstanceRef> {
     const added$ = this.added$.pipe(filter((ref) => ref.template === template));
     return defer(() => merge(this.has(template) ? this.refs(template) : [], added$));
   }
@@ -258,9 +258,9 @@ export class Fleet {
   }
 
   /** Of one template, or of all. TEMPLATE_NOT_FOUND. */
-  existingMembers(template?: string): Member[] {
+  existingInstances(template?: string): Instance[] {
     const templates = template === undefined ? this.templates : [template];
-    return templates.flatMap((name) => [...this.existingGroup(name).members.values()]);
+    return templates.flatMap((name) => [...this.existingGroup(name).instances.values()]);
   }
 
   /** Programs that run here, without those of single clients, and exchanges under way. */
@@ -281,9 +281,9 @@ export class Fleet {
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
     const { scheduler } = this.#options;
-    const members = this.templates.flatMap((template) => this.members(template));
+    const instances = this.templates.flatMap((template) => this.instances(template));
     await scheduler.each([...this.#ending.keys()], (ref) => ref.leave(graceMs)); // they get no more time than others
-    await scheduler.each(members, (member) => void this.#dismiss(member, graceMs));
+    await scheduler.each(instances, (instance) => void this.#dismiss(instance, graceMs));
     await Promise.all(this.#ending.values());
     await scheduler.each(this.#groups.values(), (group) => group.close());
     this.root.stop();
@@ -310,9 +310,9 @@ export class Fleet {
   /** Its supervisor was stopped, perhaps with the root: its instances end at once, if there are any left. */
   #stopped(group: Group): void {
     group.supervisor = undefined;
-    const members = [...group.members.values(), ...this.#ending.keys()];
-    for (const member of members)
-      if (member instanceof InstanceRef && member.template === group.template) member.leave(0);
+    const instances = [...group.instances.values(), ...this.#ending.keys()];
+    for (const instance of instances)
+      if (instance instanceof InstanceRef && instance.template === group.template) instance.leave(0);
   }
 
   #emitEmission(ref: InstanceRef, emission: InstanceEmission): void {
@@ -333,15 +333,15 @@ export class Fleet {
   }
 
   /** Adds it as the last of its template. An instance with the same id must be removed first. */
-  #list(member: Member): void {
-    this.group(member.template).members.set(member.id, member);
-    this.#byServerId.set(member.serverId, member);
+  #list(instance: Instance): void {
+    this.group(instance.template).instances.set(instance.id, instance);
+    this.#byServerId.set(instance.serverId, instance);
   }
 
-  #unlist(member: Member): void {
-    this.group(member.template).members.delete(member.id);
+  #unlist(instance: Instance): void {
+    this.group(instance.template).instances.delete(instance.id);
     // The server id may belong to another instance by now: two nodes may have swapped two instances.
-    if (this.#byServerId.get(member.serverId) === member) this.#byServerId.delete(member.serverId);
+    if (this.#byServerId.get(instance.serverId) === instance) this.#byServerId.delete(instance.serverId);
   }
 
   #dismissPredecessor(template: string, id: string): void {
@@ -349,12 +349,12 @@ export class Fleet {
     if (predecessor !== undefined) void this.#dismiss(predecessor, LIMITS.drainMs);
   }
 
-  #dismiss(member: Member, withinMs: number): Promise<void> {
-    this.#unlist(member);
-    if (!(member instanceof InstanceRef)) return Promise.resolve();
-    const stopped = firstValueFrom(member.state$.pipe(filter((state) => state === 'stopped')));
-    const ended = this.#track(member, stopped);
-    member.leave(withinMs);
+  #dismiss(instance: Instance, withinMs: number): Promise<void> {
+    this.#unlist(instance);
+    if (!(instance instanceof InstanceRef)) return Promise.resolve();
+    const stopped = firstValueFrom(instance.state$.pipe(filter((state) => state === 'stopped')));
+    const ended = this.#track(instance, stopped);
+    instance.leave(withinMs);
     return ended;
   }
 

@@ -29,10 +29,10 @@ import { CapabilityChanges } from './subscriptions/capability-changes.ts';
 import type { TemplateActor } from './template.machine.ts';
 
 /** A registered instance: it runs here, or on another node. */
-export type Member = InstanceRef | ForeignInstance;
+export type Instance = InstanceRef | ForeignInstance;
 
 /** An instance: its definition and its present status. */
-export interface MemberView {
+export interface InstanceStatus {
   readonly definition: InstanceDefinition;
   readonly snapshot: InstanceSnapshot;
 }
@@ -48,8 +48,8 @@ export class Group {
   readonly pool: Pool<InstanceRef>;
   readonly queue: WaitQueue;
   /** The registered instances by id, in the order of their registration. */
-  readonly members = new Map<string, Member>();
-  readonly capabilities = new CapabilityChanges(this.members);
+  readonly instances = new Map<string, Instance>();
+  readonly capabilities = new CapabilityChanges(this.instances);
   isDeleted = false;
   /** Sessions and leaving instances: the group of a deleted template remains while there are any. */
   users = 0;
@@ -164,15 +164,16 @@ export class Group {
   }
 
   *#starting(tried?: ReadonlySet<string>, only?: InstanceRef): Generator<InstanceRef> {
-    for (const member of only === undefined ? this.members.values() : [only])
-      if (member instanceof InstanceRef && member.isStarting && tried?.has(member.id) !== true) yield member;
+    for (const instance of only === undefined ? this.instances.values() : [only])
+      if (instance instanceof InstanceRef && instance.isStarting && tried?.has(instance.id) !== true)
+        yield instance;
   }
 
   /** Calls in flight at its instances, as in their snapshots. */
   get inFlight(): number {
     let sum = 0;
-    for (const member of this.members.values())
-      if (member instanceof InstanceRef) sum += member.calls.carried + member.calls.reserved;
+    for (const instance of this.instances.values())
+      if (instance instanceof InstanceRef) sum += instance.calls.carried + instance.calls.reserved;
     return sum;
   }
 
@@ -180,22 +181,22 @@ export class Group {
   get elsewhere(): { readonly calls: number; readonly serverIds: ReadonlySet<string> } | undefined {
     let calls = 0;
     let serverIds: Set<string> | undefined;
-    for (const member of this.members.values()) {
-      if (!(member instanceof InstanceRef) || !member.isElsewhere) continue;
-      calls += member.calls.carried + member.calls.reserved;
+    for (const instance of this.instances.values()) {
+      if (!(instance instanceof InstanceRef) || !instance.isElsewhere) continue;
+      calls += instance.calls.carried + instance.calls.reserved;
       serverIds ??= new Set();
-      serverIds.add(member.serverId);
+      serverIds.add(instance.serverId);
     }
     return serverIds && { calls, serverIds };
   }
 
-  views(): MemberView[] {
+  views(): InstanceStatus[] {
     const bestMs = bestLatencyMs(this.pool.candidates);
-    return Array.from(this.members.values(), (member) => this.#viewOf(member, bestMs));
+    return Array.from(this.instances.values(), (instance) => this.#viewOf(instance, bestMs));
   }
 
-  view(member: Member): MemberView {
-    return this.#viewOf(member, bestLatencyMs(this.pool.candidates));
+  view(instance: Instance): InstanceStatus {
+    return this.#viewOf(instance, bestLatencyMs(this.pool.candidates));
   }
 
   /**
@@ -210,12 +211,12 @@ export class Group {
     allowed?: ToolRights,
   ): GatewayError | undefined {
     const near = this.#nearestTool(tool, allowed);
-    const mayHave = (member: Member): boolean => {
-      if (!MAY_RETURN.has(member.state) || tried?.has(member.id)) return false;
-      const tools = toolsOf(member);
+    const mayHave = (instance: Instance): boolean => {
+      if (!MAY_RETURN.has(instance.state) || tried?.has(instance.id)) return false;
+      const tools = toolsOf(instance);
       return tools === undefined ? near === undefined : tools.includes(tool);
     };
-    const mayExist = !isBound && [...this.members.values()].some(mayHave);
+    const mayExist = !isBound && [...this.instances.values()].some(mayHave);
     return mayExist ? undefined : toolNotFound(tool, this.template, near);
   }
 
@@ -235,7 +236,7 @@ export class Group {
   }
 
   #nearestTool(tool: string, allowed: ToolRights | undefined): string | undefined {
-    const names = new Set([...this.members.values()].flatMap((member) => toolsOf(member) ?? []));
+    const names = new Set([...this.instances.values()].flatMap((instance) => toolsOf(instance) ?? []));
     const shown =
       allowed === undefined ? names : [...names].filter((name) => allowed.allow(this.template, name));
     return nearName(tool, shown);
@@ -243,8 +244,8 @@ export class Group {
 
   /** NO_HEALTHY_INSTANCE: `a is starting; b: connection refused; c is starting; and 2 more`. Reasons hold no secrets. */
   noneHealthy(): GatewayError {
-    if (this.members.size === 0) return noHealthyInstance(this.template, 'none is registered');
-    const absent = [...this.members.values()].filter(({ state }) => state !== 'healthy');
+    if (this.instances.size === 0) return noHealthyInstance(this.template, 'none is registered');
+    const absent = [...this.instances.values()].filter(({ state }) => state !== 'healthy');
     const named = absent.slice(0, MAX_NAMED).map(clauseOf);
     const more = absent.length - named.length;
     const rest = more === 0 ? [] : [`and ${more} more`];
@@ -259,31 +260,31 @@ export class Group {
   }
 
   /** `bestMs`: the best latency in the pool, on which the score depends. */
-  #viewOf(member: Member, bestMs: number | undefined): MemberView {
-    const { definition } = member;
-    if (!(member instanceof InstanceRef)) return { definition, snapshot: member.snapshot() };
-    const score = Math.round(healthScore(member, bestMs) * 10) / 10;
-    return { definition, snapshot: member.snapshot(score, this.pool.outliers.ejectionOf(member)) };
+  #viewOf(instance: Instance, bestMs: number | undefined): InstanceStatus {
+    const { definition } = instance;
+    if (!(instance instanceof InstanceRef)) return { definition, snapshot: instance.snapshot() };
+    const score = Math.round(healthScore(instance, bestMs) * 10) / 10;
+    return { definition, snapshot: instance.snapshot(score, this.pool.outliers.ejectionOf(instance)) };
   }
 }
 
 const MAY_RETURN: ReadonlySet<InstanceState> = new Set(['starting', 'unhealthy']);
 const MAX_NAMED = 3;
 
-function toolsOf(member: Member): readonly string[] | undefined {
-  return member instanceof InstanceRef ? member.lastTools : undefined;
+function toolsOf(instance: Instance): readonly string[] | undefined {
+  return instance instanceof InstanceRef ? instance.lastTools : undefined;
 }
 
-function clauseOf({ id, state, reason }: Member): string {
+function clauseOf({ id, state, reason }: Instance): string {
   const hasReason = state === 'unhealthy' || state === 'stopped';
   return hasReason && reason !== null ? `${id}: ${reason}` : `${id} is ${state}`;
 }
 
 /** The same for every caller: the reason of a program may name paths of its machine, that of an endpoint does not. */
-function plainClauseOf(member: Member): string {
-  const { id, state, definition } = member;
-  const isEndpoint = member instanceof InstanceRef && definition.command === undefined;
-  return isEndpoint ? clauseOf(member) : `${id} is ${state}`;
+function plainClauseOf(instance: Instance): string {
+  const { id, state, definition } = instance;
+  const isEndpoint = instance instanceof InstanceRef && definition.command === undefined;
+  return isEndpoint ? clauseOf(instance) : `${id} is ${state}`;
 }
 
 /** Why an instance cannot be started here, as a clause. */

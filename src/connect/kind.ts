@@ -30,7 +30,7 @@ export interface EndpointConnection extends AnyConnection {
 }
 
 /** How a client may reach one template. */
-export interface Connections {
+export interface ConnectionChoices {
   readonly stdio: ProgramConnection;
   readonly http: EndpointConnection;
   /** Where the gateway lets users sign in: for clients that can, the default. */
@@ -49,7 +49,7 @@ export function remoteConnections(
   url: string,
   needsKey: boolean,
   signIn?: string,
-): Connections {
+): ConnectionChoices {
   const template = wanted ?? ALL_TEMPLATES;
   const key = needsKey ? { variable: 'STAGEDOOR_API_KEY' } : undefined;
   const args = ['bridge', ...(wanted === undefined ? [] : [wanted]), '--url', url];
@@ -149,7 +149,7 @@ export function overlongTools(
 /** The connection of this kind. `wanted`: by this transport only. Undefined when the client cannot use it. */
 export function connectionOf(
   { transports, signIn }: Pick<ConnectKind, 'transports' | 'signIn'>,
-  connections: Connections,
+  connections: ConnectionChoices,
   wanted: Connection['transport'] | undefined,
 ): Connection | undefined {
   if (signIn !== undefined && connections.signIn !== undefined && wanted !== 'stdio')

@@ -10,7 +10,7 @@ import type { InstanceDefinition } from '../domain/instance.ts';
 import { NOTICED_LISTS } from '../domain/mcp.ts';
 import type { AccountStore, OAuthStore } from '../persistence/store.ts';
 import type { BearerTokens, Transport } from '../transports/transport.ts';
-import type { Target } from '../vault/backends.ts';
+import type { Target } from '../vault/oauth-backends.ts';
 import type { Vault } from '../vault/vault.ts';
 import type { VaultDoor } from '../vault/vault-door.ts';
 import { mayConnect, Visits } from '../vault/visits.ts';

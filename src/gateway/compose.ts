@@ -33,7 +33,7 @@ import { VaultDoor } from '../vault/vault-door.ts';
 import { AccountsAtBackends } from './accounts-at-backends.ts';
 import { ConnectionTests } from './connection-tests.ts';
 import type { GatewayOptions } from './gateway-types.ts';
-import { InstanceHost } from './instance-host.ts';
+import { HostedInstances } from './hosted-instances.ts';
 import { Mcp } from './mcp.ts';
 import { openTransportOf } from './open-transport.ts';
 import type { Readiness } from './readiness.ts';
@@ -207,7 +207,7 @@ export function composeGateway(
   const metrics = new Metrics(events$, (template) => fleet.has(template), clock, hasView);
   const sync = new Sync({ registry, definitions, ...options.discovery });
   const tests = new ConnectionTests({ openTransport, registry, ...clock });
-  const host = new InstanceHost({ ...clock, fleet, requestBytes });
+  const host = new HostedInstances({ ...clock, fleet, requestBytes });
   const parts = {
     scheduler,
     host,

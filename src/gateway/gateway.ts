@@ -4,7 +4,7 @@
 import { filter, map, type Observable, startWith, throwError } from 'rxjs';
 import { type ErrorAnswer, Requests } from '../actors/calls/requests.ts';
 import { EventBus, isolateListeners } from '../actors/event-bus.ts';
-import type { MemberView } from '../actors/group.ts';
+import type { InstanceStatus } from '../actors/group.ts';
 import { type Metrics, sumOf } from '../actors/metrics.ts';
 import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
 import type { BalancerPolicy } from '../balancing/policy.ts';
@@ -256,21 +256,21 @@ export class Gateway {
     const { fleet, registry, mcp } = this.#deps;
     const { policy } = fleet.existingGroup(template);
     const [settings, auth] = [registry.active.settings(template), registry.active.authOf(template)];
-    const instances = fleet.members(template).map(({ definition }) => definition);
+    const instances = fleet.instances(template).map(({ definition }) => definition);
     return { settings, policy, auth, instances, withheld: mcp.withheld.of(template) };
   }
 
   /** One instance, by its id. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   instance(template: string, id: string): Server {
     const { fleet } = this.#deps;
-    return this.#server(fleet.group(template).view(fleet.member(template, id)));
+    return this.#server(fleet.group(template).view(fleet.instance(template, id)));
   }
 
   /** One instance, by its server id. SERVER_NOT_FOUND. */
   server(serverId: string): Server {
     const { fleet } = this.#deps;
-    const member = fleet.byServerId(serverId);
-    return this.#server(fleet.group(member.template).view(member));
+    const instance = fleet.byServerId(serverId);
+    return this.#server(fleet.group(instance.template).view(instance));
   }
 
   /** All instances, template by template; or those of one template: TEMPLATE_NOT_FOUND. */
@@ -280,7 +280,7 @@ export class Gateway {
     return templates.flatMap(viewsOf).map((view) => this.#server(view));
   }
 
-  #server(view: MemberView): Server {
+  #server(view: InstanceStatus): Server {
     const { definitions, metrics, shared } = this.#deps;
     const { template, serverId, nodeId, command, env, secretEnv = [] } = view.definition;
     const { requires = [] } = definitions.get(template) ?? {};
@@ -345,7 +345,7 @@ export class Gateway {
 
   /** The same counts, of one template or of all, without the snapshots of the instances. TEMPLATE_NOT_FOUND. */
   countInstances(template?: string): Pick<TemplateHealth, 'total' | 'healthy'> {
-    return countHealth(this.#deps.fleet.existingMembers(template));
+    return countHealth(this.#deps.fleet.existingInstances(template));
   }
 
   readonly beginLife = (life: string): Promise<void> => this.#deps.mcp.sessions.beginLife(life);

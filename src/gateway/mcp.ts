@@ -142,7 +142,7 @@ export class Mcp {
       listChanges$: fleet.listChanged$,
       recovered$: deps.recovered$,
       onListed: this.withheld.listed,
-      hasInstances: (template) => fleet.has(template) && fleet.members(template).length > 0,
+      hasInstances: (template) => fleet.has(template) && fleet.instances(template).length > 0,
       kept:
         deps.lists &&
         keptLists({

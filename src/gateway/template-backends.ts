@@ -89,9 +89,9 @@ export class TemplateBackends implements Backends {
   get #hasPeers(): boolean {
     const { fleet } = this.#deps;
     if (!fleet.has(this.#template)) return false;
-    for (const member of fleet.group(this.#template).members.values()) {
-      if (!(member instanceof InstanceRef)) continue;
-      if (member.lastPeer !== undefined || (member.state === 'healthy' && member.peer !== undefined))
+    for (const instance of fleet.group(this.#template).instances.values()) {
+      if (!(instance instanceof InstanceRef)) continue;
+      if (instance.lastPeer !== undefined || (instance.state === 'healthy' && instance.peer !== undefined))
         return true;
     }
     return false;

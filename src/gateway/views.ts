@@ -43,7 +43,7 @@ import type { PartHealth, ServedViews, ViewPreview, ViewRecord, ViewTool } from 
 
 export interface ViewsDeps {
   readonly registry: ViewRegistry;
-  readonly fleet: Pick<Fleet, 'has' | 'existingMembers'>;
+  readonly fleet: Pick<Fleet, 'has' | 'existingInstances'>;
   readonly dispatcher: Pick<Dispatcher, 'exchange'>;
   readonly aggregate: Omit<AggregateOptions, 'selection'>;
   readonly callLimiter: CallLimiter;
@@ -230,7 +230,7 @@ export class Views implements ServedViews {
   health(id: string): readonly PartHealth[] {
     const { fleet } = this.#deps;
     return this.find(id).definition.from.map(({ template }) => {
-      const { total, healthy } = countHealth(fleet.has(template) ? fleet.existingMembers(template) : []);
+      const { total, healthy } = countHealth(fleet.has(template) ? fleet.existingInstances(template) : []);
       return { template, total, healthy };
     });
   }
@@ -405,7 +405,7 @@ class ServedView {
     ]);
     const { fleet, registry, aggregate } = this.#deps;
     const kindOf = (name: string) => {
-      if (fleet.has(name)) return fleet.existingMembers(name).length > 0 ? 'template' : 'empty';
+      if (fleet.has(name)) return fleet.existingInstances(name).length > 0 ? 'template' : 'empty';
       return registry.find(name) === undefined ? undefined : 'view';
     };
     return viewProblems(this.#compiled, { tools, prompts, resources }, kindOf, aggregate.scheduler);

@@ -273,13 +273,13 @@ export function tablesFor(kind: DatabaseKind) {
   };
 }
 
-export type InstanceRow = InferEntity<Tables['instances']>;
-export type UserRow = InferEntity<Tables['users']>;
-export type ApiKeyRow = InferEntity<Tables['apiKeys']>;
-export type AuditRow = InferEntity<Tables['audit']>;
-export type SessionRow = InferEntity<Tables['sessions']>;
-export type NodeRow = InferEntity<Tables['nodes']>;
-export type ProgramRow = InferEntity<Tables['programs']>;
+export type InstanceTableRow = InferEntity<Tables['instances']>;
+export type UserTableRow = InferEntity<Tables['users']>;
+export type ApiKeyTableRow = InferEntity<Tables['apiKeys']>;
+export type AuditTableRow = InferEntity<Tables['audit']>;
+export type SessionTableRow = InferEntity<Tables['sessions']>;
+export type NodeTableRow = InferEntity<Tables['nodes']>;
+export type ProgramTableRow = InferEntity<Tables['programs']>;
 export type OAuthTableRow = InferEntity<Tables['oauth']>;
 
 /** All columns of a row but its position, which a change keeps. */

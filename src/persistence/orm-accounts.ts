@@ -16,14 +16,14 @@ import {
 } from '../domain/account.ts';
 import { duplicateUsername, lastAdmin, userNotFound } from '../domain/error-catalogue.ts';
 import {
-  type ApiKeyRow,
+  type ApiKeyTableRow,
   type Columns,
   columnsOf,
   fromDocument,
   recordOf,
   type Tables,
   toDocument,
-  type UserRow,
+  type UserTableRow,
 } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
 import type { AccountStore } from './store.ts';
@@ -209,7 +209,7 @@ async function keepAnAdmin(
   if (others === 0) throw lastAdmin();
 }
 
-function rowOfUser(user: User): Columns<UserRow> {
+function rowOfUser(user: User): Columns<UserTableRow> {
   const role = isBuiltIn(user.role)
     ? { role: user.role, definedRole: undefined }
     : { role: DEFINED, definedRole: user.role };
@@ -220,14 +220,14 @@ function rowOfUser(user: User): Columns<UserRow> {
 /** An earlier version finds no rights for it. */
 const DEFINED = 'defined';
 
-function userOf({ usernameKey: _, definedRole, ...row }: UserRow): User {
+function userOf({ usernameKey: _, definedRole, ...row }: UserTableRow): User {
   return readRow('users', row.id, () => ({
     ...recordOf<User>({ ...row, role: definedRole || row.role }),
     isActive: row.isActive === 1,
   }));
 }
 
-export function rowOfApiKey(key: ApiKey): Columns<ApiKeyRow> {
+export function rowOfApiKey(key: ApiKey): Columns<ApiKeyTableRow> {
   const optional = { expiresAt: undefined, ownerId: undefined, lastUsedAt: undefined };
   return columnsOf({ ...NO_LISTS, ...optional, ...key });
 }

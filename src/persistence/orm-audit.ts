@@ -21,7 +21,7 @@ import {
 import { hasCode } from '../domain/errors.ts';
 import { definedFields } from '../domain/json.ts';
 import {
-  type AuditRow,
+  type AuditTableRow,
   CALL_BLOCKS,
   type Columns,
   columnsOf,
@@ -212,12 +212,12 @@ function nth(number: number, order: 'asc' | 'desc') {
 }
 
 /** The texts fit: AuditLog cuts them to LIMITS.auditTextUnits. */
-function rowOfChange({ call: _, ...change }: AuditEntry): Columns<AuditRow> {
+function rowOfChange({ call: _, ...change }: AuditEntry): Columns<AuditTableRow> {
   return columnsOf({ address: undefined, requestId: undefined, suppressed: undefined, ...change });
 }
 
 /** Oracle stores an empty text as null. */
-function changeOf(row: AuditRow): AuditEntry {
+function changeOf(row: AuditTableRow): AuditEntry {
   return { actorName: '', subject: '', ...recordOf<Omit<AuditEntry, 'actorName' | 'subject' | 'call'>>(row) };
 }
 

@@ -3,7 +3,7 @@
 
 import { type FilterQuery, raw } from '@mikro-orm/core';
 import type { LifeEnd } from '../domain/life.ts';
-import { fromDocument, type NodeRow, toDocument } from './entities.ts';
+import { fromDocument, type NodeTableRow, toDocument } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
 import { MAX_LIVES, type NodeStore, type StoredLife } from './store.ts';
 
@@ -11,7 +11,7 @@ export function ormNodes(session: OrmSession): NodeStore {
   return {
     list: () =>
       session.run(async (em, { nodes }) => {
-        const rows: NodeRow[] = await em
+        const rows: NodeTableRow[] = await em
           .createQueryBuilder(nodes)
           .orderBy({ life: 'asc' })
           .limit(MAX_LIVES)
@@ -30,7 +30,7 @@ export function ormNodes(session: OrmSession): NodeStore {
         return (await em.nativeUpdate(nodes, { life, endCause: null }, next)) > 0;
       }),
     end: async (life, counter, end) => {
-      const endIf = (where: FilterQuery<NodeRow>): Promise<boolean> =>
+      const endIf = (where: FilterQuery<NodeTableRow>): Promise<boolean> =>
         session.writeAtOnce(
           async (em, { nodes }) => (await em.nativeUpdate(nodes, where, columnsOf(end))) > 0,
         );
@@ -57,7 +57,7 @@ function columnsOf(end: LifeEnd | undefined) {
   return { endCause: end?.cause ?? null, endFrees: end?.frees ?? null };
 }
 
-function storedOf({ life, node, counter, endCause, endFrees, profile, state }: NodeRow): StoredLife {
+function storedOf({ life, node, counter, endCause, endFrees, profile, state }: NodeTableRow): StoredLife {
   // Only this file writes these columns.
   const end = endCause ? ({ cause: endCause, frees: endFrees } as LifeEnd) : undefined;
   return {

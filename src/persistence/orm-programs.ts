@@ -1,6 +1,6 @@
 // The leases of programs in a database. Each change is a conditional update: it names what was read. Source: ADR 146, 168.
 
-import { fromDocument, type ProgramRow, toDocument } from './entities.ts';
+import { fromDocument, type ProgramTableRow, toDocument } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
 import type { ProgramStore, StoredProgram } from './store.ts';
 
@@ -10,7 +10,7 @@ export function ormPrograms(session: OrmSession): ProgramStore {
   return {
     list: () =>
       session.run(async (em, { programs }) => {
-        const rows: ProgramRow[] = await em
+        const rows: ProgramTableRow[] = await em
           .createQueryBuilder(programs)
           .orderBy({ program: 'asc' })
           .execute('all');
@@ -46,6 +46,6 @@ export function ormPrograms(session: OrmSession): ProgramStore {
   };
 }
 
-function storedOf({ program, life, generation, marks }: ProgramRow): StoredProgram {
+function storedOf({ program, life, generation, marks }: ProgramTableRow): StoredProgram {
   return { program, life: life || undefined, generation, marks: String(fromDocument(marks)) };
 }

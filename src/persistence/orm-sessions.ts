@@ -5,7 +5,7 @@ import { type FilterQuery, raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { hasCode } from '../domain/errors.ts';
 import type { Cipher } from './cipher.ts';
-import { SESSIONS, type SessionRow, type Tables } from './entities.ts';
+import { SESSIONS, type SessionTableRow, type Tables } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
 import { opened, purposeOfSession, sealed } from './sealed.ts';
 import { MAX_SESSION_ROWS, type SessionChange, type SessionStore, type StoredSession } from './store.ts';
@@ -84,7 +84,7 @@ export function ormSessions(session: OrmSession, cipher: Cipher | undefined): Se
     },
     trim: ({ node, life }, keep) =>
       session.writeBehind(async (em, { sessions }) => {
-        const others: FilterQuery<SessionRow> = { node, life: { $ne: life } };
+        const others: FilterQuery<SessionTableRow> = { node, life: { $ne: life } };
         const rows = await em.findAll(sessions, {
           where: others,
           orderBy: { usedAt: 'desc', key: 'asc' },
@@ -124,7 +124,7 @@ async function rowsOf(
   em: SqlEntityManager,
   { sessions }: Tables,
   keys: readonly string[],
-): Promise<SessionRow[]> {
+): Promise<SessionTableRow[]> {
   return em
     .createQueryBuilder(sessions)
     .where({ key: { $in: [...keys] } })
@@ -151,7 +151,7 @@ function encoded(key: string, value: string, cipher: Cipher | undefined): string
 
 /** Undefined when the value cannot be read: its key is gone. The session cannot be continued, as without a row. */
 function storedOf(
-  { value, usedAt, ...row }: SessionRow,
+  { value, usedAt, ...row }: SessionTableRow,
   cipher: Cipher | undefined,
 ): StoredSession | undefined {
   const text = opened(value, purposeOfSession(row.key), cipher);

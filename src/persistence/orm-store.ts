@@ -9,7 +9,14 @@ import { configIncomplete, duplicateServer } from '../domain/error-catalogue.ts'
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
 import { type Cipher, CipherError } from './cipher.ts';
-import { type Columns, columnsOf, fromDocument, type InstanceRow, recordOf, toDocument } from './entities.ts';
+import {
+  type Columns,
+  columnsOf,
+  fromDocument,
+  type InstanceTableRow,
+  recordOf,
+  toDocument,
+} from './entities.ts';
 import { ormAccounts } from './orm-accounts.ts';
 import { ormApprovals } from './orm-approvals.ts';
 import { OrmAudit } from './orm-audit.ts';
@@ -142,15 +149,15 @@ async function saveInstances(
   const keys = writes.map(({ columns: { template, id } }) => ({ template, id }));
   const serverIds = writes.map(({ columns }) => columns.serverId);
   return session.changeIf(async (em, { instances, tombstones }, revision) => {
-    const found: InstanceRow[] = await em
+    const found: InstanceTableRow[] = await em
       .createQueryBuilder(instances)
       .where({ $or: [...keys, { serverId: { $in: serverIds } }] })
       .execute('all');
     const stored = new Map(found.map((row) => [`${row.template}/${row.id}`, row]));
-    const namesakes = new Map<string, Pick<InstanceRow, 'template' | 'id'>>(
+    const namesakes = new Map<string, Pick<InstanceTableRow, 'template' | 'id'>>(
       found.map((row) => [row.serverId, row]),
     );
-    const added: (Columns<InstanceRow> & { position: number })[] = [];
+    const added: (Columns<InstanceTableRow> & { position: number })[] = [];
     for (const [index, { columns, before }] of writes.entries()) {
       const { template, id, serverId } = columns;
       const row = stored.get(`${template}/${id}`);
@@ -182,7 +189,7 @@ function encrypted(definition: InstanceDefinition, cipher: Cipher | undefined) {
 
 /** A field that cannot be decrypted locks the instance. */
 function secretsOf(
-  row: InstanceRow,
+  row: InstanceTableRow,
   cipher: Cipher | undefined,
 ): Pick<InstanceDefinition, SecretField | 'locked'> {
   const secrets: Pick<InstanceDefinition, SecretField> = { env: {}, headers: {} };
@@ -244,7 +251,7 @@ type Target = Pick<
 /** Without the key. */
 function rowOfInstance(
   definition: InstanceDefinition,
-): Omit<Columns<InstanceRow>, SecretField | 'template' | 'id'> {
+): Omit<Columns<InstanceTableRow>, SecretField | 'template' | 'id'> {
   const { template, id, env, headers, auth, locked, ...others } = definition;
   const { endpoint, command, args, workingDir, era, force, secretEnv, container, ...own } = others;
   const target = toDocument({ endpoint, command, args, workingDir, era, force, secretEnv, container });
@@ -253,7 +260,7 @@ function rowOfInstance(
 
 /** The cast is the type that `rowOfInstance` wrote. */
 function instanceOf(
-  { target, env: _, headers: __, auth: ___, ...row }: InstanceRow,
+  { target, env: _, headers: __, auth: ___, ...row }: InstanceTableRow,
   secrets: Pick<InstanceDefinition, SecretField | 'locked'>,
 ): InstanceDefinition {
   return readRow('instances', `${row.template}/${row.id}`, () => {

@@ -3,7 +3,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../actors/fleet.ts';
-import type { Member } from '../actors/group.ts';
+import type { Instance } from '../actors/group.ts';
 import type { BalancerPolicy } from '../balancing/policy.ts';
 import {
   changedTemplate,
@@ -110,14 +110,16 @@ export class ActiveRegistry {
   }
 
   hasSharedAccount(template: string, endpoint: string): boolean {
-    const isUsed = ({ definition }: Member) =>
+    const isUsed = ({ definition }: Instance) =>
       definition.endpoint === endpoint && definition.auth?.who === 'shared';
-    return this.#deps.fleet.has(template) && this.#deps.fleet.members(template).some(isUsed);
+    return this.#deps.fleet.has(template) && this.#deps.fleet.instances(template).some(isUsed);
   }
 
   definitions(): InstanceDefinition[] {
     const { fleet } = this.#deps;
-    return fleet.templates.flatMap((template) => fleet.members(template)).map(({ definition }) => definition);
+    return fleet.templates
+      .flatMap((template) => fleet.instances(template))
+      .map(({ definition }) => definition);
   }
 
   /** False for a program, or a container, of another node. True for a program that any node may run. */
@@ -150,7 +152,7 @@ export class ActiveRegistry {
   /** VALIDATION_ERROR while the template has instances, TEMPLATE_NOT_FOUND. */
   refuseNonEmpty(template: string): void {
     this.#deps.fleet.existingGroup(template);
-    const { length: count } = this.#deps.fleet.members(template);
+    const { length: count } = this.#deps.fleet.instances(template);
     if (count === 0) return;
     const msg = `${counted(count, 'instance')} must be deregistered first`;
     throw validationFailed([{ loc: ['path', 'template'], msg, type: 'value_error' }]);
@@ -176,7 +178,7 @@ export class ActiveRegistry {
     const { fleet } = this.#deps;
     this.#definitions.delete(template);
     const remains = this.#definitions.has(template) || this.#settings.has(template);
-    if (!remains && fleet.members(template).length === 0) this.deleteTemplate(template);
+    if (!remains && fleet.instances(template).length === 0) this.deleteTemplate(template);
     else this.#definitionChanged(template);
   }
 
@@ -186,7 +188,7 @@ export class ActiveRegistry {
     const { name: _, loadBalancer = {}, ...others } = this.#settings.get(template) ?? {};
     const isEmpty = Object.keys({ ...loadBalancer, ...definedFields(others) }).length === 0;
     const hasNothing = isEmpty && !this.#definitions.has(template);
-    return hasNothing && fleet.has(template) && fleet.members(template).length === 0;
+    return hasNothing && fleet.has(template) && fleet.instances(template).length === 0;
   }
 
   #definitionChanged(template: string): void {
@@ -195,7 +197,7 @@ export class ActiveRegistry {
   }
 
   /** Starts the instance; only lists one of another node, or whose secrets cannot be read. Replaces one with the same id. */
-  start(definition: InstanceDefinition, handler?: InProcessHandler): Member {
+  start(definition: InstanceDefinition, handler?: InProcessHandler): Instance {
     const { fleet, handlers } = this.#deps;
     const { template, id, serverId } = definition;
     const replaced = this.find(template, id) !== undefined;
@@ -205,21 +207,21 @@ export class ActiveRegistry {
     this.#emit({ type: 'instance.registered', ...eventOf(this.#deps.clock, definition), replaced });
     const shared = isShared(definition) ? this.#deps.shared : undefined;
     const isHere = shared === undefined ? this.#runsHere(definition) : shared.runsHere(definition);
-    const member =
+    const instance =
       isHere && definition.locked === undefined
         ? fleet.add(definition)
         : fleet.addElsewhere(definition, shared && (() => shared.reasonOf(serverId)));
     this.#definitionBytes += more;
     shared?.changed();
-    return member;
+    return instance;
   }
 
   /** Starts a new instance, or applies the change of one that exists. */
-  put(definition: InstanceDefinition): Member {
+  put(definition: InstanceDefinition): Instance {
     const { template, id } = definition;
     if (this.find(template, id) === undefined) return this.start(definition);
     this.change(definition);
-    return this.#deps.fleet.member(template, id);
+    return this.#deps.fleet.instance(template, id);
   }
 
   /** Applies a change of an instance, which is opened again if it changes a field of the backend. */
@@ -232,16 +234,16 @@ export class ActiveRegistry {
   }
 
   #update(definition: InstanceDefinition): void {
-    const member = this.#deps.fleet.member(definition.template, definition.id);
+    const instance = this.#deps.fleet.instance(definition.template, definition.id);
     this.#definitionBytes += this.#moreBytes(definition);
-    member.change(definition);
+    instance.change(definition);
     this.#emit({ type: 'instance.changed', ...eventOf(this.#deps.clock, definition) });
   }
 
   /** Running calls may finish. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   remove(template: string, id: string): void {
     const { fleet, handlers } = this.#deps;
-    const { definition } = fleet.member(template, id);
+    const { definition } = fleet.instance(template, id);
     handlers.delete(definition.serverId);
     this.#definitionBytes -= keptBytes(definition);
     void fleet.remove(template, id, LIMITS.drainMs);
@@ -295,7 +297,7 @@ export class ActiveRegistry {
       yield before === undefined;
     }
     for (const name of [...this.#settings.keys()]) {
-      if (!settings.has(name) && this.#deps.fleet.members(name).length === 0) this.deleteTemplate(name);
+      if (!settings.has(name) && this.#deps.fleet.instances(name).length === 0) this.deleteTemplate(name);
       yield false;
     }
     const defined = new Set(definitions.map(({ id }) => id));

@@ -4,7 +4,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { filter, firstValueFrom, type Observable, race } from 'rxjs';
-import type { Member } from '../actors/group.ts';
+import type { Instance } from '../actors/group.ts';
 import { InstanceRef } from '../actors/instances/instance-ref.ts';
 import {
   changedTemplate,
@@ -116,7 +116,7 @@ export class Registry {
   ): Promise<Registration> {
     const input = checkedInstance(template, written, options);
     const settings = checkedTemplate(template, options.loadBalancer ?? {});
-    const { member: made, replaced } = await this.#change(async () => {
+    const { instance: made, replaced } = await this.#change(async () => {
       // First, so that nothing is stored for an instance that is refused.
       await refuseExposing(this.#define(template, input, options), this.#deps);
       const areSettingsStored = await this.#saveSettings(settings);
@@ -127,18 +127,18 @@ export class Registry {
       });
       const replaced = this.#active.find(template, definition.id) !== undefined;
       const { source = 'api' } = options;
-      const member =
+      const instance =
         source === 'api' ? this.#active.start(definition, options.handler) : this.#active.put(definition); // an entry with another weight is no reason to open the instance again
-      return { member, replaced };
+      return { instance, replaced };
     });
     const { waitMs = 0, mayBeUnhealthy = false } = options;
-    const member = waitMs > 0 ? await this.#untilHealthy(made, waitMs) : made;
-    const { definition, state, reason } = member;
+    const instance = waitMs > 0 ? await this.#untilHealthy(made, waitMs) : made;
+    const { definition, state, reason } = instance;
     const healthy = state === 'healthy';
     const isElsewhere =
-      !(member instanceof InstanceRef) && this.#deps.shared?.nodeOf(definition.serverId) !== undefined;
+      !(instance instanceof InstanceRef) && this.#deps.shared?.nodeOf(definition.serverId) !== undefined;
     if (waitMs > 0 && !healthy && !mayBeUnhealthy && !isElsewhere)
-      throw this.#isClosed ? shuttingDown() : notHealthyInTime(definition, member, waitMs);
+      throw this.#isClosed ? shuttingDown() : notHealthyInTime(definition, instance, waitMs);
     return { definition, replaced, state, healthy, reason };
   }
 
@@ -215,7 +215,7 @@ export class Registry {
   deregister(template: string, id: string): Promise<void> {
     return this.#change(async () => {
       await this.#reload(); // the tombstone needs the present fingerprint
-      const { fingerprint } = this.#deps.fleet.member(template, id).definition;
+      const { fingerprint } = this.#deps.fleet.instance(template, id).definition;
       await this.#remove(template, id, fingerprint);
     });
   }
@@ -244,7 +244,7 @@ export class Registry {
     return this.#change(async () => {
       if (this.#active.find(template, id) === undefined) await this.#reload();
       const definition = await this.#save(() => {
-        const before = this.#deps.fleet.member(template, id).definition;
+        const before = this.#deps.fleet.instance(template, id).definition;
         const after = changedInstance(before, change, new Date(this.#deps.clock.wall()).toISOString());
         this.#active.refuseOverflow(after);
         return after;
@@ -433,17 +433,17 @@ export class Registry {
    * Resolves when the instance is healthy or has stopped, after `waitMs` at the latest. At once for an instance of another node: one that any
    * node may run is first waited for until a node runs it.
    */
-  async #untilHealthy(made: Member, waitMs: number): Promise<Member> {
+  async #untilHealthy(made: Instance, waitMs: number): Promise<Instance> {
     const { shared, fleet, clock } = this.#deps;
     const { serverId } = made;
     const late$ = timer$(clock, waitMs);
     const isWaited = isShared(made.definition) && shared !== undefined;
     const untilMs = clock.now() + waitMs;
     if (isWaited) await firstValueFrom(race(shared.placed(serverId), late$));
-    const member = isWaited ? (fleet.findServer(serverId) ?? made) : made;
-    if (!(member instanceof InstanceRef)) return member;
-    const settled$ = member.state$.pipe(filter((state) => state === 'healthy' || state === 'stopped'));
+    const instance = isWaited ? (fleet.findServer(serverId) ?? made) : made;
+    if (!(instance instanceof InstanceRef)) return instance;
+    const settled$ = instance.state$.pipe(filter((state) => state === 'healthy' || state === 'stopped'));
     await firstValueFrom(race(settled$, timer$(clock, Math.max(0, untilMs - clock.now()))));
-    return member;
+    return instance;
   }
 }

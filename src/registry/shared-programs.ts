@@ -3,7 +3,7 @@
 
 import { filter, firstValueFrom, merge, type Observable, of, Subject, take } from 'rxjs';
 import type { Fleet } from '../actors/fleet.ts';
-import type { Member } from '../actors/group.ts';
+import type { Instance } from '../actors/group.ts';
 import { InstanceRef } from '../actors/instances/instance-ref.ts';
 import type { InstanceDefinition, InstanceState } from '../domain/instance.ts';
 import { isShared, type NodeLife, type ProgramListener, type SharedPrograms } from '../domain/nodes.ts';
@@ -76,7 +76,7 @@ export class RunShared implements SharedPrograms {
   /** Those that are registered, as they are here at each moment: their state is `starting` until this node or another one runs them. */
   opening(): { readonly state: InstanceState }[] {
     const { fleet } = this.#deps;
-    return fleet.existingMembers().flatMap(({ definition }) => {
+    return fleet.existingInstances().flatMap(({ definition }) => {
       const { serverId } = definition;
       const present = {
         get state() {
@@ -105,9 +105,9 @@ export class RunShared implements SharedPrograms {
     const { fleet } = this.#deps;
     const programs = new Map<string, string>();
     for (const [program, [ref]] of this.#refs) programs.set(program, ref?.definition.updatedAt ?? '');
-    // A gateway that stops has no members any more, and keeps each lease until the cluster has stopped the program.
+    // A gateway that stops has no instances any more, and keeps each lease until the cluster has stopped the program.
     if (this.#isClosed) for (const program of this.#listeners.keys()) programs.set(program, '');
-    for (const { definition } of fleet.existingMembers())
+    for (const { definition } of fleet.existingInstances())
       if (isShared(definition) && definition.locked === undefined)
         programs.set(definition.serverId, definition.updatedAt);
     return Array.from(programs, ([program, changedAt]) => ({ program, changedAt }));
@@ -120,11 +120,11 @@ export class RunShared implements SharedPrograms {
   start(program: string, listener: ProgramListener): void {
     if (this.#isClosed) return;
     const { fleet } = this.#deps;
-    const member = fleet.findServer(program);
-    if (member === undefined) return; // the next read shows that it is not registered
+    const instance = fleet.findServer(program);
+    if (instance === undefined) return; // the next read shows that it is not registered
     this.#listeners.set(program, listener);
-    if (!isRunHere(member)) fleet.add(member.definition);
-    else if (member.state === 'healthy') listener.onStarted();
+    if (!isRunHere(instance)) fleet.add(instance.definition);
+    else if (instance.state === 'healthy') listener.onStarted();
     this.#placed$.next(program);
   }
 
@@ -155,9 +155,9 @@ export class RunShared implements SharedPrograms {
     this.#listeners.delete(program);
     this.#refused.delete(program);
     const { fleet } = this.#deps;
-    const member = fleet.findServer(program);
-    if (!this.#isClosed && isRunHere(member))
-      fleet.addElsewhere(member.definition, () => this.reasonOf(program));
+    const instance = fleet.findServer(program);
+    if (!this.#isClosed && isRunHere(instance))
+      fleet.addElsewhere(instance.definition, () => this.reasonOf(program));
   }
 
   async #untilGone(program: string): Promise<void> {
@@ -184,6 +184,6 @@ export class RunShared implements SharedPrograms {
   }
 }
 
-function isRunHere(member: Member | undefined): member is InstanceRef {
-  return member instanceof InstanceRef && !member.isElsewhere;
+function isRunHere(instance: Instance | undefined): instance is InstanceRef {
+  return instance instanceof InstanceRef && !instance.isElsewhere;
 }

@@ -9,7 +9,7 @@ import { OperatorError } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
 import { BodyRequest } from '../http/body/body-request.ts';
-import { Connections } from './connections.ts';
+import { OpenConnections } from './open-connections.ts';
 import type { PublicTls } from './public-tls.ts';
 import { secureServer } from './secure-server.ts';
 
@@ -46,7 +46,7 @@ export interface ReceiveTimeouts {
 
 export interface ListenOptions {
   /** Shared by all ports of a gateway. Default: connections of these ports only. */
-  readonly connections?: Connections;
+  readonly connections?: OpenConnections;
   readonly timeouts?: ReceiveTimeouts;
   /** Default: plain HTTP. */
   readonly tls?: PublicTls | undefined;
@@ -82,7 +82,7 @@ const SWEEP_MS = 20;
 export async function openListeners(
   { listeners, portsDefaulted }: Pick<Config, 'listeners' | 'portsDefaulted'>,
   serve: RequestListener,
-  { connections = new Connections(), timeouts = TIMEOUTS, tls }: ListenOptions = {},
+  { connections = new OpenConnections(), timeouts = TIMEOUTS, tls }: ListenOptions = {},
 ): Promise<Listeners> {
   settleShapes();
   const scheduler = new TaskScheduler({

@@ -9,8 +9,8 @@ import { LIMITS } from '../domain/limits.ts';
 import { GatewayAddress } from '../domain/resource.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { createMetricsApp, createStartingApp, type HttpApp } from '../http/app.ts';
-import { type ConnectionBounds, Connections } from './connections.ts';
 import { type Listeners, openListeners } from './listeners.ts';
+import { type ConnectionBounds, OpenConnections } from './open-connections.ts';
 import type { PublicTls } from './public-tls.ts';
 
 const READY_CHECK_MS = 50;
@@ -26,7 +26,7 @@ export class Ports {
   serve: RequestListener = createStartingApp();
   /** Undefined until the gateway exists. */
   metrics: HttpApp['metrics'] | undefined;
-  readonly connections: Connections;
+  readonly connections: OpenConnections;
   /** Where clients reach the gateway. */
   readonly address: GatewayAddress;
   readonly #config: Config;
@@ -51,7 +51,7 @@ export class Ports {
       () => this.#numbers,
       tls === undefined ? 'http' : 'https',
     );
-    this.connections = new Connections({
+    this.connections = new OpenConnections({
       ...bounds,
       perAddress: config.connectionsPerAddress,
       headerBytes: config.requestHeaderBytes,

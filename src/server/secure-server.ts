@@ -3,7 +3,7 @@
 import type { RequestListener, Server, ServerOptions } from 'node:http';
 import type { Socket } from 'node:net';
 import type { BodyRequest } from '../http/body/body-request.ts';
-import type { Connections } from './connections.ts';
+import type { OpenConnections } from './open-connections.ts';
 import type { PublicTls } from './public-tls.ts';
 
 /** Longest handshake, in ms. */
@@ -16,7 +16,7 @@ export function secureServer(
   limits: ServerOptions<typeof BodyRequest>,
   receive: RequestListener<typeof BodyRequest>,
   tls: PublicTls,
-  connections: Pick<Connections, 'secure'>,
+  connections: Pick<OpenConnections, 'secure'>,
 ): Server {
   const { createServer } = process.getBuiltinModule('node:https');
   const server = createServer({ ...limits, ...tls.present(), handshakeTimeout: HANDSHAKE_MS }, receive);

@@ -7,8 +7,8 @@ import type { Clock } from '../domain/clock.ts';
 import type { WayToBeKnown } from '../domain/connection.ts';
 import { definedFields } from '../domain/json.ts';
 import type { OAuthStore } from '../persistence/store.ts';
-import type { Backend, ServerMetadata, Target } from './backends.ts';
 import type { StoredConnection } from './connections.ts';
+import type { OAuthBackend, ServerMetadata, Target } from './oauth-backends.ts';
 import type { Provider } from './provider.ts';
 import { ProviderFailure } from './provider-fetch.ts';
 
@@ -60,7 +60,7 @@ export class OwnClients {
   }
 
   /** Registers the gateway when it is not yet. ProviderFailure. */
-  async at(target: Target, { server }: Pick<Backend, 'server'>): Promise<OwnClient> {
+  async at(target: Target, { server }: Pick<OAuthBackend, 'server'>): Promise<OwnClient> {
     const { clientId, clientSecret } = target.auth;
     const way = this.wayAt(target, server);
     if (way === 'given' && clientId !== undefined) return { id: clientId, secret: clientSecret };

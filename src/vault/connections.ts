@@ -4,7 +4,7 @@ import { oauthKey } from '../auth/oauth-rows.ts';
 import type { Clock } from '../domain/clock.ts';
 import { type Connection, SHARED } from '../domain/connection.ts';
 import type { OAuthRow, OAuthStore } from '../persistence/store.ts';
-import type { Backend } from './backends.ts';
+import type { OAuthBackend } from './oauth-backends.ts';
 
 export interface StoredConnection {
   readonly owner: string;
@@ -62,7 +62,7 @@ const KEPT_MS = 180 * 24 * 3_600_000;
 
 export function connectionKey(
   owner: string,
-  { resource, server }: Pick<Backend, 'resource' | 'server'>,
+  { resource, server }: Pick<OAuthBackend, 'resource' | 'server'>,
 ): string {
   return oauthKey('connection', JSON.stringify([owner, server.issuer, resource]));
 }

@@ -6,9 +6,9 @@ import { oauthKey } from '../auth/oauth-rows.ts';
 import type { Clock } from '../domain/clock.ts';
 import { definedFields } from '../domain/json.ts';
 import type { OAuthStore } from '../persistence/store.ts';
-import type { Backend, Backends, BeginRequest, Finished, Target } from './backends.ts';
 import type { OwnClients } from './clients.ts';
 import { type Connections, connectionKey, type StoredConnection } from './connections.ts';
+import type { BeginRequest, Finished, OAuthBackend, OAuthBackends, Target } from './oauth-backends.ts';
 import type { Provider } from './provider.ts';
 import { ProviderFailure } from './provider-fetch.ts';
 import { tokensIn } from './refresh.ts';
@@ -32,7 +32,7 @@ interface Stored extends Pick<BeginRequest, 'owner' | 'returnTo'> {
 
 export interface FlowOptions extends Pick<Clock, 'wall'> {
   readonly store: Pick<OAuthStore, 'save' | 'find' | 'consume'>;
-  readonly backends: Backends;
+  readonly backends: OAuthBackends;
   readonly clients: OwnClients;
   readonly connections: Connections;
   readonly provider: Provider;
@@ -149,7 +149,7 @@ export class Flow {
   }
 
   /** What the instance says, else what the backend asked for; and what a call was refused for. */
-  async #scopesFor(target: Target, backend: Backend, owner: string): Promise<readonly string[]> {
+  async #scopesFor(target: Target, backend: OAuthBackend, owner: string): Promise<readonly string[]> {
     const before = await this.#options.connections.find(connectionKey(owner, backend));
     const asked = target.auth.scopes ?? backend.scopes;
     const offline = backend.server.scopes_supported?.includes('offline_access') ? ['offline_access'] : [];

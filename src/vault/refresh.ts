@@ -7,7 +7,6 @@ import type { WhyNotConnected } from '../domain/connection.ts';
 import { hasCode } from '../domain/errors.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import { scopesIn } from '../transports/http/challenge.ts';
-import type { Backend, Target } from './backends.ts';
 import type { OwnClients } from './clients.ts';
 import {
   type Connections,
@@ -16,6 +15,7 @@ import {
   type ReadConnection,
   type StoredConnection,
 } from './connections.ts';
+import type { OAuthBackend, Target } from './oauth-backends.ts';
 import { type Provider, ProviderRefusal } from './provider.ts';
 import { ProviderFailure } from './provider-fetch.ts';
 
@@ -91,7 +91,7 @@ export class Refreshes {
   }
 
   /** All callers of this node share one reading. Rejects with NotConnected, and with ProviderFailure. */
-  token(target: Target, backend: Backend, owner: string, refused?: string): Promise<string> {
+  token(target: Target, backend: OAuthBackend, owner: string, refused?: string): Promise<string> {
     const key = connectionKey(owner, backend);
     const name = `${key} ${refused ?? ''}`;
     const loading = this.#loading.get(name) ?? this.#load(target, backend, key, refused);
@@ -118,7 +118,12 @@ export class Refreshes {
     await connections.replace(read, { ...read.value, wanted });
   }
 
-  async #load(target: Target, backend: Backend, key: string, refused: string | undefined): Promise<string> {
+  async #load(
+    target: Target,
+    backend: OAuthBackend,
+    key: string,
+    refused: string | undefined,
+  ): Promise<string> {
     const { now, wall } = this.#options;
     const beganAtMs = now();
     const before = this.#known.get(key);
@@ -196,7 +201,7 @@ export class Refreshes {
   /** Takes the lease, unless another node did; the row says what came of it. */
   async #refresh(
     target: Target,
-    backend: Backend,
+    backend: OAuthBackend,
     read: ReadConnection,
     refreshToken: string,
     tries: number,
@@ -249,7 +254,7 @@ export class Refreshes {
     }
   }
 
-  async #asked(target: Target, backend: Backend, value: StoredConnection, refreshToken: string) {
+  async #asked(target: Target, backend: OAuthBackend, value: StoredConnection, refreshToken: string) {
     const { clients, provider, wall } = this.#options;
     const { server, resource } = backend;
     const oauth = await import('oauth4webapi');

@@ -8,7 +8,6 @@ import { connectionRequired, endpointUnavailable } from '../domain/error-catalog
 import type { OAuthStore } from '../persistence/store.ts';
 import type { AddressCheck } from '../transports/network-guard.ts';
 import type { BackendAccount, BearerTokens } from '../transports/transport.ts';
-import { type Backend, Backends, type BeginRequest, type Finished, type Target } from './backends.ts';
 import { OwnClients } from './clients.ts';
 import {
   Connections,
@@ -19,6 +18,13 @@ import {
   shownConnection,
 } from './connections.ts';
 import { Flow, ServerChanged } from './flow.ts';
+import {
+  type BeginRequest,
+  type Finished,
+  type OAuthBackend,
+  OAuthBackends,
+  type Target,
+} from './oauth-backends.ts';
 import { Provider } from './provider.ts';
 import { ProviderFailure, ProviderFetch } from './provider-fetch.ts';
 import { NotConnected, Refreshes } from './refresh.ts';
@@ -36,14 +42,14 @@ export interface VaultOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
 
 /** What is known of the authorization server of a backend. */
 export interface Discovered {
-  readonly backend: Backend;
+  readonly backend: OAuthBackend;
   /** How the gateway is known there; undefined: not at all, until an admin gives an id. */
   readonly way: WayToBeKnown | undefined;
 }
 
 export class Vault {
   readonly #options: VaultOptions;
-  readonly #backends: Backends;
+  readonly #backends: OAuthBackends;
   readonly #clients: OwnClients;
   readonly #connections: Connections;
   readonly #refreshes: Refreshes;
@@ -56,7 +62,7 @@ export class Vault {
     const fetch = new ProviderFetch({ ...options, openNetworks });
     const provider = new Provider(fetch);
     this.#provider = provider;
-    this.#backends = new Backends({ store, fetch, wall });
+    this.#backends = new OAuthBackends({ store, fetch, wall });
     this.#clients = new OwnClients({
       store,
       provider,
@@ -98,7 +104,7 @@ export class Vault {
    * Uses the authorization server that the backend names now; with `issuer` only this one. Resolves with what is in force then.
    * BACKEND_UNAVAILABLE.
    */
-  confirm(target: Target, issuer?: string): Promise<Backend> {
+  confirm(target: Target, issuer?: string): Promise<OAuthBackend> {
     return this.#backends.discover(target, issuer ?? true).catch(refuse);
   }
 
@@ -203,7 +209,7 @@ export class Vault {
     );
   }
 
-  #emit(type: ConnectionChange['type'], owner: string, { server, resource }: Backend): void {
+  #emit(type: ConnectionChange['type'], owner: string, { server, resource }: OAuthBackend): void {
     this.#options.changes$.next({ type, owner, issuer: server.issuer, resource });
   }
 }
@@ -220,13 +226,13 @@ function unavailable(thrown: unknown): unknown {
 class VaultTokens implements BearerTokens {
   readonly #target: Target;
   readonly #owner: string;
-  readonly #backends: Backends;
+  readonly #backends: OAuthBackends;
   readonly #refreshes: Refreshes;
   /** After the first use: a change of it ends the transport. */
-  #backend: Backend | undefined;
+  #backend: OAuthBackend | undefined;
   #key = '';
 
-  constructor(target: Target, owner: string, backends: Backends, refreshes: Refreshes) {
+  constructor(target: Target, owner: string, backends: OAuthBackends, refreshes: Refreshes) {
     this.#target = target;
     this.#owner = owner;
     this.#backends = backends;

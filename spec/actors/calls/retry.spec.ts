@@ -69,6 +69,6 @@ function repeats(budget: RetryBudget): number {
 
 function groupOf(instances: readonly object[]): Group {
   const group = new Group('t', DEFAULT_POLICY, Object({}));
-  for (const [index, member] of instances.entries()) group.members.set(`${index}`, Object(member));
+  for (const [index, member] of instances.entries()) group.instances.set(`${index}`, Object(member));
   return group;
 }

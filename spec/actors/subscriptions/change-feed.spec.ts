@@ -33,10 +33,10 @@ simulateTime(test, () => {
   harness = new Harness();
   listChanged$ = new Subject();
   const { pool, fleet } = harness;
-  const instances = (template: string) => fleet.instances(template);
+  const instances$ = (template: string) => fleet.instances$(template);
   const scheduler = untimedScheduler(Number.POSITIVE_INFINITY);
   feed = new ChangeFeed({
-    fleet: { instances, listChanged$ },
+    fleet: { instances$, listChanged$ },
     pool,
     scheduler,
     random: () => 0.5,

@@ -5,7 +5,7 @@ import { systemClock } from '../../../src/domain/clock.ts';
 import { SHARED } from '../../../src/domain/connection.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';
-import type { Target } from '../../../src/vault/backends.ts';
+import type { Target } from '../../../src/vault/oauth-backends.ts';
 import type { Vault } from '../../../src/vault/vault.ts';
 import type { Connected, Visits } from '../../../src/vault/visits.ts';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';

@@ -77,8 +77,8 @@ export class Dispatcher {
   #trusted(template: string, answer: Answer, trust: ToolTrust): Answer {
     const { answer: trusted, waiting } = withTrustedTools(answer, trust);
     if (waiting === undefined) return trusted;
-    const member = this.#deps.fleet.find(template, answer.instanceId);
-    if (member instanceof InstanceRef) void member.tools?.distrust(waiting);
+    const instance = this.#deps.fleet.find(template, answer.instanceId);
+    if (instance instanceof InstanceRef) void instance.tools?.distrust(waiting);
     return trusted;
   }
 

@@ -20,7 +20,7 @@ import {
 } from '../../domain/session-value.ts';
 import { isNetworked } from '../../domain/transport-kinds.ts';
 import { MAX_SESSION_ROWS, type StoredSession } from '../../persistence/store.ts';
-import type { Group, Member } from '../group.ts';
+import type { Group, Instance } from '../group.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
 import type { SessionDeps } from './binder.ts';
 import { rowKeyOf } from './kept-session.ts';
@@ -152,9 +152,9 @@ export class SessionRecovery {
 }
 
 /** Resolves when the instance is not starting any more, after 5 s at most. */
-export async function untilKnown(member: Member | undefined, clock: Pick<Clock, 'alarm'>): Promise<void> {
-  if (!(member instanceof InstanceRef) || !member.isStarting) return;
-  const known$ = member.state$.pipe(filter(() => !member.isStarting));
+export async function untilKnown(instance: Instance | undefined, clock: Pick<Clock, 'alarm'>): Promise<void> {
+  if (!(instance instanceof InstanceRef) || !instance.isStarting) return;
+  const known$ = instance.state$.pipe(filter(() => !instance.isStarting));
   await firstValueFrom(race(known$, timer$(clock, LIMITS.firstOpeningsMs)), { defaultValue: undefined });
 }
 
@@ -162,9 +162,9 @@ export async function untilKnown(member: Member | undefined, clock: Pick<Clock, 
  * True when the session can be recovered after the end of its node, and of the programs that the node ran: where it shared a
  * backend that is still there it has lost nothing; elsewhere it has to open another conversation, as if it moved.
  */
-export function outlivesNode({ binding, unsafe }: SessionValue, { policy, members }: Group): boolean {
+export function outlivesNode({ binding, unsafe }: SessionValue, { policy, instances }: Group): boolean {
   const { sessionFailover } = policy;
-  const definition = members.get(binding?.instanceId ?? '')?.definition;
+  const definition = instances.get(binding?.instanceId ?? '')?.definition;
   const isIntact = binding?.isShared === true && definition !== undefined && isNetworked(definition);
   return isIntact || sessionFailover === 'always' || (sessionFailover === 'auto' && unsafe === 'no');
 }

@@ -139,8 +139,8 @@ export class SessionRef implements SessionHost {
     this.#isRecovered = true;
     this.#row = this.#supervisor.keeper?.keep(this, true);
     const { instanceId = '', serverId, isShared } = this.value.binding ?? {};
-    const member = this.group.members.get(instanceId);
-    const first = member instanceof InstanceRef && member.serverId === serverId ? member : undefined;
+    const instance = this.group.instances.get(instanceId);
+    const first = instance instanceof InstanceRef && instance.serverId === serverId ? instance : undefined;
     if (first?.state === 'healthy' && !(isShared && this.#bindAt(first))) this.#first = first;
   }
 

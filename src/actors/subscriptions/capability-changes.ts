@@ -7,7 +7,7 @@ import { canonicalText } from '../../domain/json.ts';
 import { type ListField, NOTICED_LISTS, type Peer } from '../../domain/mcp.ts';
 
 /** `peer`: undefined without a transport. */
-interface ListingMember {
+interface ListingInstance {
   readonly state: InstanceState;
   readonly peer?: Peer | undefined;
 }
@@ -21,14 +21,14 @@ interface Listing {
 
 /** The instances of one template. */
 export class CapabilityChanges {
-  readonly #members: ReadonlyMap<string, ListingMember>;
+  readonly #instances: ReadonlyMap<string, ListingInstance>;
   /** The transports of healthy instances by id; while there is none, that of the last one. */
   readonly #listings = new Map<string, Listing>();
   /** Transports of each kind: a comparison of all with all would be quadratic while thousands of instances connect. */
   readonly #kinds = new Map<Listing['kind'], number>();
 
-  constructor(members: ReadonlyMap<string, ListingMember>) {
-    this.#members = members;
+  constructor(instances: ReadonlyMap<string, ListingInstance>) {
+    this.#instances = instances;
   }
 
   /** The instance became healthy or unhealthy, may have a new transport, or was removed. Returns the lists that changed by that. */
@@ -37,7 +37,7 @@ export class CapabilityChanges {
     const peer = this.#peerOf(id);
     if (peer === before?.peer) return NONE;
     const [last] = this.#listings.size === 1 ? this.#listings.keys() : [];
-    if (peer === undefined && last === id && this.#members.has(id)) return NONE;
+    if (peer === undefined && last === id && this.#instances.has(id)) return NONE;
     const outdated = last !== undefined && last !== id && this.#peerOf(last) === undefined ? last : undefined;
     const came = peer && { peer, kind: kindOf(peer) };
     const gone = this.#remove(id);
@@ -74,8 +74,8 @@ export class CapabilityChanges {
 
   /** Undefined unless the instance is healthy. */
   #peerOf(id: string): Peer | undefined {
-    const member = this.#members.get(id);
-    return member?.state === 'healthy' ? member.peer : undefined;
+    const instance = this.#instances.get(id);
+    return instance?.state === 'healthy' ? instance.peer : undefined;
   }
 }
 

@@ -33,7 +33,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { type Feed, UPDATED } from './feed.ts';
 
 export interface ChangeFeedDeps extends Pick<Clock, 'alarm'> {
-  readonly fleet: Pick<Fleet, 'instances' | 'listChanged$'>;
+  readonly fleet: Pick<Fleet, 'instances$' | 'listChanged$'>;
   readonly pool: StatelessPool;
   readonly scheduler: Pick<TaskScheduler, 'run'>;
   /** Returns [0, 1): spreads the reconnections of clients. */
@@ -70,7 +70,7 @@ export class ChangeFeed {
   }
 
   #instanceMessages(template: string, client: ChangeSubscriber): Observable<ServerNotification> {
-    return this.#deps.fleet.instances(template).pipe(
+    return this.#deps.fleet.instances$(template).pipe(
       mergeMap((ref) => this.#inTask(ref)),
       mergeMap((ref) =>
         this.#peersOf(ref).pipe(

@@ -7,7 +7,7 @@ import { didYouMean } from '../../config/nearest.ts';
 import {
   ALL_TEMPLATES,
   type Connection,
-  type Connections,
+  type ConnectionChoices,
   type ConnectKind,
   connectionOf,
   type EndpointConnection,
@@ -215,7 +215,7 @@ async function apiKeyOption(input: CommandInput, terminal: Terminal): Promise<st
 /** `wanted`: the transport of --stdio or --http. */
 function integrationsOf(
   kinds: readonly ConnectKind[],
-  connections: Connections,
+  connections: ConnectionChoices,
   wanted: Connection['transport'] | undefined,
 ): readonly Integration[] {
   const integrations = kinds.flatMap((kind) => {

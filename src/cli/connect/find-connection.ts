@@ -8,7 +8,7 @@ import { isLoopback } from '../../config/config.ts';
 import { didYouMean } from '../../config/nearest.ts';
 import {
   ALL_TEMPLATES,
-  type Connections,
+  type ConnectionChoices,
   type Key,
   type ProgramConnection,
   signInConnection,
@@ -39,7 +39,7 @@ export async function findConnections(
   gateway: GatewayApi,
   wanted: string | undefined,
   choice: Choice,
-): Promise<Connections> {
+): Promise<ConnectionChoices> {
   const { env, environment, isTrusted, note } = choice;
   const { url } = gateway;
   const path = wanted === undefined ? '/mcp' : `/mcp/${wanted}`;

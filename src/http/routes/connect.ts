@@ -2,7 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import {
-  type Connections,
+  type ConnectionChoices,
   type ConnectKind,
   connectionOf,
   locationText,
@@ -83,7 +83,7 @@ async function reply(
 
 function snippetOf(
   kind: ConnectKind,
-  connections: Connections,
+  connections: ConnectionChoices,
   wanted: string | undefined,
 ): Static<typeof Snippet> {
   const { name, title, transports, file, troubleshooting } = kind;

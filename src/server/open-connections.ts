@@ -50,7 +50,7 @@ interface Connection {
   readonly onAnswered: (request: Pick<IncomingMessage, 'complete'>) => void;
 }
 
-export class Connections {
+export class OpenConnections {
   readonly bounds: ConnectionBounds;
   readonly #isTrusted: AddressCheck;
   /** In the order of their last answers, or arrivals, like those of one network. */

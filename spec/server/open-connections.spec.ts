@@ -5,8 +5,8 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { type ConnectionBounds, Connections } from '../../src/server/connections.ts';
 import { openListeners } from '../../src/server/listeners.ts';
+import { type ConnectionBounds, OpenConnections } from '../../src/server/open-connections.ts';
 import { openRaw, readUntil, untilClosed } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -23,7 +23,7 @@ const HEADERS = 16 * 1024;
 
 /** A port that answers GET, except `/open`, and reads bodies as those of unknown callers, except at `/known`. */
 async function start(bounds: Partial<ConnectionBounds>, host = '127.0.0.1') {
-  const connections = new Connections(bounds);
+  const connections = new OpenConnections(bounds);
   const open: ServerResponse[] = [];
   const serve: RequestListener = (request, response) => {
     if (request.method === 'POST' && request.url !== '/known') connections.receive(request);

@@ -48,7 +48,7 @@ export type ServerMetadata = {
   readonly authorization_response_iss_parameter_supported?: boolean;
 };
 
-export interface Backend {
+export interface OAuthBackend {
   /** The URL for which its tokens are: its endpoint, or a parent path. */
   readonly resource: string;
   readonly server: ServerMetadata;
@@ -75,7 +75,7 @@ const FIRST_REQUEST = JSON.stringify({
   },
 });
 
-export class Backends {
+export class OAuthBackends {
   readonly #options: Options;
 
   constructor(options: Options) {
@@ -83,16 +83,16 @@ export class Backends {
   }
 
   /** As it is stored; undefined: it was never found. */
-  async stored({ endpoint }: Pick<Target, 'endpoint'>): Promise<Backend | undefined> {
+  async stored({ endpoint }: Pick<Target, 'endpoint'>): Promise<OAuthBackend | undefined> {
     const [row] = await this.#options.store.find('backend', [oauthKey('backend', endpoint)]);
-    return row === undefined ? undefined : (JSON.parse(row.value) as Backend);
+    return row === undefined ? undefined : (JSON.parse(row.value) as OAuthBackend);
   }
 
   /**
    * Asks the backend, and stores what it says when nothing is stored, or `confirmed` is true or the issuer that it names. What differs is
    * noted in `changedTo`, and the stored one is returned. ProviderFailure.
    */
-  async discover(target: Target, confirmed: boolean | string = false): Promise<Backend> {
+  async discover(target: Target, confirmed: boolean | string = false): Promise<OAuthBackend> {
     const found = await this.#found(target);
     const before = await this.stored(target);
     const isSame = before === undefined || partsOf(before) === partsOf(found);
@@ -122,7 +122,7 @@ export class Backends {
     return answer;
   }
 
-  async #found({ endpoint, auth }: Target): Promise<Backend> {
+  async #found({ endpoint, auth }: Target): Promise<OAuthBackend> {
     const answer = await this.ask({ endpoint });
     const challenge = challengeIn(answer.headers.get('www-authenticate'));
     const { origin, pathname } = new URL(endpoint);
@@ -191,7 +191,7 @@ export class Backends {
 }
 
 /** What must not change by itself. */
-function partsOf({ resource, server }: Backend): string {
+function partsOf({ resource, server }: OAuthBackend): string {
   const { issuer, authorization_endpoint, token_endpoint, registration_endpoint, revocation_endpoint } =
     server;
   return JSON.stringify([

@@ -13,25 +13,25 @@ import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { ByteBudget } from '../domain/held-bytes.ts';
 import { fieldValue, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { InstanceWay, WantedConversation } from '../transports/instance-host.ts';
+import type { InstanceHost, InstanceWay, WantedConversation } from '../transports/instance-host.ts';
 import type { Closed, Upstream } from '../transports/transport.ts';
 
 /** Interval at which other nodes get the numbers of calls that have changed, in ms. */
 const LOAD_MS = 100;
 
-export interface InstanceHostDeps extends Pick<Clock, 'now' | 'alarm' | 'background'> {
+export interface HostedInstancesDeps extends Pick<Clock, 'now' | 'alarm' | 'background'> {
   readonly fleet: Fleet;
   readonly requestBytes: ByteBudget;
 }
 
-export class InstanceHost {
+export class HostedInstances implements InstanceHost {
   readonly requestBytes: ByteBudget;
-  readonly #deps: InstanceHostDeps;
+  readonly #deps: HostedInstancesDeps;
   /** Of the instances that other nodes use: each reports its calls if they have changed. One timer for all. */
   readonly #loads = new Set<() => void>();
   #stopLoads = (): void => {};
 
-  constructor(deps: InstanceHostDeps) {
+  constructor(deps: HostedInstancesDeps) {
     this.#deps = deps;
     this.requestBytes = deps.requestBytes;
   }
