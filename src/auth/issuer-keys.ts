@@ -1,13 +1,13 @@
 // The public keys of one other authorization server: fetched when the first token needs them, kept, and fetched again when they are old
 // or a token names an unknown one. Each fetch is bounded, and a failure is remembered. Source: RFC 7517, RFC 8414, ADR 207.
 
-import type { ClientRequest } from 'node:http';
 import type { JWK } from 'jose';
 import { createLocalJWKSet } from 'jose/jwks/local';
 import { type IssuerSetting, isSafeUrl } from '../config/issuer-settings.ts';
 import type { Clock } from '../domain/clock.ts';
 import { issuerUnavailable } from '../domain/error-catalogue.ts';
 import { isJsonObject, jsonIn } from '../domain/json.ts';
+import { askOutside, OutsideFailure } from './outside-request.ts';
 
 /** Largest document, in bytes. */
 const MAX_BYTES = 64 * 1024;
@@ -84,7 +84,10 @@ export class IssuerKeys {
       .catch((thrown: unknown) => {
         this.#failedAtMs = now();
         // Only own words: an answer may contain anything.
-        const reason = thrown instanceof Unusable ? thrown.message : 'its server cannot be reached';
+        const reason =
+          thrown instanceof Unusable
+            ? thrown.message
+            : `its server ${thrown instanceof OutsideFailure ? thrown.message : 'cannot be reached'}`;
         log(`the keys of the issuer ${this.#setting.issuer} (auth.issuers) cannot be read: ${reason}`);
         throw issuerUnavailable(this.#setting.issuer);
       })
@@ -131,46 +134,19 @@ export class IssuerKeys {
         throw new Unusable('its metadata names no usable `jwks_uri`');
       return uri;
     }
-    throw failure instanceof Unusable ? failure : new Unusable('its metadata cannot be read');
-  }
-
-  async #read(address: string): Promise<unknown> {
-    const body = await this.#get(new URL(address));
-    const document = jsonIn(body);
-    if (document === undefined) throw new Unusable('a document is not JSON');
-    return document;
+    throw failure ?? new Unusable('its metadata cannot be read');
   }
 
   /** Follows no redirect. */
-  #get(url: URL): Promise<string> {
-    return new Promise((resolve, reject) => {
-      const module = url.protocol === 'https:' ? 'node:https' : 'node:http';
-      const ask = process.getBuiltinModule(module).request; // see server/listeners.ts
-      const headers = { Accept: 'application/json', 'User-Agent': 'stagedoor' };
-      const asked: ClientRequest = ask(url, { method: 'GET', agent: false, headers });
-      const fail = (reason: string): void => {
-        // At once: a short answer may have ended already.
-        reject(new Unusable(reason));
-        asked.destroy();
-      };
-      const stop = this.#options.alarm(TIMEOUT_MS, () => fail(`no answer within ${TIMEOUT_MS} ms`));
-      asked.on('close', stop);
-      asked.on('error', reject);
-      asked.on('response', (response) => {
-        if (response.statusCode !== 200) return fail(`status ${response.statusCode ?? 0}`);
-        const chunks: Buffer[] = [];
-        let length = 0;
-        response.on('data', (chunk: Buffer) => {
-          length += chunk.length;
-          if (length > MAX_BYTES) fail(`a document has more than ${MAX_BYTES} bytes`);
-          else chunks.push(chunk);
-        });
-        response.on('error', reject);
-        response.on('close', () => reject(new Unusable('the answer was cut off')));
-        response.on('end', () => resolve(Buffer.concat(chunks).toString()));
-      });
-      asked.end();
+  async #read(address: string): Promise<unknown> {
+    const { status, body } = await askOutside(new URL(address), {
+      headers: { Accept: 'application/json', 'User-Agent': 'stagedoor' },
+      ...{ alarm: this.#options.alarm, timeoutMs: TIMEOUT_MS, mostBytes: MAX_BYTES },
     });
+    if (status !== 200) throw new Unusable(`status ${status}`);
+    const document = jsonIn(body.toString());
+    if (document === undefined) throw new Unusable('a document is not JSON');
+    return document;
   }
 }
 

@@ -5,12 +5,14 @@
 import { lookup } from 'node:dns/promises';
 import type { IncomingMessage } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
+import {
+  askOutside,
+  type OutsideAnswer,
+  OutsideFailure,
+  type OutsideRequest,
+} from '../auth/outside-request.ts';
 import type { Clock } from '../domain/clock.ts';
 import { type AddressCheck, addressesIn, SPECIAL_NETWORKS } from '../transports/network-guard.ts';
-
-/** See server/listeners.ts. */
-const http = process.getBuiltinModule('node:http');
-const https = process.getBuiltinModule('node:https');
 
 /** Metadata of large providers has some 10 kB. */
 const MAX_BYTES = 64 * 1024;
@@ -71,10 +73,10 @@ export class ProviderFetch {
     try {
       return await this.#send(url, request, isAllowed);
     } catch (thrown) {
-      // The cause may quote the other side.
-      throw thrown instanceof ProviderFailure
-        ? thrown
-        : new ProviderFailure(`the server ${url.host} cannot be reached`);
+      if (thrown instanceof ProviderFailure) throw thrown;
+      // Another cause may quote the other side.
+      const why = thrown instanceof OutsideFailure ? thrown.message : 'cannot be reached';
+      throw new ProviderFailure(`the server ${url.host} ${why}`);
     } finally {
       this.#running -= 1;
     }
@@ -100,10 +102,10 @@ export class ProviderFetch {
     return (address) => !isDenied(address) && (!this.#isSpecial(address) || this.#isOpen(address));
   }
 
-  #send(url: URL, request: ProviderRequest, isAllowed: AddressCheck): Promise<Response> {
+  async #send(url: URL, request: ProviderRequest, isAllowed: AddressCheck): Promise<Response> {
     const host = hostOf(url);
     const refused = new ProviderFailure(`the server ${url.host} has no address that may be asked`);
-    if (isIP(host) !== 0 && !isAllowed(host)) return Promise.reject(refused);
+    if (isIP(host) !== 0 && !isAllowed(host)) throw refused;
     /** All addresses must be allowed: another look-up would choose any of them. */
     const guarded: LookupFunction = (hostname, options, callback) => {
       lookup(hostname, { all: true, family: options.family ?? 0 }).then(
@@ -117,49 +119,23 @@ export class ProviderFetch {
         (error) => callback(error, '', 4),
       );
     };
-    const { method = 'GET', headers = {}, body } = request;
-    const { request: ask } = url.protocol === 'https:' ? https : http;
-    return new Promise((resolve, reject) => {
-      const sent = { accept: 'application/json', 'user-agent': 'stagedoor', ...headers };
-      const asked = ask(url, { method, agent: false, lookup: guarded, headers: sent });
-      const stop = this.#options.alarm(TIMEOUT_MS, () =>
-        asked.destroy(
-          new ProviderFailure(`the server ${url.host} did not answer within ${TIMEOUT_MS / 1_000} s`),
-        ),
-      );
-      asked.on('close', stop);
-      asked.on('error', reject);
-      asked.on('response', (response) => {
-        if (request.isBodyIgnored === true) {
-          resolve(responseOf(response, Buffer.alloc(0)));
-          asked.destroy();
-          return;
-        }
-        if (request.partly !== undefined) {
-          stop();
-          readPartly(response, request.partly, this.#options.alarm, (body) => {
-            if (body !== undefined) resolve(responseOf(response, body));
-            asked.destroy(body === undefined ? tooLarge(url, MAX_PARTLY_BYTES) : undefined);
-          });
-          return;
-        }
-        const chunks: Buffer[] = [];
-        let length = 0;
-        response.on('data', (chunk: Buffer) => {
-          length += chunk.length;
-          if (length <= MAX_BYTES) chunks.push(chunk);
-          else asked.destroy(tooLarge(url, MAX_BYTES));
+    const { headers = {}, isBodyIgnored = false, partly, ...others } = request;
+    const { alarm } = this.#options;
+    const read: OutsideRequest['read'] = isBodyIgnored
+      ? async () => Buffer.alloc(0)
+      : partly &&
+        ((response, untimed) => {
+          untimed();
+          return readPartly(response, partly, alarm);
         });
-        response.on('error', reject);
-        response.on('end', () => resolve(responseOf(response, Buffer.concat(chunks))));
-      });
-      asked.end(body);
+    const answer = await askOutside(url, {
+      ...others,
+      headers: { accept: 'application/json', 'user-agent': 'stagedoor', ...headers },
+      lookup: guarded,
+      ...{ alarm, timeoutMs: TIMEOUT_MS, mostBytes: MAX_BYTES, read },
     });
+    return responseOf(answer);
   }
-}
-
-function tooLarge({ host }: URL, bytes: number): ProviderFailure {
-  return new ProviderFailure(`the server ${host} answered with more than ${bytes} bytes`);
 }
 
 /** What came is looked at in pauses only, so that many small pieces are no more work than a large one. */
@@ -167,32 +143,35 @@ function readPartly(
   response: IncomingMessage,
   { isEnough, restMs, onLeftOpen }: PartlyRead,
   alarm: Clock['alarm'],
-  done: (body: Buffer | undefined) => void,
-): void {
+): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const chunks: Buffer[] = [];
   let length = 0;
-  const finish = (isOpen: boolean, body: Buffer | undefined): void => {
+  const finish = (isOpen: boolean): void => {
     for (const cancel of [stop, pause]) cancel();
     response.removeAllListeners('data').removeAllListeners('end');
     if (isOpen) onLeftOpen();
-    done(body);
+    resolve(Buffer.concat(chunks));
   };
   const look = (): void => {
-    const body = Buffer.concat(chunks);
-    if (isEnough(body)) finish(true, body);
+    if (isEnough(Buffer.concat(chunks))) finish(true);
     else pause = alarm(restMs, look);
   };
-  const stop = alarm(TIMEOUT_MS, () => finish(true, Buffer.concat(chunks)));
+  const stop = alarm(TIMEOUT_MS, () => finish(true));
   let pause = alarm(restMs, look);
   response.on('data', (chunk: Buffer) => {
     chunks.push(chunk);
     length += chunk.length;
-    if (length > MAX_PARTLY_BYTES) return finish(false, undefined);
     pause();
-    pause = alarm(restMs, look);
+    if (length <= MAX_PARTLY_BYTES) pause = alarm(restMs, look);
+    else {
+      stop();
+      reject(new OutsideFailure(`answered with more than ${MAX_PARTLY_BYTES} bytes`));
+    }
   });
-  response.on('error', () => finish(false, Buffer.concat(chunks)));
-  response.on('end', () => finish(false, Buffer.concat(chunks)));
+  response.on('error', () => finish(false));
+  response.on('end', () => finish(false));
+  return promise;
 }
 
 function readUrl(address: string): URL {
@@ -211,14 +190,15 @@ const KEPT_HEADERS = [
   'mcp-session-id',
 ];
 
-function responseOf({ statusCode = 500, headers }: IncomingMessage, body: Buffer): Response {
+function responseOf({ status, headers, body }: OutsideAnswer): Response {
   const kept = KEPT_HEADERS.flatMap((name) => {
     const value = headers[name];
     return value === undefined ? [] : [[name, String(value)] as [string, string]];
   });
-  const hasNoBody = [101, 204, 205, 304].includes(statusCode);
+  const hasNoBody = [204, 205, 304].includes(status);
   return new Response(hasNoBody ? null : new Uint8Array(body), {
-    status: statusCode < 200 ? 500 : statusCode,
+    // A `Response` can have no other.
+    status: status < 200 || status > 599 ? 500 : status,
     headers: kept,
   });
 }

@@ -2,9 +2,9 @@
 // bounded in size, time and number. Answers are never quoted.
 
 import { lookup } from 'node:dns/promises';
-import { request } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { isIP } from 'node:net';
+import { askOutside, OutsideFailure } from '../../auth/outside-request.ts';
 import { WindowCounter } from '../../auth/rate-limiter.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { addressesIn, SPECIAL_NETWORKS } from '../../transports/network-guard.ts';
@@ -64,8 +64,11 @@ export class GuardedFetch {
     try {
       return await this.#fetch(url, bounds);
     } catch (thrown) {
-      // The cause may quote the other side.
-      throw thrown instanceof FetchFailure ? thrown : new FetchFailure('its server cannot be reached');
+      if (thrown instanceof FetchFailure) throw thrown;
+      // Another cause may quote the other side.
+      throw new FetchFailure(
+        `its server ${thrown instanceof OutsideFailure ? thrown.message : 'cannot be reached'}`,
+      );
     } finally {
       this.#running -= 1;
     }
@@ -89,41 +92,15 @@ export class GuardedFetch {
     );
   };
 
-  #fetch(url: URL, { mostBytes, timeoutMs }: FetchBounds): Promise<Fetched> {
+  async #fetch(url: URL, bounds: FetchBounds): Promise<Fetched> {
     const host = url.hostname.replace(/^\[|\]$/g, '');
     if (isIP(host) !== 0 && !this.#isAllowed(host))
-      return Promise.reject(new FetchFailure('its server has no public address'));
-    const { ca } = this.#options;
-    return new Promise((resolve, reject) => {
-      const asked = request(url, {
-        method: 'GET',
-        agent: false,
-        lookup: this.#lookup,
-        headers: { Accept: 'application/json', 'User-Agent': 'stagedoor' },
-        ...(ca === undefined ? {} : { ca }),
-      });
-      const stop = this.#options.alarm(timeoutMs, () =>
-        asked.destroy(new FetchFailure(`its server did not answer within ${timeoutMs} ms`)),
-      );
-      asked.on('close', stop);
-      asked.on('error', reject);
-      asked.on('response', (response) => {
-        const chunks: Buffer[] = [];
-        let length = 0;
-        response.on('data', (chunk: Buffer) => {
-          length += chunk.length;
-          if (length <= mostBytes) {
-            chunks.push(chunk);
-            return;
-          }
-          // At once: a short answer may have ended already.
-          reject(new FetchFailure(`it has more than ${mostBytes} bytes`));
-          asked.destroy();
-        });
-        response.on('error', reject);
-        response.on('end', () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks) }));
-      });
-      asked.end();
+      throw new FetchFailure('its server has no public address');
+    const { ca, alarm } = this.#options;
+    return askOutside(url, {
+      lookup: this.#lookup,
+      headers: { Accept: 'application/json', 'User-Agent': 'stagedoor' },
+      ...{ ca, alarm, ...bounds },
     });
   }
 }
