@@ -19,6 +19,7 @@ async function start() {
   keepCompiledCode();
   const program = await load(pathToFileURL(entry).href);
   if (!program) return;
+  process.exitCode = 1; // if nothing is left to wait for before there is a result
   process.exitCode = await program.main(process.argv.slice(2));
   // All work is done then. Otherwise Node first gives the signals back, and the same Ctrl-C, arriving again, would be the exit code.
   process.once('beforeExit', () => process.exit());

@@ -110,6 +110,16 @@ test('gets no token, neither a relay nor a gateway of which the token does not s
   between.close();
 });
 
+test('fails the command when it switches to another protocol', async () => {
+  const url = await serve((_, response) => {
+    response.socket?.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n');
+  });
+  const STAGEDOOR_API_KEY = await gateway.newKey('admin');
+  const { code, err } = await run('gateway list', { STAGEDOOR_URL: url, STAGEDOOR_API_KEY });
+  assert.is(code, 1);
+  assert.match(err, 'the connection was closed');
+});
+
 test('gets neither a key nor a start of its program, whatever it answers', async () => {
   const mark = folder('mark');
   const script = folder('evil.cjs');

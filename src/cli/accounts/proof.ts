@@ -89,6 +89,8 @@ function post(url: string, text: string, timeoutMs: number): Promise<Posted> {
     response.once('end', () => resolve({ status: response.statusCode ?? 0, body, address, port }));
   });
   sent.once('error', fail);
+  // Without an answer and without an error: it switched to another protocol.
+  sent.once('close', () => fail(new Error('the connection was closed')));
   sent.end(text);
   return promise;
 }
