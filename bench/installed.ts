@@ -1,4 +1,4 @@
-// Makes the program as users install it: compiled, below a folder `node_modules`, with the dependencies of this repository. A clone
+// Makes the program as users install it: built, below a folder `node_modules`, with the dependencies of this repository. A clone
 // that runs its sources needs more memory and starts later. The place is always the same, so that Node's cache of compiled code,
 // which goes by path, serves from the second start on.
 
@@ -16,16 +16,16 @@ export interface Installed {
 const repository = fileURLToPath(new URL('..', import.meta.url));
 const place = join(repository, 'node_modules/.cache/stagedoor-bench');
 
-/** Compiles without checking types, in a few seconds. Its cache of compiled code is empty and used by nothing else. */
+/** Its cache of compiled code is empty and used by nothing else. */
 export async function installProgram(): Promise<Installed> {
   const root = join(place, 'node_modules/stagedoor');
   const cache = join(place, 'cache');
   await Promise.all([root, cache].map((folder) => rm(folder, { recursive: true, force: true })));
   await mkdir(root, { recursive: true });
-  const compiler = join(repository, 'node_modules/typescript/bin/tsc');
-  const project = join(repository, 'tsconfig.build.json');
-  const flags = ['--noCheck', '--declaration', 'false', '--outDir', join(root, 'dist')];
-  await runNode([compiler, '-p', project, ...flags]);
+  const builder = join(repository, 'node_modules/vite/bin/vite.js');
+  const project = join(repository, 'tools/program.vite.config.ts');
+  const flags = ['--logLevel', 'error', '--outDir', join(root, 'dist/program')];
+  await runNode([builder, 'build', '--config', project, ...flags]);
   for (const name of ['package.json', 'bin', 'templates', 'schemas', 'web/dist'])
     await cp(join(repository, name), join(root, name), { recursive: true }).catch(ignoreMissing);
   await symlink(join(repository, 'node_modules'), join(root, 'node_modules'), 'junction');

@@ -6,6 +6,7 @@ import { existsSync } from 'fs';
 import { dirname, join } from 'path';
 import { fileURLToPath, pathToFileURL } from 'url';
 import { keepCompiledCode } from './compile-cache.mjs';
+import { shareInlined } from './inlined-packages.mjs';
 import { giveUp, isInstalled, load, withRecentNode } from './node-version.mjs';
 
 const self = fileURLToPath(import.meta.url);
@@ -17,6 +18,7 @@ async function start() {
   const entry = findEntry();
   if (!entry) return giveUp('stagedoor is not built here: run npm run build');
   keepCompiledCode();
+  if (entry.endsWith('.js')) shareInlined(dirname(entry));
   const program = await load(pathToFileURL(entry).href);
   if (!program) return;
   process.exitCode = 1; // if nothing is left to wait for before there is a result
@@ -25,10 +27,10 @@ async function start() {
   process.once('beforeExit', () => process.exit());
 }
 
-/** A clone runs its sources; an installed package runs dist, because Node strips no types under node_modules. */
+/** A clone runs its sources; an installed package runs dist/program, because Node strips no types under node_modules. */
 function findEntry() {
   const root = join(dirname(self), '..');
   const source = join(root, 'src', 'cli', 'main.ts');
-  const built = join(root, 'dist', 'cli', 'main.js');
+  const built = join(root, 'dist', 'program', 'main.js');
   return [isInstalled() ? '' : source, built].find((file) => file && existsSync(file));
 }

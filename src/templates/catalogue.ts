@@ -6,6 +6,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { codeOf } from '../domain/errors.ts';
+import { PACKAGE_ROOT } from '../domain/package-root.ts';
 import { readTemplate, type TemplateDefinition, TemplateError } from './definition.ts';
 
 export interface Catalogue {
@@ -15,7 +16,7 @@ export interface Catalogue {
 }
 
 /** The templates of this package, the servers of `gateway start --demo`. */
-const BUNDLED_TEMPLATES = fileURLToPath(new URL('../../templates', import.meta.url));
+const BUNDLED_TEMPLATES = fileURLToPath(new URL('templates', PACKAGE_ROOT));
 
 /**
  * Reads all templates of a folder. An unusable file or folder is a problem, not a failure; a subfolder

@@ -5,11 +5,12 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { ErrorObject } from 'ajv';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { PACKAGE_ROOT } from '../domain/package-root.ts';
 import { parseTemplate, readTemplate, TemplateError } from './definition.ts';
 import { pointerTo, type Remark, tolerated } from './tolerant.ts';
 
 /** The published schema; templates name it as `$schema`. */
-export const TEMPLATE_SCHEMA = fileURLToPath(new URL('../../schemas/template.schema.json', import.meta.url));
+export const TEMPLATE_SCHEMA = fileURLToPath(new URL('schemas/template.schema.json', PACKAGE_ROOT));
 
 export interface Validation {
   readonly violations: readonly Remark[];

@@ -15,7 +15,13 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('bin/stagedoor.mjs', { timeoutMs: 20_000 });
 const bin = fileURLToPath(new URL('../../../bin/', import.meta.url));
-const binFiles = ['stagedoor.mjs', 'with-node.mjs', 'node-version.mjs', 'compile-cache.mjs'];
+const binFiles = [
+  'stagedoor.mjs',
+  'with-node.mjs',
+  'node-version.mjs',
+  'compile-cache.mjs',
+  'inlined-packages.mjs',
+];
 const isWindows = process.platform === 'win32';
 const oldNode = findOldNode();
 const folder = folderOfAll(test)();
@@ -45,7 +51,7 @@ test.before(async () => {
 });
 
 const SOURCES = { 'src/cli/main.ts': sayArguments };
-const DIST = { 'dist/cli/main.js': sayArguments };
+const DIST = { 'dist/program/main.js': sayArguments };
 const LACKING = { 'src/cli/main.ts': `import 'a-missing-package'; ${sayArguments}` };
 /** Program files, and their outcome: the exit code, standard output and standard error. */
 const ENDS: readonly (readonly [what: string, files: Record<string, string>, end: RegExp])[] = [
@@ -108,7 +114,7 @@ for (const killed of ['npm', 'its shell'] as const) {
   test.needs(!isWindows, 'there is no shell between npm and a program')(
     `ends the program when ${killed} is gone`,
     async () => {
-      const root = await plant({ 'dist/cli/main.js': sayAndWait });
+      const root = await plant({ 'dist/program/main.js': sayAndWait });
       assert.is(await runBelowNpm([process.execPath], root, killed), 'ready\nSIGTERM\n');
     },
   );
@@ -118,7 +124,7 @@ test.needs(!isWindows, 'there is no shell between npm and a program')(
   'a program in the background outlives npm',
   async () => {
     const root = await plant({
-      'dist/cli/main.js': `export async function main() {
+      'dist/program/main.js': `export async function main() {
         process.stdout.write('ready\\n');
         setTimeout(() => process.stdout.write('still here\\n'), 1500);
       }`,
@@ -149,7 +155,7 @@ for (const [kind, command] of oldNodes) {
   });
 
   needs(`${kind} finds a Node that npm installed in a parent folder`, async () => {
-    const root = await plant({ 'dist/cli/main.js': sayArguments }, 'node_modules/stagedoor');
+    const root = await plant({ 'dist/program/main.js': sayArguments }, 'node_modules/stagedoor');
     await bring(dirname(dirname(root)), writeStandIn);
     const { code, out } = await run(start(), root, []);
     assert.equal({ code, out }, { code: 7, out: `dist ${process.version}\n` });
@@ -195,7 +201,7 @@ async function plant(files: Readonly<Record<string, string>>, below = '.'): Prom
 
 /** A tree with this program, and with a file where npm puts the Node that it installs. */
 async function brought(program: string, put = writeStandIn): Promise<string> {
-  const root = await plant({ 'dist/cli/main.js': program });
+  const root = await plant({ 'dist/program/main.js': program });
   await bring(root, put);
   return root;
 }

@@ -94,6 +94,18 @@ installed('names the command that adds a driver that it lacks', async () => {
   );
 });
 
+installed('drivers of databases use the MikroORM that the program contains', async () => {
+  const script = `
+    import { shareInlined } from './node_modules/stagedoor/bin/inlined-packages.mjs';
+    shareInlined('node_modules/stagedoor/dist/program');
+    const { AbstractSqlDriver } = await import('./node_modules/stagedoor/dist/program/mikro-orm-sql.js');
+    for (const [name, driver] of [['sqlite', 'SqliteDriver'], ['mysql', 'MySqlDriver'], ['postgresql', 'PostgreSqlDriver']])
+      console.log((await import('@mikro-orm/' + name))[driver].prototype instanceof AbstractSqlDriver);`;
+  await writeFile(join(folder, 'drivers.mjs'), script);
+  const { stdout } = await run(process.execPath, ['drivers.mjs'], { cwd: folder });
+  assert.is(stdout, 'true\n'.repeat(3));
+});
+
 installed('starts the demo and answers requests', async () => {
   const child = execFile(process.execPath, [program, 'gateway', 'start', '--demo', '--port', '0'], {
     cwd: folder,

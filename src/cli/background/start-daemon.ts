@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config/config.ts';
 import { codeOf, reasonOf } from '../../domain/errors.ts';
+import { PACKAGE_ROOT } from '../../domain/package-root.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
 import { groupRuns, ownsGroup } from '../../transports/stdio/process-group.ts';
@@ -23,7 +24,7 @@ import {
   runningDaemon,
 } from './daemon-files.ts';
 
-const PROGRAM = fileURLToPath(new URL('../../../bin/stagedoor.mjs', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('bin/stagedoor.mjs', PACKAGE_ROOT));
 
 /** Longest wait for the gateway to be ready, in ms. */
 const READY_MS = 60_000;

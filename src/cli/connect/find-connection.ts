@@ -15,6 +15,7 @@ import {
 } from '../../connect/kind.ts';
 import { commandWords } from '../../domain/command.ts';
 import { jsonIn } from '../../domain/json.ts';
+import { PACKAGE_ROOT } from '../../domain/package-root.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';
 import { beginningOf } from '../answering-url.ts';
@@ -74,7 +75,7 @@ export async function findConnections(
   return { http, signIn, stdio: bridge };
 }
 
-const PROGRAM = fileURLToPath(new URL('../../../bin/stagedoor.mjs', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('bin/stagedoor.mjs', PACKAGE_ROOT));
 
 /** Whether it is the command of a template of this package. What runs in a container is not known here. */
 async function isInCatalogue({ program, command, args }: OwnProgram): Promise<boolean> {

@@ -8,13 +8,13 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { consoleNotBuilt, routeNotFound } from '../../domain/error-catalogue.ts';
+import { PACKAGE_ROOT } from '../../domain/package-root.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { type BytesReply, noContent } from '../reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { documentReply, makeOnce, NOT_CACHED, restricted } from './documents.ts';
 
-/** The same path in a clone and in an installed package. */
-const BUILT = new URL('../../../web/dist/', import.meta.url);
+const BUILT = new URL('web/dist/', PACKAGE_ROOT);
 
 /** By extension; other files are not served. */
 const TYPES: Readonly<Record<string, string>> = {

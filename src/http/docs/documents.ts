@@ -9,6 +9,7 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { Socket } from 'node:net';
 import Koa from 'koa';
+import { PACKAGE_ROOT } from '../../domain/package-root.ts';
 import { type BytesReply, bytes } from '../reply.ts';
 
 export type Documents = ReturnType<typeof documentsOf>;
@@ -58,7 +59,7 @@ export function makeOnce<T>(): (key: string, make: () => Promise<T>) => Promise<
 
 const { resolve } = createRequire(import.meta.url);
 /** The build copies redoc here. It cannot be a dependency: one of redoc's dependencies names a version that does not exist. */
-const VENDOR = new URL('../../vendor/', import.meta.url);
+const VENDOR = new URL('dist/vendor/', PACKAGE_ROOT);
 
 /** Reads a listed file. Rejects when its package is not installed. */
 export async function readAsset({ module, edits = [] }: Asset): Promise<Buffer> {
