@@ -32,6 +32,18 @@ test('registers a program with its folder, environment and weight, and waits unt
   assert.equal([env, weight, workingDir], [{ A: '1', B: 'x=y' }, 3, dirname(folder('sub'))]);
 });
 
+test('--node pins a program to a node, which alone runs it, or leaves it to any', async () => {
+  const there = await printed(register('placed --id there --node elsewhere --command', program));
+  assert.match(there, /^there is registered in placed: stopped\n/);
+  await printed(register(`placed --id here --node ${gateway.server.gatewayId} --wait 20 --command`, program));
+  const any = await register('placed --id any --node any --wait 20 --command', program);
+  assert.match(any.out, /^any is registered in placed: healthy\n/);
+  const nodes = ['there', 'here', 'any'].map((id) => definitionOf('placed', id).nodeId);
+  assert.equal(nodes, ['elsewhere', gateway.server.gatewayId, 'any']);
+  const refusal = await complaint(register(`placed --id far --node elsewhere ${FAR}`));
+  assert.match(refusal, 'Only a command runs on a node');
+});
+
 test('waits only with --wait, and reports when it replaced an instance', async () => {
   const words = `twice --id one ${FAR}`;
   const { out } = await register('twice --endpoint http://127.0.0.1:9');
