@@ -550,6 +550,18 @@ test('a database that does not answer ends no life, and a start fails after 10 s
   assert.is(await failing, 'the row of this node could not be written within 10 s');
 });
 
+test('a start takes the row that a slow database has written late', async () => {
+  const { insert } = store.nodes;
+  store.nodes.insert = async (row) => {
+    await insert.call(store.nodes, row);
+    await new Promise<void>((resolve) => void simulatedClock.background.alarm(4_000, resolve));
+  };
+  const joining = joined('a');
+  await pass(5_000);
+  const a = await joining;
+  assert.equal([a.certain(), (await store.nodes.list()).map(({ life }) => life)], [undefined, [a.life]]);
+});
+
 test('a program goes on while the database is away for all members', async () => {
   const away = new Set<string>();
   const nodes = [await joined('a', { away }), await joined('b', { away }), await joined('c', { away })];

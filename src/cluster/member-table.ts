@@ -305,10 +305,12 @@ export class MemberTable implements Members {
     const { nodes, clock, prober, onNotice, counts } = this.#options;
     if (action.type === 'join') {
       const { row, sent } = action;
-      this.#operate(nodes.insert(this.#rows.storedOf(row)), () => {
+      const inserting = nodes.insert(this.#rows.storedOf(row)).then(() => {
+        // Also late: the row is there.
         this.#handle({ type: 'confirmed', life: row.life, sent });
         this.#onJoined();
       });
+      this.#operate(inserting, () => {});
     } else if (action.type === 'heartbeat') {
       const { life, sees, sent } = action;
       this.#operate(nodes.beat(life, this.#rows.reportOf(sees)), (isBeaten) =>
