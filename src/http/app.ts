@@ -15,7 +15,6 @@ import type { WorkerPlace, WorkerQuestion } from '../domain/workers.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { METRICS_TYPE, Prometheus } from '../metrics/prometheus.ts';
 import { LoadHistory, Samples } from '../metrics/samples.ts';
-import { resumesSse } from '../protocol/legacy/legacy-sse.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { Tracing } from '../tracing/tracing.ts';
 import { HeldBodies } from './body/held-bodies.ts';
@@ -38,7 +37,7 @@ import { handle, knownPath, unmatched } from './middleware/routing.ts';
 import type { AuthorizationServer } from './oauth/authorization-server.ts';
 import { OpenRequests } from './open-requests.ts';
 import { createProxies } from './proxies.ts';
-import { bytes, json, LATER_STREAM } from './reply.ts';
+import { bytes, json } from './reply.ts';
 import type { ReportListener, RequestState } from './request.ts';
 import { respond } from './respond.ts';
 import type { Route, Services } from './route.ts';
@@ -240,7 +239,6 @@ export function createStartingApp(): RequestListener {
   app.use((context) => {
     identify(context, newId);
     if (context.path === '/livez') respond(context, json(200, { status: 'alive' }));
-    else if (resumesSse(context.headers)) respond(context, LATER_STREAM);
     else refuse(context, startingReply(context.state.requestId));
   });
   return app.callback();

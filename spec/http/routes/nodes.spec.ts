@@ -200,6 +200,10 @@ test('a node that does not know whether its life goes on serves no MCP client', 
   }
   const listened = await app.as(app.user, 'GET', '/mcp/demo', { headers: ofSession });
   assert.is(listened.status, 503);
+  // At any other status than 200 `EventSource` gives up, and its client would never get an answer again.
+  const again = { accept: 'text/event-stream', 'last-event-id': `${'x'.repeat(51)}.0` };
+  const stream = await app.as(app.user, 'GET', '/mcp/demo/sse', { headers: again });
+  assert.equal([stream.status, stream.text], [200, 'retry: 1000\n\n']);
   certain = () => Promise.resolve();
   assert.is((await session.ask('tools/list')).status, 200);
 });

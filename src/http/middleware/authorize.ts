@@ -12,7 +12,6 @@ import {
 import { gatewayStarting } from '../../domain/errors.ts';
 import { opens } from '../../domain/resource.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { resumesSse } from '../../protocol/legacy/legacy-sse.ts';
 import {
   callerCheck,
   callerRefusalOf,
@@ -23,9 +22,7 @@ import {
   whenKnown,
 } from '../caller-check.ts';
 import type { Proxies } from '../proxies.ts';
-import { LATER_STREAM } from '../reply.ts';
 import type { RouteMiddleware } from '../request.ts';
-import { respond } from '../respond.ts';
 import type { Route } from '../route.ts';
 import { resourceOfRoute } from '../sign-in.ts';
 import type { UnreadAnswers } from '../unread-answers.ts';
@@ -87,10 +84,7 @@ export function admission(
     (context, next) => {
       const { principal = NO_PRINCIPAL } = context.state;
       if (free?.takeFree(principal) === false) throw tooManyFreeMessages(FREE_MESSAGES_PER_SECOND);
-      if (needsRegistry && gateway.phase === 'starting') {
-        if (!resumesSse(context.req.headers)) throw gatewayStarting();
-        return respond(context, LATER_STREAM);
-      }
+      if (needsRegistry && gateway.phase === 'starting') throw gatewayStarting();
       if (isForCalls) unread.requireRoom(context);
       return next();
     },

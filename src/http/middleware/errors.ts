@@ -7,9 +7,10 @@ import type { Logger } from 'pino';
 import { asGatewayError, GatewayError, hasCode } from '../../domain/errors.ts';
 import { ELSEWHERE, REFUSED_HEADER } from '../../domain/forwarding.ts';
 import { noteError } from '../../protocol/endpoint-types.ts';
+import { resumesSse } from '../../protocol/legacy/legacy-sse.ts';
 import { faultOf, type RpcFailure, rpcFailureOf } from '../../protocol/rpc.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import { type BytesReply, bytes, errorReply } from '../reply.ts';
+import { type BytesReply, bytes, errorReply, LATER_STREAM } from '../reply.ts';
 import {
   ClientGone,
   type HttpContext,
@@ -49,7 +50,10 @@ function answer(context: HttpContext, error: GatewayError, log: Pick<Logger, 'er
   refuse(context, errorReply(error, state.requestId, { viewer: state.principal, challenge }));
 }
 
-/** Answers with an error, however much of the request was read. */
+/**
+ * Answers with an error, however much of the request was read. A client that opens its stream of HTTP+SSE again and may come later gets
+ * an empty stream.
+ */
 export function refuse(context: HttpContext, reply: BytesReply): void {
   const { req: request, res: response } = context;
   if (response.headersSent) {
@@ -57,7 +61,8 @@ export function refuse(context: HttpContext, reply: BytesReply): void {
     response.destroy();
     return;
   }
-  respond(context, reply);
+  const isLater = reply.headers?.includes('Retry-After') && !reply.headers.includes(REFUSED_HEADER);
+  respond(context, isLater && resumesSse(request.headers) ? LATER_STREAM : reply);
   drain(request);
 }
 

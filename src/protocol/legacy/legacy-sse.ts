@@ -6,7 +6,7 @@
 
 import { filter, firstValueFrom, map, ReplaySubject, race, Subject, Subscription } from 'rxjs';
 import { timer$ } from '../../domain/clock-streams.ts';
-import { GatewayError, shuttingDown } from '../../domain/errors.ts';
+import { shuttingDown } from '../../domain/errors.ts';
 import { OwnerShares } from '../../domain/held-bytes.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
@@ -90,13 +90,11 @@ export class LegacySse {
     const resumedId = sessionOfEvent(headers);
     if (resumedId !== undefined)
       return this.#resume(resumedId, messagesPath, request, reply, backends).catch((thrown: unknown) => {
-        const isTriedAgain = thrown instanceof GatewayError && thrown.facts.retryAfterSeconds !== undefined;
-        if (!isTriedAgain && !isOfLostCalls(headers, thrown)) throw thrown;
+        if (!isOfLostCalls(headers, thrown)) throw thrown;
         const stream = reply.stream();
         const position = new SsePosition(resumedId, headers);
-        // The next attempt names no requests, and gets the 404 of the session.
-        if (!isTriedAgain) answerLost(stream, position, position.lost(headers));
-        stream.end(); // the client tries again; at any other status than 200 `EventSource` gives up
+        answerLost(stream, position, position.lost(headers));
+        stream.end(); // the next attempt names no requests, and gets the 404 of the session
       });
     if (this.#isClosed) throw shuttingDown();
     this.#checkRoom(principal.id);
