@@ -7,14 +7,9 @@ import type { Answer, ExchangeRequest } from '../../src/domain/exchange.ts';
 import { type JsonObject, JsonText, writeFields } from '../../src/domain/json.ts';
 import { newSessionId } from '../../src/domain/life.ts';
 import { LIST_METHODS, type ListField, type Peer } from '../../src/domain/mcp.ts';
+import type { SessionTable } from '../../src/domain/session-table.ts';
 import type { SessionOpening } from '../../src/domain/session-value.ts';
-import type {
-  Client,
-  McpSession,
-  Owner,
-  SessionlessOptions,
-  SessionTable,
-} from '../../src/protocol/ports.ts';
+import type { Client, McpSession, Owner, SessionlessOptions } from '../../src/protocol/ports.ts';
 import { PEER } from '../helpers/scripted-transport.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';
 import { ScriptedBackends, ScriptedSession } from './scripted-backends.ts';

@@ -1,6 +1,5 @@
 // An MCP client: its declarations, its session, and its answers to requests of a server. Its permissions are in account.ts.
 
-import type { GatewayError } from './errors.ts';
 import { keptBytes } from './held-bytes.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
@@ -97,30 +96,6 @@ export interface ClientQuestion {
   readonly instanceId: string;
   /** The requests, by a key that the replies carry. */
   readonly requests: ReadonlyMap<string, Pick<ServerRequest, 'method' | 'params'>>;
-}
-
-/** A session of a client in the table of sessions, which writes `openedAtMs`, `usedAtMs` and `isParked`. */
-export interface SessionRecord {
-  readonly id: string;
-  readonly ownerId: string;
-  readonly profile: ClientProfile;
-  /** Of a session with all templates only: ids of its sessions with single templates, which are in the table, too. */
-  readonly innerSessionIds?: readonly string[];
-  /** A stream of its client is open. */
-  readonly isStreaming: boolean;
-  readonly calls: number;
-  /** Another node can continue it as it is now. Default false. */
-  readonly isRecoverable?: boolean;
-  /** In ms of the gateway's monotonic clock, as `usedAtMs`. */
-  openedAtMs: number;
-  usedAtMs: number;
-  isParked: boolean;
-  /** Releases resources that an idle session does not need. False while it is busy and may not expire. */
-  park(): boolean;
-  /** Ends the calls that wait between two rounds. Default: it has none of its own. */
-  dismiss?(error: GatewayError): void;
-  /** Ends the session. Resolves when nothing is left of it. `reason` is a clause. */
-  close(reason?: string): Promise<void>;
 }
 
 /** The open session of an MCP client of the legacy era. */

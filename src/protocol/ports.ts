@@ -9,19 +9,13 @@ import type {
   ClientReply,
   ServerMessage,
   ServerNotification,
-  SessionRecord,
 } from '../domain/client.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import type { PlacedInstance } from '../domain/forwarding.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Peer, Tool, WantedChanges } from '../domain/mcp.ts';
-import type {
-  AnySessionValue,
-  RecoveredSession,
-  SessionOpening,
-  StorableSession,
-} from '../domain/session-value.ts';
+import type { RecoveredSession, SessionOpening } from '../domain/session-value.ts';
 
 /** The principal of a client: sessions, conversations and cached answers are never shared between two owners. */
 export type Owner = Pick<Principal, 'id' | 'templates' | 'views' | 'tools'>;
@@ -148,39 +142,6 @@ export interface McpSession {
   readonly ended$: Observable<string>;
   /** `reason`: a clause; with ENDED_BY_CLIENT of domain/session-value.ts no other life recovers the session. */
   close(reason?: string): Promise<void>;
-}
-
-/** The table of all legacy sessions of one gateway (actors/sessions/client-sessions.ts): bounds, expires and ends them (ADR 70). */
-export interface SessionTable {
-  /** The id of a new session. */
-  newId(): string;
-  /** Adds an open session. `mayEndOthers`: those of absent clients, to make room. Default true. SESSION_LIMIT, SHUTTING_DOWN. */
-  add(session: SessionRecord, mayEndOthers?: boolean): void;
-  /** A lookup is not a use. */
-  findAny(id: string): unknown;
-  /** A message of its client came, or a use of the session ended. */
-  used(session: SessionRecord): void;
-  remove(session: SessionRecord, reason: string): void;
-  /** A row for the session, so that it outlives the gateway; undefined where nothing does. `isStored`: it was read from its row. */
-  keep(session: StorableSession, isStored?: boolean): KeptSession | undefined;
-  /** As Backends.recoverSession. `prepare` decides about what is stored: see PrepareRecovery of actors/sessions/session-recovery.ts. */
-  recover(
-    id: string,
-    ownerId: string,
-    prepare: (value: AnySessionValue) => Promise<((generation: number) => void) | undefined>,
-  ): Promise<void> | undefined;
-  /** The row of a session that ends for this reason stays for the next life, or for other nodes. */
-  leavesRow(reason: string): boolean;
-}
-
-/** The row of a session, which outlives the gateway (actors/sessions/kept-session.ts). */
-export interface KeptSession {
-  readonly isStored: boolean;
-  changed(): void;
-  /** See McpSession.keep. */
-  save(): Promise<void> | undefined;
-  /** See KeptSession.end. */
-  end(reason: string, isLeft: boolean): void;
 }
 
 /** A reservation for a call of several exchanges. */

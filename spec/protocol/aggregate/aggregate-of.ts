@@ -3,13 +3,14 @@
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ListChange } from '../../../src/domain/mcp.ts';
+import type { SessionTable } from '../../../src/domain/session-table.ts';
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/backends.ts';
 import { everything } from '../../../src/protocol/aggregate/everything.ts';
 import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import type { Selection } from '../../../src/protocol/aggregate/selection.ts';
-import type { Backends, SessionTable } from '../../../src/protocol/ports.ts';
+import type { Backends } from '../../../src/protocol/ports.ts';
 import { CLOCK, TABLE } from '../listing-backends.ts';
 
 interface AggregateOptions {

@@ -2,7 +2,7 @@
 // number, parks them after a short time without use and ends them after a long one, and ends many of them together. Callers of
 // `find` compare the owner. The table owns the sessions, a session its binding, and a dedicated binding its conversation.
 
-import type { ClientProfile, ClientSessionView, SessionRecord } from '../../domain/client.ts';
+import type { ClientProfile, ClientSessionView } from '../../domain/client.ts';
 import { type Clock, wallAt } from '../../domain/clock.ts';
 import { nodeCutOff, nodeDraining, shuttingDown } from '../../domain/errors.ts';
 import { type Ending, eventOf } from '../../domain/events.ts';
@@ -10,6 +10,7 @@ import type { ByteBudget } from '../../domain/held-bytes.ts';
 import { lifeOf, newLife, newSessionId } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sessionLost, sessionUnknown } from '../../domain/session-errors.ts';
+import type { PrepareRecovery, SessionRecord, SessionTable } from '../../domain/session-table.ts';
 import {
   ENDED_BY_DRAIN,
   type SessionValue,
@@ -24,10 +25,10 @@ import { SessionDrain } from './session-drain.ts';
 import { sessionFingerprint } from './session-fingerprint.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import { longestAway, type PlaceKind, SessionPlaces } from './session-places.ts';
-import { outlivesNode, type PrepareRecovery, SessionRecovery, untilKnown } from './session-recovery.ts';
+import { outlivesNode, SessionRecovery, untilKnown } from './session-recovery.ts';
 import type { BoundInstance, BoundSession, SessionSupervisor } from './session-supervisor.ts';
 
-export interface ClientSessionsOptions extends SessionDeps {
+interface ClientSessionsOptions extends SessionDeps {
   /** Most sessions with one template, and most with all templates. */
   readonly maxSessions?: number | undefined;
   readonly idleMs?: number | undefined;
@@ -44,7 +45,8 @@ export interface ClientSessionsOptions extends SessionDeps {
 /** Shortest time between two sweeps, in ms. */
 const GRAIN_MS = 1_000;
 
-export class ClientSessions implements SessionSupervisor {
+/** What is not described here: see SessionTable and SessionSupervisor. */
+export class ClientSessions implements SessionSupervisor, SessionTable {
   readonly deps: SessionDeps;
   readonly binder: Binder;
   readonly keeper: SessionKeeper | undefined;
@@ -93,7 +95,7 @@ export class ClientSessions implements SessionSupervisor {
   get size(): number {
     return this.#opening.size + this.#open.size;
   }
-  /** The id of a new session. */
+
   newId(): string {
     return newSessionId(this.#life);
   }
@@ -167,12 +169,10 @@ export class ClientSessions implements SessionSupervisor {
     );
   }
 
-  /** A row for a session, see SessionKeeper.keep. */
   keep(session: StorableSession, isStored = false): KeptSession | undefined {
     return this.keeper?.keep(session, isStored);
   }
 
-  /** Recovers a session of a life that is over, for this caller: see SessionRecovery.recover. */
   recover(id: string, ownerId: string, prepare: PrepareRecovery): Promise<void> | undefined {
     if (this.#recovery === undefined || lifeOf(id) === undefined) return undefined;
     if (this.isClosing) throw shuttingDown(); // the next life may recover it
@@ -191,7 +191,6 @@ export class ClientSessions implements SessionSupervisor {
     return (generation: number): void => void this.recoverFrom(id, value, generation, lists);
   }
 
-  /** Adds the open session of a client with all templates. SESSION_LIMIT, SHUTTING_DOWN, NODE_UNAVAILABLE. It ends with `remove`. */
   add(session: SessionRecord, mayEndOthers = true): void {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (mayEndOthers) this.#requireNewSessions(); // one that is recovered is claimed already
@@ -212,7 +211,6 @@ export class ClientSessions implements SessionSupervisor {
     return session instanceof ClientSession ? session : undefined;
   }
 
-  /** A session of either kind. A lookup is not a use. */
   findAny(id: string): SessionRecord | undefined {
     return this.#open.get(id);
   }
@@ -252,7 +250,6 @@ export class ClientSessions implements SessionSupervisor {
     this.#drain = undefined;
   }
 
-  /** See SessionSupervisor. */
   leavesRow(reason: string): boolean {
     return this.isClosing || reason === ENDED_BY_DRAIN;
   }

@@ -2,6 +2,7 @@
 // of others. Source: ADR 143.
 
 import { hash } from 'node:crypto';
+import type { KeptRow } from '../../domain/session-table.ts';
 import {
   type AnySessionValue,
   ENDED_BY_CLIENT,
@@ -33,7 +34,7 @@ interface SessionWrite {
 }
 
 /** The row of a session, and what is not written yet. */
-export class KeptSession implements UnsafeMark {
+export class KeptSession implements KeptRow, UnsafeMark {
   readonly #keeper: RowWriter;
   readonly #session: StorableSession;
   /** The value of the row; undefined without one. */
@@ -71,13 +72,11 @@ export class KeptSession implements UnsafeMark {
     return this.#stored !== undefined;
   }
 
-  /** The session has changed. */
   changed(): void {
     if (this.#isOver || !this.#isDifferent) return;
     this.#keeper.add(this, false);
   }
 
-  /** Resolves when the row agrees with the session, or its client waits no longer; undefined when it does. */
   save(): Promise<void> | undefined {
     if (!this.#isDifferent && this.#written === undefined) return undefined;
     this.#written ??= Promise.withResolvers();
@@ -99,7 +98,6 @@ export class KeptSession implements UnsafeMark {
     return this.#marking;
   }
 
-  /** The session is over here. `isLeft`: its row stays for other lives, unless its client ended it. */
   end(reason: string, isLeft: boolean): void {
     if (this.#isOver) return;
     if (reason === TAKEN_OVER && this.#stored !== undefined) this.#drop();

@@ -1,15 +1,15 @@
 // Releases the sessions of a node that is drained, so that other nodes recover them: spread over some seconds, each of them while it has no
 // call. Nothing is released while no other node takes sessions. Source: ADR 166.
 
-import type { SessionRecord } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
+import type { SessionRecord } from '../../domain/session-table.ts';
 
 /** Time over which sessions without calls are released, in ms: their clients open streams again, elsewhere. */
 const SPREAD_MS = 5_000;
 /** Time from one part of them to the next, in ms. */
 const PART_MS = 100;
 
-export interface SessionDrainDeps {
+interface SessionDrainDeps {
   readonly clock: Pick<Clock, 'background'>;
   /** Another node takes sessions. */
   readonly hasOthers: () => boolean;

@@ -12,6 +12,7 @@ import { lifeOf } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import { nodeUnavailable } from '../../domain/session-errors.ts';
+import type { PrepareRecovery } from '../../domain/session-table.ts';
 import {
   type AnySessionValue,
   readSession,
@@ -34,12 +35,6 @@ const MAX_UNDER_WAY = 25_000;
 const MAX_READS = 4;
 /** After a group of reads, or of claims, the next one waits so long for more of the same burst, in ms: fewer statements for as many sessions. */
 const PAUSE_MS = 50;
-
-/**
- * Decides about a session of this caller: undefined when it belongs to another path; otherwise what makes it again once its row is
- * claimed. Rejects with SESSION_NOT_FOUND or TEMPLATE_NOT_FOUND when it cannot be recovered: then its row is deleted.
- */
-export type PrepareRecovery = (value: AnySessionValue) => Promise<((generation: number) => void) | undefined>;
 
 export class SessionRecovery {
   readonly #keeper: SessionKeeper;

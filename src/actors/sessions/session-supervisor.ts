@@ -1,8 +1,8 @@
 // What a session and its table know of each other: its handle and its actor see no more of them.
 
-import type { SessionRecord } from '../../domain/client.ts';
 import type { Ending } from '../../domain/events.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
+import type { SessionRecord, SessionTable } from '../../domain/session-table.ts';
 import type { LeaseHolder } from '../instances/conversation.ts';
 import type { Binder, SessionDeps } from './binder.ts';
 import type { Binding } from './binding.ts';
@@ -27,15 +27,11 @@ export interface BoundSession extends SessionRecord {
 }
 
 /** The table of the session, with the reports that it gets. */
-export interface SessionSupervisor {
+export interface SessionSupervisor extends Pick<SessionTable, 'leavesRow' | 'used'> {
   readonly deps: SessionDeps;
   readonly binder: Binder;
   /** Undefined where nothing outlives the gateway. */
   readonly keeper: SessionKeeper | undefined;
-  /** The row of a session that ends for this reason stays, if it can be recovered. */
-  leavesRow(reason: string): boolean;
-  /** The client sent a message, or the session is no longer busy. */
-  used(session: SessionRecord): void;
   moved(session: BoundSession, from: BoundInstance): void;
   ended(session: BoundSession, ending: Ending): void;
 }

@@ -22,7 +22,7 @@ import {
   takeUntil,
   tap,
 } from 'rxjs';
-import type { ClientProfile, ServerMessage, SessionRecord } from '../../domain/client.ts';
+import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { ticks$ } from '../../domain/clock-streams.ts';
 import { backendTimeout, backendUnavailable } from '../../domain/error-catalogue.ts';
@@ -33,11 +33,12 @@ import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isLogLevel, type ListChange, type Peer } from '../../domain/mcp.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
+import type { KeptRow, SessionRecord, SessionTable } from '../../domain/session-table.ts';
 import { type AggregateSessionValue, type RecoveredSession, TAKEN_OVER } from '../../domain/session-value.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
-import type { Backends, KeptSession, McpSession, Owner, SessionTable } from '../ports.ts';
+import type { Backends, McpSession, Owner } from '../ports.ts';
 import type { AggregateExtensions } from './extensions.ts';
 import { splitInstance, withAggregateInstance } from './names.ts';
 import { aggregateExchange, localAnswer, rpcErrorAnswer } from './requests.ts';
@@ -94,7 +95,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   #owner: Owner;
   readonly #parts: SessionParts;
   /** Undefined before it is kept. */
-  #row: KeptSession | undefined;
+  #row: KeptRow | undefined;
   #marks: UnsafeMarks | undefined;
   #holds = 0;
   /** The first time its client listens, sessions are opened at once: the session may have been read again. */
@@ -351,7 +352,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     return backends.openSession(this.#owner, this.profile, options);
   }
 
-  #marksOf(row: KeptSession): UnsafeMarks {
+  #marksOf(row: KeptRow): UnsafeMarks {
     this.#marks ??= new UnsafeMarks(
       () => this.#value.unsafeIn,
       async (unsafeIn) => {
