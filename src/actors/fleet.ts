@@ -30,7 +30,7 @@ import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
 import { rootMachine, type TemplateActor } from './template.machine.ts';
 
-export interface FleetOptions
+interface FleetOptions
   extends Omit<InstanceActorInput, 'definition' | 'policy' | 'hints' | 'open' | 'isElsewhere'> {
   readonly openTransport: (definition: InstanceDefinition) => Open;
   /** Opens an instance that another node runs. Default: such instances are only listed. */

@@ -37,7 +37,7 @@ export interface InstanceStatus {
   readonly snapshot: InstanceSnapshot;
 }
 
-export interface GroupDeps extends Pick<InstanceActorInput, 'random' | 'emit' | 'now' | 'wall' | 'alarm'> {
+interface GroupDeps extends Pick<InstanceActorInput, 'random' | 'emit' | 'now' | 'wall' | 'alarm'> {
   /** For the calls that wait. */
   readonly scheduler: TaskScheduler;
   readonly trustOf?: TrustOf | undefined;

@@ -10,7 +10,7 @@ import type { InstanceDefinition } from '../../domain/instance.ts';
 import { cutText } from '../../domain/text.ts';
 
 /** A call, numbered from 1 in this run of the gateway. Of its params, events have only the name of a tool. */
-export interface ReportedCall {
+interface ReportedCall {
   readonly template: string;
   readonly number: number;
   readonly request: Pick<ExchangeRequest, 'method' | 'params' | 'caller' | 'view' | 'requestId' | 'tracker'>;

@@ -15,7 +15,7 @@ import { BalancedRoute, BoundRoute, type CallDeps, type CallInput } from './rout
 
 const LIST_TOOLS = 'tools/list';
 
-export interface DispatcherDeps extends CallDeps, Pick<Clock, 'wall'> {
+interface DispatcherDeps extends CallDeps, Pick<Clock, 'wall'> {
   readonly fleet: Fleet;
   readonly emit: (event: GatewayEvent) => void;
   /** Default: every definition of a tool is used. */

@@ -20,7 +20,7 @@ import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { parkingRefusal } from '../instances/call-counter.ts';
 import { MessageBuffer } from '../message-buffer.ts';
 
-export interface CallOwner {
+interface CallOwner {
   readonly id: string;
 }
 

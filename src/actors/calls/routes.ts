@@ -167,7 +167,7 @@ export class BalancedRoute implements CallRoute, RequestView {
   }
 }
 
-export interface BoundOptions {
+interface BoundOptions {
   /** The instance may answer although it takes no new calls: the call continues something that is under way there. */
   readonly isContinuation: boolean;
   readonly upstream?: CallUpstream | undefined;

@@ -46,7 +46,7 @@ import {
 import type { StatelessClient, StatelessLease, StatelessPool } from './stateless-pool.ts';
 import { forLegacy, isLogged, logLevelOf, NO_TASKS, type Routing, routingTo } from './stateless-routing.ts';
 
-export interface StatelessClientsDeps extends Pick<Clock, 'now' | 'alarm'> {
+interface StatelessClientsDeps extends Pick<Clock, 'now' | 'alarm'> {
   readonly pool: StatelessPool;
   readonly fleet: Pick<Fleet, 'existingGroup' | 'get'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;

@@ -29,7 +29,7 @@ export interface StatelessClient {
   readonly profile: ClientProfile;
 }
 
-export type LeasingInstance = Pick<InstanceRef, 'definition' | 'lease'>;
+type LeasingInstance = Pick<InstanceRef, 'definition' | 'lease'>;
 
 /**
  * The use of a conversation, until `release`, which is called once. `isOver`: the backend sends nothing more about the call. A

@@ -18,7 +18,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
  */
 export type Routing = 'direct' | 'shared' | 'extended' | 'dedicated' | 'refused' | 'unknown';
 
-export interface RoutingInput {
+interface RoutingInput {
   readonly sharing: SessionSharing;
   readonly profile: ClientProfile;
   readonly request: ExchangeRequest;

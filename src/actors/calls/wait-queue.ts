@@ -37,7 +37,7 @@ export interface YieldingCall {
   yield(): void;
 }
 
-export interface WaitQueueDeps {
+interface WaitQueueDeps {
   readonly alarm: Clock['alarm'];
   readonly scheduler: Pick<TaskScheduler, 'run' | 'each'>;
   /** Longest wait of a call, in ms. Default LIMITS.queueWaitMs; `Infinity`: until the call itself leaves. */

@@ -54,7 +54,7 @@ export function sharedBy(extensions: JsonObject) {
   } satisfies Partial<LeaseRequest>;
 }
 
-export interface ConversationInput {
+interface ConversationInput {
   readonly request: LeaseRequest;
   /** Equal for conversations that the same leases may use; undefined: no other lease may. */
   readonly key: string | undefined;

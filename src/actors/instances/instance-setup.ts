@@ -77,7 +77,7 @@ export interface InstanceContext extends InstanceActorInput {
   readonly drainMs: number;
 }
 
-export type InstanceEvent =
+type InstanceEvent =
   /** The last call or reservation has ended: states that wait for that check the counter again. */
   | { readonly type: 'idle' }
   | { readonly type: 'suspected' }

@@ -29,7 +29,7 @@ export interface ToolTrust {
 /** Undefined for a template of which every definition is used. Called for each call of a tool. */
 export type TrustOf = (template: string) => ToolTrust | undefined;
 
-export interface TrustedList {
+interface TrustedList {
   /** Without the tools whose definition is not trusted; the same answer when all are. */
   readonly answer: Answer;
   /** By name, the definitions of the list if one of them waits for approval, of the template or of a view; that is noted. */

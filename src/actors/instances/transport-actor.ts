@@ -30,10 +30,10 @@ export interface TransportInput extends Pick<Clock, 'now' | 'alarm'> {
 }
 
 /** Closes the transport. `closed` is called when nothing is left of it. */
-export type TransportCommand = { readonly type: 'close'; readonly closed?: () => void };
+type TransportCommand = { readonly type: 'close'; readonly closed?: () => void };
 
 /** Why a transport ended, and the last lines on standard error of its child. */
-export interface TransportEnd {
+interface TransportEnd {
   readonly reason: string;
   readonly stderr: readonly string[];
   /** How a server refused the opening over HTTP. Default: it did not. */

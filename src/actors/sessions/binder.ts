@@ -56,7 +56,7 @@ export interface SessionNeeds {
   readonly repeatState?: ((upstream: Upstream, signal: AbortSignal) => Promise<void>) | undefined;
 }
 
-export interface SearchOptions {
+interface SearchOptions {
   /** The instance to begin with. Default: the strategy chooses. */
   readonly first?: InstanceRef | undefined;
   /** The only instance that is tried. */

@@ -24,7 +24,7 @@ const MAX_PENDING = 25_000;
 /** Longest wait for the last writes when the gateway stops, in ms. */
 const LAST_MS = 2_000;
 
-export interface KeeperOptions {
+interface KeeperOptions {
   readonly store: SessionStore;
   readonly node: string;
   readonly life: string;

@@ -32,7 +32,7 @@ import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { type Feed, UPDATED } from './feed.ts';
 
-export interface ChangeFeedDeps extends Pick<Clock, 'alarm'> {
+interface ChangeFeedDeps extends Pick<Clock, 'alarm'> {
   readonly fleet: Pick<Fleet, 'instances$' | 'listChanged$'>;
   readonly pool: StatelessPool;
   readonly scheduler: Pick<TaskScheduler, 'run'>;

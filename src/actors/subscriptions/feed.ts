@@ -24,7 +24,7 @@ export interface FeedClient {
 }
 
 /** A conversation that several clients may share. */
-export type SharedConversation = Pick<Upstream, 'peer' | 'messages$' | 'closed$' | 'exchange'>;
+type SharedConversation = Pick<Upstream, 'peer' | 'messages$' | 'closed$' | 'exchange'>;
 
 /** The notification that a resource has changed. */
 export const UPDATED = 'notifications/resources/updated';
