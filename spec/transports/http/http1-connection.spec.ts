@@ -178,6 +178,31 @@ test('an answer that comes before its whole request ends the connection', async 
   server.close();
 });
 
+test('a connection whose server closed it is closed where its failure is handled, not in the turn that read its end', async () => {
+  const server = createServer({ allowHalfOpen: true });
+  const due: (() => void)[] = [];
+  const run = (failure: () => void): void => void due.push(failure);
+  let ended = 0;
+  await serve(
+    (socket) => socket.on('end', () => (ended += 1)).end(),
+    async ({ port, sockets }) => {
+      const connector = guardedConnector(new URL(`http://127.0.0.1:${port}`), () => false);
+      const pool = new ConnectionPool(connector, { maxConnections: 20, run });
+      const calls = Array.from({ length: 20 }, (_, index) => call(pool, `/${index}`));
+      await until(() => due.length === 20, 'all ends were read');
+      await delay(20);
+      assert.is(ended, 0);
+      for (const [index, failure] of due.entries()) {
+        failure();
+        await until(() => ended === index + 1, 'it is closed');
+      }
+      for (const { kind } of await Promise.all(calls)) assert.is(kind, 'broken');
+      await until(() => sockets.size === 0, 'all connections are closed');
+    },
+    server,
+  );
+});
+
 test('a connection that its server closed meanwhile is not used; one that it resets for a request fails it', async () => {
   await serve(
     (socket, path, count) => {

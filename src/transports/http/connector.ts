@@ -7,7 +7,10 @@ import { connect as connectTls } from 'node:tls';
 import { type AddressCheck, AddressDenied } from '../network-guard.ts';
 
 export interface Connector {
-  /** Returns a socket that is being connected. Throws AddressDenied for a literal address; for a name the socket emits that error. */
+  /**
+   * Returns a socket that is being connected, which stays open at its end until it is destroyed. Throws AddressDenied for a literal
+   * address; for a name the socket emits that error.
+   */
   readonly connect: (onread: OnReadOpts) => Socket;
   /** What the socket emits when it can be written to. */
   readonly connectedEvent: 'connect' | 'secureConnect';
@@ -26,6 +29,8 @@ export function guardedConnector(
     host,
     port: port === '' ? (isSecure ? 443 : 80) : Number(port),
     lookup: guardedLookup(isDenied, lookup),
+    // Else Node would close it in the turn that reads its end, and so thousands at once when their server ends.
+    allowHalfOpen: true,
   };
   const isLiteral = isIP(host) !== 0;
   let session: Buffer | undefined;

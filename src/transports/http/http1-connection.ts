@@ -142,7 +142,6 @@ export class Http1Connection {
   #end(): void {
     try {
       this.#parser.end();
-      // Without a request the socket would close by itself, but only after the next request was written to it.
       if (this.#answer === undefined) this.destroy();
       else this.#finish();
     } catch (thrown) {
