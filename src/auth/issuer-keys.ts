@@ -141,7 +141,9 @@ export class IssuerKeys {
   async #read(address: string): Promise<unknown> {
     const { status, body } = await askOutside(new URL(address), {
       headers: { Accept: 'application/json', 'User-Agent': 'stagedoor' },
-      ...{ alarm: this.#options.alarm, timeoutMs: TIMEOUT_MS, mostBytes: MAX_BYTES },
+      alarm: this.#options.alarm,
+      timeoutMs: TIMEOUT_MS,
+      mostBytes: MAX_BYTES,
     });
     if (status !== 200) throw new Unusable(`status ${status}`);
     const document = jsonIn(body.toString());

@@ -134,8 +134,17 @@ export class OtherNodes {
     if (join === undefined) return;
     const { openPeerChannel } = await import('./peer-channel.ts');
     this.#channel = await openPeerChannel({
-      ...{ config, nodeId, life, log, keys, hasCertificates, join },
-      ...{ audit: auth.audit, host: gateway.host, hasSession: gateway.hasSession, counts: this.counts },
+      config,
+      nodeId,
+      life,
+      log,
+      keys,
+      hasCertificates,
+      join,
+      audit: auth.audit,
+      host: gateway.host,
+      hasSession: gateway.hasSession,
+      counts: this.counts,
       socket: worker && workerSocket(worker, worker.number),
       database: databaseHost(config.databaseUrl, config.folder),
       serve: (...received) => this.#serve(...received),
@@ -192,7 +201,11 @@ export class OtherNodes {
     const { MemberTable } = await import('../cluster/member-table.ts');
     const prober = new PeerProber({ keys, clock: systemClock, life: () => table.life });
     const table = new MemberTable({
-      ...{ own, secrets, prober, report, counts: this.counts },
+      own,
+      secrets,
+      prober,
+      report,
+      counts: this.counts,
       nodes: store.nodes,
       settings: store.settings,
       version: VERSION,

@@ -151,7 +151,14 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
   const life = newLife();
   const { secrets } = await storage.signingSecrets();
   const others = await otherNodesOf({
-    ...{ config, store, log, worker, life, secrets, isOnServer, onUndo },
+    config,
+    store,
+    log,
+    worker,
+    life,
+    secrets,
+    isOnServer,
+    onUndo,
     nodeId: ids.node,
     gatewayId: ids.gateway,
     joinMembers: options.joinMembers,
@@ -159,8 +166,20 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
   const reaperPipe = await reaperPipeOf(config, ids.claim);
   await nextTurn(); // the gateway and its app are made in a turn each
   const gateway = configuredGateway({
-    ...{ config, storage, storeChanges$, auth, address, others, definitions, life, secrets, reaperPipe, log },
-    ...{ memoryBytes, requestBounds: bounds.requests, programUser: user },
+    config,
+    storage,
+    storeChanges$,
+    auth,
+    address,
+    others,
+    definitions,
+    life,
+    secrets,
+    reaperPipe,
+    log,
+    memoryBytes,
+    requestBounds: bounds.requests,
+    programUser: user,
     gatewayId: ids.gateway,
     worker: worker?.number,
     // The claim of the node shows that every earlier life of it is over. A database in memory ends with the process.
@@ -175,14 +194,24 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
   const signIn = signInOf(config, address);
   const authorizationServer = signIn?.hasOwnServer
     ? authorizationServerOf(config, storage, {
-        ...{ address, auth, keys: serverAuth.keys, secrets, log },
-        ...{ assertions: serverAuth.assertions, providers: serverAuth.providers },
+        address,
+        auth,
+        keys: serverAuth.keys,
+        secrets,
+        log,
+        assertions: serverAuth.assertions,
+        providers: serverAuth.providers,
       })
     : undefined;
   onUndo(async () => authorizationServer?.close());
   const app = createApp(gateway, {
     ...config,
-    ...{ worker, signIn, authorizationServer, auth, definitions, log },
+    worker,
+    signIn,
+    authorizationServer,
+    auth,
+    definitions,
+    log,
     owners: others.owners,
     clusterCounts: others.counts,
     nodes: () => others.nodes(),

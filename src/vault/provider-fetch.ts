@@ -132,7 +132,10 @@ export class ProviderFetch {
       ...others,
       headers: { accept: 'application/json', 'user-agent': 'stagedoor', ...headers },
       lookup: guarded,
-      ...{ alarm, timeoutMs: TIMEOUT_MS, mostBytes: MAX_BYTES, read },
+      alarm,
+      timeoutMs: TIMEOUT_MS,
+      mostBytes: MAX_BYTES,
+      read,
     });
     return responseOf(answer);
   }

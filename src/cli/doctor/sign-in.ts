@@ -116,8 +116,14 @@ async function checkClient(
 ): Promise<CheckResult> {
   const asked = new URL(endpoint);
   const parameters = {
-    ...{ response_type: 'code', client_id: clientId, redirect_uri: redirectUri, scope: 'openid' },
-    ...{ prompt: 'none', state: 'doctor', nonce: 'doctor', code_challenge_method: 'S256' },
+    response_type: 'code',
+    client_id: clientId,
+    redirect_uri: redirectUri,
+    scope: 'openid',
+    prompt: 'none',
+    state: 'doctor',
+    nonce: 'doctor',
+    code_challenge_method: 'S256',
     code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM',
   };
   for (const [key, value] of Object.entries(parameters)) asked.searchParams.set(key, value);

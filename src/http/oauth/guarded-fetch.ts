@@ -100,7 +100,9 @@ export class GuardedFetch {
     return askOutside(url, {
       lookup: this.#lookup,
       headers: { Accept: 'application/json', 'User-Agent': 'stagedoor' },
-      ...{ ca, alarm, ...bounds },
+      ca,
+      alarm,
+      ...bounds,
     });
   }
 }

@@ -143,7 +143,9 @@ export const registrationRoutes: readonly Route[] = [
       const instance = checkedCommand({ ...wanted, principal, request }, services);
       const { durationMs: duration_ms, ...outcome } = await services.gateway
         .testConnection(wanted.template, instance, {
-          ...{ signal: request.signal, caller: principal.id, isLimited: !hasAllTemplates(principal) },
+          signal: request.signal,
+          caller: principal.id,
+          isLimited: !hasAllTemplates(principal),
         })
         .catch(rethrown(wanted.locate));
       request.signal.throwIfAborted();
