@@ -21,8 +21,8 @@ export type WorkerQuestion =
   /** The text of the metrics; with `templates` and `tools`, only of the templates that a caller with these lists may use. */
   | {
       readonly kind: 'metrics';
-      readonly templates?: readonly string[];
-      readonly tools?: readonly (readonly string[])[];
+      readonly templates?: readonly string[] | undefined;
+      readonly tools?: readonly (readonly string[])[] | undefined;
     };
 
 /** The socket file of a worker. */

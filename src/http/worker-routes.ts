@@ -25,8 +25,8 @@ export function metricsOfAll(own: Pick<Prometheus, 'text'>, worker: WorkerPlace)
       const { templates, tools } = viewer;
       const question = {
         kind: 'metrics',
-        ...(templates && { templates: [...templates] }),
-        ...(tools && { tools: tools.lists }),
+        templates: templates && [...templates],
+        tools: tools?.lists,
       } as const;
       const [text, others] = await Promise.all([own.text(viewer), worker.ask(question)]);
       return joinedMetrics([text, ...others]);

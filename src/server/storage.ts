@@ -50,7 +50,7 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
   const store = await openStore(config.databaseUrl, {
     ...options,
     cwd: config.folder,
-    ...(keys.length === 0 ? {} : { cipher: createCipher(keys) }),
+    cipher: keys.length === 0 ? undefined : createCipher(keys),
   });
   const stateFolder = stateFolderOf(config, env);
   const initialPasswordFile = join(stateFolder, passwordFileName(description));

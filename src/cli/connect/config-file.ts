@@ -144,7 +144,7 @@ export async function changeEntry(
   const locations =
     written === undefined ? file.locations : { macos: written, windows: written, linux: written };
   const before = readConfig(locate(locations, terminal));
-  const after = plannedText(before, { file, template, ...(connection && { connection }) });
+  const after = plannedText(before, { file, template, connection });
   const { path, text = '' } = before;
   if (after === text) {
     terminal.print(`${path} needs no change for ${template}`);

@@ -22,7 +22,7 @@ export interface ConfigEdit {
   readonly file: ConfigFile;
   readonly template: string;
   /** Undefined removes the entry. */
-  readonly connection?: Connection;
+  readonly connection?: Connection | undefined;
 }
 
 /** Members that entries of any client have: an update removes those that an entry no longer needs. */

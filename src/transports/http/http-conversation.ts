@@ -126,13 +126,8 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   async tryAnother(): Promise<void> {
     const { endpoint, options } = this.backend;
     const { signal } = new AbortController(); // it is bounded by the time for a handshake
-    const profile = this.#profile;
-    const session = await openSession(endpoint, {
-      ...options,
-      signal,
-      ...(profile && { profile }),
-      known: this.peer.era,
-    });
+    const [profile, known] = [this.#profile, this.peer.era];
+    const session = await openSession(endpoint, { ...options, signal, profile, known });
     void session.end();
   }
 

@@ -21,7 +21,7 @@ const DISCOVER_TIMEOUT_MS = 3_000;
 interface SessionOptions extends HandshakeBounds, Pick<OpenOptions, 'client' | 'era'> {
   readonly history?: OpenOptions['history'];
   /** The client; absent for the session of the transport itself. */
-  readonly profile?: ClientProfile;
+  readonly profile?: ClientProfile | undefined;
   /** Of a session for a client: the era of the transport. */
   readonly known?: Era;
   /** Of a session that replaces another one: its era. */
