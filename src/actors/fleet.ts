@@ -1,34 +1,27 @@
 // All instances of a gateway, by template and by server id: spawns their actors, feeds each template's pool, emits their events.
 // Instances of other nodes are only listed. It starts no call (dispatcher.ts) and stores nothing (registry.ts does).
 
-import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { defer, filter, firstValueFrom, merge, type Observable, Subject } from 'rxjs';
-import { type Actor, type AnyActorRef, createActor } from 'xstate';
+import { createActor } from 'xstate';
 import type { BalancerPolicy } from '../balancing/policy.ts';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
-import { type Clock, machineClock } from '../domain/clock.ts';
-import {
-  openingCancelled,
-  runsElsewhere,
-  serverNotFound,
-  templateNotFound,
-} from '../domain/error-catalogue.ts';
+import type { Clock } from '../domain/clock.ts';
+import { runsElsewhere, serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
 import { reasonOf, shuttingDown } from '../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import type { InstanceDefinition, InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListChange } from '../domain/mcp.ts';
-import { isShared } from '../domain/nodes.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { TRANSPORT_TRAITS } from '../domain/transport-kinds.ts';
 import type { Open } from '../transports/transport.ts';
 import { backOffMs } from './back-off.ts';
 import { elsewhereReason, ForeignInstance, Group, type Instance } from './group.ts';
+import { Endings } from './instances/endings.ts';
 import { instanceMachine } from './instances/instance.machine.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
-import { rootMachine, type TemplateActor } from './template.machine.ts';
+import { type RootActor, startRoot, type TemplateActor } from './template.machine.ts';
 
 interface FleetOptions
   extends Omit<InstanceActorInput, 'definition' | 'policy' | 'hints' | 'open' | 'isElsewhere'> {
@@ -50,13 +43,12 @@ interface Restarted {
 export class Fleet {
   readonly #options: FleetOptions;
   /** The parent of the supervisors of the templates, and of the actors of client sessions. */
-  readonly root: Actor<typeof rootMachine>;
+  readonly root: RootActor;
   /** By template. That of a deleted template is kept while sessions or leaving instances use it: it may be created again. */
   readonly #groups = new Map<string, Group>();
   #sorted: readonly string[] | undefined;
   readonly #byServerId = new Map<string, Instance>();
-  /** Instances that leave and may have calls, and crashed ones; each with the end of its backend. */
-  readonly #ending = new Map<InstanceRef, Promise<void>>();
+  readonly #endings = new Endings();
   /** Hot, no replay: lists that changed; `resources` includes resource templates. Its creator completes it after `close`. */
   readonly listChanged$ = new Subject<ListChange>();
   /** Hot, no replay: names of deleted templates that nothing uses any more. */
@@ -70,10 +62,7 @@ export class Fleet {
 
   constructor(options: FleetOptions) {
     this.#options = options;
-    const { inspect } = options;
-    this.root = createActor(rootMachine, { clock: machineClock(options), ...(inspect && { inspect }) });
-    indexTimers(this.root.system);
-    this.root.start();
+    this.root = startRoot(options, options.inspect);
   }
 
   /** Names of the templates, sorted. The same array until one is added or deleted: calls at `/mcp` read it. */
@@ -143,7 +132,8 @@ export class Fleet {
 
   /** Starts an instance; one with the same id leaves. SHUTTING_DOWN once the fleet closes: nothing would stop it. */
   add(definition: InstanceDefinition, restarted?: Restarted): InstanceRef {
-    return this.#add(definition, this.#openTransportOf(definition), false, restarted);
+    const open = this.#endings.opensAfter(definition, this.#options.openTransport(definition));
+    return this.#add(definition, open, false, restarted);
   }
 
   #add(definition: InstanceDefinition, open: Open, isElsewhere: boolean, restarted?: Restarted): InstanceRef {
@@ -274,7 +264,7 @@ export class Fleet {
   /** Exchanges under way, including those of instances that leave. */
   get inFlight(): number {
     const refs = this.templates.flatMap((template) => this.refs(template));
-    return [...refs, ...this.#ending.keys()].reduce((sum, ref) => sum + ref.calls.carried, 0);
+    return [...refs, ...this.#endings.refs].reduce((sum, ref) => sum + ref.calls.carried, 0);
   }
 
   /** Empties the pools, lets calls in flight finish within the grace, ends every instance and then the root. */
@@ -282,9 +272,9 @@ export class Fleet {
     this.#isClosing = true;
     const { scheduler } = this.#options;
     const instances = this.templates.flatMap((template) => this.instances(template));
-    await scheduler.each([...this.#ending.keys()], (ref) => ref.leave(graceMs)); // they get no more time than others
+    await scheduler.each(this.#endings.refs, (ref) => ref.leave(graceMs)); // they get no more time than others
     await scheduler.each(instances, (instance) => void this.#dismiss(instance, graceMs));
-    await Promise.all(this.#ending.values());
+    await this.#endings.untilEnded();
     await scheduler.each(this.#groups.values(), (group) => group.close());
     this.root.stop();
   }
@@ -310,7 +300,7 @@ export class Fleet {
   /** Its supervisor was stopped, perhaps with the root: its instances end at once, if there are any left. */
   #stopped(group: Group): void {
     group.supervisor = undefined;
-    const instances = [...group.instances.values(), ...this.#ending.keys()];
+    const instances = [...group.instances.values(), ...this.#endings.refs];
     for (const instance of instances)
       if (instance instanceof InstanceRef && instance.template === group.template) instance.leave(0);
   }
@@ -358,31 +348,6 @@ export class Fleet {
     return ended;
   }
 
-  /** Opens the transports of an instance, the first when the programs before it on its endpoint have ended. */
-  #openTransportOf(definition: InstanceDefinition): Open {
-    const open = this.#options.openTransport(definition);
-    const before = this.#predecessorsOf(definition);
-    if (before === undefined) return open;
-    return async (signal, hooks) => {
-      await Promise.race([before, once(signal, 'abort')]);
-      if (signal.aborted) throw openingCancelled();
-      return open(signal, hooks);
-    };
-  }
-
-  /** The end of the programs that still serve the endpoint of this program, or are a shared one with its id; undefined without any. */
-  #predecessorsOf({ endpoint, command, nodeId, serverId }: InstanceDefinition): Promise<unknown> | undefined {
-    if (command === undefined || (endpoint === undefined && !isShared({ nodeId }))) return undefined;
-    const ends = [...this.#ending]
-      .filter(([{ definition, isElsewhere }]) =>
-        endpoint === undefined
-          ? definition.serverId === serverId && !isElsewhere
-          : definition.endpoint === endpoint && definition.command !== undefined,
-      )
-      .map(([, end]) => end);
-    return ends.length === 0 ? undefined : Promise.all(ends);
-  }
-
   /** An actor crashed through a fault of the gateway: the instance is started again after a back-off, unless it was replaced meanwhile. */
   #afterCrash(ref: InstanceRef, error: unknown, restarted: Restarted = { crashes: 0, atMs: 0 }): void {
     const { template, id } = ref;
@@ -398,15 +363,10 @@ export class Fleet {
     });
   }
 
-  /** Resolves at the end of an instance, which may be dismissed and crash. */
+  /** Resolves at the end of an instance, which may be dismissed and crash. The group is in use until then. */
   #track(ref: InstanceRef, end: Promise<unknown>): Promise<void> {
     const group = this.hold(ref.template);
-    const ended: Promise<void> = Promise.all([this.#ending.get(ref), end]).then(() => {
-      if (this.#ending.get(ref) === ended) this.#ending.delete(ref);
-      this.release(group);
-    });
-    this.#ending.set(ref, ended);
-    return ended;
+    return this.#endings.add(ref, end, () => this.release(group));
   }
 
   #forgetUnused({ template, isDeleted, users, supervisor }: Group): void {
@@ -431,18 +391,4 @@ function stateEvent(clock: Pick<Clock, 'wall'>, ref: InstanceRef, state: Instanc
     return { type: 'instance.unhealthy', ...fields, reason: reason ?? 'unknown', isPlanned };
   }
   return { type: `instance.${state}`, ...fields };
-}
-
-/** When an actor ends, xstate looks for its timers among those of all actors, which is quadratic for thousands of instances. */
-function indexTimers({ scheduler }: AnyActorRef['system']): void {
-  const { schedule } = scheduler;
-  const idsOf = new WeakMap<AnyActorRef, Set<string>>();
-  scheduler.schedule = (source, target, event, delay, id = randomUUID()) => {
-    const ids = idsOf.get(source) ?? new Set();
-    idsOf.set(source, ids.add(id)); // few: the delays of a machine have fixed ids
-    schedule(source, target, event, delay, id);
-  };
-  scheduler.cancelAll = (actor) => {
-    for (const id of idsOf.get(actor) ?? []) scheduler.cancel(actor, id);
-  };
 }

@@ -6,8 +6,12 @@
 //   root       running ── template.open ──► (spawns)        template.close ──► (stops)
 //              xstate.error ──► an uncaught error, because nothing could replace a supervisor or the actor of a client
 
+import { randomUUID } from 'node:crypto';
 import {
+  type Actor,
   type ActorRefFrom,
+  type AnyActorRef,
+  createActor,
   type DoneActorEvent,
   type ErrorActorEvent,
   emit,
@@ -15,6 +19,8 @@ import {
   spawnChild,
   stopChild,
 } from 'xstate';
+import type { ActorInspection } from '../domain/actor-inspection.ts';
+import { type Clock, machineClock } from '../domain/clock.ts';
 
 /** The actor ended or crashed, and its id may be used again. */
 type TemplateEmission = { readonly type: 'instance.ended'; readonly actorId: string };
@@ -37,6 +43,8 @@ const templateMachine = setup({
   },
 });
 
+export type RootActor = Actor<typeof rootMachine>;
+
 type RootEvent =
   | { readonly type: 'template.open' | 'template.close'; readonly template: string }
   | ErrorActorEvent;
@@ -45,7 +53,7 @@ type RootEvent =
  *  that it has seen, and the end of an actor is an event with its id. */
 export const SESSION_ACTOR_ID = 'client session';
 
-export const rootMachine = setup({
+const rootMachine = setup({
   types: { events: {} as RootEvent },
   actors: { template: templateMachine },
   actions: {
@@ -67,3 +75,27 @@ export const rootMachine = setup({
     },
   },
 });
+
+/** Starts the root of a gateway. `inspect` gets the events of all actors and must not throw. */
+export function startRoot(
+  clock: Pick<Clock, 'alarm'>,
+  inspect: ((event: ActorInspection) => void) | undefined,
+): RootActor {
+  const root = createActor(rootMachine, { clock: machineClock(clock), ...(inspect && { inspect }) });
+  indexTimers(root.system);
+  return root.start();
+}
+
+/** When an actor ends, xstate looks for its timers among those of all actors, which is quadratic for thousands of instances. */
+function indexTimers({ scheduler }: AnyActorRef['system']): void {
+  const { schedule } = scheduler;
+  const idsOf = new WeakMap<AnyActorRef, Set<string>>();
+  scheduler.schedule = (source, target, event, delay, id = randomUUID()) => {
+    const ids = idsOf.get(source) ?? new Set();
+    idsOf.set(source, ids.add(id)); // few: the delays of a machine have fixed ids
+    schedule(source, target, event, delay, id);
+  };
+  scheduler.cancelAll = (actor) => {
+    for (const id of idsOf.get(actor) ?? []) scheduler.cancel(actor, id);
+  };
+}
