@@ -7,7 +7,7 @@ import { groupsToMatch } from './globs.ts';
 import { isJsonObject, type JsonObject, JsonText } from './json.ts';
 import { editedFields } from './json-fields.ts';
 import { LruMap } from './lru-map.ts';
-import type { ToolRights } from './rights.ts';
+import type { Rights, ToolRights } from './rights.ts';
 import type { TaskScheduler } from './task-scheduler.ts';
 
 type Scheduler = Pick<TaskScheduler, 'each'>;
@@ -65,15 +65,36 @@ async function allowedPlaces(
   listed: readonly unknown[],
   scheduler: Scheduler,
 ): Promise<readonly number[]> {
-  const allowed: number[] = [];
   const named = listed.flatMap((item, place) => {
-    const name = isJsonObject(item) ? item.name : undefined;
-    return typeof name === 'string' ? [{ place, name }] : [];
+    const tool = isJsonObject(item) ? item.name : undefined;
+    return typeof tool === 'string' ? [{ template, tool, place }] : [];
   });
+  const allowed = await callable({ tools }, named, (item) => item, scheduler);
+  return allowed.map(({ place }) => place);
+}
+
+/** A tool by the name that its server gives it. */
+interface OwnTool {
+  readonly template: string;
+  readonly tool: string;
+}
+
+/** The items that are about no tool, or about one that the caller may call. */
+export async function callable<T>(
+  { tools }: Pick<Rights, 'tools'>,
+  items: readonly T[],
+  toolOf: (item: T) => OwnTool | undefined,
+  scheduler: Scheduler,
+): Promise<readonly T[]> {
+  if (tools === undefined) return items;
+  const allowed: T[] = [];
   await scheduler.each(
-    groupsToMatch(named, ({ name }) => name),
+    groupsToMatch(items, (item) => toolOf(item)?.tool ?? ''),
     (group) => {
-      for (const { place, name } of group) if (tools.allow(template, name)) allowed.push(place);
+      for (const item of group) {
+        const own = toolOf(item);
+        if (own === undefined || tools.allow(own.template, own.tool)) allowed.push(item);
+      }
     },
   );
   return allowed;

@@ -88,6 +88,8 @@ export class Gateway {
   readonly views: ServedViews;
   /** Counts the bytes of requests of callers, and of other messages that wait for backends, by caller. */
   readonly requestBytes: ByteBudget;
+  /** Runs the tasks of requests that would take a long turn of the event loop. */
+  readonly scheduler: GatewayDeps['scheduler'];
   /** The instances of this node, for calls that other nodes run. */
   readonly host: InstanceHost;
   /** Accounts at backends that want OAuth; undefined where there are none. */
@@ -107,10 +109,8 @@ export class Gateway {
     );
     this.#deps = composeGateway(store, options, this.#events, this.readiness);
     this.#requests = new Requests((...exchange) => this.exchange(...exchange), this.#deps.scheduler);
-    this.policy = this.#deps.policy;
-    this.mcp = this.#deps.mcp.endpoint;
-    this.views = this.#deps.mcp.views;
-    this.requestBytes = this.#deps.requestBytes;
+    ({ endpoint: this.mcp, views: this.views } = this.#deps.mcp);
+    ({ policy: this.policy, requestBytes: this.requestBytes, scheduler: this.scheduler } = this.#deps);
     ({ host: this.host, accounts: this.accounts } = this.#deps);
     this.stored = { definitions: this.#deps.registry.definitions, approvals: this.#deps.approvals };
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;

@@ -13,7 +13,9 @@ import {
   shuttingDown,
 } from '../../domain/errors.ts';
 import { countHealth, type InstanceState } from '../../domain/instance.ts';
-import { mayCall, mayUseInView } from '../../domain/rights.ts';
+import { callable } from '../../domain/listed-tools.ts';
+import type { WithheldItem } from '../../domain/mcp.ts';
+import { mayUseInView } from '../../domain/rights.ts';
 import { API_VERSION, VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { TemplateView } from '../../gateway/gateway-types.ts';
@@ -110,14 +112,16 @@ export const Withheld = Type.Optional(
   }),
 );
 
-export function withheldFor(
+export async function withheldFor(
   viewer: Principal,
   template: string,
-  withheld: TemplateView['withheld'],
-): { withheld?: { list: string; name: string; reason: string }[] } {
+  { withheld }: Pick<TemplateView, 'withheld'>,
+  { scheduler }: Pick<Gateway, 'scheduler'>,
+): Promise<{ withheld?: { list: string; name: string; reason: string }[] }> {
   if (withheld.length === 0 || !mayDo(viewer, ['gateway:write'])) return {};
-  const shown = withheld.filter(({ list, name }) => list !== 'tools' || mayCall(viewer, template, name));
-  return shown.length === 0 ? {} : { withheld: shown };
+  const toolOf = ({ list, name }: WithheldItem) => (list === 'tools' ? { template, tool: name } : undefined);
+  const shown = await callable(viewer, withheld, toolOf, scheduler);
+  return shown.length === 0 ? {} : { withheld: [...shown] };
 }
 
 /** Body of GET /mcp/{template}/health; with `?format=array` the instances are a list and carry their `id`. */
@@ -189,9 +193,10 @@ export const healthRoutes: readonly Route[] = [
         body: Type.Union([TemplateHealth, ViewHealth]),
       },
     },
-    handler: ({ params: { template }, query, principal }, { gateway, deployment }) => {
+    handler: async ({ params: { template }, query, principal }, { gateway, deployment }) => {
       if (gateway.views.has(template)) return json(200, viewHealth(gateway, template, principal));
-      const { policy, withheld } = gateway.template(template);
+      const view = gateway.template(template);
+      const withheld = await withheldFor(principal, template, view, gateway);
       // Not beside `gateway.health`: each makes a snapshot of all instances, 10,000 take 0.1 s.
       const servers = gateway.servers(template);
       return whenKnown(knownElsewhere(gateway, principal, deployment), (known) => {
@@ -203,7 +208,7 @@ export const healthRoutes: readonly Route[] = [
         return json(200, {
           template_name: template,
           status: healthy > 0 ? 'healthy' : 'unhealthy',
-          strategy: policy.strategy,
+          strategy: view.policy.strategy,
           total_instances: total,
           healthy_instances: healthy,
           health_percentage: healthPercentage,
@@ -211,7 +216,7 @@ export const healthRoutes: readonly Route[] = [
             query.format === 'array'
               ? views.map(([id, view]) => ({ id, ...view }))
               : Object.fromEntries(views),
-          ...withheldFor(principal, template, withheld),
+          ...withheld,
           ...missing(known.partial),
         });
       });

@@ -3,7 +3,8 @@
 import Type from 'typebox';
 import { systemClock } from '../../domain/clock.ts';
 import { DENIED_NETWORKS } from '../../domain/endpoint.ts';
-import { mayCall } from '../../domain/rights.ts';
+import { callable } from '../../domain/listed-tools.ts';
+import type { Finding } from '../../gateway/doctor/faults.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
 import { nullableText, text } from '../schemas.ts';
@@ -45,16 +46,15 @@ export const serverDoctorRoutes: readonly Route[] = [
       gateway.requireTemplate(template);
       const { examineTemplate, remedyOf } = await import('../../gateway/doctor/server-doctor.ts');
       const examined = await examineTemplate(gateway, template, { ...systemClock, deniedNetworks });
-      const instances = examined.map(({ instance, era, lists, findings }) => ({
-        id: instance,
-        era,
-        lists,
-        findings: findings
-          .filter(
-            ({ list, name }) => list !== 'tools' || name === undefined || mayCall(principal, template, name),
-          )
-          .map((finding) => ({ ...finding, remedy: remedyOf(finding) })),
-      }));
+      const toolOf = ({ list, name }: Finding) =>
+        list === 'tools' && name !== undefined ? { template, tool: name } : undefined;
+      const instances = await Promise.all(
+        examined.map(async ({ instance, era, lists, findings }) => {
+          const shown = await callable(principal, findings, toolOf, gateway.scheduler);
+          const described = shown.map((finding) => ({ ...finding, remedy: remedyOf(finding) }));
+          return { id: instance, era, lists, findings: described };
+        }),
+      );
       const ok = instances.every(({ findings }) => findings.length === 0);
       return json(200, { template_name: template, ok, instances });
     },

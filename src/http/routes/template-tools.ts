@@ -1,7 +1,7 @@
 // The tools of a template with their approval, and the approval itself. Source: ADR 238.
 
 import Type from 'typebox';
-import { mayCall } from '../../domain/rights.ts';
+import { callable } from '../../domain/listed-tools.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
@@ -80,9 +80,9 @@ export const templateToolRoutes: readonly Route[] = [
     errors: ['NO_HEALTHY_INSTANCE', 'BACKEND_UNAVAILABLE', 'BACKEND_TIMEOUT', 'QUEUE_FULL', 'SHUTTING_DOWN'],
     handler: async ({ params: { template }, principal }, { gateway }) => {
       const { approve } = gateway.template(template).policy;
-      const tools = (await toolsOf(gateway, template)).filter(({ name }) =>
-        mayCall(principal, template, name),
-      );
+      const all = await toolsOf(gateway, template);
+      const toolOf = ({ name }: ListedTool) => ({ template, tool: name });
+      const tools = await callable(principal, all, toolOf, gateway.scheduler);
       return json(200, { template_name: template, approve, tools });
     },
   }),

@@ -105,23 +105,25 @@ const RegistryView = named('Registry', {
 });
 
 /** Makes the answer for one viewer, with the templates that have no instances. */
-function registryView(
+async function registryView(
   viewer: Principal,
   { gateway, deployment }: Pick<Services, 'gateway' | 'deployment'>,
   known: Known,
-): Static<typeof RegistryView> {
+): Promise<Static<typeof RegistryView>> {
   const records = visibleServers(gateway, viewer).map((server) =>
     recordWith(known, server, viewer, deployment?.ownId),
   );
   const byTemplate = Map.groupBy(records, (record) => record.template_name);
-  const templates = visibleTemplates(gateway, viewer).map((template) => {
-    const { policy, withheld } = gateway.template(template);
-    const view = {
-      instances: byTemplate.get(template) ?? [],
-      load_balancer: loadBalancerView(policy),
-    };
-    return [template, { ...view, ...withheldFor(viewer, template, withheld) }] as const;
-  });
+  const templates = await Promise.all(
+    visibleTemplates(gateway, viewer).map(async (template) => {
+      const view = gateway.template(template);
+      const shown = {
+        instances: byTemplate.get(template) ?? [],
+        load_balancer: loadBalancerView(view.policy),
+      };
+      return [template, { ...shown, ...(await withheldFor(viewer, template, view, gateway)) }] as const;
+    }),
+  );
   const { total, healthy } = countHealth(records);
   return {
     templates: Object.fromEntries(templates),
@@ -163,8 +165,8 @@ export const templateRoutes: readonly Route[] = [
     answers: { 200: { description: 'Templates with their instances and settings', body: RegistryView } },
     handler: ({ principal }, services) => {
       const { gateway, deployment } = services;
-      return whenKnown(knownElsewhere(gateway, principal, deployment), (known) =>
-        json(200, registryView(principal, services, known)),
+      return whenKnown(knownElsewhere(gateway, principal, deployment), async (known) =>
+        json(200, await registryView(principal, services, known)),
       );
     },
   }),

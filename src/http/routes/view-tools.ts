@@ -1,7 +1,7 @@
 // The tools of a view with their approval, and the approval itself. Source: ADR 242.
 
 import Type from 'typebox';
-import { mayCall } from '../../domain/rights.ts';
+import { callable } from '../../domain/listed-tools.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route, ViewParams } from '../route.ts';
 import { text } from '../schemas.ts';
@@ -34,8 +34,11 @@ export const viewToolRoutes: readonly Route[] = [
     handler: async ({ params, principal }, { gateway }) => {
       const { definition } = visibleView(principal, gateway, params.view);
       const { id, approve = 'none' } = definition;
-      const tools = (await gateway.views.tools(id)).filter(({ template, tool }) =>
-        mayCall(principal, template, tool),
+      const tools = await callable(
+        principal,
+        await gateway.views.tools(id),
+        (tool) => tool,
+        gateway.scheduler,
       );
       return json(200, { view: id, approve, tools });
     },
