@@ -6,15 +6,13 @@ import { GatewayError } from '../../src/domain/errors.ts';
 import type { ExchangeRequest } from '../../src/domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json.ts';
 import type { Era } from '../../src/domain/mcp.ts';
+import { gatewayReplyTo, textWithToken } from '../../src/transports/caller-messages.ts';
+import { eraHeaders, withEraMetadata } from '../../src/transports/era-metadata.ts';
 import {
-  eraHeaders,
-  gatewayReplyTo,
   type HandshakeAnswer,
   type HandshakeChannel,
   isRefusal,
   shakeHands,
-  textWithToken,
-  withEraMetadata,
 } from '../../src/transports/handshake.ts';
 import { noCapability } from '../conformance/upstream.ts';
 import { errorOf } from '../helpers/outcome.ts';

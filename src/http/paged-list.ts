@@ -14,6 +14,14 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'X-Next-Cursor': 'Send it as `cursor` for the next page; absent on the last one',
 };
 
+export const BY_CREATION =
+  'In the order of their creation: all, or one page of `limit`; see `X-Total-Count` and `X-Next-Cursor`';
+
+/** As sorted text, for `idOf` of pagedList. */
+export function creationOf({ createdAt, id }: { readonly createdAt: string; readonly id: string }): string {
+  return `${createdAt}.${id}`;
+}
+
 export const PARTIAL_HEADER: Readonly<Record<string, string>> = {
   'X-Partial': 'Only if there are any: nodes that did not answer within a second, separated by commas',
 };

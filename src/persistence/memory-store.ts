@@ -3,32 +3,14 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { changedTemplate, type TemplateChange, type TemplateSettings } from '../balancing/policy-schemas.ts';
-import {
-  type ApiKey,
-  type ApiKeyChange,
-  type EndedToken,
-  isActiveAdmin,
-  type User,
-  type UserChange,
-  usernameKey,
-  withChange,
-  withEndedToken,
-  withKeyChange,
-} from '../domain/account.ts';
 import { type AuditEntry, entriesOf, isMatch, mostExpired, newestFirst } from '../domain/audit.ts';
-import {
-  configIncomplete,
-  duplicateServer,
-  duplicateUsername,
-  lastAdmin,
-  userNotFound,
-} from '../domain/error-catalogue.ts';
+import { configIncomplete, duplicateServer } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
+import { MemoryAccounts } from './memory-accounts.ts';
 import { memoryApprovals, memoryLists } from './memory-lists.ts';
 import { memoryOAuth } from './memory-oauth.ts';
 import { memoryViews } from './memory-views.ts';
 import type {
-  AccountStore,
   ApprovalStore,
   AuditStore,
   DefinitionStore,
@@ -333,112 +315,4 @@ function copiesOf<T>(values: ReadonlyMap<string, T>): T[] {
 /** Unique, because template names contain no slash. */
 function entryKey(template: string, id: string): string {
   return `${template}/${id}`;
-}
-
-/** `changed` is called after each change that counts for the revision. Grants end with their user. */
-class MemoryAccounts implements AccountStore {
-  readonly #users = new Map<string, User>();
-  readonly #keys = new Map<string, ApiKey>();
-  readonly #ended = new Map<string, readonly EndedToken[]>();
-  readonly #changed: () => void;
-  readonly #oauth: OAuthStore;
-
-  constructor(changed: () => void, oauth: OAuthStore) {
-    this.#changed = changed;
-    this.#oauth = oauth;
-  }
-
-  async findUsers(ids: readonly string[] = [...this.#users.keys()]): Promise<User[]> {
-    return structuredClone(ids.flatMap((id) => this.#users.get(id) ?? []));
-  }
-
-  async findUserByName(username: string): Promise<User | undefined> {
-    return structuredClone(this.#named(username));
-  }
-
-  async insertUser(user: User): Promise<void> {
-    if (this.#named(user.username) !== undefined) throw duplicateUsername(user.username);
-    this.#users.set(user.id, structuredClone(user));
-    this.#changed();
-  }
-
-  async changeUser(id: string, change: UserChange): Promise<User> {
-    const user = this.#existing(id);
-    const changed = withChange(user, change);
-    this.#keepAnAdmin(user, changed);
-    this.#users.set(id, structuredClone(changed));
-    if (changed.credentialsChangedAt !== user.credentialsChangedAt) this.#ended.delete(id);
-    this.#changed();
-    return changed;
-  }
-
-  async deleteUser(id: string): Promise<void> {
-    this.#keepAnAdmin(this.#existing(id), undefined);
-    this.#users.delete(id);
-    this.#ended.delete(id);
-    for (const key of this.#keys.values()) if (key.ownerId === id) this.#keys.delete(key.id);
-    await this.#oauth.end({ userId: id });
-    this.#changed();
-  }
-
-  async endToken(userId: string, token: EndedToken, nowMs: number): Promise<boolean> {
-    const ended = withEndedToken(this.#ended.get(userId) ?? [], token, nowMs);
-    if (ended === undefined) return false;
-    this.#ended.set(userId, ended);
-    this.#changed();
-    return true;
-  }
-
-  async isTokenEnded(userId: string, tokenId: string): Promise<boolean> {
-    return this.#ended.get(userId)?.some(({ id }) => id === tokenId) ?? false;
-  }
-
-  async findApiKeys(ids: readonly string[] = [...this.#keys.keys()]): Promise<ApiKey[]> {
-    return structuredClone(ids.flatMap((id) => this.#keys.get(id) ?? []));
-  }
-
-  async insertApiKey(key: ApiKey): Promise<void> {
-    if (key.ownerId !== undefined) this.#existing(key.ownerId);
-    this.#keys.set(key.id, structuredClone(key));
-    this.#changed();
-  }
-
-  async changeApiKey(id: string, change: ApiKeyChange): Promise<ApiKey | undefined> {
-    const before = this.#keys.get(id);
-    if (before === undefined) return undefined;
-    const changed = structuredClone(withKeyChange(before, change));
-    this.#keys.set(id, changed);
-    this.#changed();
-    return structuredClone(changed);
-  }
-
-  async deleteApiKey(id: string): Promise<boolean> {
-    const existed = this.#keys.delete(id);
-    if (existed) this.#changed();
-    return existed;
-  }
-
-  async touchApiKeys(lastUsedAt: ReadonlyMap<string, string>): Promise<void> {
-    for (const [id, at] of lastUsedAt) {
-      const key = this.#keys.get(id);
-      if (key !== undefined) this.#keys.set(id, { ...key, lastUsedAt: at });
-    }
-  }
-
-  #named(username: string): User | undefined {
-    const wanted = usernameKey(username);
-    return [...this.#users.values()].find((user) => usernameKey(user.username) === wanted);
-  }
-
-  #existing(id: string): User {
-    const user = this.#users.get(id);
-    if (user === undefined) throw userNotFound(id);
-    return user;
-  }
-
-  #keepAnAdmin(before: User, after: User | undefined): void {
-    if (!isActiveAdmin(before) || (after !== undefined && isActiveAdmin(after))) return;
-    const others = [...this.#users.values()].filter((user) => user.id !== before.id && isActiveAdmin(user));
-    if (others.length === 0) throw lastAdmin();
-  }
 }

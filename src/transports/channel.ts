@@ -32,20 +32,21 @@ import {
 } from '../domain/mcp.ts';
 import { boundedHandshake, type HandshakeBounds } from './bounded-handshake.ts';
 import {
-  type ClientInfo,
   callerTokenOf,
   gatewayReplyTo,
-  type HandshakeAnswer,
-  type HandshakeChannel,
-  type HandshakeOptions,
-  NO_PEER,
   paramsForCaller,
   REFUSED,
   RecentCallers,
   reportsProgress,
-  shakeHands,
   textWithToken,
-  withEraMetadata,
+} from './caller-messages.ts';
+import { type ClientInfo, withEraMetadata } from './era-metadata.ts';
+import {
+  type HandshakeAnswer,
+  type HandshakeChannel,
+  type HandshakeOptions,
+  NO_PEER,
+  shakeHands,
 } from './handshake.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type TransportDiagnostics, type Upstream } from './transport.ts';
 

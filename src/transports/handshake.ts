@@ -1,29 +1,15 @@
 // Determines the era of a backend and agrees on a revision: by `initialize`, `server/discover`, or neither. It decides the order of
-// attempts and what counts as evidence; the channel carries the messages. Also what all transports do to messages: metadata and
-// headers of an era, progress tokens, refusals of requests of the backend.
+// attempts and what counts as evidence; the channel carries the messages. The requests after it: era-metadata.ts, caller-messages.ts.
 
-import {
-  acceptsServerRequests,
-  CLIENT_CAPABILITIES,
-  type ClientProfile,
-  type ClientReply,
-} from '../domain/client.ts';
-import { backendUnavailable, endpointUnavailable, notWritable } from '../domain/error-catalogue.ts';
+import type { ClientProfile } from '../domain/client.ts';
+import { backendUnavailable, endpointUnavailable } from '../domain/error-catalogue.ts';
 import { GatewayError } from '../domain/errors.ts';
 import { type ExchangeRequest, type FinalEvent, parsedResult } from '../domain/exchange.ts';
-import {
-  definedFields,
-  isFields,
-  isJsonObject,
-  type JsonFields,
-  type JsonObject,
-  type JsonText,
-  type JsonValue,
-} from '../domain/json.ts';
-import { type JsonRpcError, METHOD_NOT_FOUND, RPC, requestText } from '../domain/jsonrpc.ts';
+import { definedFields, isJsonObject, type JsonObject, type JsonText } from '../domain/json.ts';
+import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
 import type { Era, Peer, PinnedEra, ServerInfo } from '../domain/mcp.ts';
-import { ACCEPTED_LEGACY_VERSIONS, LEGACY_VERSIONS, META, METHODS, MODERN_VERSIONS } from '../domain/mcp.ts';
-import { encodeHeader } from '../domain/text.ts';
+import { ACCEPTED_LEGACY_VERSIONS, LEGACY_VERSIONS, META, MODERN_VERSIONS } from '../domain/mcp.ts';
+import { type ClientInfo, type Spoken, withEraMetadata } from './era-metadata.ts';
 
 export interface HandshakeChannel {
   /** Rejects with GatewayError when the connection broke. The request has the metadata of `spoken`. */
@@ -288,154 +274,8 @@ function handshakeRefused(
   });
 }
 
-// Progress tokens: every client counts from 0, so tokens of two callers collide. The backend gets a token of the gateway, and the
-// caller gets its own token back.
-
-export function callerTokenOf(request: ExchangeRequest): JsonValue | undefined {
-  const meta = request.params?._meta;
-  return isJsonObject(meta) ? (meta[META.progressToken] ?? undefined) : undefined;
-}
-
-/** The message of a request, with its id as the progress token. Throws VALIDATION_ERROR when it cannot be serialized. */
-export function textWithToken(request: ExchangeRequest, id: number): string {
-  const { method, params } = request;
-  try {
-    if (!reportsProgress(request)) return requestText(id, method, params);
-    const meta = isJsonObject(params?._meta) ? params._meta : undefined;
-    return requestText(id, method, { ...params, _meta: { ...meta, [META.progressToken]: id } });
-  } catch (thrown) {
-    throw notWritable(thrown);
-  }
-}
-
-/** True when the backend gets a progress token. Progress of other requests has no receiver and is dropped. Source: ADR 112. */
-export function reportsProgress(request: ExchangeRequest): boolean {
-  return request.wantsProgress === true || callerTokenOf(request) !== undefined;
-}
-
-/** Params of a progress notification for the caller: with its token, or without one if it gave none. */
-export function paramsForCaller(params: JsonObject, callerToken: JsonValue | undefined): JsonObject {
-  const { progressToken: _, ...rest } = params;
-  return callerToken === undefined ? rest : { progressToken: callerToken, ...rest };
-}
-
-/**
- * The answer to a request of a legacy backend, or 'ask': then the client answers. The gateway answers `ping`, and refuses
- * requests for undeclared capabilities, and all others in a conversation without a client. Other methods are passed to clients with
- * any of these capabilities.
- * Source: MCP 2025-11-25 basic/lifecycle#operation: only capabilities that were negotiated.
- */
-export function gatewayReplyTo(
-  method: string,
-  profile: Pick<ClientProfile, 'capabilities'> | undefined,
-): ClientReply | 'ask' {
-  if (method === 'ping') return { result: {} };
-  if (profile === undefined) return REFUSED;
-  const capability = CLIENT_CAPABILITIES[method];
-  const isDeclared =
-    capability === undefined
-      ? acceptsServerRequests(profile)
-      : profile.capabilities[capability] !== undefined;
-  return isDeclared ? 'ask' : REFUSED;
-}
-
-export const REFUSED: ClientReply = { error: METHOD_NOT_FOUND };
-
-/** For this time after the first call of another caller, a message may still belong to an earlier call. */
-const MIXED_MS = 60_000;
-
-/**
- * The latest caller of a shared backend. A message that names no call may belong to a call that has ended, so it goes to a caller
- * only while no other caller has called for a while.
- */
-export class RecentCallers {
-  readonly #now: () => number;
-  #caller: string | undefined;
-  #mixedUntilMs = Number.NEGATIVE_INFINITY;
-
-  /** `now` is a monotonic clock in ms. */
-  constructor(now: () => number) {
-    this.#now = now;
-  }
-
-  get isSingle(): boolean {
-    return this.#now() >= this.#mixedUntilMs;
-  }
-
-  /** A call begins. A call without a caller, such as a probe, does not count as another caller. */
-  note(caller: string | undefined): void {
-    if (caller === undefined || caller === this.#caller) return;
-    if (this.#caller !== undefined) this.#mixedUntilMs = this.#now() + MIXED_MS;
-    this.#caller = caller;
-  }
-}
-
-export interface ClientInfo {
-  readonly name: string;
-  readonly version: string;
-}
-
-export type Spoken = Pick<Peer, 'era' | 'protocolVersion'>;
-
 /** No revision is agreed on. */
 const UNSPOKEN = {
   legacy: { era: 'legacy', protocolVersion: '' },
   bare: { era: 'bare', protocolVersion: '' },
 } as const;
-
-/**
- * Adds the metadata of an era to a request. Modern: `_meta` names the revision, the client and its capabilities; client and
- * capabilities that the caller gave are kept, because the backend may only ask for what that client supports. Legacy: the fields
- * of its trace, if any. Bare: nothing. Source: MCP 2026-07-28 basic/index#meta.
- */
-export function withEraMetadata(request: ExchangeRequest, peer: Spoken, client: ClientInfo): ExchangeRequest {
-  const { trace, params } = request;
-  trace?.speaks(peer.protocolVersion);
-  if (peer.era === 'bare' || (peer.era === 'legacy' && trace === undefined)) return request;
-  const own = isFields(params?._meta) ? params._meta : {};
-  // Legacy servers ignore the fields of a trace. Source: SEP-414; ADR 76.
-  if (peer.era === 'legacy')
-    return { ...request, params: { ...params, _meta: { ...own, ...trace?.fields } } };
-  if (trace === undefined && isComplete(own, peer)) return request; // that of a modern client, nearly always
-  const meta = {
-    [META.clientCapabilities]: {},
-    [META.clientInfo]: { name: client.name, version: client.version },
-    ...own,
-    [META.protocolVersion]: peer.protocolVersion,
-    ...trace?.fields,
-  };
-  return { ...request, params: { ...params, _meta: meta } };
-}
-
-function isComplete(meta: JsonFields, { protocolVersion }: Spoken): boolean {
-  return (
-    meta[META.protocolVersion] === protocolVersion &&
-    meta[META.clientCapabilities] !== undefined &&
-    meta[META.clientInfo] !== undefined
-  );
-}
-
-/**
- * Headers of one HTTP request. Modern: revision, method, the name or URI for methods that have one, and the `mcp-param-*` headers
- * of the caller, but none of its other headers.
- * Legacy: the negotiated revision, none before the handshake. Bare: none.
- * Sources: MCP 2026-07-28 basic/transports/streamable-http#request-metadata; 2025-11-25 #protocol-version-header.
- */
-export function eraHeaders(request: ExchangeRequest, peer: Spoken): Record<string, string> {
-  if (peer.era === 'bare' || peer.protocolVersion === '') return {};
-  if (peer.era === 'legacy') return { 'mcp-protocol-version': peer.protocolVersion };
-  const headers: Record<string, string> = {
-    'mcp-protocol-version': peer.protocolVersion,
-    'mcp-method': request.method,
-  };
-  const field = METHODS[request.method]?.nameField;
-  const name = field === undefined ? undefined : request.params?.[field];
-  if (typeof name === 'string') headers['mcp-name'] = encodeHeader(name);
-  for (const [given, value] of Object.entries(request.headers ?? {})) {
-    if (MIRRORED.test(given)) headers[given] = value;
-  }
-  return headers;
-}
-
-/** Headers that mirror arguments of a tool. Source: MCP 2026-07-28, custom headers from tool parameters. */
-const MIRRORED = /^mcp-param-/i;

@@ -23,7 +23,7 @@ import { JsonText } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
-import { REFUSED } from '../../../src/transports/handshake.ts';
+import { REFUSED } from '../../../src/transports/caller-messages.ts';
 import type { InstanceHost } from '../../../src/transports/instance-host.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { becomes } from '../../helpers/eventually.ts';

@@ -6,7 +6,7 @@ import { messageOf } from '../../domain/errors.ts';
 import { definedFields, isJsonObject, type JsonObject, jsonIn, parseExact } from '../../domain/json.ts';
 import { idValue, type JsonRpcId, numberMeant, RPC, readId, readMessage } from '../../domain/jsonrpc.ts';
 import { CANCELLED, LEGACY_VERSIONS, LISTEN, META, METHODS } from '../../domain/mcp.ts';
-import { eraHeaders } from '../../transports/handshake.ts';
+import { eraHeaders } from '../../transports/era-metadata.ts';
 import { beginningOf, textWithin } from '../answering-url.ts';
 import { fields } from '../answers.ts';
 import { type GatewayLink, type LinkRequest, LostRequest, readMessages } from './gateway-link.ts';

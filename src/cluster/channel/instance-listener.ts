@@ -14,7 +14,7 @@ import { type ByteBudget, NO_CALLER } from '../../domain/held-bytes.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { mayUse } from '../../domain/rights.ts';
-import { REFUSED } from '../../transports/handshake.ts';
+import { REFUSED } from '../../transports/caller-messages.ts';
 import type { HostedConversation, InstanceHost, InstanceWay } from '../../transports/instance-host.ts';
 import { exchangeIn, failureOf, frameOf, objectIn, type PeerFrame } from './peer-frames.ts';
 import type { PeerRefusal, ServePeer } from './peer-listener.ts';

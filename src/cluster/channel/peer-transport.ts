@@ -26,7 +26,7 @@ import type { InstanceDefinition } from '../../domain/instance.ts';
 import { definedFields, type JsonObject } from '../../domain/json.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import { REFUSED } from '../../transports/handshake.ts';
+import { REFUSED } from '../../transports/caller-messages.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type Transport, type Upstream } from '../../transports/transport.ts';
 import type { PeerClient } from './peer-client.ts';
 import {

@@ -1,48 +1,27 @@
-// Login (also with a session cookie for the console), logout and the account of the caller; users and API keys, for admins.
+// Login (also with a session cookie for the console), logout and the account of the caller; users, for admins.
 
 import Type, { type Static } from 'typebox';
-import type { ApiKeyView } from '../../auth/accounts.ts';
 import type { HashCaller } from '../../auth/passwords.ts';
-import { isOfIssuer, type Principal, SCOPES, type User } from '../../domain/account.ts';
-import { keysNeedAnAccount, notLinked, unknownProvider } from '../../domain/error-catalogue.ts';
-import { Email, KeyName, KeyPermissions, RoleName, Username } from '../../domain/input-schemas.ts';
+import { type Principal, SCOPES, type User } from '../../domain/account.ts';
+import { notLinked, unknownProvider } from '../../domain/error-catalogue.ts';
+import { Email, KeyPermissions, RoleName, Username } from '../../domain/input-schemas.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sessionCookie } from '../caller-check.ts';
-import { PAGE_HEADERS, PAGE_QUERY, pagedList } from '../paged-list.ts';
+import { BY_CREATION, creationOf, PAGE_HEADERS, PAGE_QUERY, pagedList } from '../paged-list.ts';
 import { json, located, noContent } from '../reply.ts';
 import type { HttpRequest } from '../request.ts';
 import {
   CALLER_LIST_FIELDS,
-  rightsOfNewKey,
   shownListFields,
   shownLists,
   shownRights,
   WRITTEN_LISTS,
   writtenRole,
 } from '../rights-fields.ts';
-import { ApiKeyParams, defineRoute, type Route, UserParams } from '../route.ts';
-import {
-  closed,
-  flag,
-  integer,
-  LOCATION,
-  NOT_STORED,
-  NullableTime,
-  named,
-  nullableText,
-  Time,
-  text,
-} from '../schemas.ts';
+import { defineRoute, type Route, UserParams } from '../route.ts';
+import { closed, flag, integer, LOCATION, NOT_STORED, named, nullableText, Time, text } from '../schemas.ts';
 
 const CONSOLE_HEADER = 'X-Stagedoor-Console';
-
-const BY_CREATION =
-  'In the order of their creation: all, or one page of `limit`; see `X-Total-Count` and `X-Next-Cursor`';
-
-/** As sorted text. */
-function creationOf({ createdAt, id }: Pick<User, 'createdAt' | 'id'>): string {
-  return `${createdAt}.${id}`;
-}
 
 /** Longer text cannot be a name or a password, and is not hashed. */
 const loginText = (example: string) => Type.String({ minLength: 1, maxLength: 1_024, examples: [example] });
@@ -354,94 +333,3 @@ function hashCaller({
 }): HashCaller {
   return { user: principal.id, address: request.address ?? 'unknown', isKnown: true };
 }
-
-/** A key without its secret. A list of rights is null for all; `created_by`: null for the operator. */
-const ApiKeyRecord = named('ApiKeyRecord', {
-  id: text('00112233445566ff'),
-  name: text('nightly build'),
-  permissions: Type.Array(Type.Enum([...SCOPES]), { examples: [['tools:call']] }),
-  ...shownListFields(['everything']),
-  expires_at: nullableText('2099-12-31T23:59:59Z'),
-  created_at: Time,
-  last_used_at: NullableTime,
-  is_active: flag(true),
-  created_by: nullableText('admin'),
-});
-
-function apiKeyRecord({ apiKey, isActive, createdBy }: ApiKeyView): Static<typeof ApiKeyRecord> {
-  return {
-    id: apiKey.id,
-    name: apiKey.name,
-    permissions: [...apiKey.permissions],
-    ...shownLists(apiKey),
-    expires_at: apiKey.expiresAt ?? null,
-    created_at: apiKey.createdAt,
-    last_used_at: apiKey.lastUsedAt ?? null,
-    is_active: isActive,
-    created_by: createdBy,
-  };
-}
-
-const NewApiKeyBody = closed({
-  name: KeyName,
-  /** The key gets its scopes and lists as they are now. */
-  role: Type.Optional(RoleName),
-  /** Required without a role; default its scopes. */
-  permissions: Type.Optional(KeyPermissions),
-  ...WRITTEN_LISTS,
-  /** ISO 8601 with an offset or `Z`; null = never. */
-  expires_at: Type.Optional(
-    Type.Union([Type.String({ maxLength: 64 }), Type.Null()], { examples: ['2099-12-31T23:59:59Z'] }),
-  ),
-});
-
-/** The only answer that contains the key. */
-const NewApiKey = Type.Object({
-  ...ApiKeyRecord.properties,
-  key: text(`sd_00112233445566ff_${'x'.repeat(43)}`),
-});
-
-export const apiKeyRoutes: readonly Route[] = [
-  defineRoute('GET', '/auth/api-keys', {
-    summary: 'List all API keys',
-    scope: 'admin',
-    errors: ['INVALID_CURSOR'],
-    request: { query: closed(PAGE_QUERY) },
-    answers: { 200: { description: BY_CREATION, body: Type.Array(ApiKeyRecord), headers: PAGE_HEADERS } },
-    handler: async ({ query }, { auth }) =>
-      pagedList('keys', await auth.accounts.apiKeys(), query, (key) => creationOf(key.apiKey), apiKeyRecord),
-  }),
-  defineRoute('POST', '/auth/api-keys', {
-    summary: 'Create an API key, which only this answer contains',
-    scope: 'admin',
-    request: { body: NewApiKeyBody },
-    answers: { 201: { description: 'The key and its record', body: NewApiKey } },
-    handler: async ({ body, principal }, { auth }) => {
-      if (isOfIssuer(principal.id)) throw keysNeedAnAccount();
-      const { name, expires_at: expiresAt } = body;
-      const rights = rightsOfNewKey(body, auth.roles);
-      const input = { name, ...rights, expiresAt, ownerId: principal.userId };
-      const { apiKey, key } = await auth.accounts.createApiKey(input);
-      const subject = `/auth/api-keys/${apiKey.apiKey.id}`;
-      return json(201, { ...apiKeyRecord(apiKey), key }, { trail: { subject } });
-    },
-  }),
-  defineRoute('PATCH', '/auth/api-keys/:key_id', {
-    summary: 'Change the templates, views and tools of an API key',
-    scope: 'admin',
-    request: { params: ApiKeyParams, body: closed(WRITTEN_LISTS) },
-    answers: { 200: { description: 'The key as it is now; what it has open ends', body: ApiKeyRecord } },
-    handler: async ({ params, body }, { auth }) =>
-      json(200, apiKeyRecord(await auth.accounts.changeApiKey(params.key_id, body))),
-  }),
-  defineRoute('DELETE', '/auth/api-keys/:key_id', {
-    summary: 'Revoke an API key',
-    scope: 'admin',
-    request: { params: ApiKeyParams },
-    answers: { 204: { description: 'The key is no longer valid' } },
-    handler: async ({ params }, { auth }) => {
-      await auth.accounts.revokeApiKey(params.key_id);
-      return noContent();
-    },
-  }),
-];

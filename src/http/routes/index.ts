@@ -2,7 +2,8 @@
 // request, so their order is that of the documents; only a route with `unlessTemplate` precedes the route for any template.
 
 import type { Route } from '../route.ts';
-import { accountRoutes, apiKeyRoutes, userRoutes } from './accounts.ts';
+import { accountRoutes, userRoutes } from './accounts.ts';
+import { apiKeyRoutes } from './api-keys.ts';
 import { auditRoutes } from './audit.ts';
 import { clientRoutes } from './clients.ts';
 import { connectRoutes } from './connect.ts';

@@ -22,7 +22,7 @@ import {
 import { LIMITS } from '../../domain/limits.ts';
 import { resultEvent } from '../../domain/list-pages.ts';
 import { CANCELLED, isCustomNotice, LISTEN, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
-import { callerTokenOf, paramsForCaller, reportsProgress, textWithToken } from '../handshake.ts';
+import { callerTokenOf, paramsForCaller, reportsProgress, textWithToken } from '../caller-messages.ts';
 import { errorWithoutSecrets } from '../secrets.ts';
 import type { Closed, OpenOptions } from '../transport.ts';
 import { answeredStatus, answerMissing, connectionClosed } from './failures.ts';

@@ -16,7 +16,8 @@ import {
   type RequestMessage,
 } from '../../domain/jsonrpc.ts';
 import { CANCELLED, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
-import { gatewayReplyTo, RecentCallers, withEraMetadata } from '../handshake.ts';
+import { gatewayReplyTo, RecentCallers } from '../caller-messages.ts';
+import { withEraMetadata } from '../era-metadata.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type Upstream } from '../transport.ts';
 import { type CallConversation, type HttpBackend, HttpCall, SESSION_LOST } from './http-call.ts';
 import { HttpListener, type ListenerSink } from './http-listener.ts';

@@ -9,13 +9,8 @@ import type { ByteBudget } from '../../domain/held-bytes.ts';
 import { type AnswerMessage, numberMeant, RPC, requestText } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type Era, INITIALIZED } from '../../domain/mcp.ts';
-import {
-  eraHeaders,
-  type HandshakeAnswer,
-  type HandshakeChannel,
-  type RefusalError,
-  type Spoken,
-} from '../handshake.ts';
+import { eraHeaders, type Spoken } from '../era-metadata.ts';
+import type { HandshakeAnswer, HandshakeChannel, RefusalError } from '../handshake.ts';
 import { CookieJar } from './cookie-jar.ts';
 import { answeredStatus, answerMissing, connectionClosed, explanationOf, wasCutOff } from './failures.ts';
 import { type AnswerEnding, HttpAnswer, type RefusedEnding } from './http-answer.ts';

@@ -11,8 +11,8 @@ import type { InstanceDefinition } from '../../domain/instance.ts';
 import { type JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LEGACY_VERSIONS, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
+import { callerTokenOf, paramsForCaller, reportsProgress } from '../caller-messages.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../channel.ts';
-import { callerTokenOf, paramsForCaller, reportsProgress } from '../handshake.ts';
 import type { InProcessHandler, OpenTransport, Transport } from '../transport.ts';
 
 /** The function is `options.handlers.get(definition.serverId)`. */

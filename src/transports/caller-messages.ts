@@ -1,0 +1,93 @@
+// The messages between a backend and the callers of a conversation. Progress tokens: every client counts from 0, so tokens of two callers
+// collide; the backend gets a token of the gateway, and the caller gets its own token back. Requests of the backend: which the gateway answers.
+
+import {
+  acceptsServerRequests,
+  CLIENT_CAPABILITIES,
+  type ClientProfile,
+  type ClientReply,
+} from '../domain/client.ts';
+import { notWritable } from '../domain/error-catalogue.ts';
+import type { ExchangeRequest } from '../domain/exchange.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
+import { METHOD_NOT_FOUND, requestText } from '../domain/jsonrpc.ts';
+import { META } from '../domain/mcp.ts';
+
+export function callerTokenOf(request: ExchangeRequest): JsonValue | undefined {
+  const meta = request.params?._meta;
+  return isJsonObject(meta) ? (meta[META.progressToken] ?? undefined) : undefined;
+}
+
+/** The message of a request, with its id as the progress token. Throws VALIDATION_ERROR when it cannot be serialized. */
+export function textWithToken(request: ExchangeRequest, id: number): string {
+  const { method, params } = request;
+  try {
+    if (!reportsProgress(request)) return requestText(id, method, params);
+    const meta = isJsonObject(params?._meta) ? params._meta : undefined;
+    return requestText(id, method, { ...params, _meta: { ...meta, [META.progressToken]: id } });
+  } catch (thrown) {
+    throw notWritable(thrown);
+  }
+}
+
+/** True when the backend gets a progress token. Progress of other requests has no receiver and is dropped. Source: ADR 112. */
+export function reportsProgress(request: ExchangeRequest): boolean {
+  return request.wantsProgress === true || callerTokenOf(request) !== undefined;
+}
+
+/** Params of a progress notification for the caller: with its token, or without one if it gave none. */
+export function paramsForCaller(params: JsonObject, callerToken: JsonValue | undefined): JsonObject {
+  const { progressToken: _, ...rest } = params;
+  return callerToken === undefined ? rest : { progressToken: callerToken, ...rest };
+}
+
+/**
+ * The answer to a request of a legacy backend, or 'ask': then the client answers. The gateway answers `ping`, and refuses
+ * requests for undeclared capabilities, and all others in a conversation without a client. Other methods are passed to clients with
+ * any of these capabilities.
+ * Source: MCP 2025-11-25 basic/lifecycle#operation: only capabilities that were negotiated.
+ */
+export function gatewayReplyTo(
+  method: string,
+  profile: Pick<ClientProfile, 'capabilities'> | undefined,
+): ClientReply | 'ask' {
+  if (method === 'ping') return { result: {} };
+  if (profile === undefined) return REFUSED;
+  const capability = CLIENT_CAPABILITIES[method];
+  const isDeclared =
+    capability === undefined
+      ? acceptsServerRequests(profile)
+      : profile.capabilities[capability] !== undefined;
+  return isDeclared ? 'ask' : REFUSED;
+}
+
+export const REFUSED: ClientReply = { error: METHOD_NOT_FOUND };
+
+/** For this time after the first call of another caller, a message may still belong to an earlier call. */
+const MIXED_MS = 60_000;
+
+/**
+ * The latest caller of a shared backend. A message that names no call may belong to a call that has ended, so it goes to a caller
+ * only while no other caller has called for a while.
+ */
+export class RecentCallers {
+  readonly #now: () => number;
+  #caller: string | undefined;
+  #mixedUntilMs = Number.NEGATIVE_INFINITY;
+
+  /** `now` is a monotonic clock in ms. */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  get isSingle(): boolean {
+    return this.#now() >= this.#mixedUntilMs;
+  }
+
+  /** A call begins. A call without a caller, such as a probe, does not count as another caller. */
+  note(caller: string | undefined): void {
+    if (caller === undefined || caller === this.#caller) return;
+    if (this.#caller !== undefined) this.#mixedUntilMs = this.#now() + MIXED_MS;
+    this.#caller = caller;
+  }
+}

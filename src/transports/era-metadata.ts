@@ -1,0 +1,71 @@
+// What an era adds to a request of any transport: metadata in the message, and headers of HTTP.
+
+import type { ExchangeRequest } from '../domain/exchange.ts';
+import { isFields, type JsonFields } from '../domain/json.ts';
+import type { Peer } from '../domain/mcp.ts';
+import { META, METHODS } from '../domain/mcp.ts';
+import { encodeHeader } from '../domain/text.ts';
+
+export interface ClientInfo {
+  readonly name: string;
+  readonly version: string;
+}
+
+export type Spoken = Pick<Peer, 'era' | 'protocolVersion'>;
+
+/**
+ * Adds the metadata of an era to a request. Modern: `_meta` names the revision, the client and its capabilities; client and
+ * capabilities that the caller gave are kept, because the backend may only ask for what that client supports. Legacy: the fields
+ * of its trace, if any. Bare: nothing. Source: MCP 2026-07-28 basic/index#meta.
+ */
+export function withEraMetadata(request: ExchangeRequest, peer: Spoken, client: ClientInfo): ExchangeRequest {
+  const { trace, params } = request;
+  trace?.speaks(peer.protocolVersion);
+  if (peer.era === 'bare' || (peer.era === 'legacy' && trace === undefined)) return request;
+  const own = isFields(params?._meta) ? params._meta : {};
+  // Legacy servers ignore the fields of a trace. Source: SEP-414; ADR 76.
+  if (peer.era === 'legacy')
+    return { ...request, params: { ...params, _meta: { ...own, ...trace?.fields } } };
+  if (trace === undefined && isComplete(own, peer)) return request; // that of a modern client, nearly always
+  const meta = {
+    [META.clientCapabilities]: {},
+    [META.clientInfo]: { name: client.name, version: client.version },
+    ...own,
+    [META.protocolVersion]: peer.protocolVersion,
+    ...trace?.fields,
+  };
+  return { ...request, params: { ...params, _meta: meta } };
+}
+
+function isComplete(meta: JsonFields, { protocolVersion }: Spoken): boolean {
+  return (
+    meta[META.protocolVersion] === protocolVersion &&
+    meta[META.clientCapabilities] !== undefined &&
+    meta[META.clientInfo] !== undefined
+  );
+}
+
+/**
+ * Headers of one HTTP request. Modern: revision, method, the name or URI for methods that have one, and the `mcp-param-*` headers
+ * of the caller, but none of its other headers.
+ * Legacy: the negotiated revision, none before the handshake. Bare: none.
+ * Sources: MCP 2026-07-28 basic/transports/streamable-http#request-metadata; 2025-11-25 #protocol-version-header.
+ */
+export function eraHeaders(request: ExchangeRequest, peer: Spoken): Record<string, string> {
+  if (peer.era === 'bare' || peer.protocolVersion === '') return {};
+  if (peer.era === 'legacy') return { 'mcp-protocol-version': peer.protocolVersion };
+  const headers: Record<string, string> = {
+    'mcp-protocol-version': peer.protocolVersion,
+    'mcp-method': request.method,
+  };
+  const field = METHODS[request.method]?.nameField;
+  const name = field === undefined ? undefined : request.params?.[field];
+  if (typeof name === 'string') headers['mcp-name'] = encodeHeader(name);
+  for (const [given, value] of Object.entries(request.headers ?? {})) {
+    if (MIRRORED.test(given)) headers[given] = value;
+  }
+  return headers;
+}
+
+/** Headers that mirror arguments of a tool. Source: MCP 2026-07-28, custom headers from tool parameters. */
+const MIRRORED = /^mcp-param-/i;
