@@ -135,6 +135,19 @@ vaults(
 );
 
 vaults(
+  'lists a connection whose server says that its token lives for millions of years',
+  withBackend(
+    async ({ target, node }) => {
+      const vault = node();
+      await connect(vault, target, SHARED);
+      const [connection] = await vault.list();
+      assert.ok(Date.parse(connection?.expiresAt ?? '') > Date.now());
+    },
+    { tokenSeconds: 1e14 },
+  ),
+);
+
+vaults(
   'takes a state once, from the browser that began',
   withBackend(async ({ target, node }) => {
     const vault = node();

@@ -292,6 +292,9 @@ const FINAL: ReadonlySet<string> = new Set([
   'invalid_scope',
 ]);
 
+/** A year. A server may name times that are no dates; a token that is renewed too early is no loss. */
+const LONGEST_LIFE_MS = 365 * 24 * 3_600_000;
+
 /** A token answer as it is stored. */
 export function tokensIn(
   answer: {
@@ -308,7 +311,7 @@ export function tokensIn(
     refreshToken,
     ...(seconds === undefined
       ? { expiresAtMs: undefined, dueAtMs: undefined }
-      : timesOf(seconds * 1_000, nowMs)),
+      : timesOf(Math.min(seconds * 1_000, LONGEST_LIFE_MS), nowMs)),
     scopes: scope === undefined ? undefined : scopesIn(scope),
   };
 }
