@@ -341,7 +341,7 @@ const zoe: User = {
   updatedAt: '2026-02-03T04:05:06.789Z',
 };
 
-const smallKey: ApiKey = {
+export const smallKey: ApiKey = {
   id: '0123456789abcdef',
   name: 'small',
   permissions: ['tools:call'],

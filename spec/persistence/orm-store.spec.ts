@@ -3,6 +3,7 @@
 import * as assert from 'uvu/assert';
 import { createCipher } from '../../src/persistence/cipher.ts';
 import { migrationStatus, openStore } from '../../src/persistence/open.ts';
+import { smallKey } from '../conformance/accounts.ts';
 import { definition } from '../helpers/failing-backend.ts';
 import { folderOfAll } from '../helpers/folder.ts';
 import { errorOf } from '../helpers/outcome.ts';
@@ -38,6 +39,26 @@ inFile('has one clean schema after eight processes started concurrently', async 
   assert.equal([new Set(applied).size, pending, unknown], [applied.length, [], []]);
   const store = await openStore(url, { cwd: folder(), migrations: 'require' });
   assert.equal([(await store.listTemplates()).length, await store.revision()], [8, 8]);
+  await store.close();
+});
+
+inFile('reads thousands of accounts in several turns of the event loop', async () => {
+  const store = await openStore('sqlite:///accounts.db', { cwd: folder(), cipher, migrations: 'apply' });
+  const keys = Array.from({ length: 1_100 }, (_, index) => ({
+    ...smallKey,
+    id: index.toString(16).padStart(16, '0'),
+  }));
+  for (const key of keys.toReversed()) await store.accounts.insertApiKey(key);
+  let turns = 0;
+  let isRead = false;
+  const count = (): void => {
+    turns += 1;
+    if (!isRead) setImmediate(count);
+  };
+  setImmediate(count);
+  assert.equal(await store.accounts.findApiKeys(), keys.toReversed());
+  isRead = true;
+  assert.ok(turns >= 2, `${turns} turns`);
   await store.close();
 });
 

@@ -161,7 +161,8 @@ export class Accounts {
 
   async apiKeys(): Promise<ApiKeyView[]> {
     await this.#options.flushKeyUse?.();
-    const [keys, users] = await Promise.all([this.#store.findApiKeys(), this.#store.findUsers()]);
+    const keys = await this.#store.findApiKeys();
+    const users = await this.#store.findUsers([...new Set(keys.flatMap(({ ownerId }) => ownerId ?? []))]);
     const owners = new Map(users.map((user) => [user.id, user]));
     return keys.map((key) => apiKeyViewOf(key, owners.get(key.ownerId ?? ''), this.#options.wall()));
   }
