@@ -141,10 +141,10 @@ export function accountsNeedAllTemplates(): GatewayError {
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message, { requiredPermissions: ['admin'] });
 }
 
-/** A shared account belongs to its server, whatever template uses it. */
+/** An account belongs to its server, whatever template uses it. */
 export function accountOfOthers(): GatewayError {
   const message =
-    'Callers with a list of templates or tools cannot register the first instance of a template with the shared account of this server: other templates may use it.';
+    'Callers with a list of templates or tools cannot register the first instance of a template with accounts at this server: other templates may use them.';
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message);
 }
 

@@ -4,6 +4,7 @@
 import Type from 'typebox';
 import { Check } from 'typebox/schema';
 import { commandWords } from './command.ts';
+import type { InstanceAuth } from './connection.ts';
 import { readEndpoint } from './endpoint.ts';
 import { accountOfOthers, configIncomplete, validationFailed } from './error-catalogue.ts';
 import type { GatewayError } from './errors.ts';
@@ -43,8 +44,8 @@ export interface RegistrationOrigin {
 export interface RegistrationContext extends RegistrationOrigin {
   /** The present instance with this id in the template, which is replaced. */
   readonly find: (id: string) => InstanceDefinition | undefined;
-  /** Whether an instance of the template uses the shared account at this endpoint. Default: none. With `isLimited` there is no first one. */
-  readonly hasSharedAccount?: (endpoint: string) => boolean;
+  /** Whether an instance of the template uses such accounts at this endpoint. Default: none. With `isLimited` there is no first one. */
+  readonly usesAccounts?: (endpoint: string, who: InstanceAuth['who']) => boolean;
   /** Whether any instance of the registry has this server id. */
   readonly isServerIdTaken: (serverId: string) => boolean;
   /** Eight random lower-case hexadecimal digits. */
@@ -79,7 +80,7 @@ export interface RegistrationContext extends RegistrationOrigin {
  *   none of this node. Any other program, and a container, belongs to the node of the context, any other endpoint to no node. Where names
  *   of nodes do not return, a program of one node is refused.
  *
- * Throws INSUFFICIENT_PERMISSIONS (see `hasSharedAccount`), CONFIG_INCOMPLETE (nothing to reach a server by), VALIDATION_ERROR (a field is wrong by itself or contradicts another) and
+ * Throws INSUFFICIENT_PERMISSIONS (see `usesAccounts`), CONFIG_INCOMPLETE (nothing to reach a server by), VALIDATION_ERROR (a field is wrong by itself or contradicts another) and
  * ENDPOINT_NOT_ALLOWED (credentials in the URL).
  */
 export function defineInstance(
@@ -95,9 +96,9 @@ export function defineInstance(
     input.endpoint === undefined
       ? undefined
       : readEndpoint(input.endpoint, [...loc, 'endpoint'], TRANSPORT_TRAITS[transport].defaultPath);
-  const isShared = input.auth?.mode === 'oauth' && input.auth.who === 'shared' && endpoint !== undefined;
-  if (isShared && context.isLimited === true && context.hasSharedAccount?.(endpoint) !== true)
-    throw accountOfOthers();
+  const { auth } = instanceAuth(input.auth);
+  const isFirst = auth && endpoint !== undefined && context.usesAccounts?.(endpoint, auth.who) !== true;
+  if (isFirst && context.isLimited === true) throw accountOfOthers();
   const program = readProgram(input, loc);
   const weight = readWeight(input, loc);
   checkMetadata(input, loc);

@@ -12,6 +12,7 @@ import {
   type TemplateSettings,
 } from '../balancing/policy-schemas.ts';
 import type { Clock } from '../domain/clock.ts';
+import type { InstanceAuth } from '../domain/connection.ts';
 import { registryFull, validationFailed } from '../domain/error-catalogue.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import { keptBytes } from '../domain/held-bytes.ts';
@@ -109,9 +110,9 @@ export class ActiveRegistry {
     return this.#deps.fleet.find(template, id)?.definition;
   }
 
-  hasSharedAccount(template: string, endpoint: string): boolean {
+  usesAccounts(template: string, endpoint: string, who: InstanceAuth['who']): boolean {
     const isUsed = ({ definition }: Instance) =>
-      definition.endpoint === endpoint && definition.auth?.who === 'shared';
+      definition.endpoint === endpoint && definition.auth?.who === who;
     return this.#deps.fleet.has(template) && this.#deps.fleet.instances(template).some(isUsed);
   }
 

@@ -368,7 +368,7 @@ export class Registry {
       isInProcess: options.handler !== undefined,
       ...{ nodeId, isAnyDefault, hasEphemeralNodes, accounts },
       find: (id) => this.#active.find(template, id),
-      hasSharedAccount: (endpoint) => this.#active.hasSharedAccount(template, endpoint),
+      usesAccounts: (endpoint, who) => this.#active.usesAccounts(template, endpoint, who),
       isServerIdTaken: (serverId) => fleet.isServerIdTaken(serverId) || taken?.has(serverId) === true,
       randomHex: () => randomBytes(4).toString('hex'),
     });

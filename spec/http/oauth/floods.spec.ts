@@ -73,6 +73,8 @@ test('a user has at most 500 grants: those that were used longest ago go', async
     [present.id, 'old-0'].map((id) => left.includes(id)),
     [true, true],
   );
+  const { text } = await app.as(app.admin, 'GET', '/gateway/audit?limit=20');
+  assert.match(text, '110 older grants ended: a user has at most 500');
 });
 
 test('replaced refresh tokens of one grant are remembered up to a number', async () => {

@@ -15,10 +15,12 @@ import {
 import * as assert from 'uvu/assert';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
 import { eventually } from '../../helpers/eventually.ts';
+import type { Credentials } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import {
   Browser,
   begin,
+  REDIRECT,
   register as registerClient,
   startWithConnections,
   tokensOf,
@@ -257,6 +259,40 @@ test('two users never get the account of each other, in calls and lists, with al
   for (const used of tokens.values()) assert.is(used.size, 1);
   // No token of a client of the gateway reached the server.
   for (const { token } of backend.seen) assert.not.ok(users.some((user) => user.token === token));
+});
+
+test('a client of another template cannot use the account of its user by registering the server there', async () => {
+  const own = await tokenOf('admin');
+  const call = (template: string, token: string) =>
+    app.ask('POST', `/mcp/${template}/tools/call`, {
+      headers: { authorization: `Bearer ${token}` },
+      body: WHOAMI,
+    });
+  await connect(String((await call('notes', own)).body.connect_url), 'admin');
+  const body = {
+    name: 'limited',
+    redirect_uris: [REDIRECT],
+    scopes: ['gateway:write'],
+    templates: ['plans'],
+  };
+  const { body: made } = await app.as(app.admin, 'POST', '/auth/clients', { body });
+  const client = { ...made, client_id: String(made.client_id), redirect_uris: [REDIRECT] };
+  const { access_token: token } = await tokensOf(app.url, client, {
+    ...{ scope: 'tools:call gateway:write', username: 'admin' },
+  });
+  assert.is((await call('notes', token)).status, 404);
+  const register = (credentials: Credentials, who: string) =>
+    app.as(credentials, 'POST', '/gateway/register', {
+      body: { template_name: 'plans', id: 'one', endpoint: backend.url, auth: { mode: 'oauth', who } },
+    });
+  const limited = { authorization: `Bearer ${token}` };
+  assert.is((await register(limited, 'user')).outcome, '403 INSUFFICIENT_PERMISSIONS');
+  assert.is((await call('plans', token)).status, 404);
+  assert.is(backend.seen.filter(({ tool }) => tool !== undefined).length, 0);
+  // Where an admin has decided that the template uses these accounts, another instance may.
+  assert.is((await register(app.admin, 'user')).status, 201);
+  assert.is((await register(limited, 'user')).status, 200);
+  assert.is((await register(limited, 'shared')).outcome, '403 INSUFFICIENT_PERMISSIONS');
 });
 
 test.run();

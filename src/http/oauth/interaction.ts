@@ -16,6 +16,7 @@ import {
 import type { Clock } from '../../domain/clock.ts';
 import type { Grant } from '../../domain/grant.ts';
 import { commonRights, mayUse, mayUseInView, type RightsLists } from '../../domain/rights.ts';
+import { counted } from '../../domain/text.ts';
 import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
 import { type ClientRecord, COMMAND_LINE, isLoopback } from './client-record.ts';
 import type { Clients } from './clients.ts';
@@ -233,18 +234,20 @@ export class Interactions {
     await store.save(rowOfGrant(grant));
     await clients.used(client.id);
     const { count } = this.#granted.add(user.id, nowMs);
-    if (count % LOOK_EVERY === 0) await endOldest(store, user.id);
     trail(`/auth/grants/${grant.id} for ${client.name} (${client.id})`, 201);
+    const ended = count % LOOK_EVERY === 0 ? await endOldest(store, user.id) : 0;
+    if (ended > 0) trail(`${counted(ended, 'older grant')} ended: a user has at most ${MAX_OF_USER}`, 200);
     return grant;
   }
 }
 
-/** Ends what was used longest ago, or never, beyond MAX_OF_USER. */
-async function endOldest(store: OAuthStore, userId: string): Promise<void> {
+/** Ends what was used longest ago, or never, beyond MAX_OF_USER. Resolves with the number. */
+async function endOldest(store: OAuthStore, userId: string): Promise<number> {
   const rows = await store.list({ kind: 'grant', userId }, 2 * MAX_OF_USER);
   const usedAt = ({ usedAt = '', createdAt }: OAuthRow) => (usedAt > createdAt ? usedAt : createdAt);
   const oldest = rows.toSorted((a, b) => (usedAt(a) < usedAt(b) ? 1 : -1)).slice(MAX_OF_USER);
   for (const { grantId } of oldest) if (grantId !== undefined) await store.end({ grantId });
+  return oldest.length;
 }
 
 interface ConsentParts {
