@@ -61,6 +61,23 @@ async function pair(
   return [await deployment.node(A, options), await deployment.node(B, { ...options, serve })];
 }
 
+test('a node with another database, and the same secret, at the address of a member carries nothing out, and records it', async () => {
+  const a = await deployment.node(A);
+  const others = new Deployment();
+  let served = 0;
+  const serve = (_: IncomingMessage, response: ServerResponse) => {
+    served += 1;
+    response.end();
+  };
+  const foreign = await others.node(B, { serve });
+  deployment.rows.set(B, foreign.member);
+  const { error } = await ask(a, B);
+  assert.equal([error?.code, error?.delivered, served], ['NODE_UNAVAILABLE', 'no', 0]);
+  assert.match(String(error?.facts.reason), 'token of an unknown sender');
+  assert.is(foreign.refusals.at(-1)?.reason, 'token of an unknown sender');
+  await others.close();
+});
+
 test('a principal keeps its client and its holder, but not what the client could get', async () => {
   const seen: Principal[] = [];
   const a = await deployment.node(A, {});
