@@ -126,11 +126,16 @@ test('excuses a lost session only if a life that had it since its call before ha
     }),
   ];
   const bar = '0 lost sessions of a life that had not ended';
-  const missed = (endedMs: [string, number][], had: [string, number][] = [], more: Partial<Call> = {}) => {
+  const missed = (
+    endedMs: [string, number][],
+    had: [string, number][] = [],
+    more: Partial<Call> = {},
+    fault: Disturbance = KILL,
+  ) => {
     const lives = new Map([['k', had.map(([life, sinceMs]) => ({ life, sinceMs }))]]);
     const owners = { lives, endedMs: new Map(endedMs) };
     const calls = [before, { ...lost, ...more }];
-    return missedIn({ calls, carriedOut: [WRITTEN], disturbances: [KILL], owners });
+    return missedIn({ calls, carriedOut: [WRITTEN], disturbances: [fault], owners });
   };
   assert.equal(missed([['life-one', 11_300]]), []);
   assert.equal(missed([['life-two', 11_300]]), [bar], 'the end of another life excuses nothing');
@@ -143,6 +148,9 @@ test('excuses a lost session only if a life that had it since its call before ha
   assert.equal(missed([['life-two', 11_300]], moved), []);
   assert.equal(missed([], [...moved, ['released', 12_500]]), []);
   assert.equal(missed([], [], { endsWithStream: true }), []);
+  const moves = { ...KILL, endsProgram: true, lastsUntilMs: 14_000 };
+  assert.equal(missed([], [], {}, moves), [], 'its program had its state');
+  assert.equal(missed([], [], {}, { ...moves, lastsUntilMs: 12_900 }), [bar]);
 });
 
 test('excuses a client that cannot continue a stream only when the stream ended', () => {

@@ -256,7 +256,11 @@ function endingOf(thrown: unknown): Ending {
   const text = `${thrown} ${JSON.stringify(data)}`;
   if (/timed out|due to timeout/i.test(text) || code === 'REQUEST_TIMEOUT') return 'hung';
   // Over HTTP+SSE a client that was disconnected gets a new stream, where it has to initialize.
-  if (status === 404 || Object(data).status === 404 || /HTTP 404|not initialized/.test(text))
+  if (
+    status === 404 ||
+    Object(data).status === 404 ||
+    /HTTP 404|not initialized|SESSION_NOT_FOUND/.test(text)
+  )
     return 'lost session';
   if (/delivered\W+unknown/.test(text)) return 'unknown';
   if (/delivered\W+no\b|"error_code"/.test(text)) return 'refused';

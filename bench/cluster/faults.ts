@@ -321,7 +321,7 @@ async function moved(run: Run): Promise<Disturbance> {
     ? killed(run, run.deployment.nodes.indexOf(node))
     : frozen(node, 15_000));
   await delay(PROGRAM_MS);
-  return { ...fault, lastsUntilMs: nowMs() };
+  return { ...fault, endsProgram: true, lastsUntilMs: nowMs() };
 }
 
 /** Until a program runs again, its own start included, in ms. */

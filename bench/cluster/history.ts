@@ -64,6 +64,8 @@ export interface Disturbance {
   readonly lastsUntilMs?: number;
   /** Until `lastsUntilMs` calls may be refused: the node and the others do not agree on the owner of its sessions. */
   readonly mayRefuse?: boolean;
+  /** The process of the program ends, which has the state of sessions after an unsafe call: those may be lost until `lastsUntilMs`. */
+  readonly endsProgram?: boolean;
   /** No session may be lost for it: the node of each is live and reaches the database. */
   readonly endsNoLife?: boolean;
 }
@@ -236,10 +238,7 @@ function none(bar: string, examples: readonly string[], count = examples.length)
   return { bar: `0 ${bar}`, found: String(count), isMet: count === 0, examples: examples.slice(0, 5) };
 }
 
-function isInFlight(
-  { sentMs, endedMs }: Pick<Call, 'sentMs' | 'endedMs'>,
-  { fromMs, untilMs }: Disturbance,
-): boolean {
+function isInFlight({ sentMs, endedMs }: Opening, { fromMs, untilMs }: Disturbance): boolean {
   return sentMs <= untilMs && endedMs >= fromMs;
 }
 

@@ -25,6 +25,7 @@ export interface SessionName {
 interface OwnedCall {
   readonly session: string;
   readonly name?: SessionName | undefined;
+  readonly isAfterUnsafe?: boolean;
   readonly endsWithStream?: boolean;
   readonly sentMs: number;
   readonly endedMs: number;
@@ -37,21 +38,36 @@ export function nameOf(sessionId: string | undefined): SessionName | undefined {
     : { opener: sessionId.slice(0, 8), key: hash('sha256', sessionId) };
 }
 
-/** A row that is not stored within 250 ms is written after the answer to `initialize`: perhaps never. */
+/** While the database is away, a row is written after the answer to `initialize`: perhaps never. */
 export function rowOf({ ending, name }: OwnedCall, owners: Owners | undefined): string {
   const isStored = name === undefined || owners?.lives.has(name.key) !== false;
   return ending !== 'lost session' || isStored ? '' : ' without a row in the database';
 }
 
-/** The lost sessions among these calls of which no life ended that had them since the call before. */
+/** What matters here of a fault: see Disturbance. */
+interface Fault {
+  readonly fromMs: number;
+  readonly lastsUntilMs?: number;
+  readonly endsProgram?: boolean;
+}
+
+/** The lost sessions among these calls of which no life ended that had them since the call before, nor the program that had their state. */
 export function lostWithoutEnd<Call extends OwnedCall>(
   calls: readonly Call[],
-  disturbances: readonly { readonly fromMs: number; readonly lastsUntilMs?: number }[],
+  disturbances: readonly Fault[],
   { lives, endedMs }: Owners,
 ): readonly Call[] {
-  return calls.filter(({ ending, name, session, sentMs, endedMs: lostMs, endsWithStream }) => {
-    if (ending !== 'lost session' || name === undefined || endsWithStream) return false;
-    const before = calls.findLast((call) => call.session === session && call.sentMs < sentMs);
+  const isWithProgram = ({ isAfterUnsafe = false, endedMs: lostMs }: OwnedCall): boolean =>
+    isAfterUnsafe &&
+    disturbances.some(
+      ({ fromMs, lastsUntilMs = 0, endsProgram = false }) =>
+        endsProgram && fromMs <= lostMs && lostMs <= lastsUntilMs,
+    );
+  return calls.filter((call) => {
+    const { ending, name, session, sentMs, endedMs: lostMs, endsWithStream } = call;
+    if (ending !== 'lost session' || name === undefined || endsWithStream || isWithProgram(call))
+      return false;
+    const before = calls.findLast((other) => other.session === session && other.sentMs < sentMs);
     const sinceMs = before?.sentMs ?? 0;
     // A node that stops ends its sessions before its life.
     const until = disturbances.filter(({ fromMs }) => fromMs <= lostMs).map((one) => one.lastsUntilMs ?? 0);
