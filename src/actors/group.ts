@@ -118,9 +118,10 @@ export class Group {
     } else if (this.pool.has(ref)) {
       // Not by its id: an instance that leaves must not remove its successor.
       this.#changes.next({ kind: 'down', id: ref.id });
-      this.queue.reconsider();
+      queueMicrotask(() => this.queue.reconsider());
     }
-    if (state !== 'starting') this.#waiting.reconsider();
+    // In a microtask: one that leaves may have a successor, which is listed in the same turn.
+    if (state !== 'starting') queueMicrotask(() => this.#waiting.reconsider());
   }
 
   /**

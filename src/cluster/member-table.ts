@@ -179,6 +179,10 @@ export class MemberTable implements Members {
     return isLive && mayTakeSessions(this.#known.get(life), own.node);
   }
 
+  isSilent(life: string): boolean {
+    return standings(this.#state, this.#options.clock.now()).get(life) === 'silent';
+  }
+
   get openers(): readonly string[] {
     const standing = standings(this.#state, this.#options.clock.now());
     const isApart = this.isCutOff || [...standing.values()].includes('silent');

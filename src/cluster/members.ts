@@ -34,6 +34,8 @@ export interface Members {
   readonly knowsPrograms?: boolean;
   /** Whether the member with this life is to get new sessions of clients that came here. Default: it is. */
   takesSessions?(life: string): boolean;
+  /** Whether the member with this life does not answer this node, and its life goes on. Default: it answers. */
+  isSilent?(life: string): boolean;
   /** Lives that may open the sessions that this node cannot: live ones, while it is cut off from the database, or one of the others is silent. */
   readonly openers?: readonly string[];
   /** Reads the members again, unless that was less than a second ago, or it is needed. Never rejects. */

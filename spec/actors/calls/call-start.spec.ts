@@ -74,6 +74,31 @@ test('wait for the restarts of a program that ended, until it has failed too oft
   assert.is(codeOf(await harness.call('write').end), 'NO_HEALTHY_INSTANCE');
 });
 
+test('wait for the way to another node each time that it is lost', async () => {
+  void harness.add('a', { fields: STDIO, isElsewhere: true }).catch(() => undefined);
+  for (let count = 0; count < 6; count += 1) {
+    const call = harness.call('write');
+    await pass(3_000);
+    openings.at(-1)?.open();
+    assert.is(await call.end, 'a', `after ${count} losses`);
+    harness.backend('a').disconnect('its node is gone');
+    await settled();
+  }
+});
+
+test('wait on when the program starts here, in the place of the way to another node', async () => {
+  void harness.add('a', { fields: STDIO, isElsewhere: true }).catch(() => undefined);
+  const calls = [harness.call('write'), harness.callStateless(toolCall('write'))];
+  const session = harness.openSession();
+  await pass(3_000);
+  start('a');
+  await pass(3_000);
+  openings.at(-1)?.open();
+  await settled();
+  assert.equal(await Promise.all(calls.map(({ end }) => end)), ['a', 'a']);
+  assert.ok((await session).isAt('a'));
+});
+
 test('do not wait for a networked server that was reached before', async () => {
   start('a', HTTP);
   openings[0]?.open();

@@ -114,6 +114,28 @@ for (const isSame of [true, false])
     else assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
   });
 
+for (const isSame of [true, false])
+  test(`bound to ${isSame ? 'a program' : 'a former process'} of another node, its calls wait for the way there${isSame ? '' : ', and it ends'}`, async () => {
+    await harness.add('a', { fields: STDIO, isElsewhere: true });
+    const session = await harness.openSession();
+    assert.is(await resultOf(ask(session, 'write')), 'a');
+    const before = harness.backend('a');
+    const { promise: isBack, resolve } = Promise.withResolvers<void>();
+    const { open } = harness;
+    harness.open = async (...opening) => {
+      await isBack;
+      return Object.assign(await open(...opening), isSame ? { peer: before.peer } : {});
+    };
+    before.disconnect();
+    await settled();
+    const call = ask(session, 'read');
+    await pass(8_000);
+    resolve();
+    await pass(2_000);
+    if (isSame) assert.is(await resultOf(call), 'a');
+    else assert.is(codeOf(await call.end), 'SESSION_NOT_FOUND');
+  });
+
 test('with failover never, survives a drain of its only instance, and ends when that is removed', async () => {
   harness.setPolicy({ sessionFailover: 'never' });
   await harness.add('a');

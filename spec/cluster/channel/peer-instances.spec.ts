@@ -8,7 +8,7 @@ import { serveInstances } from '../../../src/cluster/channel/instance-listener.t
 import { exchangeBody } from '../../../src/cluster/channel/peer-frames.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from '../../../src/cluster/channel/peer-protocol.ts';
 import { Peers } from '../../../src/cluster/channel/peers.ts';
-import type { Members } from '../../../src/cluster/members.ts';
+import type { Member, Members } from '../../../src/cluster/members.ts';
 import { ANONYMOUS, type Principal } from '../../../src/domain/account.ts';
 import {
   type ClientReply,
@@ -305,24 +305,33 @@ test('an instance that runs at a third node is not reached through this one: two
 
 test('an opening that is cancelled while the members are read waits for no node', async () => {
   const cancelled = new AbortController();
-  const members: Members = {
-    ...{ life: A, knowsPrograms: true, find: () => undefined, runsOn: () => undefined },
+  const { opening, alarms } = openShared({
+    signal: cancelled.signal,
     refresh: async () => cancelled.abort(),
-  };
-  const alarms: number[] = [];
-  const alarm = (ms: number) => {
-    alarms.push(ms);
-    return () => {};
-  };
-  const background = { ...systemClock.background, alarm };
-  const keys = channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]);
-  const peers = new Peers({
-    ...{ members, keys, hasSession: () => false, clock: { ...systemClock, background } },
   });
-  const { definition } = gateway.instance('demo', 'one');
-  const opening = peers.openInstance({ ...definition, nodeId: 'any' })(cancelled.signal);
   assert.match(await messageOf(opening, GatewayError), 'no node runs it now');
   assert.equal(alarms, []);
+});
+
+test('a program of any node whose node is silent is waited for until another one runs it', async () => {
+  const silent: Member = { node: 'c', life: C, address: 'http://127.0.0.1:9' };
+  let runner = silent;
+  const moving = openShared({ runsOn: () => runner, isSilent: (life) => life === C });
+  await becomes(() => moving.alarms.length, 1);
+  moving.changed();
+  runner = b.member;
+  moving.changed();
+  assert.is((await moving.opening).kind, 'in-process');
+  moving.peers.close();
+});
+
+test('calls do not wait for a program of any node that no node takes', async () => {
+  const { opening, alarms } = openShared({});
+  await becomes(() => alarms.length, 1);
+  alarms[0]?.ring();
+  const thrown = await opening.catch((error: unknown) => error);
+  assert.ok(thrown instanceof GatewayError);
+  assert.equal([thrown.facts.reason, thrown.facts.backendWaitMs], ['no node runs it now', 1_000]);
 });
 
 test.run();
@@ -342,6 +351,35 @@ function hostOf(messages$: Subject<ServerMessage>): InstanceHost {
       ...{ duty$: NEVER, otherCalls$: NEVER, closed$: NEVER, exchange: () => NEVER, release: () => {} },
     }),
   };
+}
+
+/** An opening of a program of any node, among these members; `alarms`: its waits. */
+function openShared({
+  signal = new AbortController().signal,
+  ...others
+}: Partial<Members> & { readonly signal?: AbortSignal }) {
+  let changed = (): void => {};
+  const members: Members = {
+    ...{ life: A, knowsPrograms: true, find: (life) => deployment.rows.get(life), runsOn: () => undefined },
+    refresh: async () => {},
+    onChanged: (listener) => {
+      changed = listener;
+    },
+    ...others,
+  };
+  const alarms: { readonly ms: number; readonly ring: () => void }[] = [];
+  const alarm = (ms: number, ring: () => void) => {
+    alarms.push({ ms, ring });
+    return () => {};
+  };
+  const background = { ...systemClock.background, alarm };
+  const keys = channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]);
+  const peers = new Peers({
+    ...{ members, keys, hasSession: () => false, clock: { ...systemClock, background } },
+  });
+  const { definition } = gateway.instance('demo', 'one');
+  const opening = peers.openInstance({ ...definition, nodeId: 'any' })(signal);
+  return { opening, alarms, peers, changed: () => changed() };
 }
 
 function open(id = 'one', nodeId = `node ${B}`, from = a): Promise<Transport> {

@@ -191,8 +191,8 @@ export const instanceSetup = setup({
       return { ...withoutTransport(context), stderr };
     }),
     /**
-     * A long-lived transport resets the back-off, unless its server refused lastingly in the end. A program that ends after each
-     * call, by design, needs none.
+     * A long-lived transport resets the back-off, unless its server refused lastingly in the end; so does each way to another node,
+     * which costs nothing to open. A program that ends after each call, by design, needs none.
      */
     scheduleOpening: assign(({ context }) => {
       const nowMs = context.now();
@@ -205,8 +205,10 @@ export const instanceSetup = setup({
           backOffMs: 0,
           opensAtMs: nowMs,
         };
-      const livedMs = nowMs - (context.openedAtMs ?? nowMs);
-      const isForgiven = livedMs >= LIMITS.restartForgivenMs && !isLasting(context.refusal);
+      const { openedAtMs, isElsewhere } = context;
+      const isLong =
+        openedAtMs !== undefined && (isElsewhere || nowMs - openedAtMs >= LIMITS.restartForgivenMs);
+      const isForgiven = isLong && !isLasting(context.refusal);
       const shortOpenings = isForgiven ? 1 : context.shortOpenings + 1;
       const waitMs = Math.max(openingWaitMs(context, shortOpenings), context.refusal?.waitMs ?? 0);
       return {

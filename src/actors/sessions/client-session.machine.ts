@@ -7,11 +7,12 @@
 //
 //   lost:      the conversation is over, or the instance may not be used. The first of these that applies:
 //              it may move: it looks for another instance, or is unbound for a while if it has just moved
-//              only the way to the instance was lost: it is bound again there
+//              only the way to the instance was lost: it is bound again there, or waits while it is opened
 //              no other instance could serve its client: it keeps its binding, and what waits is refused
 //              it is a part of a session with all templates: it begins anew
 //              calls are under way at its instance: it is finishing; else it ends
 //   upgrade:   a dedicated conversation is needed
+//   started:   the instance that it waits for is there, or does not come soon
 //   failed:    a binding that is still usable is kept; a session without a first binding ends
 //   callEnded: from finishing to serving, when the instance may be used again, or to ended
 //   end:       from everywhere to ended
@@ -42,7 +43,10 @@ export interface RestingSession {
 export interface SessionHost {
   /** The session when its actor is made. */
   readonly resting: RestingSession;
-  readonly group: Pick<Group, 'policy' | 'pool' | 'isStarting' | 'noneHealthy' | 'isDeleted'>;
+  readonly group: Pick<
+    Group,
+    'policy' | 'pool' | 'isStarting' | 'untilStarted' | 'noneHealthy' | 'isDeleted'
+  >;
   now(): number;
   /** Finds an instance, and opens what is needed there. Rejects with the failure. Aborting closes what was opened. */
   find(signal: AbortSignal): Promise<Binding>;
@@ -69,7 +73,7 @@ export interface ClientSessionContext extends RestingSession {
 }
 
 export type ClientSessionEvent =
-  | { readonly type: 'lost' | 'requested' | 'upgrade' | 'callEnded' | 'park' }
+  | { readonly type: 'lost' | 'requested' | 'started' | 'upgrade' | 'callEnded' | 'park' }
   /** `reason`: a clause. */
   | { readonly type: 'end'; readonly reason: string }
   | { readonly type: 'bound'; readonly binding: Binding }
@@ -191,9 +195,19 @@ const FAILED = [
 const LOST = [
   { guard: 'mayMove', target: 'binding' },
   { guard: 'isReturning', target: 'binding' },
+  { guard: 'mayAwait', target: 'awaiting' },
   { guard: 'mayWait', actions: ['refuse', 'forgetFailure'] },
   { guard: 'mayBeginAnew', target: 'binding', actions: 'beginAnew' },
   { guard: 'mayFinish', target: 'finishing' },
+  { target: 'ended' },
+] as const;
+
+/** The way to the instance is there, or is not expected any more. */
+const STARTED = [
+  { guard: 'isServed', target: 'serving' },
+  { guard: 'isReturning', target: 'binding' },
+  { guard: 'mayWait', target: 'unbound' },
+  { guard: 'mayBeginAnew', target: 'binding', actions: 'beginAnew' },
   { target: 'ended' },
 ] as const;
 
@@ -220,6 +234,17 @@ export const clientSessionMachine = setup({
       input.find(over.signal).then(found, failed);
       // After a success a slow opening beside it may continue: it is closed when it has succeeded.
       return () => isFound || over.abort();
+    }),
+    /** Ends when the instance of the binding is not starting any more. */
+    start: fromCallback<ClientSessionEvent, ClientSessionContext>(({ input, sendBack }) => {
+      const { session, binding, host } = input;
+      const over = (): void => sendBack({ type: 'started' });
+      const waiting = host.group.untilStarted(session.ownerId, undefined, binding?.ref)?.subscribe({
+        next: over,
+        error: over, // too many wait
+      });
+      if (waiting === undefined) over();
+      return () => waiting?.unsubscribe();
     }),
   },
   delays: {
@@ -248,6 +273,12 @@ export const clientSessionMachine = setup({
       const { binding } = context;
       if (binding === undefined || hasOthers(context, binding.ref)) return false;
       return binding.isIntact || binding.mayContinue;
+    },
+    /** The same, and the way to its instance, where its state may be, is being opened. */
+    mayAwait: ({ context }) => {
+      const { binding, host } = context;
+      if (binding === undefined || binding.isIntact || hasOthers(context, binding.ref)) return false;
+      return binding.mayContinue && host.group.isStarting(undefined, binding.ref);
     },
     /** The conversation is intact, and calls are under way there. */
     mayFinish: ({ context }) => context.binding?.isIntact === true && context.host.isCalling,
@@ -341,6 +372,11 @@ export const clientSessionMachine = setup({
       invoke: { src: 'search', input: ({ context }) => context.host },
       on: { bound: { target: 'serving', actions: ['tellBound', 'bind'] }, failed: FAILED },
       after: { longest: FAILED },
+    },
+    awaiting: {
+      invoke: { src: 'start', input: ({ context }) => context },
+      on: { started: STARTED },
+      after: { longest: 'unbound' },
     },
     serving: {
       entry: ['resume', 'forgetFailure'],

@@ -21,6 +21,8 @@ const IDLE_CHECK_MS = 50;
 
 /** Longest time until another node takes the program of one that has ended. */
 const TAKEN_MS = 15_000;
+/** Pause before it is waited for again, in ms. */
+const AGAIN_MS = 1_000;
 /** Lives that no member has are remembered, for this time. */
 const MAX_ABSENT = 10_000;
 const ABSENT_MS = 1_000;
@@ -105,11 +107,22 @@ export class Peers implements SessionOwners {
     return async (signal, { onDraining } = {}) => {
       const { members } = this.#options;
       if (members.runsOn(definition) === undefined) await members.refresh();
-      const member = members.runsOn(definition) ?? (await this.#untilRun(definition, signal));
+      const member = this.#runnerOf(definition) ?? (await this.#untilRun(definition, signal));
       const client = member && this.#clientOf(member.life);
-      if (client === undefined) throw backendUnavailable(absenceOf(definition), { delivered: 'no' });
+      // Calls wait for the first opening only, not for each: see HttpRefusal.
+      const later = isShared(definition) ? { backendStatus: 503, backendWaitMs: AGAIN_MS } : {};
+      if (client === undefined)
+        throw backendUnavailable(absenceOf(definition), { delivered: 'no', ...later });
       return openPeerTransport({ definition, client, signal, last, answers, onDraining });
     };
+  }
+
+  /** A program of any node leaves one that is silent: that is frozen, or its life ends. */
+  #runnerOf(definition: InstanceDefinition): Member | undefined {
+    const { members } = this.#options;
+    const member = members.runsOn(definition);
+    const isLeft = member !== undefined && isShared(definition) && members.isSilent?.(member.life) === true;
+    return isLeft ? undefined : member;
   }
 
   /** The node that takes a program of any node soon: meanwhile it is one that starts, so that its calls wait. */
@@ -118,7 +131,7 @@ export class Peers implements SessionOwners {
     if (!isShared(definition) || members.knowsPrograms !== true || signal.aborted) return undefined;
     const run = Promise.withResolvers<Member | undefined>();
     const look = (): void => {
-      const member = members.runsOn(definition);
+      const member = this.#runnerOf(definition);
       if (member !== undefined) run.resolve(member);
     };
     const giveUp = (): void => run.resolve(undefined);
