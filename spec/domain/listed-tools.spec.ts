@@ -40,10 +40,11 @@ function watched(rights: Counted) {
   return { scheduler, tasks };
 }
 
+/** Each reads the list anew. */
 const DOORS: Record<string, (rights: ToolRights, scheduler: TaskScheduler) => Promise<readonly unknown[]>> = {
-  'that were read': (rights, scheduler) => allowedTools('t', rights, TOOLS, scheduler),
+  'that were read': (rights, scheduler) => allowedTools('t', rights, [...TOOLS], scheduler),
   'of an answer': async (rights, scheduler) => {
-    const answers$ = listedAnswers('t', { method: 'tools/list', tools: rights }, of(ANSWER), scheduler);
+    const answers$ = listedAnswers('t', { method: 'tools/list', tools: rights }, of(answerOf()), scheduler);
     const [answer, ...others] = await lastValueFrom(answers$.pipe(toArray()));
     assert.equal(others, []);
     assert.is(answer?.event.kind, 'result');
@@ -52,11 +53,10 @@ const DOORS: Record<string, (rights: ToolRights, scheduler: TaskScheduler) => Pr
     return tools;
   },
 };
-const ANSWER: Answer = {
-  event: { kind: 'result', result: JsonText.ofText(JSON.stringify({ tools: [...TOOLS, {}, 1], n: 1.5 })) },
-  instanceId: 'one',
-  serverId: 't-one',
-};
+const TEXT = JSON.stringify({ tools: [...TOOLS, {}, 1], n: 1.5 });
+function answerOf(): Answer {
+  return { event: { kind: 'result', result: JsonText.ofText(TEXT) }, instanceId: 'one', serverId: 't-one' };
+}
 
 for (const [which, list] of Object.entries(DOORS)) {
   test(`tools ${which} are matched in many tasks`, async () => {
@@ -68,7 +68,7 @@ for (const [which, list] of Object.entries(DOORS)) {
     assert.ok(Math.max(...tasks) <= MOST_IN_TASK, `${Math.max(...tasks)} in one task`);
   });
 
-  test(`tools ${which} are matched once for equal rights, also at the same time`, async () => {
+  test(`tools ${which} are matched once for equal rights, also at the same time, as long as their names are the same`, async () => {
     const [first, second] = [new Counted([['t/*1']]), new Counted([['t/*1']])];
     const scheduler = new TaskScheduler();
     const [one, other] = await Promise.all([list(first, scheduler), list(second, scheduler)]);

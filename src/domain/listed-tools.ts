@@ -1,6 +1,7 @@
 // The tools in a list of a template that a caller may call. Names are matched in several turns of the event loop, and once for equal
 // rights: a list may have thousands, and rights have globs. Source: ADR 230, ADR 269.
 
+import { hash } from 'node:crypto';
 import { concatMap, type Observable } from 'rxjs';
 import { type Answer, type ExchangeRequest, parsedResult } from './exchange.ts';
 import { groupsToMatch } from './globs.ts';
@@ -36,9 +37,7 @@ async function listedAnswer(
   if (event.kind !== 'result') return answer;
   const value = parsedResult(event.result, 'exactValue');
   const listed: readonly unknown[] = isJsonObject(value) && Array.isArray(value.tools) ? value.tools : [];
-  const places = await PLACES.of(event.result, rightsAt(template, tools), () =>
-    allowedPlaces(template, tools, listed, scheduler),
-  );
+  const places = await allowedPlaces(template, tools, listed, scheduler);
   const allowed = JsonText.ofValue(places.map((place) => listed[place]));
   // Everything else keeps its bytes.
   const bytes = editedFields(event.result.bytes, (key) => (key === 'tools' ? allowed.bytes : undefined));
@@ -59,19 +58,39 @@ export function allowedTools(
   });
 }
 
-async function allowedPlaces(
+/** Most lists are read again and again with the same names: what was matched last is found by a digest of them. */
+function allowedPlaces(
   template: string,
   tools: ToolRights,
   listed: readonly unknown[],
   scheduler: Scheduler,
 ): Promise<readonly number[]> {
-  const named = listed.flatMap((item, place) => {
-    const tool = isJsonObject(item) ? item.name : undefined;
-    return typeof tool === 'string' ? [{ template, tool, place }] : [];
-  });
+  const names = listed.map((item) =>
+    isJsonObject(item) && typeof item.name === 'string' ? item.name : null,
+  );
+  const key = hash('sha256', JSON.stringify([template, tools.text, names]), 'base64url');
+  const known = MATCHED.get(scheduler) ?? new LruMap<Promise<readonly number[]>>(MAX_MATCHED);
+  MATCHED.set(scheduler, known);
+  const places = known.get(key) ?? matchedPlaces(template, tools, names, scheduler);
+  known.set(key, places);
+  return places;
+}
+
+async function matchedPlaces(
+  template: string,
+  tools: ToolRights,
+  names: readonly (string | null)[],
+  scheduler: Scheduler,
+): Promise<readonly number[]> {
+  const named = names.flatMap((tool, place) => (tool === null ? [] : [{ template, tool, place }]));
   const allowed = await callable({ tools }, named, (item) => item, scheduler);
   return allowed.map(({ place }) => place);
 }
+
+/** Lists of names, each with some rights, that a gateway remembers: one has up to 100,000 places. */
+const MAX_MATCHED = 32;
+/** Of each gateway, by its scheduler. */
+const MATCHED = new WeakMap<Scheduler, LruMap<Promise<readonly number[]>>>();
 
 /** A tool by the name that its server gives it. */
 interface OwnTool {
@@ -120,5 +139,4 @@ export class ByRights<V> {
   }
 }
 
-const PLACES = new ByRights<readonly number[]>();
 const ITEMS = new ByRights<readonly JsonObject[]>();

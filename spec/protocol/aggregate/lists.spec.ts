@@ -7,6 +7,7 @@ import { noHealthyInstance } from '../../../src/domain/error-catalogue.ts';
 import type { Answer } from '../../../src/domain/exchange.ts';
 import { type JsonObject, JsonText, type JsonValue } from '../../../src/domain/json.ts';
 import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
+import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import type { Client } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
@@ -72,6 +73,32 @@ test('a list that did not change is the same, whatever its pages and its caller 
     (await itemsFor(CLIENT))?.map(({ name }) => name),
     ['a', 'last'],
   );
+});
+
+test('answers that arrive together are read one by one, and equal ones once', async () => {
+  const due: (() => void)[] = [];
+  const scheduler = new TaskScheduler();
+  scheduler.turn = () => new Promise((resolve) => due.push(resolve));
+  const large = new ListingBackends({ tools: [{ name: 'a' }] });
+  let read = 0;
+  const lists = new AggregateLists({
+    ...CLOCK,
+    ...{ backendsOf: () => large, listChanges$: new Subject(), scheduler },
+    onListed: () => (read += 1),
+  });
+  const gathered = Array.from({ length: 5 }, (_, index) => {
+    const profile = { ...CLIENT.profile, capabilities: { experimental: { [`c${index}`]: {} } } };
+    return lists.gather('tools', ['t'], { ...CLIENT, profile });
+  });
+  await settled();
+  assert.is(due.length, 5);
+  for (const [index, next] of due.entries()) {
+    assert.is(read, index);
+    next();
+    await settled();
+  }
+  const [first, ...others] = await Promise.all(gathered);
+  for (const other of others) assert.is(other[0]?.items, first?.[0]?.items);
 });
 
 test('a page that is refused ends a list, also one that was complete before', async () => {

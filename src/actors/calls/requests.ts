@@ -62,9 +62,9 @@ type Exchange = (template: string, request: ExchangeRequest, options?: ExchangeO
 
 export class Requests {
   readonly #exchange: Exchange;
-  readonly #scheduler: Pick<TaskScheduler, 'each'>;
+  readonly #scheduler: Pick<TaskScheduler, 'each' | 'turn'>;
 
-  constructor(exchange: Exchange, scheduler: Pick<TaskScheduler, 'each'>) {
+  constructor(exchange: Exchange, scheduler: Pick<TaskScheduler, 'each' | 'turn'>) {
     this.#exchange = exchange;
     this.#scheduler = scheduler;
   }
@@ -86,6 +86,7 @@ export class Requests {
       field,
       async (request) => {
         const answer = await this.#answer(template, request, bound);
+        await this.#scheduler.turn(); // before it is parsed: many may have arrived together
         // A cursor is valid only at its instance.
         bound = { ...options, instanceId: answer.instanceId, isContinuation: true };
         const { event } = answer;

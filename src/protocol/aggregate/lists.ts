@@ -53,6 +53,8 @@ export function isSameInput(one: readonly GatheredList[], other: readonly Gather
   );
 }
 
+type Scheduler = Pick<TaskScheduler, 'each' | 'turn'>;
+
 export interface AggregateListsOptions {
   readonly clock: Clock;
   readonly backendsOf: (template: string) => Backends;
@@ -66,8 +68,8 @@ export interface AggregateListsOptions {
   readonly onListed?:
     | ((list: ListField, template: string, withheld: readonly WithheldItem[]) => void)
     | undefined;
-  /** Spreads long lists over several turns. Default: one of its own. */
-  readonly scheduler?: Pick<TaskScheduler, 'each'> | undefined;
+  /** Spreads long lists, and lists that arrive together, over several turns. Default: one of its own. */
+  readonly scheduler?: Scheduler | undefined;
   /** Lists that outlive the gateway. Default: none do. */
   readonly kept?: KeptLists | undefined;
 }
@@ -95,7 +97,7 @@ export class AggregateLists {
   /** Hot: a list that was served as missing or stale can be read now, or a late answer differs from the list that was served. */
   readonly late$ = new Subject<ListChange>();
   readonly #options: AggregateListsOptions;
-  readonly #scheduler: Pick<TaskScheduler, 'each'>;
+  readonly #scheduler: Scheduler;
   readonly #remembered = new ListCache<Crawled>(MAX_REMEMBERED_BYTES);
   /** The lists that are being read: each ends within its wait, though its reading may take longer. */
   readonly #crawls = new Map<string, Promise<Found>>();
@@ -239,6 +241,7 @@ export class AggregateLists {
         const listed = await crawlList(list, backendsOf(template), client, {
           now: clock.now,
           read: this.#read,
+          turn: () => this.#scheduler.turn(),
         });
         if (typeof listed === 'string') return listed;
         onListed?.(list, template, listed.withheld);
@@ -298,12 +301,19 @@ interface Crawled {
 /** What depends on nothing but the pages of a list. */
 type Readable = Pick<Crawled, 'withheld' | 'bytes' | 'cut'>;
 
+interface Reading {
+  readonly now: () => number;
+  readonly read: ReadLists<Readable>;
+  /** Before each page is read: clients with other capabilities ask for theirs at the same time. */
+  readonly turn: TaskScheduler['turn'];
+}
+
 /** Reads all pages. Rejects when no instance answers; a text says that the server refuses, unless it does not offer the list. */
 async function crawlList(
   list: ListField,
   backends: Backends,
   client: Client,
-  { now, read }: { readonly now: () => number; readonly read: ReadLists<Readable> },
+  { now, read, turn }: Reading,
 ): Promise<Crawled | string> {
   const withheld: WithheldItem[] = [];
   let instanceId: string | undefined;
@@ -312,6 +322,7 @@ async function crawlList(
   const ask = async (request: ExchangeRequest) => {
     const answers$ = backends.exchange(request, { ...client, instanceId });
     const { event, ...from } = await firstValueFrom(answers$.pipe(filter(isFinalAnswer)));
+    await turn();
     if (event.kind === 'error') {
       isRefused = event.error.code !== RPC.methodNotFound;
       return instanceId === undefined ? undefined : 'a page was refused';
