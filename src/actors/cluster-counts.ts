@@ -24,7 +24,7 @@ export class ClusterCounts {
     session: { answered: 0, failed: 0, moved: 0, cancelled: 0 },
     instance: { answered: 0, failed: 0, moved: 0, cancelled: 0 },
   };
-  /** Of requests that were answered, without streams. */
+  /** Durations of the requests that were answered, without streams. */
   readonly times: Record<Hop, BucketCounts> = { session: new BucketCounts(), instance: new BucketCounts() };
 
   endedLife(cause: LifeEnd['cause']): void {

@@ -75,21 +75,21 @@ export class Fleet {
     return this.#groups.get(template)?.isDeleted === false;
   }
 
-  /** Also of a deleted template that is in use. TEMPLATE_NOT_FOUND. */
+  /** The group of a template, or of a deleted template that is in use. TEMPLATE_NOT_FOUND. */
   group(template: string): Group {
     const group = this.#groups.get(template);
     if (group === undefined) throw templateNotFound(template);
     return group;
   }
 
-  /** TEMPLATE_NOT_FOUND, also of a deleted template. */
+  /** The group of a template that is not deleted. TEMPLATE_NOT_FOUND. */
   existingGroup(template: string): Group {
     const group = this.group(template);
     if (group.isDeleted) throw templateNotFound(template);
     return group;
   }
 
-  /** The same; it is in use until `release`, which is called once. */
+  /** As `group`. The group is in use until `release`, to be called once. */
   hold(template: string): Group {
     const group = this.group(template);
     group.users += 1;
@@ -247,7 +247,7 @@ export class Fleet {
     return this.templates.flatMap((template) => this.refs(template)).filter((ref) => !ref.isElsewhere);
   }
 
-  /** Of one template, or of all. TEMPLATE_NOT_FOUND. */
+  /** The instances of one template, or of all. TEMPLATE_NOT_FOUND, also for a deleted one. */
   existingInstances(template?: string): Instance[] {
     const templates = template === undefined ? this.templates : [template];
     return templates.flatMap((name) => [...this.existingGroup(name).instances.values()]);
@@ -297,7 +297,7 @@ export class Fleet {
     return supervisor;
   }
 
-  /** Its supervisor was stopped, perhaps with the root: its instances end at once, if there are any left. */
+  /** The supervisor of a group was stopped, perhaps with the root: the instances that are left end at once. */
   #stopped(group: Group): void {
     group.supervisor = undefined;
     const instances = [...group.instances.values(), ...this.#endings.refs];

@@ -101,7 +101,7 @@ export class Group {
     return this.pool.size * LIMITS.queuedPerInstance;
   }
 
-  /** Also of a deleted template, which exists again then. True when the annotations of its tools are others. */
+  /** Sets the policy; a deleted template exists again. True when the annotations of its tools have changed. */
   setPolicy(policy: BalancerPolicy): boolean {
     this.isDeleted = false;
     const { strategy, annotate } = this.#policy;
@@ -178,7 +178,7 @@ export class Group {
     return sum;
   }
 
-  /** Its instances that other nodes run, by their server ids, and the calls in flight at them; undefined where there are none. */
+  /** The server ids of the instances that other nodes run, and the calls in flight there; undefined where there are none. */
   get elsewhere(): { readonly calls: number; readonly serverIds: ReadonlySet<string> } | undefined {
     let calls = 0;
     let serverIds: Set<string> | undefined;
@@ -281,7 +281,7 @@ function clauseOf({ id, state, reason }: Instance): string {
   return hasReason && reason !== null ? `${id}: ${reason}` : `${id} is ${state}`;
 }
 
-/** The same for every caller: the reason of a program may name paths of its machine, that of an endpoint does not. */
+/** The clause that every caller may read: the reason of a program, which may name paths of its machine, is left out. */
 function plainClauseOf(instance: Instance): string {
   const { id, state, definition } = instance;
   const isEndpoint = instance instanceof InstanceRef && definition.command === undefined;

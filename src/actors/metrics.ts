@@ -73,7 +73,7 @@ export interface Tally {
 export interface TemplateCounts {
   /** The times of ended requests, from arrival to end, by method and then by outcome. */
   readonly requests: Map<string, Map<RequestOutcome, BucketCounts>>;
-  /** The same times, of requests that ended at an instance and were not cancelled. */
+  /** The times of those requests that ended at an instance and were not cancelled. */
   readonly times: DurationHistogram;
   /** Ended requests without an answer. */
   readonly failures: Map<ErrorCode, number>;

@@ -15,7 +15,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { compileShape, locatedAt, refuse } from '../domain/validation.ts';
 import type { GatewayOptions, InProcessInput } from './gateway-types.ts';
 
-/** The same options, without undefined fields in the policy. VALIDATION_ERROR names each invalid option, and what is expected. */
+/** The options, without undefined fields in the policy. VALIDATION_ERROR names each invalid option, and what is expected. */
 export function checkedOptions(options: GatewayOptions): GatewayOptions {
   const items = locatedAt(['options'], shape.issues(options));
   refuse(items.length > 0 ? items : unsafeOptions(options), 'The argument of createGateway');

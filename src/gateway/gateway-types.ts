@@ -232,9 +232,9 @@ export interface TemplateSnapshot {
   readonly inFlight: number;
   /** Sessions and processes of MCP clients. */
   readonly clients: ClientCounts;
-  /** Its instances that other nodes run, and the calls in flight at them. Undefined: none. */
+  /** The server ids of the instances that other nodes run, and the calls in flight there. Undefined: none. */
   readonly elsewhere?: { readonly calls: number; readonly serverIds: ReadonlySet<string> } | undefined;
-  /** Made when it is read. */
+  /** Made when they are read. */
   readonly instances: readonly InstanceSnapshot[];
 }
 
@@ -288,7 +288,7 @@ export interface ServedViews {
   delete(id: string, ifMatch?: string): Promise<void>;
   /** What the lists of its templates show wrong now. VIEW_NOT_FOUND. */
   problems(id: string): Promise<ViewProblem[]>;
-  /** Its tools, with their approval where it is pinned. VIEW_NOT_FOUND, DATABASE_UNAVAILABLE. */
+  /** The tools of a view, with their approval where the view is pinned. VIEW_NOT_FOUND, DATABASE_UNAVAILABLE. */
   tools(id: string): Promise<ViewTool[]>;
   /**
    * Approves tools of a pinned view as they are listed now, by their names, or all; resolves with those that waited. VIEW_NOT_FOUND,
@@ -297,7 +297,7 @@ export interface ServedViews {
   approve(id: string, tools?: readonly string[]): Promise<readonly string[]>;
   /** What a caller would get from this definition, or from a stored view. Stores nothing. VIEW_NOT_FOUND. */
   preview(view: ViewDefinition | string, owner?: ViewCaller): Promise<ViewPreview>;
-  /** Of each template of the view. VIEW_NOT_FOUND. */
+  /** The health of each template of the view. VIEW_NOT_FOUND. */
   health(id: string): readonly PartHealth[];
   /** As Gateway.exchange, by the names of the view. VIEW_NOT_FOUND. */
   exchange(id: string, request: ExchangeRequest, options?: ExchangeOptions): Observable<Answer>;
@@ -319,13 +319,13 @@ export interface ViewPreview {
 
 /** A tool of a view, and whether clients of it get the tool. */
 export interface ViewTool {
-  /** Under which it is listed, or would be. */
+  /** The name under which the tool is listed, or would be. */
   readonly name: string;
   readonly template: string;
-  /** Its name at its server. */
+  /** The name of the tool at its server. */
   readonly tool: string;
   readonly state: 'approved' | 'new' | 'changed' | 'withheld';
-  /** Why it is withheld, as a clause. */
+  /** Why the tool is withheld, as a clause. */
   readonly reason?: string;
   /** The newest approved definition. */
   readonly approved?: JsonObject;

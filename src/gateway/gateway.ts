@@ -343,7 +343,7 @@ export class Gateway {
     return { template, strategy: group.policy.strategy, instances, ...countHealth(instances) };
   }
 
-  /** The same counts, of one template or of all, without the snapshots of the instances. TEMPLATE_NOT_FOUND. */
+  /** The counts of `health`, of one template or of all. TEMPLATE_NOT_FOUND. */
   countInstances(template?: string): Pick<TemplateHealth, 'total' | 'healthy'> {
     return countHealth(this.#deps.fleet.existingInstances(template));
   }

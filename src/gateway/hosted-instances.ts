@@ -27,7 +27,7 @@ export interface HostedInstancesDeps extends Pick<Clock, 'now' | 'alarm' | 'back
 export class HostedInstances implements InstanceHost {
   readonly requestBytes: ByteBudget;
   readonly #deps: HostedInstancesDeps;
-  /** Of the instances that other nodes use: each reports its calls if they have changed. One timer for all. */
+  /** One function for each instance that other nodes use: reports its calls if they have changed. One timer calls all. */
   readonly #loads = new Set<() => void>();
   #stopLoads = (): void => {};
 

@@ -102,7 +102,7 @@ class UserTransport implements Transport {
   readonly closed$ = new AsyncSubject<Closed>();
   readonly #options: UserTransportOptions;
   readonly #users = new Map<string, UserUpstream>();
-  /** Their calls go on, others do not begin. */
+  /** Upstreams whose calls go on, and no others begin there. */
   readonly #left = new Set<UserUpstream>();
   readonly #ending = new AbortController();
   readonly #stop: () => void;
@@ -252,7 +252,7 @@ class UserTransport implements Transport {
   async #end(user: UserUpstream): Promise<void> {
     this.#left.delete(user);
     await user.transport.then(closeQuietly, () => {
-      // It was never opened.
+      // The transport was never opened.
     });
   }
 

@@ -121,7 +121,7 @@ export class Views implements ServedViews {
     return this.#of(id)?.backends;
   }
 
-  /** Those of a view, whether they exist or not; undefined for the name of a template. */
+  /** The templates of a view, whether they exist or not; undefined for the name of a template. */
   templatesOf(id: string): readonly string[] | undefined {
     return this.has(id) ? this.#of(id)?.templates : undefined;
   }
@@ -153,7 +153,7 @@ export class Views implements ServedViews {
     return this.#deps.registry.delete(id, ifMatch);
   }
 
-  /** Its tools by the names under which they are listed, or would be. VIEW_NOT_FOUND, DATABASE_UNAVAILABLE. */
+  /** The tools of a view by the names under which they are listed, or would be. VIEW_NOT_FOUND, DATABASE_UNAVAILABLE. */
   async tools(id: string): Promise<ViewTool[]> {
     const view = this.#of(id);
     if (view === undefined) throw viewNotFound(id);
@@ -226,7 +226,7 @@ export class Views implements ServedViews {
     return { tools: listed?.items ?? listing.items, asks, problems };
   }
 
-  /** Of each template of the view. VIEW_NOT_FOUND. */
+  /** The health of each template of the view. VIEW_NOT_FOUND. */
   health(id: string): readonly PartHealth[] {
     const { fleet } = this.#deps;
     return this.find(id).definition.from.map(({ template }) => {

@@ -10,7 +10,7 @@ import { commonHeaders, latin1Of, SMALL_BYTES } from './respond.ts';
 import { EVENT_STREAM_TYPE, type EventStreams } from './sse/event-stream.ts';
 import { limitReader } from './unread-answers.ts';
 
-/** Of the owner; all others are those of this node, or of one connection. */
+/** Headers of the owner's answer that its client gets; all others are those of this node, or of one connection. */
 const PASSED = [
   'content-type',
   'content-length',

@@ -67,7 +67,7 @@ export interface RequestState extends CountedRequest, McpLog {
   trace?: RequestSpan;
   /** Ends the span, which stays open until the report ends. */
   reportEnded?: () => void;
-  /** Its log line is written: a call that continues gets a second line at its end. */
+  /** The log line of the request is written: a call that continues gets a second line at its end. */
   isLogged?: boolean;
 }
 

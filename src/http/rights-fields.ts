@@ -53,7 +53,7 @@ export function shownLists({ templates, views, tools }: RightsLists) {
   };
 }
 
-/** Of the caller: what its lists have in common. */
+/** The rights of the caller: what its lists have in common. */
 export const CALLER_LIST_FIELDS = {
   templates: nullableNames(['everything']),
   views: nullableNames(null),

@@ -15,7 +15,7 @@ import { PlainContext, plainCalls } from './plain-call.ts';
 import type { HttpMiddleware, HttpStep, KoaContext, RequestState, RouteContext } from './request.ts';
 import type { Route } from './route.ts';
 
-/** Its ES modules import node:http; see server/listeners.ts. */
+/** Its CommonJS form: its ES modules import node:http; see server/listeners.ts. */
 const { Router }: typeof import('@koa/router') = createRequire(import.meta.url)('@koa/router');
 
 /** Diagnostics channel: every request to the routes of any app of the process, published before the answer. */
@@ -86,7 +86,7 @@ export function appListener(
       log.error({ err: thrown }, 'request failed');
       response.destroy();
     };
-    // Of a forwarded request, the node that has the client answers it.
+    // A forwarded request is published by the node that has its client.
     if (caller === undefined && arrivals?.hasSubscribers) arrivals.publish({ request, response });
     const call = callOf(request);
     void guarded(() => {

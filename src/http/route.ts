@@ -48,7 +48,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 export interface Services {
   readonly gateway: Gateway;
   readonly auth: Auth;
-  /** Its creator closes it. */
+  /** Closed by its creator. */
   readonly mcp: McpEndpoint;
   /** Finds other nodes that own sessions. Undefined: there are no other nodes. */
   readonly owners?: SessionOwners | undefined;

@@ -64,7 +64,7 @@ function serveCertain(
   });
 }
 
-/** Of a GET of HTTP+SSE it is in the last event that the client has. */
+/** The id that the request names: a GET of HTTP+SSE names it in the last event that the client has. */
 function sessionIdOf(method: McpMethod, { request: { headers } }: McpInput): string | undefined {
   return headerOf(headers, 'mcp-session-id') ?? (method === 'GET' ? sessionOfEvent(headers) : undefined);
 }

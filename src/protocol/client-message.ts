@@ -100,7 +100,7 @@ function readMessage(source: Scanned, start: number, depth: number, values: unkn
     values.push(fields);
     return end;
   }
-  // It is parsed, so that its arguments, if it has any, count.
+  // The whole request is counted, because all of it is parsed.
   if (hasMoreValues(source.bytes.subarray(start, end), BOUNDS.values)) {
     source.excess = 'values';
     return NONE;

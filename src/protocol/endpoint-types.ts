@@ -139,7 +139,7 @@ export interface EndpointOptions {
   readonly useOnce: (id: string) => Promise<(() => Promise<void>) | undefined>;
   /** Spreads the end of many streams over turns of the event loop. */
   readonly scheduler: TaskScheduler;
-  /** Its alarms ring over several turns of the event loop. */
+  /** Calls alarms that are due at the same time over several turns of the event loop. */
   readonly clock: Clock;
   /** Counts the profiles and URIs of `subscriptions/listen`. */
   readonly declarations: ByteBudget;

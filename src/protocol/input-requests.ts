@@ -82,7 +82,7 @@ export function missingCapabilityError(requiredCapabilities: JsonObject): JsonRp
 
 const VISIT = [{ method: 'elicitation/create', params: { mode: 'url' } }];
 
-/** The same in words, for a client that cannot be asked to open a URL, or when there is none; undefined for any other client. */
+/** A connection that is required, in words: for a client that cannot be asked to open a URL, or without a URL; else undefined. */
 export function connectionInWords(
   method: string,
   { url, message }: ConnectionRequired,

@@ -136,7 +136,7 @@ export interface McpSession {
    * agrees with the session, its end included, or is away; undefined when there is nothing to wait for.
    */
   keep?(): Promise<void> | undefined;
-  /** Of a recovered session. */
+  /** What a recovered session was; undefined for others. */
   readonly recovered?: RecoveredSession | undefined;
   /** Emits once when the session is over (closed, expired, lost), then completes; replayed. */
   readonly ended$: Observable<string>;

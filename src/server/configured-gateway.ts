@@ -34,7 +34,7 @@ export interface GatewayParts {
   readonly reaperPipe: string | undefined;
   /** The next start of this node finds its sessions in the database. */
   readonly outlivesProcess: boolean;
-  /** Of this process. */
+  /** Bytes that this process may use. */
   readonly memoryBytes: number;
   readonly requestBounds: ByteBounds;
 }

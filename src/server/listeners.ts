@@ -25,7 +25,7 @@ export class ListenError extends OperatorError {
 export interface Listeners {
   /** URLs on this machine, in the order of the configuration: `http://127.0.0.1:8080`. */
   readonly urls: readonly string[];
-  /** The same for messages, with both forms of "all addresses": `0.0.0.0:8080 (http://127.0.0.1:8080 here)`. */
+  /** The addresses for messages, with both forms of "all addresses": `0.0.0.0:8080 (http://127.0.0.1:8080 here)`. */
   readonly addresses: readonly string[];
   /** One line each: a default port in use by another program. */
   readonly warnings: readonly string[];
@@ -222,7 +222,7 @@ const TARGET = /^(?:\*|\/[^#\s]*|https?:\/\/(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5
 class WaitingAnswers {
   readonly #onConnection = new WeakMap<Socket, Map<ServerResponse, number>>();
   readonly #headerBytes: number;
-  /** Of the targets and headers of all their requests. */
+  /** Bytes of the targets and headers of all waiting requests. */
   #bytes = 0;
 
   /** `headerBytes`: of the largest headers of one request. */

@@ -148,9 +148,9 @@ interface Row {
 
 /** What tells a process from all others, also from those of other containers on the same machine and from later ones with its id. */
 interface Place {
-  /** Of the running system. */
+  /** The id of this start of the machine. */
   readonly bootId: string;
-  /** In which the process id holds, and the start time is counted. */
+  /** The namespaces in which the process id is valid, and the start time is counted. */
   readonly namespaces: string;
   readonly pid: number;
   /** In clock ticks since the system started. */

@@ -37,7 +37,7 @@ interface OtherNodesOptions {
   readonly nodeId: string;
   readonly gatewayId: string;
   readonly worker: WorkerPlace | undefined;
-  /** Of this start. */
+  /** The life of this start. */
   readonly life: string;
   readonly secrets: SigningSecrets['secrets'];
   readonly keys: ChannelKeys;

@@ -42,9 +42,9 @@ export interface PeerChannel {
 export interface PeerChannelOptions {
   readonly config: Pick<Config, 'cluster' | 'requestHeaderBytes'>;
   readonly nodeId: string;
-  /** Of this start. */
+  /** The life of this start. */
   readonly life: string;
-  /** Of all nodes. */
+  /** The keys of the deployment. */
   readonly keys: ChannelKeys;
   /** The operator's certificates are used, on loopback too. */
   readonly hasCertificates: boolean;

@@ -32,7 +32,7 @@ export class Ports {
   readonly #config: Config;
   readonly #log: Logger;
   readonly #tls: PublicTls | undefined;
-  /** Those of the settings until they are open: 0 means any. */
+  /** The numbers of the ports; until they are open those of the settings, where 0 means any. */
   #numbers: readonly number[];
 
   /** `tls`: see publicTlsOf. */

@@ -44,7 +44,7 @@ export async function openServerAuth(
     ...config,
     store,
     oauth: hasOAuth ? { store: store.oauth, keys, address } : undefined,
-    // Its providers only vouch.
+    // Without `issuers` there is nothing to verify: identity providers only vouch for users, by assertions.
     issuers: config.oauth.issuers.length === 0 ? undefined : issuers,
     company: company?.accounts,
     secrets: signing.secrets,

@@ -288,7 +288,7 @@ async function closeServer(
 ): Promise<void> {
   gateway.readiness.announceClose();
   others.handOver();
-  // It is not ready and refuses new calls from now on.
+  // The gateway refuses new calls from now on.
   const drained = Promise.all([gateway.close(), others.untilIdle(graceMs)]);
   // Connections are accepted until the calls have ended: clients answer requests of servers on further connections.
   listeners.drain();
@@ -315,7 +315,7 @@ async function startTraces(log: Logger, onUndo: (close: Close) => void): Promise
   onUndo(async () => otlp?.close());
 }
 
-/** Those of this process; `url`: of its first port. `claim`: the first worker holds the claim of the gateway as a whole. */
+/** The ids of this process; `url`: its first port. `claim`: the first worker holds the claim of the gateway as a whole. */
 function idsOf({ nodeId, nodeHost }: Config, worker: WorkerPlace | undefined, url = '') {
   const own = nodeHost === undefined ? nodeId : `${nodeHost}:${URL.parse(url)?.port}`;
   const gateway = worker?.gateway ?? own;

@@ -14,7 +14,7 @@ import { shareTasks } from './shared-tasks.ts';
 export interface SharedOptions extends PeerQuestionsOptions {
   /** Undefined: nothing is counted. */
   readonly limiter: Pick<RateLimiter, 'shareIn'> | undefined;
-  /** Of calls that views limit. */
+  /** Counts the calls that views limit. */
   readonly calls: Pick<RateLimiter, 'shareIn'>;
   readonly logins: Pick<LoginThrottle, 'shareIn' | 'countsOf'>;
   readonly tasks: McpEndpoint['tasks'];

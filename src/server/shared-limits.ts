@@ -23,7 +23,7 @@ export interface SharedLimitsOptions {
   /** Any id that no other process has. */
   readonly process: string;
   readonly peers: PeerQuestions;
-  /** Of the questions. Default: that of requests of principals, in windows of an hour. */
+  /** The path of the questions. Default: that for requests of principals, in windows of an hour. */
   readonly path?: string;
   readonly windowSeconds?: number;
 }

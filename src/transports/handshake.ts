@@ -36,7 +36,7 @@ type HandshakeRefusal = NoAnswer | RefusalError;
 export interface RefusalError {
   readonly kind: 'error';
   readonly error: JsonRpcError;
-  /** Its message for callers, without secrets; by default they get its code only. */
+  /** The message for callers, without secrets. Default: callers get the code only. */
   readonly said?: string;
   /** As of NoAnswer; undefined with a success. */
   readonly status?: number;
@@ -236,7 +236,7 @@ function serverInfoIn(value: unknown): ServerInfo {
   return { name: isNamed ? name : 'unnamed', version: typeof version === 'string' ? version : '', ...more };
 }
 
-/** It is kept as long as the session with the backend. */
+/** Bounds of what a backend says in its handshake, which is kept as long as the session with the backend. */
 const MAX_GREETING = { bytes: 256 * 1024, values: 2_000 };
 
 function readResult(text: JsonText): JsonObject {

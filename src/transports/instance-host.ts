@@ -52,6 +52,6 @@ export interface HostedConversation {
   readonly closed$: Observable<Closed>;
   /** One attempt, which counts at the instance; of a request without a caller, the exchange alone. */
   exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
-  /** It is no longer used. */
+  /** Ends this use of the conversation. */
   release(): void;
 }

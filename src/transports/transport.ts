@@ -133,9 +133,9 @@ export interface BearerTokens {
   current(): string | Promise<string>;
   /** The backend refused this token. Resolves with true when there is another one. Rejects as `current`. */
   renewed(refused: string): Promise<boolean>;
-  /** It also refused the one that came in its place: the account has to be connected again. Resolves with CONNECTION_REQUIRED. */
+  /** The backend also refused the token of `renewed`: the account has to be connected again. Resolves with CONNECTION_REQUIRED. */
   refusedAgain(refused: string): Promise<Error>;
-  /** It wants these scopes, which the token does not have. Resolves with CONNECTION_REQUIRED. */
+  /** The backend wants these scopes, which the token does not have. Resolves with CONNECTION_REQUIRED. */
   lacks(scopes: readonly string[]): Promise<Error>;
 }
 

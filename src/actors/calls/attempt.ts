@@ -67,7 +67,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   /** Questions that the client has not answered. */
   #unanswered = 0;
   isPaused = false;
-  /** Its request was sent again. */
+  /** The transport sent the request again. */
   isRepeat = false;
   /** Handles the failure of the next attempt, which failed at once: to be run after the end of this one. */
   nextFailure: (() => void) | undefined;

@@ -180,7 +180,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   }
 
   timedOut(passedMs: number): void {
-    // Of several silent instances the error names the first.
+    // The error names the first of several silent instances.
     const silent = (this.#silent[0] ?? this.#attempt)?.ref;
     const mayHaveArrived = silent !== undefined || this.#retries.failure?.delivered === 'unknown';
     const overdue = backendTimeout(Math.round(passedMs), mayHaveArrived ? 'unknown' : 'no');

@@ -22,13 +22,6 @@ interface DispatcherDeps extends CallDeps, Pick<Clock, 'wall'> {
   readonly trustOf?: TrustOf | undefined;
 }
 
-/** TOOL_NOT_FOUND for a tool that the caller may not call, whether it exists or not. */
-function checkTool(template: string, request: ExchangeRequest): void {
-  if (request.tools === undefined) return;
-  const tool = toolOf(request);
-  if (tool !== undefined && !request.tools.allow(template, tool)) throw toolNotFound(tool, template);
-}
-
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
   #calls = 0;
@@ -113,4 +106,11 @@ export class Dispatcher {
       call.tryNow();
     });
   }
+}
+
+/** TOOL_NOT_FOUND for a tool that the caller may not call, whether it exists or not. */
+function checkTool(template: string, request: ExchangeRequest): void {
+  if (request.tools === undefined) return;
+  const tool = toolOf(request);
+  if (tool !== undefined && !request.tools.allow(template, tool)) throw toolNotFound(tool, template);
 }

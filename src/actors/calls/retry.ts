@@ -44,7 +44,7 @@ export class Retries {
   count = 0;
   /** The last failure of an attempt, or of the opening before it. */
   failure: GatewayError | undefined;
-  /** That attempt and its error, until its repeat is reported. */
+  /** The attempt that failed last and its error, until the repeat is reported. */
   #last: { readonly failed: FailedAttempt; readonly error: GatewayError } | undefined;
   /** A repeat after the last failure needs budget that was not taken yet. */
   #needsBudget = false;

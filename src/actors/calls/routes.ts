@@ -29,8 +29,8 @@ export interface CallRoute {
 }
 
 /**
- * `full`: an instance that may take the call is only full. `none`: none may take it. `reopen`: the failed attempt reached nobody,
- * because its conversation had ended unnoticed: it counts as not made, and the call asks again.
+ * `full`: an instance that may take the call is only full. `none`: none may take it. `reopen`: the conversation of the failed
+ * attempt had ended unnoticed, so no backend got the request: the attempt counts as not made, and the call asks again.
  */
 export type Step = At | Wait | { readonly kind: 'full' | 'none' | 'reopen' };
 

@@ -7,7 +7,7 @@ type Listing = Pick<InstanceRef, 'tools'>;
 export class WantedTool {
   readonly #name: string | undefined;
   readonly #view: string | undefined;
-  /** Its name, if an instance lacked it. */
+  /** The name of the tool, if an instance lacked the tool. */
   lacking: string | undefined;
   /** The call waits for a list of tools. */
   isLookingUp = false;

@@ -25,7 +25,7 @@ export interface LeaseHolder {
 }
 
 export interface LeaseRequest {
-  /** Of a shared conversation: the owner that needs it first, which counts it. */
+  /** The owner in whose share the conversation counts: of a shared one, the owner that needs it first. */
   readonly owner: { readonly id: string };
   /** The client as the backend is to see it. */
   readonly profile: ClientProfile;
@@ -98,13 +98,13 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   callUpstream: CallUpstream | undefined;
   #feed: Feed | undefined;
   #leases = 0;
-  /** Those of sessions: a session keeps its lease between its calls. */
+  /** Leases of sessions, which keep them between their calls. */
   #sessions = 0;
   usedAtMs: number;
   #isRetired = false;
-  /** True from its end on, though something may be left of it; not before its calls have got the error of their conversation. */
+  /** True from the end on, though something may be left of the conversation; not before its calls have got their error. */
   isOver = false;
-  /** It ended because another one needed its place. */
+  /** The conversation ended because another one needed its place. */
   isReplaced = false;
   #isGone = false;
   #disarm: (() => void) | undefined;
@@ -245,7 +245,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
       const upstream = this.upstream ?? (await this.opening);
       if (upstream !== undefined) await closeQuietly(upstream);
     } catch {
-      // It was never opened.
+      // The conversation was never opened.
     }
     this.#finish();
   }

@@ -45,14 +45,14 @@ export class InstanceRef implements Candidate {
   readonly capacity: number = LIMITS.inFlightPerInstance;
   /** Another node runs it, and decides about its starts and its drain. */
   readonly isElsewhere: boolean;
-  /** Its state, replayed and then whenever it changes; ends with `stopped`. Never errors. */
+  /** The state, replayed and then whenever it changes; ends with `stopped`. Never errors. */
   readonly state$: Observable<InstanceState>;
   /** Attempts count here. */
   readonly calls: CallCounter;
   readonly #actor: InstanceActor;
   /** From the first `watch` on. */
   #watchers: Set<() => void> | undefined;
-  /** Of the wall clock to the monotonic one. Kept while both advance alike, so that a shown time does not change. */
+  /** The wall clock minus the monotonic one, in ms. Kept while both advance alike, so that a shown time does not change. */
   #wallOffsetMs = Number.NaN;
 
   constructor(actor: InstanceActor) {
@@ -157,7 +157,7 @@ export class InstanceRef implements Candidate {
   get feed(): Feed | undefined {
     return this.opened?.feed;
   }
-  /** Its present transport; undefined while there is none. */
+  /** The present transport; undefined while there is none. */
   get opened(): OpenedTransport | undefined {
     const { status, context } = this.#actor.getSnapshot();
     return status === 'active' ? context.opened : undefined; // an actor that has ended still has its last transport
@@ -270,7 +270,7 @@ export class InstanceRef implements Candidate {
     this.#actor.send({ type: 'setPolicy', policy });
   }
 
-  /** Its actor crashed through a fault of the gateway; its backend still runs. Called after earlier subscribers of `state$`. */
+  /** Calls the listener when the actor crashed through a fault of the gateway; the backend still runs. After earlier subscribers of `state$`. */
   onCrash(listener: (error: unknown) => void): void {
     this.#actor.subscribe({ error: listener });
   }
@@ -279,7 +279,7 @@ export class InstanceRef implements Candidate {
     this.#actor.on('*', listener);
   }
 
-  /** Its status. `score` and `ejection` come from the pool; default: not ejected. */
+  /** The present status. `score` and `ejection` come from the pool; default: not ejected. */
   snapshot(score: number, ejection?: Ejection): InstanceSnapshot {
     const { context, value, status } = this.#actor.getSnapshot();
     const isWaiting = status === 'active' && value.connection === 'waiting';

@@ -13,7 +13,7 @@ import type { ToolDigests, ToolTrust } from './tool-trust.ts';
 /** Most names that are kept of an instance that is down. */
 const MAX_NAMES = 1_000;
 
-/** Of tools whose annotations the template sets. */
+/** The annotations that the template sets, by tool. */
 export type HintsByTool = () => Readonly<Record<string, ToolHints>>;
 
 /** Where the memory of a list is counted. */

@@ -68,7 +68,7 @@ export function withHints(answer: Answer, hints: Hints): Answer {
 
 type Hints = Readonly<Record<string, ToolHints>>;
 
-/** The same tool where none are set. */
+/** The tool with the hints that are set for it. */
 export function withOwnHints<T extends Pick<Tool, 'name' | 'annotations'>>(tool: T, hints: Hints): T {
   if (!Object.hasOwn(hints, tool.name)) return tool;
   return { ...tool, annotations: { ...Object(tool.annotations), ...hints[tool.name] } };

@@ -194,7 +194,7 @@ interface SearchDeps extends SearchOptions, Pick<SessionDeps, 'now' | 'alarm' | 
   readonly open: (ref: InstanceRef, ended: AbortSignal) => Promise<Binding>;
 }
 
-/** Of an opening: without a request it does no work. */
+/** An opening may always be repeated: without a request it does no work. */
 const OPENING = { mayRepeat: true };
 
 class BindingSearch {
@@ -303,7 +303,7 @@ class BindingSearch {
   }
 }
 
-/** Of an open conversation; without upstream where the backend keeps none. Rejects like the opening; aborting ends the lease. */
+/** Leases an open conversation; one without upstream where the backend keeps none. Rejects like the opening; aborting ends the lease. */
 async function lease(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<Lease> {
   const { ownerId, profile, holder } = needs;
   const extensions = isShareable(ref, needs) ? extensionsOf(profile) : undefined;

@@ -50,13 +50,13 @@ export interface SessionHost {
   now(): number;
   /** Finds an instance, and opens what is needed there. Rejects with the failure. Aborting closes what was opened. */
   find(signal: AbortSignal): Promise<Binding>;
-  /** Its client listens. */
+  /** The client of the session listens. */
   readonly isListened: boolean;
   /** Calls are under way at the binding, or between two rounds there. */
   readonly isCalling: boolean;
   /** Requests wait for a binding. */
   readonly isAwaited: boolean;
-  /** It is a part of a session with all templates, which continues: where another session would end, this one begins anew. */
+  /** The session is a part of one with several templates, which continues: where another session would end, a part begins anew. */
   readonly isPart: boolean;
 }
 
@@ -158,12 +158,12 @@ function mayBeginAnew({ host: { isPart, group } }: ClientSessionContext): boolea
   return isPart && !group.isDeleted;
 }
 
-/** Its binding may be used now. */
+/** The binding may be used now. */
 export function isServed({ binding, isAbandoned }: ClientSessionContext): boolean {
   return binding?.isIntact === true && !isAbandoned && binding.ref.acceptsCalls(binding.upstream);
 }
 
-/** It may not move, and the way to the node of its instance is there again: it is bound again there. */
+/** The session may not move, and the way to the node of its instance is there again: the session is bound again there. */
 export function isReturning(context: ClientSessionContext): boolean {
   const { binding } = context;
   const isBack = binding?.isIntact === false && binding.mayContinue && binding.ref.peer !== undefined;
@@ -259,7 +259,7 @@ export const clientSessionMachine = setup({
     mayMove: ({ context }) => mayMove(context),
     isReturning: ({ context }) => isReturning(context),
     mayBeginAnew: ({ context }) => mayBeginAnew(context),
-    /** It has just moved, and no request waits: a backend that always fails is not opened again without a pause. */
+    /** The session has just moved, and no request waits: a backend that always fails is not opened again without a pause. */
     mayPause: ({ context }) => {
       const { host, movedAtMs } = context;
       return (

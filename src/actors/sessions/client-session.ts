@@ -60,7 +60,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   readonly #calls = new LinkedSet<SessionRoute>();
   // A session at rest consists of few objects: these three are made at their first use.
   #reservations: LinkedSet<Reserved> | undefined;
-  /** Its observers are the event streams of the client. */
+  /** Observed by the event streams of the client. */
   #messages: Subject<ServerMessage> | undefined;
   #ended: AsyncSubject<string> | undefined;
   #isAway = false;
@@ -270,7 +270,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
 
   // --- for its supervisor ----------------------------------------------------------------------------------------------
 
-  /** Its stream holds the session; `messages$` is also observed without one. */
+  /** A stream of the client holds the session; `messages$` is also observed without one. */
   get isStreaming(): boolean {
     return this.#holds > 0;
   }
@@ -400,7 +400,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   }
 }
 
-/** The same error as for a call that was under way there. */
+/** The error of a call between two rounds, equal to that of a call that was under way at the binding. */
 function conversationLost({ ref }: Binding): GatewayError {
   const reason = 'its conversation was lost before the call continued';
   return atInstance(backendUnavailable(reason, { delivered: 'unknown' }), ref.id);

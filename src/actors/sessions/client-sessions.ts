@@ -299,7 +299,7 @@ export class ClientSessions implements SessionSupervisor, SessionTable {
     this.#drop(session, 'template');
   }
 
-  /** It is not recovered here, unless the next life may do so, or another one has it. */
+  /** The session is not recovered here any more, unless its row stays for the next life, or another life has it. */
   #forget({ id }: SessionRecord, reason: string): void {
     if (!this.leavesRow(reason) && reason !== TAKEN_OVER) this.#recovery?.forget(id);
   }

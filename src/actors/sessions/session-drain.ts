@@ -18,9 +18,9 @@ interface SessionDrainDeps {
 
 export class SessionDrain {
   readonly #deps: SessionDrainDeps;
-  /** Their turn is still to come. */
+  /** Sessions whose turn is still to come. */
   readonly #waiting: Set<SessionRecord>;
-  /** They are released once they have no call. */
+  /** Sessions that are released once they have no call. */
   readonly #due = new Set<SessionRecord>();
   readonly #perPart: number;
   readonly #stop: () => void;

@@ -59,7 +59,7 @@ export class SessionPlaces {
     this.#declarations.add(ownerId, -profileBytes(profile));
   }
 
-  /** The same object for equal profiles. */
+  /** One object for equal profiles, so that thousands of sessions share it. */
   shared(profile: ClientProfile): ClientProfile {
     if (profileBytes(profile) > 0) return profile;
     const key = canonicalText(profile);

@@ -97,7 +97,7 @@ export class SessionRecovery {
       const row = await this.#rows.add(rowKeyOf(id));
       const value = row && sessionIn(row);
       const opener = lifeOf(id);
-      // Its node may be late with it, or stand still: a silent owner is no 404.
+      // The node of that life may not have written the row yet, or stand still: a silent owner is not a 404.
       if (row === undefined && opener !== undefined && (await this.#keeper.mayStore(opener)))
         throw new SessionElsewhere(opener);
       if (row === undefined || value === undefined) return this.forget(id);

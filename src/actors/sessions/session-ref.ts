@@ -47,7 +47,7 @@ interface Waiter {
 }
 
 /** Shared by all sessions at rest. */
-const NOBODY: readonly Waiter[] = Object.freeze([]);
+const NO_WAITERS: readonly Waiter[] = Object.freeze([]);
 const NO_URIS: ResourceUris = { has: () => false, keys: () => [] };
 const NO_NEW_CALLS = 'its instance takes no new calls';
 
@@ -56,14 +56,14 @@ export class SessionRef implements SessionHost {
   /** See SessionHost. */
   readonly isPart: boolean;
   readonly #wholeMark: SessionOpening['mark'];
-  /** It, or the whole of which it is a part, was recovered. */
+  /** The session, or the session of which it is a part, was recovered. */
   #isRecovered: boolean;
   readonly #supervisor: SessionSupervisor;
   readonly #session: BoundSession;
   /** The state of the session: that of its actor, or what remains of it while it has none. */
   #state: ClientSessionActor | RestingSession;
   #clientState: ClientState | undefined;
-  #waiting: readonly Waiter[] = NOBODY;
+  #waiting: readonly Waiter[] = NO_WAITERS;
   /** The instance where the search for the first binding begins. Default: the strategy chooses. */
   #first: InstanceRef | undefined;
   /** The row of the session, once it is kept. */
@@ -182,7 +182,7 @@ export class SessionRef implements SessionHost {
    * ends the search. Undefined when the session may not move, when it will because the pool avoids its instance, or without another
    * instance. Source: ADR 103.
    */
-  findSecond(at: Binding, without: ReadonlySet<string>): Observable<Binding> | undefined {
+  findHedge(at: Binding, without: ReadonlySet<string>): Observable<Binding> | undefined {
     const isOwnProcess = at.upstream !== undefined && !isNetworked(at.ref.definition);
     if (isOwnProcess || !this.mayMove || this.isEjected(at)) return undefined;
     if (this.group.pool.candidates.every(({ id }) => without.has(id))) return undefined;
@@ -379,7 +379,7 @@ export class SessionRef implements SessionHost {
    */
   #resume(binding: Binding, failure: GatewayError | undefined): void {
     const waiting = this.#waiting;
-    this.#waiting = NOBODY;
+    this.#waiting = NO_WAITERS;
     if (waiting.length === 0) return;
     queueMicrotask(() => {
       for (const { needsDedicated, subscriber } of waiting) {
@@ -392,7 +392,7 @@ export class SessionRef implements SessionHost {
   /** Without a failure `why` is the error. While the gateway closes, that is SHUTTING_DOWN. A later request waits. */
   #refuse(failure: GatewayError | undefined, why: () => GatewayError): void {
     const waiting = this.#waiting;
-    this.#waiting = NOBODY;
+    this.#waiting = NO_WAITERS;
     if (waiting.length === 0) return;
     const error = failure ?? (this.deps.isAccepting() ? why() : shuttingDown());
     for (const { subscriber } of waiting) subscriber.error(error);

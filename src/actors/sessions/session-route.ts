@@ -63,10 +63,10 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   #repeats = 0;
   /** This call has made the session move. */
   #hasMoved = false;
-  /** Bindings at other instances, for attempts beside a silent one. They end with the call. Source: ADR 103. */
-  #seconds: Binding[] = [];
-  /** That of the next such attempt. */
-  #second: Binding | undefined;
+  /** Bindings at other instances, for hedges beside a silent attempt. They end with the call. Source: ADR 103. */
+  #hedgeBindings: Binding[] = [];
+  /** The binding of the next hedge. */
+  #nextHedge: Binding | undefined;
   /** The last failure, or the first one after which the call may have arrived. */
   #failure: { readonly error: GatewayError; readonly ref: InstanceRef } | undefined;
 
@@ -101,7 +101,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   hedged(): void {
-    this.#second = undefined;
+    this.#nextHedge = undefined;
   }
 
   noteUnsafe(delivered: Delivered): void {
@@ -115,7 +115,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   end(): void {
     this.#release();
-    for (const binding of this.#seconds.splice(0)) binding.retire(); // closed when its last call has ended
+    for (const binding of this.#hedgeBindings.splice(0)) binding.retire(); // closed when its last call has ended
   }
 
   // --- for the calls of its session, and for the queue -----------------------------------------------------------------
@@ -189,12 +189,12 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     // A cursor or a task in the answer is known at one instance only.
     const mayBeElsewhere = !setsClientState(method) && listOf(method) === undefined && !isAboutTask(request);
     if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return NONE;
-    if (this.#second !== undefined) return new SessionAttempt(this, this.#second, request, false);
-    const found$ = this.#session.findSecond(binding, new Set(tried));
+    if (this.#nextHedge !== undefined) return new SessionAttempt(this, this.#nextHedge, request, false);
+    const found$ = this.#session.findHedge(binding, new Set(tried));
     if (found$ === undefined) return NONE;
-    const found = (second: Binding): void => {
-      this.#seconds.push(second);
-      this.#second = second;
+    const found = (hedge: Binding): void => {
+      this.#hedgeBindings.push(hedge);
+      this.#nextHedge = hedge;
     };
     return { kind: 'wait', until$: found$.pipe(tap(found)) };
   }
@@ -259,7 +259,7 @@ class SessionAttempt implements At, AttemptPlan {
   readonly isFirst: boolean;
   readonly #route: SessionRoute;
   #isUnsafe = false;
-  /** That of a request that changes the state of the client. */
+  /** The plan of a request that changes the state of the client. */
   #forwarded: AttemptPlan | undefined;
 
   constructor(route: SessionRoute, binding: Binding, request: ExchangeRequest, isFirst: boolean) {

@@ -15,7 +15,7 @@ export type BoundInstance = Pick<InstanceDefinition, 'template' | 'id' | 'server
 /** The session whose actor it is. */
 export interface BoundSession extends SessionRecord {
   readonly awaySinceMs: LeaseHolder['awaySinceMs'];
-  /** Of the present or last binding. */
+  /** The instance of the present or last binding. */
   readonly instance: BoundInstance;
   readonly isListened: boolean;
   /** True while calls are under way at the binding, or between two rounds there. */

@@ -99,7 +99,7 @@ export class ResourceSubscriptions {
     if (entry.clients === 0 && this.#entries.get(uri) === entry) this.#entries.delete(uri);
   }
 
-  /** It ends with the conversation. */
+  /** Asks the backend; the request ends with the conversation at the latest. */
   #ask(uri: string, method: string): Promise<FinalEvent> {
     return answerOf(this.#conversation.exchange({ method, params: { uri } }), ANSWER_MS, this.#clock);
   }

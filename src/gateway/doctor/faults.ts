@@ -4,9 +4,9 @@
 import type { ListField } from '../../domain/mcp.ts';
 
 export interface Fault {
-  /** Of those that the doctor finds. */
+  /** Only of a fault that the doctor finds. */
   readonly code?: string;
-  /** Of the others: why not. */
+  /** Why the doctor does not find the fault; only of those without a code. */
   readonly unseen?: string;
   /** Completes "The server ...". */
   readonly fault: string;

@@ -88,7 +88,7 @@ export async function converseInModern(wire: Wire, found: Findings): Promise<str
     return undefined;
   }
   if (discovered.texts.length === 0) {
-    // It may still be starting: silent is what answers something else.
+    // The program may still be starting. It ignores unknown methods only if it answers what comes after.
     const later = await wire.ask(opening(LEGACY_VERSIONS[0]));
     const ids = later.texts.map((text) => Object(jsonIn(text)).id);
     if (ids.length > 0 && !ids.includes(ID + 10))

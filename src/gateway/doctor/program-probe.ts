@@ -22,7 +22,7 @@ const ANSWER_MS = 5_000;
 /** What comes so much after an answer still belongs to it. */
 const REST_MS = 200;
 const TERMINATE_MS = 2_000;
-/** Of a line that is no message. */
+/** Characters that are shown of a line that is not a message. */
 const SHOWN_CHARACTERS = 200;
 /** Bytes of output that are read of one program. */
 const MAX_BYTES = 16 * 1024 * 1024;
