@@ -21,6 +21,7 @@ import { HTTP_LIMITS } from './limits.ts';
 /** The error for a caller that is not authorized; undefined for one that is. */
 export type Refusal = GatewayError | undefined;
 
+/** What a check reads of a request whose caller is known. */
 export interface CheckedRequest extends CredentialedRequest {
   readonly state: CredentialedRequest['state'] & {
     readonly principal?: Principal;
@@ -92,6 +93,7 @@ export function whenKnown<T, R>(value: T | Promise<T>, apply: (value: T) => R | 
   return value instanceof Promise ? value.then(apply) : apply(value);
 }
 
+/** What a check reads of a request. */
 export interface CredentialedRequest {
   readonly req: Pick<IncomingMessage, 'headers'> & Partial<Pick<IncomingMessage, 'socket'>>;
   readonly state: { readonly isSameHost?: boolean };
@@ -142,6 +144,7 @@ export function sessionCookie(token: string, seconds: number, isSecure: boolean)
   return ['Set-Cookie', `${NAME}=${token}; ${flags}${isSecure ? '; Secure' : ''}`];
 }
 
+/** The state of a request that the rate limit counts. */
 export interface CountedRequest {
   /** The caller; set by middleware/authorize.ts on routes that need credentials. */
   principal?: Principal;

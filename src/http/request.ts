@@ -80,6 +80,7 @@ export interface Trail {
   readonly subject?: string;
 }
 
+/** The context of a request that koa serves. */
 export type KoaContext = ParameterizedContext<RequestState, Record<never, never>>;
 
 /** What steps and handlers use of a request. Calls have no context of koa, but a PlainContext: ADR 137. */
@@ -88,6 +89,7 @@ export type HttpContext = Pick<
   'req' | 'res' | 'state' | 'method' | 'path' | 'querystring' | 'accepts' | 'acceptsEncodings'
 >;
 
+/** A request whose route is known. */
 export interface RouteContext extends HttpContext {
   readonly params: Readonly<Record<string, string>>;
 }
@@ -97,6 +99,7 @@ export interface RouteContext extends HttpContext {
  * throw or reject with the error of the answer.
  */
 export type HttpStep<C> = (context: C, next: Next) => ReturnType<Middleware>;
+/** A step before the route is known, and one after. */
 export type HttpMiddleware = HttpStep<HttpContext>;
 export type RouteMiddleware = HttpStep<RouteContext>;
 

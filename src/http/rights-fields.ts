@@ -45,6 +45,7 @@ export function shownListFields(templates: readonly string[] | null) {
   };
 }
 
+/** The lists of rights of a record as answers show them: null for all. */
 export function shownLists({ templates, views, tools }: RightsLists) {
   return {
     templates: templates === undefined ? null : [...templates],
@@ -62,6 +63,7 @@ export const CALLER_LIST_FIELDS = {
   tools_within: Type.Optional(Type.Array(Type.Array(Type.String()), { examples: [[['everything/echo']]] })),
 };
 
+/** The rights of a caller as answers show them, sorted. */
 export function shownRights({ templates, views, tools }: Principal) {
   const [first, ...within] = tools?.lists ?? [];
   // Without a list of views, a list of templates excludes them.

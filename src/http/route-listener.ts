@@ -30,6 +30,7 @@ export type AppListener = (
   caller?: ForwardedCaller,
 ) => void;
 
+/** Routes, and the steps of their requests. */
 export interface RouteTable {
   readonly routes: readonly Route[];
   /** Steps of every request, in the order of their execution. */
@@ -42,6 +43,7 @@ export interface RouteTable {
   unmatched(router: Pick<KoaRouter, 'match'>): HttpMiddleware;
 }
 
+/** Compiles the steps of each route once. The errors of steps are answered by the first of them (middleware/errors.ts). */
 export function routeListener(
   table: RouteTable,
   readers: BodyReaders,

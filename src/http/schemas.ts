@@ -14,6 +14,7 @@ export function named<P extends TProperties>(schemaName: string, properties: P) 
 /** Any JSON object. It is cheaper to check than a record of unknown values. */
 export const AnyObject = Type.Unsafe<JsonObject>(Type.Object({}));
 
+/** Any JSON object, with an example of its own. */
 export function anyObject(example: JsonObject) {
   return Type.Unsafe<JsonObject>(Type.Object({}, { examples: [example] }));
 }
@@ -93,6 +94,7 @@ export function nullableText(example: string | null = null) {
   return nullable(Type.String(), example);
 }
 
+/** A time as ISO 8601 in UTC, with milliseconds. */
 export const Time = text('2026-11-20T12:00:00.000Z');
 export const NullableTime = nullableText('2026-11-20T12:00:00.000Z');
 
@@ -104,8 +106,10 @@ export function nullableNames(example: readonly string[] | null) {
 /** Headers of an answer with a secret. Source: RFC 6749 section 5.1. */
 export const NOT_STORED: readonly string[] = ['Cache-Control', 'no-store'];
 
+/** The documented header of a 201. */
 export const LOCATION = { Location: 'Path of the created resource' } as const;
 
+/** The number with at most so many decimal places. */
 export function rounded(value: number, digits: number): number {
   return Number(value.toFixed(digits));
 }

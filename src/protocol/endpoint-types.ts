@@ -55,6 +55,7 @@ export interface McpRequest {
   consumeRateLimit(requests: number): void | Promise<void>;
 }
 
+/** A GET that opens a stream of HTTP+SSE. */
 export interface SseOpening {
   /** True for a path of that transport alone. At any other path the headers have to show that the client speaks it. */
   readonly isOnly: boolean;
@@ -101,6 +102,7 @@ export function noteError(log: McpLog, code: number, errorCode?: ErrorCode): voi
   if (errorCode !== undefined) log.errorCode = errorCode;
 }
 
+/** An open event stream. */
 export interface McpStream {
   /** Writes one event. `data` is JSON text, or empty for an event that only carries an id. */
   send(event: McpEvent): void;
@@ -109,6 +111,7 @@ export interface McpStream {
   readonly unsentBytes: number;
 }
 
+/** One event of a stream. */
 export interface McpEvent {
   readonly data: Uint8Array | string;
   readonly id?: string;

@@ -12,6 +12,7 @@ import { hasRounds } from '../domain/mcp.ts';
 /** Input requests of one result. */
 const MAX_REQUESTS = 64;
 
+/** A result that asks the client for input. */
 export interface InputRequired {
   /** By the key that the answer is to carry. */
   readonly requests: ReadonlyMap<string, InputRequest>;
@@ -50,6 +51,7 @@ function readInputRequest(entry: unknown): InputRequest | undefined {
 
 // Sources: MCP 2026-07-28 basic/index#error-codes; client/elicitation, client/sampling.
 
+/** A question to the client: a request of the legacy era, without an id. */
 export interface InputRequest {
   readonly method: string;
   readonly params: JsonObject;

@@ -70,6 +70,7 @@ export interface Backends {
   relistTool(name: string, owner?: Owner): void;
 }
 
+/** A principal, and what its client declared. */
 export interface Client {
   readonly owner: Owner;
   readonly profile: ClientProfile;

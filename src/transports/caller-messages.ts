@@ -13,6 +13,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts
 import { METHOD_NOT_FOUND, requestText } from '../domain/jsonrpc.ts';
 import { META } from '../domain/mcp.ts';
 
+/** The progress token that the caller gave; undefined without one. */
 export function callerTokenOf(request: ExchangeRequest): JsonValue | undefined {
   const meta = request.params?._meta;
   return isJsonObject(meta) ? (meta[META.progressToken] ?? undefined) : undefined;
@@ -61,6 +62,7 @@ export function gatewayReplyTo(
   return isDeclared ? 'ask' : REFUSED;
 }
 
+/** The answer to a request of a backend that no client can answer. */
 export const REFUSED: ClientReply = { error: METHOD_NOT_FOUND };
 
 /** For this time after the first call of another caller, a message may still belong to an earlier call. */

@@ -6,11 +6,13 @@ import type { Peer } from '../domain/mcp.ts';
 import { META, METHODS } from '../domain/mcp.ts';
 import { encodeHeader } from '../domain/text.ts';
 
+/** The gateway, or a client, as backends see it. */
 export interface ClientInfo {
   readonly name: string;
   readonly version: string;
 }
 
+/** What was agreed with a backend. `protocolVersion`: empty before the handshake. */
 export type Spoken = Pick<Peer, 'era' | 'protocolVersion'>;
 
 /**

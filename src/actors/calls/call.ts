@@ -36,6 +36,7 @@ const NO_ATTEMPTS = Object.freeze<Attempt[]>([]);
 /** Silent attempts of one call beside which one more may start. */
 const MAX_SILENT = 2;
 
+/** One call, from its first attempt to its end. The observer gets its messages and one answer, or the error of its last failure. */
 export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   readonly #deps: CallDeps;
   readonly #input: CallInput;

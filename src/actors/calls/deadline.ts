@@ -13,11 +13,13 @@ export interface TimedCall {
   onSilent(): number;
 }
 
+/** Clock and bound of all deadlines of a gateway. */
 export interface DeadlineDeps extends Clock {
   /** Longest call, in ms, unless its timeout is longer. Default: LIMITS.callMaximumMs. */
   readonly maxCallMs?: number | undefined;
 }
 
+/** Runs from the start of the call until `end`. */
 export class Deadline {
   readonly #call: TimedCall;
   readonly #clock: Clock;

@@ -39,6 +39,7 @@ export interface RequestOptions extends ExchangeOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** A result, and the instance that gave it. */
 export interface CallResult {
   /** The MCP result as the backend gave it. */
   readonly result: unknown;
@@ -46,6 +47,7 @@ export interface CallResult {
   readonly serverId: string;
 }
 
+/** The items of all pages of a list, from one instance. */
 export interface ListResult {
   readonly items: readonly JsonObject[];
   readonly instanceId: string;
@@ -53,6 +55,7 @@ export interface ListResult {
   readonly cut?: string;
 }
 
+/** The JSON-RPC error of a backend, and the instance that gave it. */
 export interface ErrorAnswer {
   readonly error: JsonRpcError;
   readonly instanceId: string;
@@ -60,6 +63,7 @@ export interface ErrorAnswer {
 
 type Exchange = (template: string, request: ExchangeRequest, options?: ExchangeOptions) => Observable<Answer>;
 
+/** Requests as promises, and lists page by page, for routes and embedding programs. */
 export class Requests {
   readonly #exchange: Exchange;
   readonly #scheduler: Pick<TaskScheduler, 'each' | 'turn'>;

@@ -34,6 +34,7 @@ export interface CallRoute {
  */
 export type Step = At | Wait | { readonly kind: 'full' | 'none' | 'reopen' };
 
+/** The steps without data; one object each, since they are compared and made for many calls. */
 export const FULL: Step = { kind: 'full' };
 export const NONE: Step = { kind: 'none' };
 export const REOPEN: Step = { kind: 'reopen' };
@@ -100,6 +101,7 @@ export interface RunningCall {
   giveUp(error: GatewayError): void;
 }
 
+/** How a call travels to its instance: with which request, in which conversation. */
 export interface AttemptPlan {
   readonly request: ExchangeRequest;
   /** The conversation for it; undefined: that of the instance. */
@@ -127,6 +129,7 @@ export class DirectStep implements At, AttemptPlan {
   }
 }
 
+/** To the instance that the strategy of the template chooses, at each step anew. */
 export class BalancedRoute implements CallRoute, RequestView {
   readonly bound = undefined;
   readonly #pool: Group['pool'];
@@ -173,6 +176,7 @@ interface BoundOptions {
   readonly upstream?: CallUpstream | undefined;
 }
 
+/** To one instance only. */
 export class BoundRoute implements CallRoute {
   readonly bound: InstanceRef;
   readonly #request: ExchangeRequest;

@@ -52,6 +52,7 @@ interface StatelessClientsDeps extends Pick<Clock, 'now' | 'alarm'> {
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
 }
 
+/** Sends the requests of clients of the modern era, which have no sessions. */
 export class StatelessClients {
   readonly #deps: StatelessClientsDeps;
   readonly #equalToolLists = new EqualToolLists();

@@ -24,6 +24,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { conversationKeyOf, type Lease } from '../instances/leases.ts';
 import { tellsCallsApart } from './stateless-routing.ts';
 
+/** A client without a session: its principal, and what it declared. */
 export interface StatelessClient {
   readonly owner: { readonly id: string };
   readonly profile: ClientProfile;
@@ -39,6 +40,7 @@ export interface StatelessLease extends Omit<Lease, 'release'> {
   readonly release: (isOver: boolean) => void;
 }
 
+/** The conversations that are leased for requests, and kept for a while for the next request of the same client. */
 export class StatelessPool {
   readonly #declarations: ByteBudget;
   readonly #scheduler: TaskScheduler;

@@ -99,6 +99,7 @@ export function logLevelOf({ params }: ExchangeRequest): string | undefined {
   return isLogLevel(level) ? level : undefined;
 }
 
+/** The request without the metadata that only modern backends read. */
 export function forLegacy(request: ExchangeRequest): ExchangeRequest {
   const meta = request.params?._meta;
   if (!isJsonObject(meta) || !MODERN_KEYS.some((key) => key in meta)) return request;

@@ -16,6 +16,7 @@ export interface QueueTarget {
   isBelowShare(ownerId: string): boolean;
 }
 
+/** A call as the queue sees it. */
 export interface QueuedCall {
   readonly ownerId: string;
   /** Increases from call to call, in order of arrival. */
@@ -44,6 +45,7 @@ interface WaitQueueDeps {
   readonly waitMs?: number;
 }
 
+/** The calls of one template that wait for capacity, by owner; owners are served in turn. Source: ADR 41. */
 export class WaitQueue {
   readonly #deps: WaitQueueDeps;
   /** By owner, in the order of service; the calls of an owner in order of arrival. */

@@ -4,6 +4,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 
 type Listing = Pick<InstanceRef, 'tools'>;
 
+/** The search of one call for an instance that has its tool. */
 export class WantedTool {
   readonly #name: string | undefined;
   readonly #view: string | undefined;

@@ -24,6 +24,7 @@ export interface LeaseHolder {
   close(reason: string): Promise<void>;
 }
 
+/** Which conversation is needed, and for whose account. */
 export interface LeaseRequest {
   /** The owner in whose share the conversation counts: of a shared one, the owner that needs it first. */
   readonly owner: { readonly id: string };

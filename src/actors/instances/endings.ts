@@ -8,6 +8,7 @@ import { isShared } from '../../domain/nodes.ts';
 import type { Open } from '../../transports/transport.ts';
 import type { InstanceRef } from './instance-ref.ts';
 
+/** Of all instances of a gateway. */
 export class Endings {
   readonly #ends = new Map<InstanceRef, Promise<void>>();
 

@@ -14,6 +14,7 @@ export interface ToolDigests {
   readonly shown: string;
 }
 
+/** Which definitions of tools are used, for one template. */
 export interface ToolTrust {
   /** True when definitions have to be approved, for the template or for this view. */
   isFor(view: string | undefined): boolean;
@@ -36,6 +37,7 @@ interface TrustedList {
   readonly waiting?: ReadonlyMap<string, ToolDigests>;
 }
 
+/** The list of tools in an answer without those that are not trusted. */
 export function withTrustedTools(answer: Answer, trust: ToolTrust): TrustedList {
   const { event } = answer;
   if (event.kind !== 'result') return { answer };

@@ -45,6 +45,7 @@ export interface SessionDeps extends Clock {
   readonly maxCallMs?: number | undefined;
 }
 
+/** What a session needs of a binding. */
 export interface SessionNeeds {
   readonly group: Group;
   readonly ownerId: string;
@@ -76,6 +77,7 @@ const MAX_RECOVERED = 64;
 /** A search that takes longer lets the next one begin, in ms: its backend may hang, or be a program that starts. */
 const RECOVERED_MS = 1_000;
 
+/** Finds the bindings of all sessions of a gateway. */
 export class Binder {
   readonly #deps: SessionDeps;
   /** False for peers that keep no dedicated conversations. Of a modern program: whether it speaks the legacy era, once known. */

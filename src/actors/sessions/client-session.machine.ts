@@ -60,6 +60,7 @@ export interface SessionHost {
   readonly isPart: boolean;
 }
 
+/** The state of a session with an actor, besides the name of its state. */
 export interface ClientSessionContext extends RestingSession {
   readonly host: SessionHost;
   /** The binding is given up although it is usable, because its instance fails calls. */
@@ -72,6 +73,7 @@ export interface ClientSessionContext extends RestingSession {
   readonly unsettledCalls: number;
 }
 
+/** What happens to a session; the head comment has their effects. */
 export type ClientSessionEvent =
   | { readonly type: 'lost' | 'requested' | 'started' | 'upgrade' | 'callEnded' | 'park' }
   /** `reason`: a clause. */

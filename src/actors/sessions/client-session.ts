@@ -47,6 +47,7 @@ interface Reserved extends Linked {
   readonly end: (error: GatewayError) => void;
 }
 
+/** A session as the endpoint uses it (McpSession), and as its table and its parts see it. */
 export class ClientSession implements BoundSession, SessionSubscriber {
   readonly id: string;
   /** For its supervisor: when it was opened and last used, in ms of the gateway's monotonic clock. */

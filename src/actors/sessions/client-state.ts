@@ -54,6 +54,7 @@ interface StatefulSession {
   ): void;
 }
 
+/** The log level and the subscriptions of one client, at each backend to which its session is bound. */
 export class ClientState {
   readonly #session: StatefulSession;
   readonly #clock: Pick<Clock, 'alarm'>;

@@ -51,6 +51,7 @@ const NO_WAITERS: readonly Waiter[] = Object.freeze([]);
 const NO_URIS: ResourceUris = { has: () => false, keys: () => [] };
 const NO_NEW_CALLS = 'its instance takes no new calls';
 
+/** Owned by its ClientSession. Makes the actor with the first request that needs one, and ends it with `park`. */
 export class SessionRef implements SessionHost {
   readonly group: Group;
   /** See SessionHost. */

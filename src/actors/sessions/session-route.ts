@@ -46,6 +46,7 @@ const FIRST_WAIT_MS = 5;
 const WAIT_FACTOR = 5;
 const MAX_REPEATS = 3;
 
+/** Made for each call, and each round of a call. */
 export class SessionRoute implements CallRoute, YieldingCall, Linked {
   readonly #session: SessionRef;
   readonly #request: ExchangeRequest;
