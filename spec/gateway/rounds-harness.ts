@@ -67,6 +67,7 @@ export class RoundsHarness {
       ),
       approvals: new ToolApprovals({
         store: store.approvals,
+        scheduler,
         emit,
         clock: simulatedClock,
         hintsOf: () => ({}),

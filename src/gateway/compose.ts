@@ -109,6 +109,7 @@ export function composeGateway(
   });
   const approvals = new ToolApprovals({
     store: store.approvals,
+    scheduler,
     emit,
     clock: ownClock,
     hintsOf: (template) => (fleet.has(template) ? (fleet.group(template).policy.annotate ?? {}) : {}),

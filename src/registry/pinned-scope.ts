@@ -102,10 +102,9 @@ export class PinnedScope {
     }
   }
 
-  /** Nothing waits any more of the tools for which this is false. */
-  keepWaiting(isKept: (tool: string) => boolean): void {
-    for (const [tool, definitions] of this.#waiting)
-      if (!isKept(tool)) this.#drop(tool, [...definitions.keys()]);
+  /** Nothing waits any more of this tool. */
+  dropWaiting(tool: string): void {
+    this.#drop(tool, [...(this.#waiting.get(tool)?.keys() ?? [])]);
   }
 
   knows(tool: string): boolean {

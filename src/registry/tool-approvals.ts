@@ -4,6 +4,7 @@
 import { Subject } from 'rxjs';
 import type { ToolCache } from '../actors/instances/tool-cache.ts';
 import {
+  type ListedDigests,
   type ToolDigests,
   type ToolTrust,
   type TrustOf,
@@ -12,8 +13,10 @@ import {
 import type { TemplateSettings } from '../balancing/policy-schemas.ts';
 import { type Approval, type NewApproval, splitToolKey, toolKey } from '../domain/approval.ts';
 import { toolNotFound } from '../domain/error-catalogue.ts';
+import { groupsToMatch } from '../domain/globs.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Tool, WithheldItem } from '../domain/mcp.ts';
+import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { ToolHints, ViewDefinition } from '../domain/view.ts';
 import { type ApprovalStore, MAX_APPENDED } from '../persistence/store.ts';
 import { checkedItem } from '../protocol/aggregate/items.ts';
@@ -30,6 +33,7 @@ import {
 
 export interface ToolApprovalsDeps extends Pick<PinnedScopeDeps, 'emit' | 'clock'> {
   readonly store: ApprovalStore;
+  readonly scheduler: Pick<TaskScheduler, 'each'>;
   /** The annotations of tools that the template sets. */
   readonly hintsOf: (template: string) => Readonly<Record<string, ToolHints>>;
   /** What is approved of a template has changed. */
@@ -78,9 +82,10 @@ export class ToolApprovals {
     const before = this.#views.get(id);
     if (definition?.approve === 'pinned') {
       const scope = before?.scope ?? this.#newScope(id, true);
-      const choices = new CompiledView(definition);
-      scope.keepWaiting((tool) => takes(choices, tool));
-      this.#views.set(id, { scope, choices });
+      this.#views.set(id, { scope, choices: new CompiledView(definition) });
+      void this.#takenOf(id, scope.waiting(), (waiting) => {
+        if (this.#views.get(id)?.scope === scope) scope.dropWaiting(waiting.tool);
+      });
     } else if (!this.#views.delete(id)) return;
     this.#renewTrusts();
   }
@@ -149,8 +154,7 @@ export class ToolApprovals {
   /** The tools of a pinned template or view, sorted by name. DATABASE_UNAVAILABLE. */
   async states(id: string): Promise<ToolState[]> {
     const states = this.#of(id)?.states(await this.#deps.store.definitionsOf(id)) ?? [];
-    const choices = this.#views.get(id)?.choices;
-    return choices === undefined ? states : states.filter(({ tool }) => takes(choices, tool));
+    return this.#takenOf(id, states);
   }
 
   /** The tools of a pinned template or view that wait. */
@@ -185,10 +189,30 @@ export class ToolApprovals {
     if (scope === undefined) return [];
     const unknown = tools?.find((tool) => !scope.knows(tool));
     if (unknown !== undefined) throw toolNotFound(unknown, id);
-    const approvals = scope.waiting(tools);
+    const approvals = await this.#takenOf(id, scope.waiting(tools));
     await this.#save(scope, approvals);
     if (this.#views.has(id)) this.viewChanged$.next(id);
     return approvals.map(({ tool }) => tool);
+  }
+
+  /** Those that the view takes now, in several turns; all of a template. `other` gets each other one. */
+  async #takenOf<T extends { readonly tool: string }>(
+    id: string,
+    items: readonly T[],
+    other: (item: T) => void = () => {},
+  ): Promise<T[]> {
+    const taken: T[] = [];
+    await this.#deps.scheduler.each(
+      groupsToMatch(items, ({ tool }) => tool),
+      (group) => {
+        const choices = this.#views.get(id)?.choices;
+        for (const item of group) {
+          if (choices === undefined || takes(choices, item.tool)) taken.push(item);
+          else other(item);
+        }
+      },
+    );
+    return taken;
   }
 
   #of(id: string): PinnedScope | undefined {
@@ -211,6 +235,7 @@ export class ToolApprovals {
   }
 
   #renewTrusts(): void {
+    const { scheduler } = this.#deps;
     const views = [...this.#views.values()];
     const names = [...this.#templates.keys(), ...views.flatMap(({ choices }) => choices.templates)];
     this.#trusts = new Map(
@@ -220,10 +245,7 @@ export class ToolApprovals {
         // Lists that are stored still have the definition that was approved.
         const hints = () => this.#deps.hintsOf(template);
         const onWaiting = () => this.#deps.onChanged(template);
-        return [
-          template,
-          new TemplateTrust({ template, own, views: having, shown: this.#shown, hints, onWaiting }),
-        ];
+        return [template, new TemplateTrust({ template, own, views: having, hints, onWaiting, scheduler })];
       }),
     );
   }
@@ -266,10 +288,6 @@ class ShownDigests {
   });
 }
 
-function toolOf(tool: string, definition: JsonObject): ListedTool {
-  return { tool, digest: digestOf(definition), definition };
-}
-
 /** As lists of several templates show it; none if they do not. */
 function shownItems(tool: Tool, hints: Readonly<Record<string, ToolHints>>): readonly JsonObject[] {
   const checked = checkedItem('tools', withOwnHints(tool, hints));
@@ -280,7 +298,7 @@ interface TrustParts {
   readonly template: string;
   readonly own: PinnedScope | undefined;
   readonly views: readonly PinnedView[];
-  readonly shown: ShownDigests;
+  readonly scheduler: Pick<TaskScheduler, 'each'>;
   /** The annotations that the template sets now. */
   readonly hints: () => Readonly<Record<string, ToolHints>>;
   /** A tool waits for approval since now. */
@@ -301,10 +319,15 @@ class TemplateTrust implements ToolTrust {
     return this.#parts.own !== undefined || (view !== undefined && this.#views.has(view));
   }
 
-  digestsOf(tool: Tool): ToolDigests {
-    const own = digestOf(tool as JsonObject);
-    const [item = tool] = shownItems(tool, this.#parts.hints());
-    return { own, shown: item === tool ? own : digestOf(item as JsonObject) };
+  async digestsOf(tools: readonly Tool[]): Promise<ListedDigests> {
+    const { hints, scheduler } = this.#parts;
+    const digests = new Map<Tool, ToolDigests>();
+    await scheduler.each(tools, (tool) => {
+      const own = digestOf(tool as JsonObject);
+      const [item = tool] = shownItems(tool, hints());
+      digests.set(tool, { own, shown: item === tool ? own : digestOf(item as JsonObject) });
+    });
+    return digests;
   }
 
   has(tool: string, digests: ToolDigests, view?: string): boolean {
@@ -313,23 +336,44 @@ class TemplateTrust implements ToolTrust {
     return pinned === undefined || this.#hasIn(pinned, tool, digests);
   }
 
-  isUsedEverywhere(tool: string, digests: ToolDigests): boolean {
-    if (this.#parts.own?.has(tool, digests.own) === false) return false;
-    return [...this.#views.values()].every(
-      (view) => !view.choices.takes('tools', this.#parts.template, tool) || this.#hasIn(view, tool, digests),
+  async areUsedEverywhere(digests: ListedDigests): Promise<boolean> {
+    const { own, template, scheduler } = this.#parts;
+    const isUsed = ([{ name }, each]: readonly [Tool, ToolDigests]) =>
+      own?.has(name, each.own) !== false &&
+      [...this.#views.values()].every(
+        (view) => !view.choices.takes('tools', template, name) || this.#hasIn(view, name, each),
+      );
+    let areUsed = true;
+    await scheduler.each(
+      groupsToMatch(digests, ([{ name }]) => name),
+      (group) => {
+        areUsed &&= group.every(isUsed);
+      },
     );
+    return areUsed;
   }
 
-  listed(tools: readonly Tool[], isComplete: boolean): void {
-    const { template, own, views, shown, hints, onWaiting } = this.#parts;
-    const asListed = tools.map((tool) => toolOf(tool.name, tool as JsonObject));
-    const isNew = own?.listed(asListed, isComplete) ?? false;
-    const items = views.length === 0 ? [] : tools.flatMap((tool) => shownItems(tool, hints()));
-    // Not complete: a view is listed with all of its templates.
-    const areNew = views.map(({ scope, choices }) =>
-      scope.listed(choices.chosen('tools', template, items).map(shown.listedIn), false),
-    );
-    if (isNew || areNew.some(Boolean)) onWaiting();
+  async listed(digests: ListedDigests, isComplete: boolean): Promise<void> {
+    const { template, own, views, hints, onWaiting, scheduler } = this.#parts;
+    const asListed = [...digests].map(([tool, { own: digest }]) => {
+      return { tool: tool.name, digest, definition: tool as JsonObject };
+    });
+    let isNew = own?.listed(asListed, isComplete) ?? false;
+    const shown = new Map<JsonObject, string>();
+    if (views.length > 0)
+      await scheduler.each(digests, ([tool, { shown: digest }]) => {
+        for (const item of shownItems(tool, hints())) shown.set(item, digest);
+      });
+    const items = [...shown.keys()];
+    for (const { scope, choices } of views) {
+      await choices.choose('tools', template, items, scheduler);
+      const chosen = choices.chosen('tools', template, items).map(({ own: name, listed }) => {
+        return { tool: toolKey(template, name), digest: shown.get(listed) ?? '', definition: listed };
+      });
+      // Not complete: a view is listed with all of its templates.
+      isNew = scope.listed(chosen, false) || isNew;
+    }
+    if (isNew) onWaiting();
   }
 
   #hasIn({ scope }: PinnedView, tool: string, { shown }: ToolDigests): boolean {

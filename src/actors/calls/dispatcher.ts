@@ -1,6 +1,6 @@
 // The entry point of calls: finds the template or instance. call.ts chooses the instance, and the timeout.
 
-import { map, Observable } from 'rxjs';
+import { concatMap, map, Observable } from 'rxjs';
 import type { Clock } from '../../domain/clock.ts';
 import { toolNotFound } from '../../domain/error-catalogue.ts';
 import { asGatewayError, shuttingDown } from '../../domain/errors.ts';
@@ -61,14 +61,16 @@ export class Dispatcher {
     const trust = trustOf?.(template);
     const { annotate = {} } = fleet.has(template) ? fleet.group(template).policy : {};
     const trusted$ =
-      trust === undefined ? answers$ : answers$.pipe(map((answer) => this.#trusted(template, answer, trust)));
+      trust === undefined
+        ? answers$
+        : answers$.pipe(concatMap((answer) => this.#trusted(template, answer, trust)));
     const isAnnotated = Object.keys(annotate).length > 0;
     return isAnnotated ? trusted$.pipe(map((answer) => withHints(answer, annotate))) : trusted$;
   }
 
   /** A list with a definition that is not trusted may be newer than that of the instance, by which its calls are refused. */
-  #trusted(template: string, answer: Answer, trust: ToolTrust): Answer {
-    const { answer: trusted, waiting } = withTrustedTools(answer, trust);
+  async #trusted(template: string, answer: Answer, trust: ToolTrust): Promise<Answer> {
+    const { answer: trusted, waiting } = await withTrustedTools(answer, trust);
     if (waiting === undefined) return trusted;
     const instance = this.#deps.fleet.find(template, answer.instanceId);
     if (instance instanceof InstanceRef) void instance.tools?.distrust(waiting);

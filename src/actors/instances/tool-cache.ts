@@ -8,7 +8,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { isRepeatableBy, isRepeatableTool, type Tool } from '../../domain/mcp.ts';
 import { declaredBy } from '../../domain/param-headers.ts';
 import type { ToolHints } from '../../domain/view.ts';
-import type { ToolDigests, ToolTrust } from './tool-trust.ts';
+import type { ListedDigests, ToolDigests, ToolTrust } from './tool-trust.ts';
 
 /** Most names that are kept of an instance that is down. */
 const MAX_NAMES = 1_000;
@@ -176,17 +176,24 @@ export class ToolCache {
     for (let round = 0; round < LIMITS.toolListRounds; round += 1) {
       this.#stale = false;
       const tools = await this.#load().catch(() => undefined); // a call that needs the tool meets the failure, too
+      const digests = tools && (await this.#noted(tools));
       if (tools !== undefined && !this.#stale) {
         this.#keep(tools.map(keptOf));
-        const trust = this.#trust();
-        this.#digests = trust && new Map(tools.map((tool) => [tool.name, trust.digestsOf(tool)]));
-        trust?.listed(tools, true);
+        this.#digests = digests && new Map([...digests].map(([{ name }, own]) => [name, own]));
       } else if (this.#lacksDigests) this.#digests = new Map(); // the next attempt waits its second
       this.#loadedAtMs = this.#clock.now();
       if (!this.#stale) break;
     }
     // In the same turn as the check of `#stale`: a later change starts a new listing.
     this.#loading = undefined;
+  }
+
+  /** Notes what waits for approval. Undefined while every definition is trusted. */
+  async #noted(tools: readonly Tool[]): Promise<ListedDigests | undefined> {
+    const trust = this.#trust();
+    const digests = await trust?.digestsOf(tools);
+    if (digests !== undefined) await trust?.listed(digests, true);
+    return digests;
   }
 
   /** A list without room in the budget is not kept: its tools are unknown. */

@@ -14,17 +14,24 @@ export interface ToolDigests {
   readonly shown: string;
 }
 
-/** Which definitions of tools are used, for one template. */
+/** By definition as its server lists it. */
+export type ListedDigests = ReadonlyMap<Tool, ToolDigests>;
+
+/**
+ * Which definitions of tools are used, for one template. Lists may have thousands of tools: what concerns all of a list is done in
+ * several turns of the event loop.
+ */
 export interface ToolTrust {
   /** True when definitions have to be approved, for the template or for this view. */
   isFor(view: string | undefined): boolean;
-  digestsOf(tool: Tool): ToolDigests;
+  /** Of each of the definitions, in their order. */
+  digestsOf(tools: readonly Tool[]): Promise<ListedDigests>;
   /** True when the definition is approved for the template, and for this view. */
   has(tool: string, digests: ToolDigests, view?: string): boolean;
-  /** True when no view withholds the definition either. */
-  isUsedEverywhere(tool: string, digests: ToolDigests): boolean;
+  /** True when no view withholds one of the definitions either. */
+  areUsedEverywhere(digests: ListedDigests): Promise<boolean>;
   /** An instance has listed these tools; `isComplete`: all that it has. */
-  listed(tools: readonly Tool[], isComplete: boolean): void;
+  listed(digests: ListedDigests, isComplete: boolean): Promise<void>;
 }
 
 /** Undefined for a template of which every definition is used. Called for each call of a tool. */
@@ -38,15 +45,14 @@ interface TrustedList {
 }
 
 /** The list of tools in an answer without those that are not trusted. */
-export function withTrustedTools(answer: Answer, trust: ToolTrust): TrustedList {
+export async function withTrustedTools(answer: Answer, trust: ToolTrust): Promise<TrustedList> {
   const { event } = answer;
   if (event.kind !== 'result') return { answer };
   const listed = toolsIn(parsedResult(event.result));
   const named = listed.filter(isNamed);
-  const digests = new Map(named.map((tool) => [tool, trust.digestsOf(tool)]));
-  const isWaiting = [...digests].some(([{ name }, own]) => !trust.isUsedEverywhere(name, own));
-  if (!isWaiting) return { answer };
-  trust.listed(named, false);
+  const digests = await trust.digestsOf(named);
+  if (await trust.areUsedEverywhere(digests)) return { answer };
+  await trust.listed(digests, false);
   const waiting = new Map([...digests].map(([{ name }, own]) => [name, own]));
   const isTrusted = listed.map((tool) => {
     const own = isNamed(tool) ? digests.get(tool) : undefined;
