@@ -75,6 +75,9 @@ async function answersTo(call: AggregateCall): Promise<Observable<Answer>> {
   const { method, params } = request;
   const list = listOf(method);
   if (list !== undefined) {
+    // Each list is one page. Some clients of earlier revisions ask for the first one with an empty cursor.
+    if (typeof params?.cursor === 'string' && params.cursor !== '')
+      return rpcErrorAnswer(RPC.invalidParams, 'Invalid or expired cursor', { reason: 'invalid_cursor' });
     const all = await directory.listing(list, client);
     const listing = list === 'tools' && search !== undefined ? await search.listed(all, client) : all;
     return of(localAnswer({ kind: 'result', result: listResult(list, listing, client) }));
