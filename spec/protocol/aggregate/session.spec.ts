@@ -124,7 +124,7 @@ test('sends the log level to inner sessions with logging, at once or when they a
 
 test('refuses a cursor, since its lists are one page', async () => {
   const { ask } = setUp();
-  const list = (cursor: unknown) => ask({ method: 'tools/list', params: { cursor } });
+  const list = (cursor: string | null) => ask({ method: 'tools/list', params: { cursor } });
   const { error } = Object(await list('of another list'));
   assert.equal([error?.code, error?.data], [-32602, { reason: 'invalid_cursor' }]);
   for (const none of [null, '']) assert.is(Object(await list(none)).tools.length, 2);

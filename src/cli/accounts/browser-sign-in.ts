@@ -95,7 +95,7 @@ export async function signInByDevice(
   };
   const untilMs = performance.now() + Math.min(Number(asked.expires_in) * 1_000 || USER_MS, USER_MS);
   return terminal.busy('waiting for the browser', async () => {
-    for (let waitMs = (Number(asked.interval) || 0) * 1_000 || stepMs; performance.now() < untilMs; ) {
+    for (let waitMs = stepIn(asked) ?? stepMs; performance.now() < untilMs; ) {
       await delay(waitMs);
       try {
         return storedTokenOf(await askOAuth(url, '/oauth/token', { form }));
@@ -112,6 +112,14 @@ export async function signInByDevice(
 }
 
 const STEP_MS = 5_000;
+const LONGEST_STEP_MS = 60_000;
+
+/** The time between two questions that the gateway names. */
+function stepIn({ interval }: Fields): number | undefined {
+  const namedMs = Number(interval) * 1_000;
+  return namedMs > 0 ? Math.min(namedMs, LONGEST_STEP_MS) : undefined;
+}
+
 /** After these the next question may get another answer. */
 const GOES_ON: readonly unknown[] = ['authorization_pending', 'temporarily_unavailable', 'unreachable'];
 

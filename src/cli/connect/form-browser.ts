@@ -44,11 +44,10 @@ export class FormBrowser {
 
   /** Sends the form of the page that contains this text, with its hidden fields and these values. */
   send(part: string, values: Readonly<Record<string, string>>): Promise<string | URL> {
-    const form = [...this.#page.matchAll(/<form\b[^>]*\baction="([^"]*)"[^>]*>(.*?)<\/form>/gs)].find(
-      ([, , content = '']) => content.includes(part),
-    );
-    if (form === undefined || this.#at === undefined) throw new CommandFailure('the page has no such form');
-    const [, action = '', content = ''] = form;
+    const content = formWith(part, this.#page);
+    const action = /^[^<>]*?\baction="([^"]*)"/.exec(content ?? '')?.[1];
+    if (content === undefined || action === undefined || this.#at === undefined)
+      throw new CommandFailure('the page has no such form');
     const hidden = [...content.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g)].map(
       ([, name = '', value = '']) => [name, value],
     );
@@ -70,3 +69,11 @@ export class FormBrowser {
     }
   }
 }
+
+/** The form with this text, after its `<form`. Without an expression for all of it, which some pages would keep busy for hours. */
+function formWith(part: string, page: string): string | undefined {
+  const before = page.split('</form>').find((text) => text.includes(part) && text.includes(FORM));
+  return before?.slice(before.lastIndexOf(FORM) + FORM.length);
+}
+
+const FORM = '<form';
