@@ -110,6 +110,28 @@ test('gets no token, neither a relay nor a gateway of which the token does not s
   between.close();
 });
 
+test('names no other address that is written, or gets a password, unread', async () => {
+  const address = 'https://else.example/mcp';
+  const url = await serve(({ url: path = '' }, response) => {
+    const isDocument = path.startsWith('/.well-known/oauth-protected-resource');
+    const document = { resource: address, authorization_servers: ['https://else.example'] };
+    response.end(JSON.stringify(isDocument ? document : { status: 'healthy', build: '1' }));
+  });
+  const file = folder('mcp.json');
+  const line = `connect --llm vscode --url ${url}`;
+  for (const [more, stdin] of [
+    [`--write --yes --file ${file}`],
+    ['--verify --user ada --password -', 'a password'],
+  ] as const) {
+    const { code, err } = await run(`${line} ${more}`, {}, stdin);
+    assert.is(code, 1, more);
+    assert.match(err, `${url} names ${address} as its address, which is another one`);
+  }
+  assert.not.ok(existsSync(file));
+  assert.is((await run(`${line} --write --yes --file ${file} --trust`, {})).code, 0);
+  assert.match(readFileSync(file, 'utf8'), address);
+});
+
 test('fails the command when it switches to another protocol', async () => {
   const url = await serve((_, response) => {
     response.socket?.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n');

@@ -57,7 +57,7 @@ export const connect: Command = {
     '--output <file>': 'Write the snippet to a file that only its owner can read',
     ...CLIENT_OPTIONS,
     '--trust':
-      'Use the program that the gateway names, also if it is not in the local catalogue; send the key to this http URL without a proof, now and later',
+      'Use the program and the address that the gateway names, also if they are not known here; send the key to this http URL without a proof, now and later',
   },
   examples: [
     'connect',
@@ -85,6 +85,8 @@ export const connect: Command = {
       for (const text of notes) terminal.note(text);
     const [only] = planned;
     const isWritten = input.has('write') && only !== undefined;
+    const isUnread = input.has('yes') || input.has('user');
+    if (isUnread && !input.has('trust')) for (const each of planned) refuseOtherAddress(each.connection);
     if (isWritten) await changeEntry(only.kind, entryName(input), only.connection, input, terminal);
     const output = input.text('output');
     const write = resultWriter(terminal, output);
@@ -116,6 +118,19 @@ async function personOf(
 
 function isSignIn(connection: Connection): connection is EndpointConnection {
   return connection.transport === 'http' && connection.isSignIn === true;
+}
+
+/**
+ * Clients sign in at the address that the gateway names, and over plain HTTP any program may be the gateway: it is neither written
+ * nor gets a password without a look of the user, unless it is the gateway's own. Throws CommandFailure.
+ */
+function refuseOtherAddress(connection: Connection): void {
+  if (!isSignIn(connection) || connection.url.startsWith('https:')) return;
+  const { url, endpoint } = connection;
+  if (new URL(endpoint).origin === new URL(url).origin) return;
+  throw new CommandFailure(
+    `${url} names ${endpoint} as its address, which is another one: name the gateway by that one (--url), or add --trust`,
+  );
 }
 
 /** Throws UsageError for options that --write and --remove require or exclude. */
