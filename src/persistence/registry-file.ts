@@ -1,7 +1,6 @@
 // Reads a registry document: a JSON or YAML file in which an operator lists instances. The file is never
 // written. registry-entry.ts reads one entry; registry-sync.ts synchronizes the registry with the file.
 
-import { createReadStream } from 'node:fs';
 import { LoadBalancerSettings, type TemplateSettings } from '../balancing/policy-schemas.ts';
 import { bytesWithin } from '../domain/bounded-bytes.ts';
 import type { Variables } from '../domain/command.ts';
@@ -15,6 +14,7 @@ import { utf8Text } from '../domain/text.ts';
 import { compileShape, issueLines, pathTo } from '../domain/validation.ts';
 import type { ViewDefinition } from '../domain/view.ts';
 import { viewIssues } from '../domain/view-schema.ts';
+import { filePieces } from './file-pieces.ts';
 import { type EntrySource, type RegistryEntry, readEntry } from './registry-entry.ts';
 import type { StoredDefinition } from './store.ts';
 
@@ -60,7 +60,7 @@ const loadBalancer = compileShape(LoadBalancerSettings, 'body');
 export async function readRegistryFile(path: string, isImport = false): Promise<RegistryContents> {
   let text: string;
   try {
-    const bytes = await bytesWithin(createReadStream(path), MAX_BYTES);
+    const bytes = await bytesWithin(filePieces(path), MAX_BYTES);
     if (bytes === undefined)
       throw new RegistryFileError(`registry file ${path}: it has more than ${MAX_BYTES / 2 ** 20} MiB`);
     text = utf8Text(bytes);

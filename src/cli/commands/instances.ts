@@ -1,11 +1,13 @@
 // Commands that change the instances of a running gateway: `gateway register | deregister | drain | resume | restart |
 // delete-template | sync`.
 
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { bytesWithin } from '../../domain/bounded-bytes.ts';
 import { codeOf } from '../../domain/errors.ts';
 import { definedFields } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/version.ts';
+import { filePieces } from '../../persistence/file-pieces.ts';
 import { type Fields, fields, itemsOf, listOf, shownReasonOf, warningsOf } from '../answers.ts';
 import { DAEMON_OPTIONS } from '../background/daemon-files.ts';
 import { type Command, type CommandInput, pairsOf } from '../command.ts';
@@ -60,7 +62,9 @@ export const register: Command = {
   run: async (input, terminal) => {
     const template = input.positional(0);
     const isDefined = input.has('defined') || input.texts('config').length > 0;
-    const content = isDefined ? serverOf(input, terminal) : { instance: instanceOf(input, terminal) };
+    const content = isDefined
+      ? await serverOf(input, terminal)
+      : { instance: await instanceOf(input, terminal) };
     const waitSeconds = input.number('wait', { minimum: 0, maximum: 300 });
     const isRemoved = input.has('remove-on-failure');
     if (isRemoved && waitSeconds === undefined) throw new UsageError('--remove-on-failure requires --wait');
@@ -92,7 +96,7 @@ export const register: Command = {
 };
 
 /** The member `instance` of the body of `POST /gateway/register`. */
-function instanceOf(input: CommandInput, { folder }: Terminal) {
+async function instanceOf(input: CommandInput, { folder }: Terminal) {
   const workingDir = input.text('working-dir');
   return {
     id: input.text('id'),
@@ -102,8 +106,8 @@ function instanceOf(input: CommandInput, { folder }: Terminal) {
     node: input.text('node'),
     working_dir: workingDir === undefined ? undefined : resolve(folder, workingDir),
     env_vars: recordOf(input, 'env'),
-    headers: recordOf(input, 'header', { form: 'NAME=VALUE', folder }),
-    auth: authOf(input, folder),
+    headers: await recordWithFiles(input, 'header', folder, 'NAME=VALUE'),
+    auth: await authOf(input, folder),
     era: input.text('era'),
     force: input.switch('force'),
     metadata: recordOf(input, 'metadata'),
@@ -111,7 +115,7 @@ function instanceOf(input: CommandInput, { folder }: Terminal) {
   };
 }
 
-function authOf(input: CommandInput, folder: string) {
+async function authOf(input: CommandInput, folder: string) {
   const who = input.text('auth');
   const [client_id, secret] = [input.text('client-id'), input.text('client-secret')];
   const scopes = input.text('oauth-scopes');
@@ -126,16 +130,16 @@ function authOf(input: CommandInput, folder: string) {
     who,
     client_id,
     scopes: scopes?.split(','),
-    client_secret: secret === undefined ? undefined : contentOf('client-secret', folder, secret),
+    client_secret: secret === undefined ? undefined : await contentOf('client-secret', folder, secret),
   });
 }
 
 /** The members of the body of `POST /servers`: the template's definition says how to reach the server. */
-function serverOf(input: CommandInput, terminal: Terminal): object {
+async function serverOf(input: CommandInput, terminal: Terminal): Promise<object> {
   const foreign = ['endpoint', 'command', 'id', 'working-dir'].find((name) => input.text(name) !== undefined);
   if (foreign !== undefined)
     throw new UsageError(`--${foreign} cannot be combined with --defined or --config`);
-  const { env_vars, headers, auth, era, force, metadata, weight } = instanceOf(input, terminal);
+  const { env_vars, headers, auth, era, force, metadata, weight } = await instanceOf(input, terminal);
   return {
     config: {
       env_vars,
@@ -143,32 +147,49 @@ function serverOf(input: CommandInput, terminal: Terminal): object {
       auth,
       era,
       force,
-      ...recordOf(input, 'config', { folder: terminal.folder }),
+      ...(await recordWithFiles(input, 'config', terminal.folder)),
     },
     instance_metadata: { ...metadata, weight },
   };
 }
 
-/** The pairs of a repeatable option; undefined without any. With a `folder`, `KEY=@file` takes the value from a file. */
+/** The pairs of a repeatable option; undefined without any. */
 function recordOf(
   input: CommandInput,
   option: string,
-  { form = 'KEY=VALUE', folder }: { form?: string; folder?: string } = {},
+  form = 'KEY=VALUE',
 ): Readonly<Record<string, string>> | undefined {
-  const pairs = [...pairsOf(`--${option}`, input.texts(option), { form })].map(([name, value]) => [
-    name,
-    folder !== undefined && value.startsWith('@') ? contentOf(option, folder, value) : value,
-  ]);
+  const pairs = [...pairsOf(`--${option}`, input.texts(option), { form })];
   return pairs.length === 0 ? undefined : Object.fromEntries(pairs);
 }
 
+/** The same, and `KEY=@file` takes the value from a file. */
+async function recordWithFiles(
+  input: CommandInput,
+  option: string,
+  folder: string,
+  form?: string,
+): Promise<Readonly<Record<string, string>> | undefined> {
+  const record: Record<string, string> = { ...recordOf(input, option, form) };
+  for (const [name, value] of Object.entries(record))
+    if (value.startsWith('@')) record[name] = await contentOf(option, folder, value);
+  return Object.keys(record).length === 0 ? undefined : record;
+}
+
+/** No value of a registration is longer. */
+const MAX_VALUE_BYTES = 1024 * 1024;
+
 /** A secret in a file stays out of the list of processes, which every user of the machine can read. */
-function contentOf(option: string, folder: string, written: string): string {
+async function contentOf(option: string, folder: string, written: string): Promise<string> {
   const file = written.slice(1);
   try {
+    const bytes = await bytesWithin(filePieces(resolve(folder, file)), MAX_VALUE_BYTES);
+    if (bytes === undefined)
+      throw new UsageError(`--${option}: "${file}" has more than ${MAX_VALUE_BYTES} bytes`);
     // Editors and `echo` end a file with a line break that is not part of the value.
-    return readFileSync(resolve(folder, file), 'utf8').replace(/[\r\n]+$/, '');
+    return bytes.toString('utf8').replace(/[\r\n]+$/, '');
   } catch (error) {
+    if (error instanceof UsageError) throw error;
     const reason = codeOf(error) ?? 'unknown reason';
     throw new UsageError(`--${option}: "${file}" cannot be read (${reason})`, { cause: error });
   }

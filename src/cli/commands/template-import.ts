@@ -1,11 +1,10 @@
 // `stagedoor template import`: the servers of another client, or of a server.json, become templates of a gateway, and instances where the
 // file says how to start or reach them.
 
-import { createReadStream } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
-import type { Readable } from 'node:stream';
 import { bytesWithin } from '../../domain/bounded-bytes.ts';
 import { codeOf, messageOf } from '../../domain/errors.ts';
+import { filePieces } from '../../persistence/file-pieces.ts';
 import type { ImportedFile, RefusedEntry } from '../../templates/imported-server.ts';
 import { type Fields, fields } from '../answers.ts';
 import type { Command, CommandInput } from '../command.ts';
@@ -102,7 +101,7 @@ async function readServers(file: string, input: CommandInput, terminal: Terminal
 /** Of a file, a pipe or a device. CommandFailure. */
 export async function textOf(path: string): Promise<string> {
   try {
-    return await wholeText(createReadStream(path), path);
+    return await wholeText(filePieces(path), path);
   } catch (thrown) {
     if (thrown instanceof CommandFailure) throw thrown;
     throw new CommandFailure(`${path} cannot be read (${codeOf(thrown) ?? messageOf(thrown)})`, {
@@ -117,8 +116,8 @@ export function standardInput(): Promise<string> {
 }
 
 /** The size of a file does not count: a pipe and a device have none. CommandFailure over MAX_BYTES. */
-async function wholeText(stream: Readable, name: string): Promise<string> {
-  const bytes = await bytesWithin(stream, MAX_BYTES);
+async function wholeText(pieces: AsyncIterable<Uint8Array>, name: string): Promise<string> {
+  const bytes = await bytesWithin(pieces, MAX_BYTES);
   if (bytes === undefined) throw new CommandFailure(`${name} has more than ${MAX_BYTES} bytes`);
   return bytes.toString('utf8');
 }

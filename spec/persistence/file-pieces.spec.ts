@@ -1,0 +1,47 @@
+// Files that a user names: files, devices, and pipes with and without a program at the other end.
+
+import { execFileSync, spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import * as assert from 'uvu/assert';
+import { bytesWithin } from '../../src/domain/bounded-bytes.ts';
+import { codeOf } from '../../src/domain/errors.ts';
+import { filePieces } from '../../src/persistence/file-pieces.ts';
+import { folderOfEach } from '../helpers/folder.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('bytes of files that a user names');
+const folder = folderOfEach(test);
+const read = async (path: string) => String(await bytesWithin(filePieces(path), 200_000));
+
+test('reads a file, and says what is wrong with one that is not there', async () => {
+  writeFileSync(folder('a'), 'x'.repeat(150_000));
+  assert.is((await read(folder('a'))).length, 150_000);
+  assert.is(await read(folder('none')).catch(codeOf), 'ENOENT');
+});
+
+if (process.platform !== 'win32') {
+  test('reads a pipe to its end, however late its program writes', async () => {
+    const pipe = folder('pipe');
+    execFileSync('mkfifo', [pipe]);
+    const script = `exec 3>"$1"; echo open; sleep 0.2; head -c 150000 /dev/zero >&3; sleep 0.2; printf end >&3`;
+    const program = spawn('/bin/sh', ['-c', script, 'sh', pipe], { stdio: ['ignore', 'pipe', 'inherit'] });
+    // Opening it for writing waits for a reader.
+    const text = await new Promise<string>((resolve, reject) => {
+      const attempt = (): void =>
+        void read(pipe).then(resolve, (error) =>
+          codeOf(error) === 'no writer' ? setImmediate(attempt) : reject(error),
+        );
+      attempt();
+    });
+    assert.equal([text.length, text.slice(-3)], [150_003, 'end']);
+    program.kill();
+  });
+
+  test('waits for no program that is not there, and reads no more than asked of a device', async () => {
+    execFileSync('mkfifo', [folder('pipe')]);
+    assert.is(await read(folder('pipe')).catch(codeOf), 'no writer');
+    assert.is(await read('/dev/zero'), 'undefined');
+  });
+}
+
+test.run();
