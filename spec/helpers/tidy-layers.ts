@@ -41,9 +41,9 @@ const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] |
   [/^jsonc-parser$/, ['cli', 'templates']],
 ];
 
-/** Pure rooms and folders: they may import only these packages, and of Node only the functions on bytes that belong to the global Buffer. */
+/** Pure rooms and folders: they may import only these packages, and of Node only functions on bytes: those of the global Buffer, and digests. */
 const pureRooms: Readonly<Record<string, readonly string[]>> = {
-  domain: ['typebox', 'rxjs', 'lru-cache', 'node:buffer'],
+  domain: ['typebox', 'rxjs', 'lru-cache', 'node:buffer', 'node:crypto'],
   balancing: ['typebox', 'rxjs'],
   'cluster/rules': [],
 };

@@ -69,11 +69,7 @@ function allowedPlaces(
     isJsonObject(item) && typeof item.name === 'string' ? item.name : null,
   );
   const key = hash('sha256', JSON.stringify([template, tools.text, names]), 'base64url');
-  const known = MATCHED.get(scheduler) ?? new LruMap<Promise<readonly number[]>>(MAX_MATCHED);
-  MATCHED.set(scheduler, known);
-  const places = known.get(key) ?? matchedPlaces(template, tools, names, scheduler);
-  known.set(key, places);
-  return places;
+  return PLACES.of(scheduler, key, () => matchedPlaces(template, tools, names, scheduler));
 }
 
 async function matchedPlaces(
@@ -86,11 +82,6 @@ async function matchedPlaces(
   const allowed = await callable({ tools }, named, (item) => item, scheduler);
   return allowed.map(({ place }) => place);
 }
-
-/** Lists of names, each with some rights, that a gateway remembers: one has up to 100,000 places. */
-const MAX_MATCHED = 32;
-/** Of each gateway, by its scheduler. */
-const MATCHED = new WeakMap<Scheduler, LruMap<Promise<readonly number[]>>>();
 
 /** A tool by the name that its server gives it. */
 interface OwnTool {
@@ -140,3 +131,5 @@ export class ByRights<V> {
 }
 
 const ITEMS = new ByRights<readonly JsonObject[]>();
+/** The allowed places in lists of names, by the scheduler of a gateway: as many lists, each with up to 100,000 places. */
+const PLACES = new ByRights<readonly number[]>();
