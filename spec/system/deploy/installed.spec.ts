@@ -121,6 +121,13 @@ installed('starts the demo and answers requests', async () => {
     const [, url = ''] = /listening on .*?(http[^\s)]+)/.exec(out) ?? [];
     assert.is((await fetch(`${url}/livez`)).status, 200);
     assert.match(await (await fetch(`${url}/openapi.json`)).text(), '"openapi":');
+    // Files of the package that are not modules.
+    for (const path of [
+      '/console/',
+      '/docs/assets/swagger-ui-bundle.js',
+      '/redoc/assets/redoc.standalone.js',
+    ])
+      assert.is((await fetch(url + path)).status, 200, path);
   } finally {
     child.kill('SIGTERM');
   }
