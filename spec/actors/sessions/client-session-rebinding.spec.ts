@@ -43,6 +43,19 @@ const SSE = { ...HTTP, transport: 'sse' } as const;
 const BARE = { ...FULL, era: 'bare', protocolVersion: '' } as const;
 /** A backend of both eras, with its answer to a legacy client. */
 const DUAL = { ...FULL_MODERN, own: { ...FULL, era: 'legacy' } } as const;
+/** The way to instance `a`, of another node, is lost, until the returned function is called; `again`: what differs then. */
+async function loseWay(again: { readonly peer?: Peer } = {}): Promise<() => void> {
+  const { promise: isBack, resolve } = Promise.withResolvers<void>();
+  const { open } = harness;
+  harness.open = async (...opening) => {
+    await isBack;
+    return Object.assign(await open(...opening), again);
+  };
+  harness.backend('a').disconnect();
+  await settled();
+  return resolve;
+}
+
 type Row = readonly [
   SessionSharing,
   ClientProfile,
@@ -120,21 +133,27 @@ for (const isSame of [true, false])
     const session = await harness.openSession();
     assert.is(await resultOf(ask(session, 'write')), 'a');
     const before = harness.backend('a');
-    const { promise: isBack, resolve } = Promise.withResolvers<void>();
-    const { open } = harness;
-    harness.open = async (...opening) => {
-      await isBack;
-      return Object.assign(await open(...opening), isSame ? { peer: before.peer } : {});
-    };
-    before.disconnect();
-    await settled();
+    const wayBack = await loseWay(isSame ? { peer: before.peer } : {});
     const call = ask(session, 'read');
     await pass(8_000);
-    resolve();
+    wayBack();
     await pass(2_000);
     if (isSame) assert.is(await resultOf(call), 'a');
     else assert.is(codeOf(await call.end), 'SESSION_NOT_FOUND');
   });
+
+test('that may move by the time the way to another node is there again, to a new process, goes on', async () => {
+  harness.setPolicy({ sessionFailover: 'never' });
+  await harness.add('a', { fields: STDIO, isElsewhere: true });
+  const session = await harness.openSession();
+  const wayBack = await loseWay();
+  const call = ask(session, 'read');
+  await pass(1_000);
+  harness.setPolicy({ sessionFailover: 'auto' });
+  wayBack();
+  await pass(2_000);
+  assert.is(await resultOf(call), 'a');
+});
 
 test('with failover never, survives a drain of its only instance, and ends when that is removed', async () => {
   harness.setPolicy({ sessionFailover: 'never' });

@@ -207,6 +207,7 @@ const LOST = [
 /** The way to the instance is there, or is not expected any more. */
 const STARTED = [
   { guard: 'isServed', target: 'serving' },
+  { guard: 'mayMove', target: 'binding' },
   { guard: 'isReturning', target: 'binding' },
   { guard: 'mayWait', target: 'unbound' },
   { guard: 'mayBeginAnew', target: 'binding', actions: 'beginAnew' },
