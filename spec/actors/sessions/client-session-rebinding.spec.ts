@@ -155,6 +155,22 @@ test('that may move by the time the way to another node is there again, to a new
   assert.is(await resultOf(call), 'a');
 });
 
+test('that only listen take no place among the calls that wait for the way to another node', async () => {
+  harness.setPolicy({ sessionFailover: 'never' });
+  await harness.add('a', { fields: STDIO, isElsewhere: true });
+  for (let count = 0; count < LIMITS.queuedPerInstance; count += 1) {
+    const session = await harness.openSession(PLAIN, 'ann');
+    await resultOf(ask(session, 'read'));
+    listenTo(session);
+  }
+  const wayBack = await loseWay();
+  const call = harness.call({ ...toolCall('read'), caller: 'ann' });
+  await pass(8_000);
+  wayBack();
+  await pass(2_000);
+  assert.is(await call.end, 'a');
+});
+
 test('with failover never, survives a drain of its only instance, and ends when that is removed', async () => {
   harness.setPolicy({ sessionFailover: 'never' });
   await harness.add('a');

@@ -7,7 +7,7 @@
 //
 //   lost:      the conversation is over, or the instance may not be used. The first of these that applies:
 //              it may move: it looks for another instance, or is unbound for a while if it has just moved
-//              only the way to the instance was lost: it is bound again there, or waits while it is opened
+//              only the way to the instance was lost: it is bound again there, or its requests wait while it is opened
 //              no other instance could serve its client: it keeps its binding, and what waits is refused
 //              it is a part of a session with all templates: it begins anew
 //              calls are under way at its instance: it is finishing; else it ends
@@ -277,10 +277,11 @@ export const clientSessionMachine = setup({
       if (binding === undefined || hasOthers(context, binding.ref)) return false;
       return binding.isIntact || binding.mayContinue;
     },
-    /** The same, and the way to its instance, where its state may be, is being opened. */
+    /** The same, and the way to its instance, where its state may be, is being opened. Without requests, no place among those that wait is taken. */
     mayAwait: ({ context }) => {
       const { binding, host } = context;
-      if (binding === undefined || binding.isIntact || hasOthers(context, binding.ref)) return false;
+      if (!host.isAwaited || binding === undefined || binding.isIntact || hasOthers(context, binding.ref))
+        return false;
       return binding.mayContinue && host.group.isStarting(undefined, binding.ref);
     },
     /** The conversation is intact, and calls are under way there. */
