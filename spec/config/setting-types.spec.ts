@@ -177,6 +177,18 @@ test('read roles, which providers and issuers may name, and name what is wrong w
     [{ support: { ...support, tools: ['issues_*'] } }, '`tools` must be a list of `<template>/<glob>`'],
     [{ support: { ...support, views: ['A'] } }, '`views` must be a list of ids'],
     [{ support: { ...support, rights: [] } }, 'unknown key "rights"'],
+    [
+      { support: { ...support, tools: Array(129).fill('a/b') } },
+      '`tools`: List should have at most 128 entries',
+    ],
+    [
+      { support: { ...support, tools: Array(128).fill(`a/${'b'.repeat(200)}`) } },
+      '`tools`: List should have at most 16384 characters',
+    ],
+    [
+      Object.fromEntries(Array.from({ length: 101 }, (_, n) => [`role-${n}`, support])),
+      'at most 100 roles, not 101',
+    ],
   ];
   for (const [roles, fault] of bad) assert.match(refusal({ yaml: JSON.stringify({ roles }) }), fault);
   const lost = JSON.stringify({ auth: { issuers: [issuer] } });

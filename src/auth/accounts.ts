@@ -16,7 +16,7 @@ import {
 import type { Clock } from '../domain/clock.ts';
 import { apiKeyNotFound, keptAdmin, userNotFound, validationFailed } from '../domain/error-catalogue.ts';
 import { definedFields } from '../domain/json.ts';
-import { isRestricted, type RightsLists } from '../domain/rights.ts';
+import { isRestricted, type RightsLists, tooLongLists } from '../domain/rights.ts';
 import { timestampOf } from '../domain/text.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { newKey } from './api-keys.ts';
@@ -101,6 +101,7 @@ export class Accounts {
   /** `caller`: in whose share of the hashes the password is hashed. VALIDATION_ERROR, DUPLICATE_USERNAME, TOO_MANY_ATTEMPTS. */
   async createUser(input: NewUser, caller?: HashCaller): Promise<User> {
     checkPassword(input.password);
+    checkLists(input);
     const passwordHash = await this.#options.passwords.hash(input.password, caller);
     const user = newUser(input, passwordHash, this.#options.wall());
     await this.#store.insertUser(user);
@@ -111,6 +112,7 @@ export class Accounts {
   async changeUser(id: string, change: UserUpdate, caller?: HashCaller): Promise<User> {
     const { password, ...fields } = change;
     if (password !== undefined) checkPassword(password);
+    checkLists(fields);
     const before = await this.user(id);
     const { role = 'admin', isActive = true, scopes = null } = fields;
     const isLimited = scopes !== null || isRestricted(listsOf(fields));
@@ -169,6 +171,7 @@ export class Accounts {
 
   /** Only this result contains the key itself. VALIDATION_ERROR, USER_NOT_FOUND. */
   async createApiKey(input: NewApiKey): Promise<{ readonly apiKey: ApiKeyView; readonly key: string }> {
+    checkLists(input);
     const nowMs = this.#options.wall();
     const expiresAt = checkedExpiry(input.expiresAt ?? undefined, nowMs);
     const owner = input.ownerId === undefined ? undefined : await this.user(input.ownerId);
@@ -187,8 +190,9 @@ export class Accounts {
     return { apiKey: apiKeyViewOf(apiKey, owner, nowMs), key };
   }
 
-  /** In force at the next call; what the key has open ends. API_KEY_NOT_FOUND. */
+  /** In force at the next call; what the key has open ends. API_KEY_NOT_FOUND, VALIDATION_ERROR. */
   async changeApiKey(id: string, change: ApiKeyChange): Promise<ApiKeyView> {
+    checkLists(change);
     const apiKey = await this.#store.changeApiKey(id, change);
     this.#options.onChange?.(`key:${id}`);
     if (apiKey === undefined) throw apiKeyNotFound(id);
@@ -265,4 +269,10 @@ function checkedExpiry(text: string | undefined, nowMs: number): string | undefi
 function checkPassword(password: string): void {
   const issue = passwordIssue(password);
   if (issue !== undefined) throw validationFailed([{ loc: ['body', 'password'], ...issue }]);
+}
+
+/** VALIDATION_ERROR for lists of rights that are too long. */
+export function checkLists(lists: WrittenLists): void {
+  const issues = tooLongLists(lists).map(({ list, msg }) => ({ loc: ['body', list], msg, type: 'too_long' }));
+  if (issues.length > 0) throw validationFailed(issues);
 }

@@ -2,7 +2,7 @@
 
 import { isBuiltIn, ROLE_PATTERN, ROLE_SCOPES, type Role, SCOPES, type Scope } from '../domain/account.ts';
 import { definedFields, isJsonObject, jsonIn } from '../domain/json.ts';
-import { type RightsLists, TOOL_ENTRY } from '../domain/rights.ts';
+import { type RightsLists, TOOL_ENTRY, tooLongLists } from '../domain/rights.ts';
 import { ConfigError } from './config-error.ts';
 import { isLoopback, type SettingType, setting } from './setting-types.ts';
 
@@ -156,11 +156,13 @@ export function listsIn(value: { readonly [L in keyof RightsLists]: unknown }, f
     if (list?.every((each) => form.test(each)) !== true) return fail(`\`${name}\` must be a list of ${what}`);
     return { [name]: list };
   };
-  return {
+  const lists: RightsLists = {
     ...read('templates', TEMPLATE, 'ids of templates'),
     ...read('views', TEMPLATE, 'ids of views'),
     ...read('tools', new RegExp(TOOL_ENTRY), '`<template>/<glob>`, perhaps after `!`'),
   };
+  for (const { list, msg } of tooLongLists(lists)) fail(`\`${list}\`: ${msg}`);
+  return lists;
 }
 
 export function textsIn(value: unknown): readonly string[] | undefined {

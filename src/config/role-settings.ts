@@ -20,7 +20,10 @@ const roles: SettingType<DefinedRoles> = {
   read: (raw) => {
     if (raw === 'none') return {};
     const value = typeof raw === 'string' ? jsonIn(raw) : raw;
-    if (!isJsonObject(value) || Object.keys(value).length > MAX_DEFINED) return undefined;
+    if (!isJsonObject(value)) return undefined;
+    const count = Object.keys(value).length;
+    if (count > MAX_DEFINED)
+      throw new ConfigError(`roles: expected at most ${MAX_DEFINED} roles, not ${count}`);
     return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, roleIn(name, each)]));
   },
   show: (value) => (Object.keys(value).length === 0 ? 'none' : JSON.stringify(value)),

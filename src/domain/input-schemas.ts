@@ -3,8 +3,7 @@
 
 import Type from 'typebox';
 import { ROLE_PATTERN, SCOPES } from './account.ts';
-import { GLOB_LIMITS } from './globs.ts';
-import { TOOL_ENTRY } from './rights.ts';
+import { RIGHTS_LIMITS, TOOL_ENTRY } from './rights.ts';
 import { LONGEST_TEMPLATE, TEMPLATE_PATTERN } from './template.ts';
 
 export const TemplateId = Type.String({
@@ -34,12 +33,15 @@ export const KeyPermissions = Type.Array(Type.Enum([...SCOPES]), {
   examples: [['tools:call']],
 });
 /** Templates that a principal may use; absent: all. */
-export const TemplateList = Type.Array(TemplateId, { maxItems: 1_000, uniqueItems: true });
+export const TemplateList = Type.Array(TemplateId, {
+  maxItems: RIGHTS_LIMITS.entries.templates,
+  uniqueItems: true,
+});
 /** Views that a principal may use; absent: see mayUseView. */
-export const ViewList = Type.Array(TemplateId, { maxItems: 1_000, uniqueItems: true });
+export const ViewList = Type.Array(TemplateId, { maxItems: RIGHTS_LIMITS.entries.views, uniqueItems: true });
 /** Tools that a principal may call; absent: all. The order has a meaning. */
 export const ToolList = Type.Array(Type.String({ pattern: TOOL_ENTRY }), {
-  maxItems: GLOB_LIMITS.count,
+  maxItems: RIGHTS_LIMITS.entries.tools,
   examples: [['github/issues_*', '!github/issues_delete']],
 });
 export const RoleName = Type.String({ pattern: ROLE_PATTERN, examples: ['user'] });

@@ -1,7 +1,7 @@
 // What users, API keys, roles and clients may use: lists of templates, views and tools, how they are combined, and the rules for the
 // entries of `tools`, which are `<template>/<glob>` on the server's own names. Source: ADR 230.
 
-import { compileGlobs, type GlobMatcher } from './globs.ts';
+import { compileGlobs, GLOB_LIMITS, type GlobMatcher } from './globs.ts';
 
 /** An absent list contains all, an empty one nothing. */
 export interface RightsLists {
@@ -10,6 +10,29 @@ export interface RightsLists {
   readonly views?: readonly string[];
   /** Each `<template>/<glob>`, perhaps after `!`. Limits `templates` and `views` further. */
   readonly tools?: readonly string[];
+}
+
+/** Of each list: it is kept with every verified caller, and answers show it with every account. */
+export const RIGHTS_LIMITS = {
+  entries: { templates: 1_000, views: 1_000, tools: GLOB_LIMITS.count },
+  /** UTF-16 units of all entries of a list. */
+  units: 16_384,
+} as const;
+
+/** For each list that is too long, what is wrong with it. */
+export function tooLongLists(
+  lists: {
+    readonly [L in keyof RightsLists]: RightsLists[L] | null | undefined;
+  },
+): readonly { readonly list: keyof RightsLists; readonly msg: string }[] {
+  return (['templates', 'views', 'tools'] as const).flatMap((list) => {
+    const entries = lists[list] ?? [];
+    const most = RIGHTS_LIMITS.entries[list];
+    if (entries.length > most) return { list, msg: `List should have at most ${most} entries` };
+    const units = entries.reduce((sum, entry) => sum + entry.length, 0);
+    if (units <= RIGHTS_LIMITS.units) return [];
+    return { list, msg: `List should have at most ${RIGHTS_LIMITS.units} characters` };
+  });
 }
 
 /** The same of a verified caller. */

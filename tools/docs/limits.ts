@@ -9,6 +9,7 @@ import {
   UNCOUNTED_KEPT_BYTES,
 } from '../../src/domain/held-bytes.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { RIGHTS_LIMITS } from '../../src/domain/rights.ts';
 import { TESTS } from '../../src/gateway/connection-tests.ts';
 import { PROGRAM_STARTS } from '../../src/gateway/open-transport.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
@@ -346,6 +347,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['`?wait=` of a registration', `${HTTP_LIMITS.registrationWaitSeconds} s`, invalid],
     ['Records on one page of a listing', count(HTTP_LIMITS.pageRecords), invalid],
+    [
+      'Lists of templates, of views, of tools of an account or a role',
+      `1,000, 1,000 and ${count(RIGHTS_LIMITS.entries.tools)} entries of ${count(RIGHTS_LIMITS.units)} characters together`,
+      `${invalid}; in a setting the start is refused`,
+    ],
     [
       "Lines kept of a program's standard error",
       `${LIMITS.stderrLines} of ${count(LIMITS.stderrLineCharacters)} characters`,

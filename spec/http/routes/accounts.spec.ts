@@ -220,6 +220,27 @@ test('list users and API keys in pages, each once, even if the last one of a pag
   }
 });
 
+test('refuse lists of rights that are too long, wherever they are written', async () => {
+  const user = await ask('POST', '/auth/users', { username: 'long', email: 'l@h', password: 'long enough' });
+  const { id } = (await createKey({})).body;
+  const places = [
+    ['POST', '/auth/api-keys', { name: 'k', permissions: ['tools:call'] }],
+    ['PATCH', `/auth/api-keys/${id}`, {}],
+    ['POST', '/auth/users', { username: 'longer', email: 'l@h', password: 'long enough' }],
+    ['PATCH', `/auth/users/${user.body.id}`, {}],
+  ] as const;
+  const lists = {
+    templates: Array.from({ length: 200 }, (_, n) => `${'t'.repeat(100)}${n}`),
+    tools: Array(100).fill(`a/${'x'.repeat(200)}`),
+  };
+  for (const [method, path, body] of places) {
+    const { outcome, text } = await ask(method, path, { ...body, ...lists });
+    assert.is(outcome, '422 VALIDATION_ERROR', path);
+    assert.match(text, 'List should have at most 16384 characters');
+    for (const list of ['templates', 'tools']) assert.match(text, `["body","${list}"]`);
+  }
+});
+
 test('create API keys that are accepted in either header until they are revoked', async () => {
   const { id, key } = (await createKey({})).body;
   const call = (headers: Record<string, string>) =>

@@ -2,6 +2,7 @@
 // themselves are listed, too.
 
 import Type, { type Static } from 'typebox';
+import { checkLists } from '../../auth/accounts.ts';
 import { SCOPES } from '../../domain/account.ts';
 import { clientNotFound, validationFailed } from '../../domain/error-catalogue.ts';
 import { GatewayError } from '../../domain/errors.ts';
@@ -75,6 +76,7 @@ export const clientRoutes: readonly Route[] = [
       const clients = await clientsOf(services);
       const { name, redirect_uris: redirectUris, scopes = [], confidential = false, ...lists } = body;
       try {
+        checkLists(lists);
         const input = { name, redirectUris, scopes, lists: listsIn(lists), isConfidential: confidential };
         const { client, createdAt } = await clients.add(input);
         const secret = client.secret === undefined ? {} : { client_secret: client.secret };
