@@ -41,12 +41,12 @@ type Exit = (log: Logger) => HttpMiddleware;
 const rpc: Exit = (log) => (context, next) => rpcErrors(log)(Object.assign(context, { params: {} }), next);
 
 /** The answer and the log lines when the handler throws this. */
-async function answerTo(thrown: unknown, exit: Exit = errors) {
+async function answerTo(thrown: unknown, exit: Exit = errors, method = 'POST', sent = {}) {
   const logged: Json[] = [];
   const app = await startMiddlewares(exit(pino(lineSink(logged))), () => {
     throw thrown;
   });
-  const answer = await app.ask('POST', '/', { headers: { 'x-request-id': 'r1' } });
+  const answer = await app.ask(method, '/', { headers: { 'x-request-id': 'r1', ...sent } });
   app.close();
   return { ...answer, logged };
 }
@@ -102,6 +102,16 @@ for (const [index, [error, status, headers = {}, fields = {}]] of ROWS.entries()
     assert.not.match(answer.text, /secret/);
     assert.equal(answer.logged, []);
   });
+
+test('answer no other request than a GET like a stream of HTTP+SSE that is opened again', async () => {
+  const sent = { 'last-event-id': `${'x'.repeat(51)}.0` };
+  for (const [method, status] of [
+    ['GET', 200],
+    ['POST', 429],
+    ['DELETE', 429],
+  ] as const)
+    assert.is((await answerTo(tooManyAttempts(7), errors, method, sent)).status, status, method);
+});
 
 test('answer an unknown error as INTERNAL_ERROR without details, and log it with the request id', async () => {
   for (const thrown of [secret, 'a secret', undefined]) {

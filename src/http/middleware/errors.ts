@@ -62,7 +62,7 @@ export function refuse(context: HttpContext, reply: BytesReply): void {
     return;
   }
   const isLater = reply.headers?.includes('Retry-After') && !reply.headers.includes(REFUSED_HEADER);
-  respond(context, isLater && resumesSse(request.headers) ? LATER_STREAM : reply);
+  respond(context, isLater && resumesSse(request) ? LATER_STREAM : reply);
   drain(request);
 }
 

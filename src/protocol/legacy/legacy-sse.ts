@@ -55,8 +55,11 @@ export function opensSse({ method, headers, sse }: McpRequest): SseOpening | und
 }
 
 /** True for a client that opens its stream again. */
-export function resumesSse(headers: McpRequest['headers']): boolean {
-  return headers['mcp-session-id'] === undefined && sessionOfEvent(headers) !== undefined;
+export function resumesSse({
+  method,
+  headers,
+}: Pick<McpRequest, 'headers'> & { readonly method?: string | undefined }): boolean {
+  return method === 'GET' && headers['mcp-session-id'] === undefined && sessionOfEvent(headers) !== undefined;
 }
 
 type SseOptions = CommonOptions & Pick<EndpointOptions, 'newSessionId'>;
