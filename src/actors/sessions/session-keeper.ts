@@ -10,8 +10,9 @@ import { FIRST_GENERATION, type StorableSession } from '../../domain/session-val
 import { MAX_SESSION_ROWS, type SessionStore, type StoredSession } from '../../persistence/store.ts';
 import { KeptSession, type RowWriter } from './kept-session.ts';
 
-/** Longest wait of a client for a write, in ms: usually, and after one that failed or took longer. A later write is counted, and made all the same. */
+/** Longest wait of a client for a write, in ms. A later write is counted, and made all the same. */
 const WAIT_MS = 5_000;
+/** The same after a write that failed, or that a client did not wait for any longer. */
 const AWAY_WAIT_MS = 250;
 /** Shortest time from one group of awaited writes to the next, in ms. */
 const GROUP_MS = 2;
