@@ -22,6 +22,8 @@ import type { Storage } from './storage.ts';
 const OPEN_SECRET =
   'the signing secret is kept in the database: read access to it is enough to sign tokens; set GATEWAY_SECRET_KEY';
 
+export type ServerAuth = Awaited<ReturnType<typeof openServerAuth>>;
+
 export async function openServerAuth(
   config: Config,
   { store, keepsSecrets, initialPasswordFile: passwordFile, signingSecrets }: Storage,

@@ -10,7 +10,7 @@ import type { Auth } from '../auth/auth.ts';
 import type { FirstPassword } from '../auth/first-password.ts';
 import type { MemberTable } from '../cluster/member-table.ts';
 import type { Member, Members } from '../cluster/members.ts';
-import { type Config, isLoopback } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
 import { programUser } from '../config/program-user.ts';
 import { memoryBounds } from '../domain/held-bytes.ts';
@@ -18,7 +18,7 @@ import { newLife } from '../domain/life.ts';
 import { nodeOf } from '../domain/nodes.ts';
 import type { WorkerPlace, WorkerQuestion } from '../domain/workers.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import { createApp, type HttpApp } from '../http/app.ts';
+import type { HttpApp } from '../http/app.ts';
 import { watchClockSkew } from '../persistence/clock-skew.ts';
 import { describeDatabase } from '../persistence/database-url.ts';
 import { fileExposureOf } from '../persistence/open.ts';
@@ -27,13 +27,14 @@ import { type RevisionChange, watchRevision } from '../persistence/revision-watc
 import { FULL } from '../persistence/store-errors.ts';
 import { readCatalogue } from '../templates/catalogue.ts';
 import { namesCollector } from '../tracing/tracing.ts';
+import { configuredApp } from './configured-app.ts';
 import { configuredGateway } from './configured-gateway.ts';
 import { logDatabase } from './database-log.ts';
 import type { Listeners } from './listeners.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
 import { type OtherNodes, otherNodesOf } from './other-nodes.ts';
 import { type OpenPorts, Ports, publicTlsOf, untilReady } from './ports.ts';
-import { authorizationServerOf, openServerAuth, signInOf } from './server-auth.ts';
+import { openServerAuth } from './server-auth.ts';
 import { countsOf, foreignGrants, foreignPrograms, linesOf } from './start-lines.ts';
 import { openStorage, reaperPipeOf } from './storage.ts';
 
@@ -191,36 +192,19 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
   await others.join(gateway, auth, signal);
   signal?.throwIfAborted();
 
-  const signIn = signInOf(config, address);
-  const authorizationServer = signIn?.hasOwnServer
-    ? authorizationServerOf(config, storage, {
-        address,
-        auth,
-        keys: serverAuth.keys,
-        secrets,
-        log,
-        assertions: serverAuth.assertions,
-        providers: serverAuth.providers,
-      })
-    : undefined;
-  onUndo(async () => authorizationServer?.close());
-  const app = createApp(gateway, {
-    ...config,
-    worker,
-    signIn,
-    authorizationServer,
-    auth,
-    definitions,
+  const app = configuredApp({
+    config,
     log,
-    owners: others.owners,
-    clusterCounts: others.counts,
-    nodes: () => others.nodes(),
-    mcp: gateway.mcp,
-    settings: config.rows,
-    isPublic: config.authEnabled && config.listeners.some(({ host }) => !isLoopback(host)),
-    maxBodyBytes: config.requestBodyBytes,
+    storage,
+    serverAuth,
+    gateway,
+    others,
+    ports,
+    definitions,
+    worker,
+    secrets,
     unreadBounds: bounds.unreadAnswers,
-    connections: ports.connections,
+    onUndo,
   });
   others.serveForwarded = app.serveForwarded;
   ports.metrics = app.metrics;

@@ -1,0 +1,58 @@
+// Makes the HTTP application of a server, from its settings and from what was opened before it.
+
+import type { Logger } from 'pino';
+import type { SigningSecrets } from '../auth/signing-secret.ts';
+import { type Config, isLoopback } from '../config/config.ts';
+import type { MemoryBounds } from '../domain/held-bytes.ts';
+import type { WorkerPlace } from '../domain/workers.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import { createApp, type HttpApp } from '../http/app.ts';
+import type { TemplateDefinition } from '../templates/definition.ts';
+import type { OtherNodes } from './other-nodes.ts';
+import type { Ports } from './ports.ts';
+import { authorizationServerOf, type ServerAuth, signInOf } from './server-auth.ts';
+import type { Storage } from './storage.ts';
+
+interface AppParts {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly storage: Storage;
+  readonly serverAuth: ServerAuth;
+  readonly gateway: Gateway;
+  readonly others: OtherNodes;
+  readonly ports: Pick<Ports, 'address' | 'connections'>;
+  readonly definitions: readonly TemplateDefinition[];
+  readonly worker: WorkerPlace | undefined;
+  readonly secrets: SigningSecrets['secrets'];
+  readonly unreadBounds: MemoryBounds['unreadAnswers'];
+  /** Gets the close function of what is open. */
+  readonly onUndo: (close: () => Promise<unknown>) => void;
+}
+
+export function configuredApp(parts: AppParts): HttpApp {
+  const { config, log, storage, serverAuth, gateway, others, ports } = parts;
+  const { auth, keys, assertions, providers } = serverAuth;
+  const { address } = ports;
+  const signIn = signInOf(config, address);
+  const own = { address, auth, keys, secrets: parts.secrets, log, assertions, providers };
+  const authorizationServer = signIn?.hasOwnServer ? authorizationServerOf(config, storage, own) : undefined;
+  parts.onUndo(async () => authorizationServer?.close());
+  return createApp(gateway, {
+    ...config,
+    worker: parts.worker,
+    signIn,
+    authorizationServer,
+    auth,
+    definitions: parts.definitions,
+    log,
+    owners: others.owners,
+    clusterCounts: others.counts,
+    nodes: () => others.nodes(),
+    mcp: gateway.mcp,
+    settings: config.rows,
+    isPublic: config.authEnabled && config.listeners.some(({ host }) => !isLoopback(host)),
+    maxBodyBytes: config.requestBodyBytes,
+    unreadBounds: parts.unreadBounds,
+    connections: ports.connections,
+  });
+}
