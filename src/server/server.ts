@@ -1,14 +1,12 @@
-// The composition root: config -> ports -> storage -> authentication -> gateway -> koa app, closed in reverse
+// The composition root: config -> ports -> storage -> authentication -> gateway -> koa app. running-server.ts closes them in reverse
 // order. The command line handles signals and exit codes.
 
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Logger, pino } from 'pino';
-import { merge, NEVER, Subject, type Subscription, share } from 'rxjs';
-import type { Auth } from '../auth/auth.ts';
+import { merge, NEVER, Subject, share } from 'rxjs';
 import type { FirstPassword } from '../auth/first-password.ts';
-import type { MemberTable } from '../cluster/member-table.ts';
 import type { Member, Members } from '../cluster/members.ts';
 import type { Config } from '../config/config.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
@@ -16,9 +14,8 @@ import { programUser } from '../config/program-user.ts';
 import { memoryBounds } from '../domain/held-bytes.ts';
 import { newLife } from '../domain/life.ts';
 import { nodeOf } from '../domain/nodes.ts';
-import type { WorkerPlace, WorkerQuestion } from '../domain/workers.ts';
+import type { WorkerPlace } from '../domain/workers.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import type { HttpApp } from '../http/app.ts';
 import { watchClockSkew } from '../persistence/clock-skew.ts';
 import { describeDatabase } from '../persistence/database-url.ts';
 import { fileExposureOf } from '../persistence/open.ts';
@@ -30,35 +27,15 @@ import { namesCollector } from '../tracing/tracing.ts';
 import { configuredApp } from './configured-app.ts';
 import { configuredGateway } from './configured-gateway.ts';
 import { logDatabase } from './database-log.ts';
-import type { Listeners } from './listeners.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
-import { type OtherNodes, otherNodesOf } from './other-nodes.ts';
-import { type OpenPorts, Ports, publicTlsOf, untilReady } from './ports.ts';
+import { otherNodesOf } from './other-nodes.ts';
+import { Ports, publicTlsOf, untilReady } from './ports.ts';
+import { type Close, closeQuietly, type RunningServer, runningServer } from './running-server.ts';
 import { openServerAuth } from './server-auth.ts';
 import { countsOf, foreignGrants, foreignPrograms, linesOf } from './start-lines.ts';
 import { openStorage, reaperPipeOf } from './storage.ts';
 
-export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
-  /** One line each: problems that did not prevent the start. */
-  readonly warnings: readonly string[];
-  readonly gateway: Gateway;
-  readonly auth: Auth;
-  /** The id of the node, without the number of a worker. */
-  readonly gatewayId: string;
-  /** Undefined without other nodes. */
-  readonly members: Pick<MemberTable, 'life'> | undefined;
-  /** The lives of the workers that run, and of one whose process is gone: others may continue its sessions. */
-  seeProcesses(running: readonly string[], gone: string | undefined): void;
-  /** Answers a question of another worker. */
-  answer(question: WorkerQuestion): Promise<string>;
-  /** Readiness fails from now on and connections are closed after their next answer; everything is served until `close`. */
-  announceClose(): void;
-  /**
-   * Ends in order: readiness fails, new calls are refused, calls in flight finish within the grace time,
-   * children stop, event streams end, connections close, the database closes. Idempotent.
-   */
-  close(): Promise<void>;
-}
+export type { RunningServer } from './running-server.ts';
 
 export interface ServerOptions {
   /** Undefined: this process is the whole gateway. */
@@ -76,20 +53,6 @@ export interface ServerOptions {
   readonly joinMembers?: (own: Member) => Members | Promise<Members>;
   /** Aborts the start, which rejects with the reason after the current step. No effect after the last step. */
   readonly signal?: AbortSignal;
-}
-
-/** Longest wait for answers that are still being sent after the end of all calls, in ms. */
-const LAST_ANSWERS_MS = 2_000;
-
-type Close = () => Promise<unknown>;
-
-/** What the close of a server ends one by one; `opened`: the rest, newest first. */
-interface RunningParts extends OpenPorts {
-  readonly gateway: Gateway;
-  readonly others: OtherNodes;
-  readonly app: Pick<HttpApp, 'closeStreams'>;
-  readonly databaseLog: Subscription;
-  readonly opened: readonly Close[];
 }
 
 /**
@@ -226,11 +189,7 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
   const databaseLog = logDatabase(storeChanges$, log);
   databaseLog.add(watchClockSkew(store, log));
 
-  const running = { gateway, others, listeners, scrapes, databaseLog, app, opened };
-  let closed: Promise<void> | undefined;
-  return {
-    urls: listeners.urls,
-    addresses: listeners.addresses,
+  return runningServer({
     warnings: [
       ...config.warnings,
       ...warnings,
@@ -242,53 +201,18 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
       ...problems,
     ],
     gateway,
-    auth,
     gatewayId: ids.gateway,
-    members: others.table,
-    seeProcesses: (running, gone) => void others.table?.processes(running, gone),
-    answer: async (question) => {
-      if (question.kind === 'metrics') return app.ownMetrics(question);
-      if (question.kind === 'members') return (await others.table?.refresh(true)) ?? '';
-      known$.next({ kind: 'changed' });
-      await gateway.catchUp();
-      return '';
-    },
-    announceClose: () => {
-      gateway.readiness.announceClose();
-      listeners.drain();
-    },
-    close: () => {
-      closed ??= closeServer(running, config.graceMs, log);
-      return closed;
-    },
-  };
-}
-
-/** Ends in the order that RunningServer.close describes. */
-async function closeServer(
-  { gateway, others, listeners, scrapes, databaseLog, app, opened }: RunningParts,
-  graceMs: number,
-  log: Logger,
-): Promise<void> {
-  gateway.readiness.announceClose();
-  others.handOver();
-  // The gateway refuses new calls from now on.
-  const drained = Promise.all([gateway.close(), others.untilIdle(graceMs)]);
-  // Connections are accepted until the calls have ended: clients answer requests of servers on further connections.
-  listeners.drain();
-  try {
-    await drained;
-  } finally {
-    databaseLog.unsubscribe();
-    app.closeStreams();
-    // The audit log is closed after the last answer, so that it contains the entry of that answer.
-    await closeQuietly(() => listeners.close(LAST_ANSWERS_MS), log);
-    // A request of another node that arrives meanwhile is answered that its session has moved; after the close it would be lost.
-    await closeQuietly(() => others.leave(), log);
-    await closeQuietly(() => others.closeChannel(LAST_ANSWERS_MS), log);
-    await closeQuietly(async () => scrapes?.close(LAST_ANSWERS_MS), log);
-    for (const last of opened) await closeQuietly(last, log);
-  }
+    auth,
+    others,
+    app,
+    listeners,
+    scrapes,
+    databaseLog,
+    opened,
+    graceMs: config.graceMs,
+    log,
+    noteChange: () => known$.next({ kind: 'changed' }),
+  });
 }
 
 /** Sends traces if the standard variables name a collector. */
@@ -359,13 +283,4 @@ async function loadRegistry(
     }
   });
   return problems;
-}
-
-/** Logs an error: one part that cannot be closed must not leave the others open. */
-async function closeQuietly(close: () => Promise<unknown>, log: Logger | undefined): Promise<void> {
-  try {
-    await close();
-  } catch (error) {
-    log?.warn({ err: error }, 'a part of the gateway could not be closed');
-  }
 }

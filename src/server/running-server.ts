@@ -1,0 +1,114 @@
+// A server that runs: what its process may ask of it, and its end, in the order of RunningServer.close.
+
+import type { Logger } from 'pino';
+import type { Subscription } from 'rxjs';
+import type { Auth } from '../auth/auth.ts';
+import type { MemberTable } from '../cluster/member-table.ts';
+import type { WorkerQuestion } from '../domain/workers.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import type { HttpApp } from '../http/app.ts';
+import type { Listeners } from './listeners.ts';
+import type { OtherNodes } from './other-nodes.ts';
+import type { OpenPorts } from './ports.ts';
+
+export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
+  /** One line each: problems that did not prevent the start. */
+  readonly warnings: readonly string[];
+  readonly gateway: Gateway;
+  readonly auth: Auth;
+  /** The id of the node, without the number of a worker. */
+  readonly gatewayId: string;
+  /** Undefined without other nodes. */
+  readonly members: Pick<MemberTable, 'life'> | undefined;
+  /** The lives of the workers that run, and of one whose process is gone: others may continue its sessions. */
+  seeProcesses(running: readonly string[], gone: string | undefined): void;
+  /** Answers a question of another worker. */
+  answer(question: WorkerQuestion): Promise<string>;
+  /** Readiness fails from now on and connections are closed after their next answer; everything is served until `close`. */
+  announceClose(): void;
+  /**
+   * Ends in order: readiness fails, new calls are refused, calls in flight finish within the grace time,
+   * children stop, event streams end, connections close, the database closes. Idempotent.
+   */
+  close(): Promise<void>;
+}
+
+/** Longest wait for answers that are still being sent after the end of all calls, in ms. */
+const LAST_ANSWERS_MS = 2_000;
+
+export type Close = () => Promise<unknown>;
+
+interface RunningParts extends OpenPorts, Pick<RunningServer, 'warnings' | 'gateway' | 'gatewayId' | 'auth'> {
+  readonly others: OtherNodes;
+  readonly app: Pick<HttpApp, 'closeStreams' | 'ownMetrics'>;
+  readonly databaseLog: Subscription;
+  /** Close functions of what is not closed by name, newest first. */
+  readonly opened: readonly Close[];
+  readonly graceMs: number;
+  readonly log: Logger;
+  /** The store has changed: all subscribers hear of it now. */
+  readonly noteChange: () => void;
+}
+
+export function runningServer(parts: RunningParts): RunningServer {
+  const { gateway, gatewayId, auth, warnings, others, app, listeners } = parts;
+  let closed: Promise<void> | undefined;
+  return {
+    urls: listeners.urls,
+    addresses: listeners.addresses,
+    warnings,
+    gateway,
+    auth,
+    gatewayId,
+    members: others.table,
+    seeProcesses: (running, gone) => void others.table?.processes(running, gone),
+    answer: async (question) => {
+      if (question.kind === 'metrics') return app.ownMetrics(question);
+      if (question.kind === 'members') return (await others.table?.refresh(true)) ?? '';
+      parts.noteChange();
+      await gateway.catchUp();
+      return '';
+    },
+    announceClose: () => {
+      gateway.readiness.announceClose();
+      listeners.drain();
+    },
+    close: () => {
+      closed ??= closeServer(parts);
+      return closed;
+    },
+  };
+}
+
+/** Ends in the order that RunningServer.close describes. */
+async function closeServer(parts: RunningParts): Promise<void> {
+  const { gateway, others, listeners, scrapes, databaseLog, app, opened, graceMs, log } = parts;
+  gateway.readiness.announceClose();
+  others.handOver();
+  // The gateway refuses new calls from now on.
+  const drained = Promise.all([gateway.close(), others.untilIdle(graceMs)]);
+  // Connections are accepted until the calls have ended: clients answer requests of servers on further connections.
+  listeners.drain();
+  try {
+    await drained;
+  } finally {
+    databaseLog.unsubscribe();
+    app.closeStreams();
+    // The audit log is closed after the last answer, so that it contains the entry of that answer.
+    await closeQuietly(() => listeners.close(LAST_ANSWERS_MS), log);
+    // A request of another node that arrives meanwhile is answered that its session has moved; after the close it would be lost.
+    await closeQuietly(() => others.leave(), log);
+    await closeQuietly(() => others.closeChannel(LAST_ANSWERS_MS), log);
+    await closeQuietly(async () => scrapes?.close(LAST_ANSWERS_MS), log);
+    for (const last of opened) await closeQuietly(last, log);
+  }
+}
+
+/** Logs an error: one part that cannot be closed must not leave the others open. */
+export async function closeQuietly(close: Close, log: Logger | undefined): Promise<void> {
+  try {
+    await close();
+  } catch (error) {
+    log?.warn({ err: error }, 'a part of the gateway could not be closed');
+  }
+}
