@@ -1,6 +1,8 @@
 // The sources of values, their precedence, and messages about unknown names.
 
-import { writeFile } from 'node:fs/promises';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { symlink, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
@@ -71,6 +73,32 @@ test('reads files as UTF-8 with or without a byte order mark, and refuses every 
     const cannot = 'the file cannot be read (not UTF-8)';
     assert.equal(faultsOf(read), [`--config: ${cannot}`, `GATEWAY_ADMIN_PASSWORD_FILE: ${cannot}`]);
   }));
+
+if (process.platform !== 'win32')
+  test('reads pipes to their end, and waits for no program that is not there', () =>
+    inFolder(async (folder) => {
+      const read = () =>
+        loadConfig({
+          cwd: folder,
+          flags: { config: 'a.yaml' },
+          env: { GATEWAY_ADMIN_PASSWORD_FILE: 'password' },
+        });
+      execFileSync('mkfifo', [`${folder}/a.yaml`, `${folder}/password`]);
+      const cannot = 'the file cannot be read (no writer)';
+      assert.equal(faultsOf(read), [`--config: ${cannot}`, `GATEWAY_ADMIN_PASSWORD_FILE: ${cannot}`]);
+      const script =
+        'exec 3<>a.yaml; echo ready; sleep 0.2; echo node_id: a >&3; exec 3>&-; printf hunter22 > password';
+      const writer = spawn('/bin/sh', ['-c', script], { cwd: folder, stdio: ['ignore', 'pipe', 'inherit'] });
+      await once(writer.stdout, 'data');
+      writer.stdout.resume();
+      const { adminPassword, nodeId } = read();
+      assert.equal([adminPassword, nodeId], ['hunter22', 'a']);
+      await symlink('/dev/zero', `${folder}/zero`);
+      assert.equal(
+        faultsOf(() => loadConfig({ cwd: folder, flags: { config: 'zero' } })),
+        ['--config: the file cannot be read (too long)'],
+      );
+    }));
 
 test('names the nearest key for an unknown one in gateway.yaml', () => {
   assert.is(refusal({ yaml: 'prot: 80' }), 'gateway.yaml:1: unknown key prot; the nearest is port');

@@ -1,7 +1,6 @@
 // The sources of settings: flags, then the environment, then gateway.yaml, whose unknown keys are refused. Each value keeps the name
 // of its source. setting-types.ts reads the values; config.ts assigns each HOST and PORT to a listener.
 
-import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, resolve } from 'node:path';
 import { codeOf, messageOf } from '../domain/errors.ts';
@@ -9,6 +8,7 @@ import { isJsonObject } from '../domain/json.ts';
 import { utf8Text } from '../domain/text.ts';
 import { ConfigError, type ConfigErrors } from './config-error.ts';
 import { nearest, nearMiss } from './nearest.ts';
+import { readFileNow } from './read-file.ts';
 import type { SettingNames } from './setting-types.ts';
 
 /** Values of the command line by flag name without dashes; a flag without value is `true`, `--no-x` is `x: false`. */
@@ -139,7 +139,7 @@ export class Sources {
 
 function readTextFile(path: string): string | undefined {
   try {
-    return utf8Text(readFileSync(path));
+    return utf8Text(readFileNow(path));
   } catch (thrown) {
     if (codeOf(thrown) === 'ENOENT') return undefined;
     throw thrown;
