@@ -1,5 +1,6 @@
 // An MCP client: its declarations, its session, and its answers to requests of a server. Its permissions are in account.ts.
 
+import type { Principal } from './account.ts';
 import { keptBytes } from './held-bytes.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
@@ -12,6 +13,15 @@ export interface ClientProfile {
   readonly capabilities: JsonObject;
   /** `name`, `version` and any other field. */
   readonly clientInfo: JsonObject;
+}
+
+/** The principal of a client: sessions, conversations and cached answers are never shared between two owners. */
+export type Owner = Pick<Principal, 'id' | 'templates' | 'views' | 'tools'>;
+
+/** A principal, and what its client declared. */
+export interface Client {
+  readonly owner: Owner;
+  readonly profile: ClientProfile;
 }
 
 /** Memory of a profile that is kept; see keptBytes. */

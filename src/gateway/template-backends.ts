@@ -20,7 +20,7 @@ import type { ClientSessions } from '../actors/sessions/client-sessions.ts';
 import type { ChangeFeed } from '../actors/subscriptions/change-feed.ts';
 import { timeoutFor } from '../balancing/policy.ts';
 import { userIdIn } from '../domain/account.ts';
-import type { ClientProfile, ServerNotification } from '../domain/client.ts';
+import type { ClientProfile, Owner, ServerNotification } from '../domain/client.ts';
 import type { Clock } from '../domain/clock.ts';
 import { timer$ } from '../domain/clock-streams.ts';
 import { templateNotFound } from '../domain/error-catalogue.ts';
@@ -33,7 +33,7 @@ import { mayCall } from '../domain/rights.ts';
 import type { SessionOpening } from '../domain/session-value.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { CachedLists, type ListCache } from '../protocol/cached-lists.ts';
-import type { Backends, McpSession, Owner, SessionlessOptions } from '../protocol/ports.ts';
+import type { Backends, McpSession, SessionlessOptions } from '../protocol/ports.ts';
 import type { UserNotice } from './accounts-at-backends.ts';
 
 export interface BackendDeps {

@@ -2,11 +2,12 @@
 // actors on the other side of these interfaces own instances, sessions and processes.
 
 import type { Observable } from 'rxjs';
-import type { Principal } from '../domain/account.ts';
 import type {
+  Client,
   ClientProfile,
   ClientQuestion,
   ClientReply,
+  Owner,
   ServerMessage,
   ServerNotification,
 } from '../domain/client.ts';
@@ -16,9 +17,6 @@ import type { PlacedInstance } from '../domain/forwarding.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Peer, Tool, WantedChanges } from '../domain/mcp.ts';
 import type { RecoveredSession, SessionOpening } from '../domain/session-value.ts';
-
-/** The principal of a client: sessions, conversations and cached answers are never shared between two owners. */
-export type Owner = Pick<Principal, 'id' | 'templates' | 'views' | 'tools'>;
 
 /** Everything behind one path: the instances of one template, or those of all templates a caller may use. */
 export interface Backends {
@@ -68,12 +66,6 @@ export interface Backends {
    * client.
    */
   relistTool(name: string, owner?: Owner): void;
-}
-
-/** A principal, and what its client declared. */
-export interface Client {
-  readonly owner: Owner;
-  readonly profile: ClientProfile;
 }
 
 /** The client of a request without a session, and the instance that must answer. */

@@ -2,6 +2,7 @@
 // sends requests about a task there, and refuses those about tasks of other owners. A task that did not begin here is asked of the
 // other nodes, once.
 
+import type { Owner } from '../domain/client.ts';
 import type { Clock } from '../domain/clock.ts';
 import { queueFull } from '../domain/error-catalogue.ts';
 import { OwnerShares } from '../domain/held-bytes.ts';
@@ -9,7 +10,6 @@ import { isJsonObject, type JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import { aggregateInstance, splitInstance } from './aggregate/names.ts';
-import type { Owner } from './ports.ts';
 
 /** Tasks remembered of one owner, and owners: no caller can push out the tasks of others. */
 export const OWN_TASKS = 2_500;

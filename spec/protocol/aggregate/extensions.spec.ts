@@ -2,6 +2,7 @@
 
 import { firstValueFrom, type Observable, of } from 'rxjs';
 import * as assert from 'uvu/assert';
+import type { Owner } from '../../../src/domain/client.ts';
 import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { ToolRights } from '../../../src/domain/rights.ts';
@@ -9,7 +10,6 @@ import { NO_NAMES, type ViewDefinition } from '../../../src/domain/view.ts';
 import { everything } from '../../../src/protocol/aggregate/everything.ts';
 import { CompiledView } from '../../../src/protocol/aggregate/view-choices.ts';
 import { ViewDirectory } from '../../../src/protocol/aggregate/view-directory.ts';
-import type { Owner } from '../../../src/protocol/ports.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, answered, ListingBackends, PROFILE } from '../listing-backends.ts';
 import { aggregateOf, fixed } from './aggregate-of.ts';

@@ -2,6 +2,7 @@
 
 import { firstValueFrom, type Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
+import type { Owner } from '../../../src/domain/client.ts';
 import { type Answer, type ExchangeRequest, isFinalAnswer } from '../../../src/domain/exchange.ts';
 import {
   isJsonObject,
@@ -13,7 +14,6 @@ import {
 import { ToolRights } from '../../../src/domain/rights.ts';
 import type { AggregatePresentation } from '../../../src/domain/view.ts';
 import { everything } from '../../../src/protocol/aggregate/everything.ts';
-import type { Owner } from '../../../src/protocol/ports.ts';
 import { ToolIndex } from '../../../src/protocol/tool-search/tool-index.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, ListingBackends, PROFILE } from '../listing-backends.ts';

@@ -4,14 +4,13 @@
 import { mock } from 'node:test';
 import { firstValueFrom, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ServerMessage } from '../../../src/domain/client.ts';
+import type { Owner, ServerMessage } from '../../../src/domain/client.ts';
 import { templateNotFound } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { sessionLost } from '../../../src/domain/session-errors.ts';
 import type { SessionRecord } from '../../../src/domain/session-table.ts';
 import { readSession, writeSession } from '../../../src/domain/session-value.ts';
 import { AggregateSession } from '../../../src/protocol/aggregate/session.ts';
-import type { Owner } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, ListingBackends, PROFILE, TABLE } from '../listing-backends.ts';

@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import { firstValueFrom, NEVER, Observable, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ServerMessage } from '../../../src/domain/client.ts';
+import type { Owner, ServerMessage } from '../../../src/domain/client.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { perhapsDelivered } from '../../../src/domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
@@ -15,7 +15,6 @@ import { AggregateExtensions } from '../../../src/protocol/aggregate/extensions.
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import { AggregateSession } from '../../../src/protocol/aggregate/session.ts';
 import { newAggregateSession } from '../../../src/protocol/aggregate/session-value.ts';
-import type { Owner } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -2,7 +2,7 @@
 // the owner, leased after the choice (stateless-pool.ts). stateless-routing.ts has the rules; everything else is in calls/call.ts.
 
 import { from, Observable, of, race, tap } from 'rxjs';
-import { type ClientProfile, extensionsOf } from '../../domain/client.ts';
+import { type Client, type ClientProfile, extensionsOf } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout } from '../../domain/error-catalogue.ts';
 import { isBackendAnswer } from '../../domain/errors.ts';
@@ -43,7 +43,7 @@ import {
   type Trouble,
   type Wait,
 } from './routes.ts';
-import type { StatelessClient, StatelessLease, StatelessPool } from './stateless-pool.ts';
+import type { StatelessLease, StatelessPool } from './stateless-pool.ts';
 import { forLegacy, isLogged, logLevelOf, NO_TASKS, type Routing, routingTo } from './stateless-routing.ts';
 
 interface StatelessClientsDeps extends Pick<Clock, 'now' | 'alarm'> {
@@ -69,7 +69,7 @@ export class StatelessClients {
   exchange(
     template: string,
     request: ExchangeRequest,
-    client: StatelessClient & { readonly instanceId?: string | undefined },
+    client: Client & { readonly instanceId?: string | undefined },
   ): Observable<Answer> {
     const { fleet, dispatcher } = this.#deps;
     return dispatcher.carry(template, request, () => {
@@ -95,7 +95,7 @@ interface HeldLease {
 interface StatelessRouteInput {
   readonly deps: StatelessClientsDeps;
   readonly equalToolLists: EqualToolLists;
-  readonly client: StatelessClient;
+  readonly client: Client;
   readonly group: Group;
   readonly request: ExchangeRequest;
   /** The only instance that may answer, even drained or unhealthy. */

@@ -5,8 +5,9 @@
 import { catchError, defer, EMPTY, filter, from, map, merge, mergeMap, Observable, Subject } from 'rxjs';
 import {
   acceptsServerRequests,
-  type ClientProfile,
+  type Client,
   extensionsOf,
+  type Owner,
   profileBytes,
   type ServerMessage,
 } from '../../domain/client.ts';
@@ -23,12 +24,6 @@ import { type Conversation, NO_SUBSCRIBER, sharedBy } from '../instances/convers
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { conversationKeyOf, type Lease } from '../instances/leases.ts';
 import { tellsCallsApart } from './stateless-routing.ts';
-
-/** A client without a session: its principal, and what it declared. */
-export interface StatelessClient {
-  readonly owner: { readonly id: string };
-  readonly profile: ClientProfile;
-}
 
 type LeasingInstance = Pick<InstanceRef, 'definition' | 'lease'>;
 
@@ -66,7 +61,7 @@ export class StatelessPool {
    * Leases a conversation with that instance: where its messages can be attributed to calls, one that other calls of the client
    * may use at the same time, else an exclusive one. QUEUE_FULL like Leases.lease, and for too large profiles; SHUTTING_DOWN once the pool is closed.
    */
-  lease(instance: LeasingInstance, { owner, profile }: StatelessClient): StatelessLease {
+  lease(instance: LeasingInstance, { owner, profile }: Client): StatelessLease {
     if (this.#isClosed) throw shuttingDown();
     const isExclusive = !tellsCallsApart(instance.definition, profile);
     const mayAsk = acceptsServerRequests(profile);
@@ -104,11 +99,7 @@ export class StatelessPool {
   }
 
   /** Leases the conversation that clients with these extensions share. QUEUE_FULL like Leases.lease, and SHUTTING_DOWN. */
-  leaseShared(
-    instance: LeasingInstance,
-    owner: StatelessClient['owner'],
-    extensions: JsonObject,
-  ): StatelessLease {
+  leaseShared(instance: LeasingInstance, owner: Owner, extensions: JsonObject): StatelessLease {
     if (this.#isClosed) throw shuttingDown();
     const lease = instance.lease({ owner, ...sharedBy(extensions) });
     const { conversation } = lease;
@@ -121,7 +112,7 @@ export class StatelessPool {
   }
 
   /** Cold: the open conversations that calls of that client with the instance use, present and future ones. */
-  of(instance: LeasingInstance, { owner, profile }: StatelessClient): Observable<Conversation> {
+  of(instance: LeasingInstance, { owner, profile }: Client): Observable<Conversation> {
     const extensions = extensionsOf(profile);
     const sharedKey = extensions && conversationKeyOf({ owner, ...sharedBy(extensions) });
     return defer(() => merge([...this.#pooled.keys()], this.#added)).pipe(

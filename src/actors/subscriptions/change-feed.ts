@@ -19,7 +19,7 @@ import {
   switchMap,
   takeUntil,
 } from 'rxjs';
-import { type ClientProfile, listNotice, type ServerNotification } from '../../domain/client.ts';
+import { type Client, type ClientProfile, listNotice, type ServerNotification } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { timer$ } from '../../domain/clock-streams.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -27,7 +27,7 @@ import { announcesUpdates, type Peer, type WantedChanges } from '../../domain/mc
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { isNetworked } from '../../domain/transport-kinds.ts';
 import { backOffMs } from '../back-off.ts';
-import type { StatelessClient, StatelessPool } from '../calls/stateless-pool.ts';
+import type { StatelessPool } from '../calls/stateless-pool.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { type Feed, UPDATED } from './feed.ts';
@@ -40,7 +40,7 @@ interface ChangeFeedDeps extends Pick<Clock, 'alarm'> {
   readonly random: () => number;
 }
 
-interface ChangeSubscriber extends StatelessClient {
+interface ChangeSubscriber extends Client {
   readonly uris: ReadonlySet<string>;
 }
 

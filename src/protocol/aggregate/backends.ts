@@ -18,7 +18,7 @@ import {
   takeUntil,
   throttle,
 } from 'rxjs';
-import type { ClientProfile, ServerNotification } from '../../domain/client.ts';
+import type { Client, ClientProfile, Owner, ServerNotification } from '../../domain/client.ts';
 import { timer$ } from '../../domain/clock-streams.ts';
 import type { Answer, ExchangeRequest, SentTo } from '../../domain/exchange.ts';
 import { LruMap } from '../../domain/lru-map.ts';
@@ -34,7 +34,7 @@ import { sessionLost } from '../../domain/session-errors.ts';
 import type { AggregateSessionValue, SessionOpening } from '../../domain/session-value.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
-import type { Backends, Client, McpSession, Owner, SessionlessOptions } from '../ports.ts';
+import type { Backends, McpSession, SessionlessOptions } from '../ports.ts';
 import { isUpdate, updatesAsAsked } from './composed-uris.ts';
 import { AggregateExtensions, type ToTemplate } from './extensions.ts';
 import { FindableTools, type ToolIndexes } from './findable-tools.ts';

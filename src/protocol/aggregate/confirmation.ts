@@ -3,7 +3,7 @@
 
 import { map, Observable, of } from 'rxjs';
 import { toolKey } from '../../domain/approval.ts';
-import { type ClientReply, serverRequest } from '../../domain/client.ts';
+import { type Client, type ClientReply, serverRequest } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import {
   CONFIRM_MS,
@@ -15,7 +15,6 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { MODERN_VERSIONS } from '../../domain/mcp.ts';
 import { failure, missingCapabilities } from '../input-requests.ts';
-import type { Client } from '../ports.ts';
 
 interface UnconfirmedCall {
   readonly request: ExchangeRequest;

@@ -4,13 +4,13 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Observable, Subscription } from 'rxjs';
+import type { Client } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { canonicalText, type JsonObject } from '../../domain/json.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import { SerialQueue } from '../../domain/serial-queue.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { shortKey } from '../client-bounds.ts';
-import type { Client } from '../ports.ts';
 import type { FindableTool, ToolIndex } from '../tool-search/tool-index.ts';
 import type { Directory } from './directory.ts';
 import type { AggregateListing } from './listing.ts';

@@ -3,7 +3,7 @@
 // template without an instance that offers the list is left out. Source: ADR 117.
 
 import { filter, firstValueFrom, type Observable, Subject, type Subscription } from 'rxjs';
-import type { ClientProfile } from '../../domain/client.ts';
+import type { Client, ClientProfile, Owner } from '../../domain/client.ts';
 import { type Clock, settlesWithin } from '../../domain/clock.ts';
 import { noHealthyInstance } from '../../domain/error-catalogue.ts';
 import { type ExchangeRequest, isFinalAnswer } from '../../domain/exchange.ts';
@@ -19,7 +19,7 @@ import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { cutText } from '../../domain/text.ts';
 import { ListCache } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
-import type { Backends, Client, Owner } from '../ports.ts';
+import type { Backends } from '../ports.ts';
 import { clientMessageOf } from '../rpc.ts';
 import { checkedItem, KEY_FIELDS } from './items.ts';
 import { ReadLists } from './read-lists.ts';

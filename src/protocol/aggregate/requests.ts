@@ -2,6 +2,7 @@
 // template uses.
 
 import { defer, from, isObservable, map, type Observable, of, switchMap } from 'rxjs';
+import type { Client } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { toolNotFound, withHint } from '../../domain/error-catalogue.ts';
 import { GatewayError } from '../../domain/errors.ts';
@@ -17,7 +18,6 @@ import {
 import { RPC } from '../../domain/jsonrpc.ts';
 import { type ListField, listOf, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
-import type { Client } from '../ports.ts';
 import { isTaskMethod } from '../task-log.ts';
 import { asAsked, withShownUris } from './composed-uris.ts';
 import { whenConfirmed } from './confirmation.ts';

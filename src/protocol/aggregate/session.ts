@@ -22,7 +22,7 @@ import {
   takeUntil,
   tap,
 } from 'rxjs';
-import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
+import type { ClientProfile, Owner, ServerMessage } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { ticks$ } from '../../domain/clock-streams.ts';
 import { backendTimeout, backendUnavailable } from '../../domain/error-catalogue.ts';
@@ -38,7 +38,7 @@ import { type AggregateSessionValue, type RecoveredSession, TAKEN_OVER } from '.
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
-import type { Backends, McpSession, Owner } from '../ports.ts';
+import type { Backends, McpSession } from '../ports.ts';
 import type { AggregateExtensions } from './extensions.ts';
 import { splitInstance, withAggregateInstance } from './names.ts';
 import { aggregateExchange, localAnswer, rpcErrorAnswer } from './requests.ts';

@@ -3,6 +3,7 @@
 
 import { LRUCache } from 'lru-cache';
 import { nearName } from '../../config/nearest.ts';
+import type { Client, Owner } from '../../domain/client.ts';
 import { groupsToMatch } from '../../domain/globs.ts';
 import { type JsonObject, JsonText } from '../../domain/json.ts';
 import { ByRights } from '../../domain/listed-tools.ts';
@@ -11,7 +12,6 @@ import { type ListField, MODERN_VERSIONS } from '../../domain/mcp.ts';
 import { mayCall, mayUseInView } from '../../domain/rights.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { NameOwners } from '../../domain/view.ts';
-import type { Client, Owner } from '../ports.ts';
 import type { Directory, OwnTarget } from './directory.ts';
 import { type AggregateListing, listingOf } from './listing.ts';
 import { type AggregateLists, type GatheredList, isSameInput } from './lists.ts';

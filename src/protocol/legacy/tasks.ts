@@ -2,6 +2,7 @@
 // legacy server distinguishes sessions; other servers know only the id of the task.
 
 import { catchError, defer, finalize, from as fromPromise, type Observable, switchMap, tap } from 'rxjs';
+import type { Owner } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { hasCode } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
@@ -9,7 +10,7 @@ import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { TASKS_EXTENSION } from '../../domain/mcp.ts';
 import { rpcErrorAnswer } from '../aggregate/requests.ts';
-import type { Backends, McpSession, Owner } from '../ports.ts';
+import type { Backends, McpSession } from '../ports.ts';
 import { isTaskId, isTaskMethod, type TaskLog, type TaskScope } from '../task-log.ts';
 import { exchangeInSession, withSessionMetadata } from './legacy-over-modern.ts';
 

@@ -2,7 +2,7 @@
 // modern-call.ts carries it.
 
 import { createHash } from 'node:crypto';
-import type { ClientProfile } from '../../domain/client.ts';
+import type { ClientProfile, Owner } from '../../domain/client.ts';
 import {
   canonicalText,
   definedFields,
@@ -24,7 +24,7 @@ import {
   MAX_PROFILE_UNITS,
   MAX_PROFILE_VALUES,
 } from '../client-bounds.ts';
-import type { Backends, Owner } from '../ports.ts';
+import type { Backends } from '../ports.ts';
 import { RpcFailure } from '../rpc.ts';
 
 /** A request, its owner, and the backends of its path. */
