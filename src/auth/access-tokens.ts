@@ -31,7 +31,7 @@ export interface AccessTokenOptions {
   readonly wall: Clock['wall'];
 }
 
-/** True for a token that is not signed with a secret, as those of logins are. Nothing is verified. */
+/** True for an access token, also of another issuer; false for a token of a login, which is signed with a secret. Nothing is verified. */
 export function isAccessToken(token: string): boolean {
   const { alg, typ } = headerOf(token);
   return typ === TYPE || (typeof alg === 'string' && !alg.startsWith('HS'));

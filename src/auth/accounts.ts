@@ -26,7 +26,7 @@ import type { HashCaller, Passwords } from './passwords.ts';
 /** Name of the user that the first start creates. Source: ADR 16. */
 export const FIRST_ADMIN = 'admin';
 
-/** Also the way in when identity providers fail. */
+/** True for `admin`, which may always log in with its password: identity providers may fail. */
 export function isFirstAdmin({ username }: Pick<User, 'username'>): boolean {
   return usernameKey(username) === FIRST_ADMIN;
 }

@@ -6,7 +6,7 @@ import { noRoleForGroups } from '../domain/error-catalogue.ts';
 import { isJsonObject } from '../domain/json.ts';
 import { scopesOfRole } from './permissions.ts';
 
-/** A claim by its name, which may contain dots, else by its path. */
+/** The claim of this name, which may contain dots; if there is none, the name is a path: `realm_access.roles`. */
 export function claimOf(payload: unknown, name: string): unknown {
   if (!isJsonObject(payload)) return undefined;
   if (Object.hasOwn(payload, name)) return payload[name];

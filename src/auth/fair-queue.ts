@@ -19,7 +19,7 @@ export interface FairQueueOptions {
   readonly refusal: () => Error;
 }
 
-/** In whose names a job runs. */
+/** The counters that a job adds to: a caller with many jobs lately waits longer. */
 export interface Shares {
   /** Such as the user and the address of the caller. */
   readonly shares: readonly string[];

@@ -30,7 +30,10 @@ export interface ProviderAnswer {
   readonly refreshToken?: string | undefined;
 }
 
-/** `isOver`: the provider has ended what was asked for; else it cannot answer now. In words for people; nothing of an answer is in it. */
+/**
+ * A provider gave no answer, or refused. `isOver`: for good, so that the sign-in or session ends; else a later attempt may succeed.
+ * The message is for people and repeats nothing of an answer.
+ */
 export class ProviderFailure extends Error {
   readonly isOver: boolean;
 
@@ -41,7 +44,7 @@ export class ProviderFailure extends Error {
   }
 }
 
-/** Of one sign-in, known to this gateway only. */
+/** Random values of one sign-in, which its callback and the tokens must match. */
 export interface SignInProof {
   readonly state: string;
   readonly nonce: string;

@@ -59,7 +59,7 @@ export interface IssuersOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
   readonly warn: (line: string) => void;
 }
 
-/** For whom an issuer vouches. */
+/** The user, or the subject without an account, that an identity assertion is about. */
 export interface AssertionHolder {
   /** Of the grant. Without an account: the id of the principal that the subject has with a token of the issuer. */
   readonly userId: string;

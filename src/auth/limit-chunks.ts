@@ -12,7 +12,7 @@ const CHUNKS = 20;
 /** A node that got nothing asks again after this time, in ms. */
 const ASK_AGAIN_MS = 1_000;
 
-/** What one node may admit of a principal in its window, in all; and what is left of the window. */
+/** The requests of one principal that one node may admit in the present window: the sum of its chunks. */
 export interface Held {
   /** The process: the same for all its lives. */
   readonly process: string;

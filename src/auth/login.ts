@@ -127,7 +127,7 @@ export interface CountedAttempt {
   settle(result: 'right' | 'wrong' | 'unchecked'): void;
 }
 
-/** By what attempts are counted, as hashes: a name may have any length, or be a password in the wrong field. */
+/** The counters of an attempt to log in. Hashes, because a name may have any length, or be a password in the wrong field. */
 export interface LoginKeys {
   /** Of the user and the address. */
   readonly pair: string;

@@ -2,7 +2,7 @@
 
 import { isIPv6 } from 'node:net';
 
-/** The /64 network of an IPv6 address: an owner of one address has the whole network. */
+/** The /64 network of an IPv6 address, since a host usually has a whole one; an IPv4 address itself. */
 export function networkOf(address: string): string {
   const [plain = ''] = address.split('%');
   if (!isIPv6(plain)) return plain;

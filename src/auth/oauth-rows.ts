@@ -1,10 +1,10 @@
-// The rows of the table `oauth` as the things that they are.
+// Rows of the table `oauth`: their keys, grants as rows, and a warning about rows that cannot be read.
 
 import { hash } from 'node:crypto';
 import type { Grant } from '../domain/grant.ts';
 import type { OAuthKind, OAuthRow, OAuthStore } from '../persistence/store.ts';
 
-/** The key of a row. Kind and id together, so that an id of one kind is none of another. */
+/** The key of a row: a hash of kind and id, so that equal ids of two kinds are two rows. */
 export function oauthKey(kind: OAuthKind, id: string): string {
   return hash('sha256', `${kind}:${id}`, 'hex');
 }

@@ -1,5 +1,5 @@
 // One request to a server that an outsider names: for documents of clients, keys of issuers, and what a backend says about its accounts.
-// It has a connection of its own, follows no redirect, and ends in time, whatever the server sends. Who may be asked is decided by callers.
+// It has a connection of its own, follows no redirect, and ends in time, whatever the server sends. Callers decide which servers may be asked.
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { LookupFunction } from 'node:net';

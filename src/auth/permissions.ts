@@ -122,7 +122,7 @@ export function issuedPrincipal(
   };
 }
 
-/** Those of the entry that its role has. */
+/** The scopes that a mapping of groups gives: those it names, as far as its role has them; without names all of the role. */
 export function scopesOfRole({ role, scopes }: GroupRole, roles?: DefinedRoles): readonly Scope[] {
   const own = roleRights(role, roles).scopes;
   return scopes?.filter((scope) => own.includes(scope)) ?? own;

@@ -3,7 +3,7 @@
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-/** The end of a connection at the gateway. */
+/** Address and port of the gateway's end of a connection. */
 export interface Endpoint {
   readonly address: string;
   readonly port: number;

@@ -222,7 +222,7 @@ export function mayTakeSessions(known: Known | undefined, ownNode: string): bool
   return gatewayOf(known.stored.node) !== gatewayOf(ownNode);
 }
 
-/** One of these lives that takes sessions; for each key the same one. Not the present one of this node, which is not among them. */
+/** The life where sessions go on while this node is drained: one of `live`, the lives of other nodes, that takes sessions. Equal keys get the same one. */
 export function successorIn(live: readonly Known[], key: string): string | undefined {
   const lives = live
     .filter(

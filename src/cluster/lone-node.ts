@@ -3,7 +3,7 @@
 import type { Clock } from '../domain/clock.ts';
 import type { NodeView } from '../domain/nodes.ts';
 
-/** The view of a gateway whose database no other node reaches. `report`: what it does now. */
+/** Lists the only node of such a gateway. `report`: what it does now. */
 export function loneNode(
   own: Pick<NodeView, 'id' | 'life' | 'version'>,
   clock: Pick<Clock, 'wall'>,

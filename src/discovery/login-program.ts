@@ -75,7 +75,7 @@ export class LoginProgram implements Login {
       );
     if (exec.interactiveMode === 'Always')
       throw this.#error(
-        `its login program "${exec.command}" is interactive (interactiveMode: Always), and nobody can answer its questions here`,
+        `its login program "${exec.command}" is interactive (interactiveMode: Always), but its questions cannot be answered here`,
       );
     this.#exec = exec;
   }

@@ -218,7 +218,7 @@ export class Mcp {
   async close(graceMs: number): Promise<void> {
     this.#subscriptions.unsubscribe();
     this.views.close();
-    // Nobody could answer a parked call any more, because the gateway refuses new requests, nor a client without a connection.
+    // No client could answer a parked call any more, because the gateway refuses new requests, nor a question without a connection.
     const dismissed = Promise.all([this.#parked.dismiss(), this.endpoint.dismiss()]);
     // Independent of the rest: a program that does not end must not delay the answers of clients.
     const closing = this.#untilIdle(graceMs).then(() =>

@@ -89,7 +89,7 @@ interface UserUpstream {
   usedAtMs: number;
 }
 
-/** Opens it; rejects with BACKEND_UNAVAILABLE. */
+/** Opens the transport, once the backend answers. Rejects with BACKEND_UNAVAILABLE. */
 export async function openUserTransport(options: UserTransportOptions): Promise<Transport> {
   await options.probe();
   return new UserTransport(options);

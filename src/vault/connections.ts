@@ -39,7 +39,7 @@ export interface StoredConnection {
 export interface Lives {
   /** The present one of this node. */
   readonly life: () => string | undefined;
-  /** Its process has ended, and does not go on: false while that is not sure. */
+  /** True once it is certain that the process of the life has ended. */
   readonly hasEnded: (life: string) => boolean;
 }
 
@@ -125,7 +125,7 @@ function readConnection({ key, version, createdAt, value }: OAuthRow): ReadConne
   return { key, version, connectedAt: createdAt, value: JSON.parse(value) as StoredConnection };
 }
 
-/** Without tokens. */
+/** The connection as the API shows it, without tokens. */
 export function shownConnection({ key, connectedAt, value }: ReadConnection): Connection {
   const { owner, issuer, resource, scopes, ended, expiresAtMs } = value;
   return {
@@ -141,5 +141,5 @@ export function shownConnection({ key, connectedAt, value }: ReadConnection): Co
   };
 }
 
-/** Of the key: enough to tell connections apart. */
+/** Characters of the key that the API shows as the id: enough to tell connections apart. */
 export const SHOWN_DIGITS = 32;

@@ -160,7 +160,7 @@ export class Flow {
 
 const SHOWN_CHARACTERS = 200;
 
-/** An admin has to confirm the new one. */
+/** The backend names another authorization server than before: it is not used until an admin confirms it. */
 export class ServerChanged extends ProviderFailure {
   override readonly name = 'ProviderFailure';
 

@@ -3,7 +3,7 @@
 
 import { ProviderFailure, type ProviderFetch } from './provider-fetch.ts';
 
-/** The server has answered with an error of OAuth. `code`: `invalid_grant`. */
+/** The server has answered with an error of OAuth. `code`: such as `invalid_grant`. */
 export class ProviderRefusal extends ProviderFailure {
   override readonly name = 'ProviderRefusal';
   readonly code: string;

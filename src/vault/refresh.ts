@@ -39,7 +39,7 @@ const AGAIN_MS = 5_000;
 const STORE_ROUNDS = 20;
 const STORE_WAIT_MS = 500;
 
-/** There is no token. */
+/** There is no usable token: `why` says whether there was a connection. */
 export class NotConnected extends Error {
   override readonly name = 'NotConnected';
   readonly why: WhyNotConnected;

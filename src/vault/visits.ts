@@ -160,7 +160,7 @@ export class Visits {
   }
 }
 
-/** The own account; the shared one as an admin. */
+/** True for the own account of the user, and for the shared one if the user is an admin; at a template that the user may use. */
 export function mayConnect(
   user: User,
   { template, owner }: VisitGoal,

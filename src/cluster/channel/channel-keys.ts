@@ -11,7 +11,10 @@ export interface ChannelKeys {
   readonly tls: PeerTls;
 }
 
-/** `secrets`: those that sign the tokens of clients. `tls`: default: with keys derived from them; for these the salt, see pskTls. */
+/**
+ * The keys of the channel. `secrets`: those that sign the tokens of clients. `tls`: default: TLS with keys that are derived from
+ * them and the salt (pskTls).
+ */
 export function channelKeys(secrets: Secrets, tls?: PeerTls, salt?: string): ChannelKeys {
   const [first, ...others] = secrets;
   return { tokens: [tokenKeyOf(first), ...others.map(tokenKeyOf)], tls: tls ?? pskTls(secrets, salt) };

@@ -8,7 +8,7 @@ import type { PeerTls } from './peer-tls.ts';
 
 const KEEP_ALIVE_DELAY_MS = 10_000;
 
-/** `address`: the URL of the other node's peer listener. */
+/** Opens sockets to the peer listener of another node. `address`: its URL. */
 export function peerConnector(address: string, tls: PeerTls): Connector {
   const { protocol, hostname, port } = new URL(address);
   const path = socketOf(address);
@@ -28,7 +28,7 @@ export function peerConnector(address: string, tls: PeerTls): Connector {
   };
 }
 
-/** For the header of this name, which HTTP/1.1 requires. */
+/** The value of the header `Host`, which HTTP/1.1 requires. */
 export function peerHost(address: string): string {
   return new URL(address).host || 'localhost'; // a socket file
 }

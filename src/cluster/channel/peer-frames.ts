@@ -168,14 +168,14 @@ export function exchangeBody(conversation: string, request: ExchangeRequest): Bu
   return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), ...texts.map(([, bytes]) => bytes)]);
 }
 
-/** `trace`: the fields for the backend. */
+/** An exchange as one node sends it to another. `trace`: the fields for the backend. */
 export interface CrossedExchange {
   readonly conversation: string;
   readonly request: ExchangeRequest;
   readonly trace: TraceFields | undefined;
 }
 
-/** Throws for what is no exchange. */
+/** The exchange in the body of a request. Throws for anything else. */
 export function exchangeIn(body: Buffer): CrossedExchange {
   const end = body.indexOf('\n');
   const head = parseExact(body.toString('utf8', 0, end)) as ExchangeHead;

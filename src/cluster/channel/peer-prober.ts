@@ -1,5 +1,5 @@
 // Pings the other nodes, for the member table: whether each answers, and whether it refuses connections. Only a node with the key of the
-// deployment can answer a greeting, so the answer of another program at the address is none.
+// deployment can answer a greeting: whatever another program at the address answers does not count.
 
 import type { Clock } from '../../domain/clock.ts';
 import { codeOf } from '../../domain/errors.ts';

@@ -21,7 +21,7 @@ export const PEER_PATHS = {
   database: '/peer/database',
 } as const;
 
-/** Of the hop `instance`. Source: ADR 170. */
+/** Paths of requests to an instance of the receiving node (hop `instance`). Source: ADR 170. */
 export const INSTANCE_PATHS = {
   /** Opens a conversation with an instance, which lasts as long as the answer. */
   conversation: '/peer/conversation',

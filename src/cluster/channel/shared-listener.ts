@@ -52,7 +52,7 @@ const REQUEST_HEAD_BYTES = 4;
 /** A connection without a sign of life for this time is probed by the system. */
 const KEEP_ALIVE_DELAY_MS = 10_000;
 
-/** One connection. */
+/** One connection with its exchanges. */
 export class SharedListener {
   readonly #options: SharedListenerOptions;
   readonly #socket: Duplex;

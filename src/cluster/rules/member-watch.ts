@@ -64,7 +64,7 @@ export function standingOf(
 /** What the supervisor of this process sees of another one, whose life it alone judges. Source: ADR 192. */
 export type SeenProcess = 'running' | 'gone';
 
-/** By life, after word of the supervisor. */
+/** The processes by life, after a report of the supervisor. */
 export function seenProcesses(
   {
     watches,

@@ -137,7 +137,7 @@ export type NodeAction =
 
 type NodeTransition = Transition<NodeState, NodeAction>;
 
-/** A process that starts as `node`. */
+/** The state of a process that starts as `node`. */
 export function newNode(
   node: string,
   life: string,

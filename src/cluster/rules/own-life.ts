@@ -75,7 +75,7 @@ export type LifeAction =
   /** End the own life; the counter does not matter. */
   | { readonly type: 'stop'; readonly life: string };
 
-/** What follows an event. */
+/** The effect of an event: the next state, and what the node is to do. */
 export interface Transition<State, Action> {
   readonly state: State;
   readonly actions: readonly Action[];
@@ -83,7 +83,7 @@ export interface Transition<State, Action> {
 
 type LifeTransition = Transition<OwnLife, LifeAction>;
 
-/** A process that starts. */
+/** The state of a process that starts. */
 export function newOwnLife(node: string, life: string, now: Moment, takesNoPrograms = false): OwnLife {
   const never = Number.NEGATIVE_INFINITY;
   return {
@@ -166,7 +166,7 @@ export function tickLife(own: OwnLife, now: Moment, around: LifeSurroundings): L
 }
 
 /**
- * While the database is away, the word of the others confirms the lease. Without others nobody could take the programs. It does not bring back a
+ * While the database is away, the word of the others confirms the lease. Without others no node could take the programs. It does not bring back a
  * lease that is over, but says whether this node is cut off alone.
  */
 function askOthers(own: OwnLife, now: Moment, { sees, keptMs }: LifeSurroundings): LifeTransition {
@@ -177,7 +177,7 @@ function askOthers(own: OwnLife, now: Moment, { sees, keptMs }: LifeSurroundings
   return step(asked, ...sees.map((life): LifeAction => ({ type: 'ask', life, sent: now })));
 }
 
-/** The row is there, or a heartbeat added one to its counter. */
+/** The database has confirmed the life: its row was made, or a heartbeat has added one to its counter. */
 export function confirmLife(own: OwnLife, life: string, sent: Moment, atMs: number): LifeTransition {
   if (life !== own.life || (own.stage !== 'joining' && own.stage !== 'living')) return step(own);
   const living: OwnLife = {

@@ -13,7 +13,7 @@ const MAX_FAILED_STARTS = 3;
 
 export interface ProgramLease {
   readonly row: ProgramRow;
-  /** When this node first saw that nobody holds this generation; undefined while one does. */
+  /** When this node first saw that no node holds this generation; undefined while one does. */
   readonly freeSinceMs: number | undefined;
   /**
    * `taking` and `releasing`: an update is under way. `starting`, `running`: a process group may exist. `killing`: until none does.

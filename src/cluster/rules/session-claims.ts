@@ -26,7 +26,7 @@ export interface SessionReader {
   readonly mayMove: (row: SessionRow) => boolean;
 }
 
-/** For a session that is not in memory here. */
+/** What to do with a request for a session that is not in memory here. */
 export function decideSession(row: SessionRow | undefined, reader: SessionReader): SessionDecision {
   if (row === undefined) return { do: 'end', reason: 'no session' };
   if (row.life === reader.life) return { do: 'recover', generation: row.generation };

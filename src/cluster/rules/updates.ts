@@ -25,7 +25,7 @@ export function ended(
   return { ...stored, end };
 }
 
-/** The lease of a program that `generation` found free, for `life`. */
+/** The program leased by `life`, if the row is still the free one of `generation`. */
 export function taken(
   stored: ProgramRow | undefined,
   generation: number,
@@ -35,7 +35,7 @@ export function taken(
   return { ...stored, life, generation: generation + 1 };
 }
 
-/** No holder. The generation stays: the next lease adds one. `failedOn`: the node that cannot start it. */
+/** The program without a holder. The generation stays: the next lease adds one. `failedOn`: the node that cannot start it. */
 export function released(
   stored: ProgramRow | undefined,
   generation: number,

@@ -131,7 +131,7 @@ export const accountRoutes: readonly Route[] = [
     },
     errors: ['TOO_MANY_ATTEMPTS', 'DATABASE_UNAVAILABLE'],
     handler: async ({ body, request }, { auth }) => {
-      // A closed socket has no address; nobody reads the answer.
+      // A closed socket has no address; its answer reaches no client.
       const { address = 'unknown', ownEndpoint = { address: '', port: 0 } } = request;
       const proof = await auth.prove({ keyId: body.key_id, nonce: body.nonce }, ownEndpoint, address);
       return json(200, { proof }, { headers: NOT_STORED });

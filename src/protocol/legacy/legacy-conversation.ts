@@ -174,7 +174,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     return !(this.#messages || this.#streams?.size || this.#listener?.hasWaiting);
   }
 
-  /** For a stop: answers the questions with an error unless a stream of its client has a connection: nobody would answer them. */
+  /** For a stop: answers the questions with an error unless a stream of its client has a connection: no client would answer them. */
   dismiss(): void {
     if (!this.#isConnected)
       this.#questions?.expire(Number.POSITIVE_INFINITY, (id, call) => this.#cancelQuestion(id, call));
