@@ -203,6 +203,46 @@ test('a connection whose server closed it is closed where its failure is handled
   );
 });
 
+for (const [how, close] of [
+  ['closed', (socket: Socket) => socket.end()],
+  ['wrote on', (socket: Socket) => socket.write(answerOf('/unasked'))],
+] as const) {
+  test(`idle connections that their server ${how} are closed in tasks; no request gets them meanwhile`, async () => {
+    const server = createServer({ allowHalfOpen: true });
+    const due: (() => void)[] = [];
+    const run = (failure: () => void): void => void due.push(failure);
+    let ended = 0;
+    await serve(
+      (socket, path) => socket.on('end', () => (ended += 1)).write(answerOf(path)),
+      async ({ port, sockets, made }) => {
+        const connector = guardedConnector(new URL(`http://127.0.0.1:${port}`), () => false);
+        const pools = Array.from(
+          { length: 20 },
+          () => new ConnectionPool(connector, { maxConnections: 1, run }),
+        );
+        const callAll = () => Promise.all(pools.map((pool, index) => call(pool, `/${index}`)));
+        await callAll();
+        await delay(5);
+        for (const socket of sockets) close(socket);
+        await until(() => due.length === 20, 'all were read');
+        const paths = (await callAll()).map(({ path }) => path);
+        assert.equal(
+          paths,
+          pools.map((_, index) => `/${index}`),
+        );
+        assert.equal([made(), ended], [40, 0]);
+        for (const [index, failure] of due.entries()) {
+          failure();
+          await until(() => ended === index + 1, 'it is closed');
+        }
+        for (const socket of sockets) socket.end();
+        for (const pool of pools) pool.destroy();
+      },
+      server,
+    );
+  });
+}
+
 test('a connection that its server closed meanwhile is not used; one that it resets for a request fails it', async () => {
   await serve(
     (socket, path, count) => {

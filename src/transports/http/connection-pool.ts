@@ -18,7 +18,7 @@ interface PoolOptions {
   readonly maxConnections: number;
   /** False: a connection carries one request, whose answer may take any time. Default: true. */
   readonly isKept?: boolean;
-  /** Runs what handles the failure of an answer. Default: at once. */
+  /** Runs what handles the failure of a connection. Default: at once. */
   readonly run?: ((failure: () => void) => void) | undefined;
 }
 

@@ -27,9 +27,9 @@ export interface Http1Request {
 interface ConnectionOwner {
   /** The connection can carry another request. */
   freed(connection: Http1Connection): void;
-  /** The socket is gone. Called before the answer that was under way fails. */
+  /** It carries no other request. Called before the answer that was under way fails. */
   closed(connection: Http1Connection): void;
-  /** Runs what handles the failure of an answer, now or in a later turn: thousands fail together when their server ends. */
+  /** Runs what handles the failure of a connection, now or in a later turn: thousands fail together when their server ends. */
   run(failure: () => void): void;
 }
 
@@ -131,7 +131,7 @@ export class Http1Connection {
     const answer = this.#answer;
     try {
       // Without a request nothing may come, and what comes must not be taken for the next answer.
-      if (answer === undefined) this.destroy();
+      if (answer === undefined) this.#fail();
       else if (this.#parser.push(READ_BUFFER.subarray(0, length), answer)) this.#finish();
     } catch (thrown) {
       this.destroy(thrown as Error);
@@ -142,20 +142,19 @@ export class Http1Connection {
   #end(): void {
     try {
       this.#parser.end();
-      if (this.#answer === undefined) this.destroy();
+      if (this.#answer === undefined) this.#fail();
       else this.#finish();
     } catch (thrown) {
       this.#fail(thrown as Error);
     }
   }
 
-  /** Nothing is read or written any more. A free connection must not be used again. */
+  /** Nothing is read or written any more. A free connection must not be used again, from now on. */
   #fail(error?: Error): void {
     if (this.#isClosed || this.#isFailing) return;
     this.#isFailing = true;
-    const destroy = (): void => this.destroy(error);
-    if (this.#answer === undefined && this.#first === undefined) destroy();
-    else this.#owner.run(destroy);
+    if (this.#answer === undefined && this.#first === undefined) this.#owner.closed(this);
+    this.#owner.run(() => this.destroy(error));
   }
 
   /** The answer is complete. It may send the next request at once, so the connection is free before. */
