@@ -4,6 +4,8 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import * as assert from 'uvu/assert';
+import { CommandFailure } from '../../../src/cli/failures.ts';
+import { searchRegistry } from '../../../src/cli/import/registry-client.ts';
 import { suite } from '../../helpers/suite.ts';
 import { complaint, gatewayFor, printed } from './against-gateway.ts';
 
@@ -119,6 +121,13 @@ test('a name of the registry is imported like a file', async () => {
   assert.match(await printed(gateway.run(`${line} --yes`)), /the template weather-007 is stored/);
   assert.ok(gateway.server.gateway.hasTemplate('weather-007'));
   assert.match(await complaint(gateway.run(`${line.replace('007', '999')} --yes`)), /has no server at/);
+});
+
+test('pages without end hold a search for a bounded time', async () => {
+  fault = 'empty';
+  const failure = await searchRegistry(registry, 'weather', 300, 0).catch((thrown) => thrown);
+  assert.instance(failure, CommandFailure);
+  assert.match(failure.message, /took more than 0 s to answer with its pages/);
 });
 
 test('every fault of a registry is one line', async () => {

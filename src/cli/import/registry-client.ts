@@ -11,6 +11,8 @@ import { type Fields, fields, listOf } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
 
 const WAIT_MS = 15_000;
+/** Of a search with all its pages, each of which may come late. */
+const SEARCH_MS = 60_000;
 const MAX_BYTES = 8 * 1024 * 1024;
 const PAGE = 100;
 /** Pages of one search: a registry may answer with pages that have no servers, without end. */
@@ -18,7 +20,13 @@ const MAX_PAGES = 50;
 const MAX_REDIRECTS = 3;
 
 /** The documents of servers (server.json) whose names match, at most `most`. Throws CommandFailure. */
-export async function searchRegistry(registry: string, words: string, most: number): Promise<Fields[]> {
+export async function searchRegistry(
+  registry: string,
+  words: string,
+  most: number,
+  searchMs = SEARCH_MS,
+): Promise<Fields[]> {
+  const endsAtMs = performance.now() + searchMs;
   const found: Fields[] = [];
   const cursors = new Set<string>();
   let cursor: string | undefined;
@@ -41,6 +49,8 @@ export async function searchRegistry(registry: string, words: string, most: numb
     if (cursor !== undefined && cursors.has(cursor))
       throw new CommandFailure(`${registry} repeats the page after "${plainLine(cursor).slice(0, 100)}"`);
     if (cursor !== undefined) cursors.add(cursor);
+    if (cursor !== undefined && performance.now() > endsAtMs)
+      throw new CommandFailure(`${registry} took more than ${searchMs / 1000} s to answer with its pages`);
     if (cursors.size > MAX_PAGES)
       throw new CommandFailure(`${registry} answers with more than ${MAX_PAGES} pages`);
   } while (cursor !== undefined && found.length < most);
