@@ -18,8 +18,8 @@ import { suite } from '../helpers/suite.ts';
 const test = suite('member table');
 const SECRET = 'a secret of these nodes, 32 bytes or more';
 let store: MemoryStore;
-/** What pings of each life meet. */
-const pings = new Map<string, PingResult>();
+/** What pings of each life meet; silent: no answer. */
+const pings = new Map<string, PingResult | 'silent'>();
 /** What the members that are asked about another one say, by their life. Default: they reach it. */
 const opinions = new Map<string, 'reached' | 'refused' | 'silent'>();
 /** `<third> about <life>` */
@@ -72,7 +72,7 @@ test('a node that does not answer pings is silent', async () => {
   const [a, b, c] = [await joined('a'), await joined('b'), await joined('c')];
   await pass(4_000);
   assert.equal(a.openers, []);
-  pings.set(b.life, 'failed');
+  pings.set(b.life, 'silent');
   await pass(4_000);
   assert.is(a.list().find(({ life }) => life === b.life)?.state, 'silent');
   assert.ok(a.find(b.life));
@@ -95,6 +95,23 @@ test('the life of a node whose heartbeats end is ended after 10 s, and one that 
   await pass(20_000); // its programs are freed, too
   for (const { life } of [b, c]) assert.is(await a.mayStore(life), false);
   assert.equal(a.counts.livesEnded, { refused: 1, expired: 1 - b.counts.livesEnded.expired, restarted: 0 });
+});
+
+test('the members are read when a node answers pings no more as the life that it had', async () => {
+  const [a, b] = [await joined('a'), await joined('b')];
+  await pass(5_000);
+  const { list } = store.nodes;
+  let reads = 0;
+  store.nodes.list = () => {
+    reads += 1;
+    return list.call(store.nodes);
+  };
+  await store.nodes.end(b.life, undefined, { cause: 'stopped', frees: 'all' });
+  pings.set(b.life, 'failed');
+  for (let count = 0; count < 10; count += 1) a.suspect(b.life);
+  await pass(500, 100);
+  assert.equal([a.find(b.life), reads], [undefined, 1]);
+  store.nodes.list = list;
 });
 
 test('a worker that its supervisor sees end is gone at once, whatever its pings said', async () => {
@@ -288,7 +305,7 @@ test('who serves a session: decided from its row and from what the members are k
   assert.equal(await decided('never-was'), { do: 'end', reason: 'unknown life' });
   assert.equal(await decided('never-was', 'a'), claim(undefined), 'an earlier life of this node is over');
   // Silence is no end: nobody claims, whatever time passes, while the row of the node changes.
-  pings.set(b.life, 'failed');
+  pings.set(b.life, 'silent');
   await pass(30_000);
   assert.is(a.list()[1]?.state, 'silent');
   assert.equal(await decided(b.life), { do: 'forward', life: b.life });
@@ -349,7 +366,7 @@ test('in every order of ends, releases, silences and failures of the database, n
       if (event === 'close' && closed.size < others.length - 1) {
         closed.add(one.life);
         await one.close();
-      } else if (event === 'silence') pings.set(one.life, 'failed');
+      } else if (event === 'silence') pings.set(one.life, 'silent');
       else if (event === 'answer') pings.delete(one.life);
       else if (event === 'database away')
         Object.assign(store.nodes, { list: () => Promise.reject(new Error('away')) });
@@ -700,7 +717,7 @@ async function joined(
           .then((isAway) => isAway !== undefined && report(isAway)),
       ping: (member, report) => {
         const result = pings.get(member.life) ?? 'answered';
-        if (result !== 'failed') report(result);
+        if (result !== 'silent') report(result);
       },
       keep: () => {},
     },

@@ -174,9 +174,8 @@ export class MemberTable implements Members {
   readonly hasEnded = (life: string) => this.#ended.isSure(this.#known.get(life), this.#now.atMs);
 
   takesSessions(life: string): boolean {
-    const { clock, own } = this.#options;
-    const isLive = standings(this.#state, clock.now()).get(life) === 'live';
-    return isLive && mayTakeSessions(this.#known.get(life), own.node);
+    const isLive = standings(this.#state, this.#options.clock.now()).get(life) === 'live';
+    return isLive && mayTakeSessions(this.#known.get(life), this.#options.own.node);
   }
 
   isSilent(life: string): boolean {
@@ -370,6 +369,7 @@ export class MemberTable implements Members {
     prober.ping(member, (result) => {
       if (result === 'answered') this.#handle({ type: 'answered', life, sentAtMs });
       else if (result === 'refused') this.#handle({ type: 'refused', life });
+      else void this.refresh(); // it may go on under another life
     });
   }
 
