@@ -114,6 +114,15 @@ export class OrmSession {
     }, this.database.isFile === true);
   }
 
+  /**
+   * As `writeBehind`; on a server it does not wait for the other writers, as one of them may wait for the row of the revision, which a frozen node
+   * holds. For callers that send one after the other: each one that runs has a connection.
+   */
+  writeBeside<T>(work: Work<T>): Promise<T> {
+    if (this.database.isFile) return this.writeBehind(work);
+    return this.#changing((em, tables, operation) => transaction(em, tables, operation, work), false);
+  }
+
   /** Inserts rows in their order: one by one where the database takes a single row in each statement. */
   async insertRows<R extends object>(
     em: SqlEntityManager,

@@ -26,11 +26,11 @@ export function ormSessions(session: OrmSession, cipher: Cipher | undefined): Se
   return {
     insert: async (rows) => {
       try {
-        await session.writeBehind((em, tables) => insertAll(em, tables, rows));
+        await session.writeBeside((em, tables) => insertAll(em, tables, rows));
       } catch (thrown) {
         if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
         // Rows whose answer was lost are written again, although some of them may be stored.
-        await session.writeBehind(async (em, tables) => {
+        await session.writeBeside(async (em, tables) => {
           const stored = await ownersOf(em, tables, keysOf(rows));
           await insertAll(
             em,
@@ -41,7 +41,7 @@ export function ormSessions(session: OrmSession, cipher: Cipher | undefined): Se
       }
     },
     update: (life, changes) =>
-      session.writeBehind(async (em, tables) => {
+      session.writeBeside(async (em, tables) => {
         const { sessions } = tables;
         const own = changes.map(({ key, value, usedAt }) => ({
           key,
@@ -60,7 +60,7 @@ export function ormSessions(session: OrmSession, cipher: Cipher | undefined): Se
         return rows.flatMap((row) => storedOf(row, cipher) ?? []);
       }),
     claim: (rows, { node, life }) =>
-      session.writeBehind(async (em, tables) => {
+      session.writeBeside(async (em, tables) => {
         const { sessions } = tables;
         const next = { node, life, generation: raw('?? + 1', ['generation']) };
         // Nearly always one statement: the sessions of a node that has ended.
@@ -78,12 +78,12 @@ export function ormSessions(session: OrmSession, cipher: Cipher | undefined): Se
         return claimed.flatMap((row) => (row.life === life ? (storedOf(row, cipher) ?? []) : []));
       }),
     delete: async (life, keys) => {
-      await session.writeBehind((em, { sessions }) =>
+      await session.writeBeside((em, { sessions }) =>
         em.nativeDelete(sessions, { key: { $in: [...keys] }, life }),
       );
     },
     trim: ({ node, life }, keep) =>
-      session.writeBehind(async (em, { sessions }) => {
+      session.writeBeside(async (em, { sessions }) => {
         const others: FilterQuery<SessionTableRow> = { node, life: { $ne: life } };
         const rows = await em.findAll(sessions, {
           where: others,

@@ -341,6 +341,42 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     },
   );
 
+  test.needs(service.url, service.skip)(
+    'stores and claims sessions while a change waits for a node that stands still',
+    async () => {
+      const store = await freshStore(service);
+      const frozen = await connectOrm(parsed(store.url).database, connectOptions(store.url));
+      const { promise: isFrozen, resolve: thaw } = Promise.withResolvers<void>();
+      const locked = Promise.withResolvers<void>();
+      const standing = endOf(
+        frozen.connection.transactional(async (context) => {
+          await frozen.connection.execute('update revision set counter = counter', [], 'run', context);
+          locked.resolve();
+          await isFrozen;
+        }),
+      );
+      await locked.promise;
+      let hasEnded = false;
+      const change = endOf(store.saveTemplate(template)).finally(() => {
+        hasEnded = true;
+      });
+      const row = { key: 'k', node: 'a', life: 'life-aaa', generation: 1, value: 'v', usedAt: at };
+      await store.sessions.insert([row]);
+      await store.sessions.update(row.life, [{ key: 'k', value: 'w', usedAt: at }]);
+      const claimed = await store.sessions.claim([row], { node: 'b', life: 'life-bbb' });
+      assert.equal(
+        claimed.map(({ life, generation, value }) => [life, generation, value]),
+        [['life-bbb', 2, 'w']],
+      );
+      await store.sessions.delete('life-bbb', ['k']);
+      assert.not.ok(hasEnded);
+      thaw();
+      assert.equal([await standing, await change], ['done', 'done']);
+      await frozen.close();
+      await store.close();
+    },
+  );
+
   test.needs(service.url, service.skip)('recovers by itself when its sessions are ended', async () => {
     const store = await freshStore(service);
     const name = new URL(store.url).pathname.slice(1);
