@@ -19,6 +19,7 @@ import { countHealth, type InstanceDefinition, type InstanceInput } from '../dom
 import type { JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListField } from '../domain/mcp.ts';
+import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { MemoryStore } from '../persistence/memory-store.ts';
 import type { Store } from '../persistence/store.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
@@ -89,7 +90,7 @@ export class Gateway {
   /** Counts the bytes of requests of callers, and of other messages that wait for backends, by caller. */
   readonly requestBytes: ByteBudget;
   /** Runs the tasks of requests that would take a long turn of the event loop. */
-  readonly scheduler: GatewayDeps['scheduler'];
+  readonly scheduler: TaskScheduler;
   /** The instances of this node, for calls that other nodes run. */
   readonly host: InstanceHost;
   /** Accounts at backends that want OAuth; undefined where there are none. */
