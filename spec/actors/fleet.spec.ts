@@ -378,11 +378,11 @@ test('scores an instance against the best of its pool', async () => {
   const members = [await harness.add('a', answers()), await harness.add('b', fails('yes'))];
   await harness.call('write').end;
   await harness.call('write').end;
-  const views = harness.fleet.group('t').views();
-  const scores = views.map(({ definition: { id }, snapshot: { score } }) => `${id} ${score}`);
+  const statuses = harness.fleet.group('t').statuses();
+  const scores = statuses.map(({ definition: { id }, snapshot: { score } }) => `${id} ${score}`);
   assert.equal(scores, ['a 100', 'b 80']);
-  const found = members.map((member) => harness.fleet.group('t').view(member));
-  assert.equal(found, views);
+  const found = members.map((member) => harness.fleet.group('t').statusOf(member));
+  assert.equal(found, statuses);
 });
 
 const foreign = (id: string, fields: Partial<InstanceDefinition> = {}) =>
@@ -448,5 +448,5 @@ async function breakBy(cause: () => unknown): Promise<void> {
 }
 
 function views() {
-  return harness.fleet.group('t').views();
+  return harness.fleet.group('t').statuses();
 }

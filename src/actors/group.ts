@@ -191,13 +191,13 @@ export class Group {
     return serverIds && { calls, serverIds };
   }
 
-  views(): InstanceStatus[] {
+  statuses(): InstanceStatus[] {
     const bestMs = bestLatencyMs(this.pool.candidates);
-    return Array.from(this.instances.values(), (instance) => this.#viewOf(instance, bestMs));
+    return Array.from(this.instances.values(), (instance) => this.#statusOf(instance, bestMs));
   }
 
-  view(instance: Instance): InstanceStatus {
-    return this.#viewOf(instance, bestLatencyMs(this.pool.candidates));
+  statusOf(instance: Instance): InstanceStatus {
+    return this.#statusOf(instance, bestLatencyMs(this.pool.candidates));
   }
 
   /**
@@ -261,7 +261,7 @@ export class Group {
   }
 
   /** `bestMs`: the best latency in the pool, on which the score depends. */
-  #viewOf(instance: Instance, bestMs: number | undefined): InstanceStatus {
+  #statusOf(instance: Instance, bestMs: number | undefined): InstanceStatus {
     const { definition } = instance;
     if (!(instance instanceof InstanceRef)) return { definition, snapshot: instance.snapshot() };
     const score = Math.round(healthScore(instance, bestMs) * 10) / 10;

@@ -264,31 +264,31 @@ export class Gateway {
   /** One instance, by its id. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   instance(template: string, id: string): Server {
     const { fleet } = this.#deps;
-    return this.#server(fleet.group(template).view(fleet.instance(template, id)));
+    return this.#server(fleet.group(template).statusOf(fleet.instance(template, id)));
   }
 
   /** One instance, by its server id. SERVER_NOT_FOUND. */
   server(serverId: string): Server {
     const { fleet } = this.#deps;
     const instance = fleet.byServerId(serverId);
-    return this.#server(fleet.group(instance.template).view(instance));
+    return this.#server(fleet.group(instance.template).statusOf(instance));
   }
 
   /** All instances, template by template; or those of one template: TEMPLATE_NOT_FOUND. */
   servers(template?: string): Server[] {
     const templates = template === undefined ? this.#deps.fleet.templates : [template];
-    const viewsOf = (name: string) => this.#deps.fleet.existingGroup(name).views();
-    return templates.flatMap(viewsOf).map((view) => this.#server(view));
+    const statusesOf = (name: string) => this.#deps.fleet.existingGroup(name).statuses();
+    return templates.flatMap(statusesOf).map((status) => this.#server(status));
   }
 
-  #server(view: InstanceStatus): Server {
+  #server(status: InstanceStatus): Server {
     const { definitions, metrics, shared } = this.#deps;
-    const { template, serverId, nodeId, command, env, secretEnv = [] } = view.definition;
+    const { template, serverId, nodeId, command, env, secretEnv = [] } = status.definition;
     const { requires = [] } = definitions.get(template) ?? {};
     const warnings =
       command === undefined ? [] : [...uncheckedRequirements(requires), ...shortSecrets({ env, secretEnv })];
     const runner = shared?.nodeOf(serverId) ?? nodeId;
-    return { ...view, warnings, runner, clients: metrics.clientsAt(serverId) };
+    return { ...status, warnings, runner, clients: metrics.clientsAt(serverId) };
   }
 
   // --- traffic ----------------------------------------------------------------------------------------------------
@@ -340,7 +340,7 @@ export class Gateway {
   /** The health of a template now. Draining and stopped instances are listed, but not counted. TEMPLATE_NOT_FOUND. */
   health(template: string): TemplateHealth {
     const group = this.#deps.fleet.existingGroup(template);
-    const instances = group.views().map(({ snapshot }) => snapshot);
+    const instances = group.statuses().map(({ snapshot }) => snapshot);
     return { template, strategy: group.policy.strategy, instances, ...countHealth(instances) };
   }
 
@@ -393,7 +393,7 @@ export class Gateway {
         ...{ template, queued: group.queue.length, inFlight: group.inFlight },
         ...{ elsewhere: group.elsewhere, clients: clients.get(template) ?? sumOf([]) },
         get instances() {
-          return group.views().map(({ snapshot }) => snapshot);
+          return group.statuses().map(({ snapshot }) => snapshot);
         },
       };
     });
