@@ -263,8 +263,7 @@ export class Gateway {
 
   /** One instance, by its id. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   instance(template: string, id: string): Server {
-    const { fleet } = this.#deps;
-    return this.#server(fleet.group(template).statusOf(fleet.instance(template, id)));
+    return this.#server(this.#deps.fleet.group(template).statusOf(this.#deps.fleet.instance(template, id)));
   }
 
   /** One instance, by its server id. SERVER_NOT_FOUND. */
