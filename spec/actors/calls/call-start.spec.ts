@@ -2,15 +2,18 @@
 
 import * as assert from 'uvu/assert';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
+import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import {
   type Caller,
   codeOf,
+  fails,
   Harness,
   HTTP,
   pass,
   STDIO,
   settled,
+  silent,
   toolCall,
 } from '../../helpers/failing-backend.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
@@ -84,6 +87,36 @@ test('wait for the way to another node each time that it is lost', async () => {
     harness.backend('a').disconnect('its node is gone');
     await settled();
   }
+});
+
+test('that a lost way to another node did not deliver wait for the way, too', async () => {
+  void harness.add('a', { fields: STDIO, isElsewhere: true, script: silent }).catch(() => undefined);
+  openings.at(-1)?.open();
+  await settled();
+  const calls = [harness.call('write'), harness.callStateless(toolCall('write'))];
+  const arrived = harness.call('write');
+  await settled();
+  const lost = harness.backend('a');
+  for (const exchange of lost.open.slice(0, 2))
+    exchange.fail(backendUnavailable('no answer', { delivered: 'no' }));
+  lost.disconnect('its node is gone');
+  await pass(3_000);
+  assert.equal(calls.map(isOver), [false, false]);
+  assert.is(Object(await arrived.end).delivered, 'unknown');
+  openings.at(-1)?.open();
+  await settled();
+  for (const exchange of harness.backend('a').open) exchange.result({});
+  assert.equal(await Promise.all(calls.map(({ end }) => end)), ['a', 'a']);
+});
+
+test('that are refused again and again on an open way to another node do not wait', async () => {
+  const script = fails('no');
+  void harness.add('a', { fields: STDIO, isElsewhere: true, script }).catch(() => undefined);
+  openings.at(-1)?.open();
+  await settled();
+  const call = harness.call('write');
+  for (let count = 0; count <= DEFAULT_POLICY.maxRetries; count += 1) await pass(100);
+  assert.is(codeOf(await call.end), 'BACKEND_UNAVAILABLE');
 });
 
 test('wait on when the program starts here, in the place of the way to another node', async () => {

@@ -79,7 +79,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#events = events;
     this.#route = input.route;
     this.#subscriber = subscriber;
-    this.#retries = new Retries(deps.budget, events);
+    this.#retries = new Retries(deps.budget, events, group.policy.maxRetries);
     const { timeoutMs = timeoutFor(group.policy, wantedTool ?? toolOf(request), request.timeoutMs) } = input;
     this.deadline = new Deadline(this, deps, timeoutMs, request.arrivedAtMs);
   }
@@ -351,11 +351,15 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
       return;
     }
     this.#retries.noteFailure(failed, error);
+    const wayKnown$ = step?.kind === 'none' ? this.#retries.untilWayKnown(this.#deps) : undefined;
     const isFinal = plan !== undefined && isAboutRequest(error);
     if (this.#attempt !== undefined && !isFinal) this.#hedge();
-    else if (isFinal || step === undefined || (this.#route.bound === undefined && this.#retriesLeft <= 0))
+    else if (isFinal || step === undefined || (this.#route.bound === undefined && this.#retries.left <= 0))
       this.giveUp();
-    else this.#take(step);
+    else if (wayKnown$ !== undefined) {
+      this.tried?.delete(failed.ref.id);
+      this.#waitUntil(wayKnown$);
+    } else this.#take(step);
   }
 
   /** Ends the silent attempt when its route has to wait for a better instance. */
@@ -379,8 +383,9 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   /** Starts one more attempt beside silent ones, if another instance can take the call now, or when its route has opened one. */
   #hedge(): void {
     const silent = this.#attempt;
-    if (silent === undefined || this.#silent.length >= MAX_SILENT || this.#search !== undefined) return;
-    if (!mayHedge(silent, { elsewhere: this.#retriesLeft }, this.#retries.mayAffordHedge)) return;
+    if (silent === undefined || this.#isAnswering || this.#search !== undefined) return;
+    if (this.#silent.length >= MAX_SILENT) return;
+    if (!mayHedge(silent, { elsewhere: this.#retries.left }, this.#retries.mayAffordHedge)) return;
     this.#exclude(silent.ref);
     const error = this.#silence(silent);
     const step = this.#step({ kind: 'hedge', error, plan: silent.plan });
@@ -408,10 +413,6 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
       else this.#retries.hedgeFailed();
     };
     search.add(until$.subscribe({ next: () => over(true), error: () => over(false) }));
-  }
-
-  get #retriesLeft(): number {
-    return this.#isAnswering ? 0 : this.#input.group.policy.maxRetries - this.#retries.count;
   }
 
   /** Waits while a suitable instance is starting, or in the queue while one is only at capacity; else gives up. */

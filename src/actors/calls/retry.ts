@@ -1,6 +1,7 @@
 // Which requests may be repeated, the repeats of one call, and the retry budget of the gateway. domain/retry-rules.ts decides; a route says
 // at which instance (routes.ts). Source: ADR 9.
 
+import { Observable } from 'rxjs';
 import { RecentCount } from '../../balancing/recent-count.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import { type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
@@ -9,6 +10,7 @@ import { isRepeatableMethod } from '../../domain/mcp.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ToolCache } from '../instances/tool-cache.ts';
 import type { CallEvents } from './call-events.ts';
+import type { DeadlineDeps } from './deadline.ts';
 
 /** True when a repeat does no harm. To be called before sending: afterwards the transport that knew the tool may be gone. */
 export function isRepeatable(
@@ -28,6 +30,9 @@ export function isAboutRequest({ facts: { backendStatus = 0 } }: GatewayError): 
 /** Not those about credentials, the address, the session, the rate or the state of one server. */
 const ABOUT_REQUEST: ReadonlySet<number> = new Set([400, 402, 406, 409, 411, 413, 414, 415, 417, 422, 451]);
 
+/** After this time an instance knows whether the way to its node is lost, in ms. */
+const WAY_KNOWN_MS = 10;
+
 /** An attempt, or an opening before one. */
 export interface FailedAttempt {
   readonly ref: InstanceRef;
@@ -40,8 +45,8 @@ export interface FailedAttempt {
 export class Retries {
   readonly #budget: RetryBudget;
   readonly #events: CallEvents;
-  /** Repeats and hedges so far. */
-  count = 0;
+  /** Repeats and hedges that may still be made. */
+  left: number;
   /** The last failure of an attempt, or of the opening before it. */
   failure: GatewayError | undefined;
   /** The attempt that failed last and its error, until the repeat is reported. */
@@ -51,9 +56,10 @@ export class Retries {
   /** The budget for the next hedge is taken. */
   #isHedgePaid = false;
 
-  constructor(budget: RetryBudget, events: CallEvents) {
+  constructor(budget: RetryBudget, events: CallEvents, maxRetries: number) {
     this.#budget = budget;
     this.#events = events;
+    this.left = maxRetries;
   }
 
   /** A request that certainly did not arrive this time may have arrived with an earlier attempt. */
@@ -62,6 +68,16 @@ export class Retries {
     this.failure = atInstance(isUncertain ? perhapsDelivered(error) : error, failed.ref.id);
     this.#needsBudget = error.delivered !== 'no';
     this.#last = { failed, error };
+  }
+
+  /**
+   * Undefined unless the last failure says that the call did not get to another node. When the way there is lost, the call does not go on
+   * elsewhere, but waits until the way is open again, as later calls do; emits when that is known. Source: ADR 295.
+   */
+  untilWayKnown({ alarm }: Pick<DeadlineDeps, 'alarm'>): Observable<void> | undefined {
+    const { failed, error } = this.#last ?? {};
+    if (this.left <= 0 || failed?.ref.isElsewhere !== true || error?.delivered !== 'no') return undefined;
+    return new Observable((asker) => alarm(WAY_KNOWN_MS, () => asker.next()));
   }
 
   /** Called last, with an instance ready, so that a repeat that is not made costs no budget. */
@@ -97,7 +113,7 @@ export class Retries {
 
   #report({ ref, number }: FailedAttempt, { code }: GatewayError): void {
     this.#last = undefined;
-    this.count += 1;
+    this.left -= 1;
     this.#events.retried(ref, number, code);
   }
 }
