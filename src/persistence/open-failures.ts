@@ -8,7 +8,13 @@ import { codeOf } from '../domain/errors.ts';
 import { type DatabaseAddress, failureOf } from './database.ts';
 import type { ParsedDatabaseUrl } from './database-url.ts';
 import type { Orm } from './orm.ts';
-import { DamagedFileError, type DriverError, driverErrorOf, FULL, StoreOpenError } from './store-errors.ts';
+import {
+  DamagedFileError,
+  type DriverError,
+  driverErrorOf,
+  NO_SPACE,
+  StoreOpenError,
+} from './store-errors.ts';
 
 export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenError {
   if (thrown instanceof StoreOpenError) return thrown;
@@ -39,7 +45,7 @@ export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenEr
           : `the database ${location} cannot be used (${reason})`,
       );
     case 'full':
-      return failed(`${FULL} (${location}, ${reason}): make room, or raise the quota`);
+      return failed(`${NO_SPACE} (${location}, ${reason}): make room, or raise the quota`);
     case 'damaged':
       return new DamagedFileError(location, thrown);
     case 'conflict':

@@ -31,7 +31,7 @@ export function readRow<T>(table: string, id: string, read: () => T): T {
   }
 }
 
-export const FULL = 'the database has no space left: its disk or its quota is full';
+export const NO_SPACE = 'the database has no space left: its disk or its quota is full';
 
 /** A change was refused for lack of space. `code`: of the driver's error. */
 export class FullError extends Error {
@@ -39,7 +39,7 @@ export class FullError extends Error {
   readonly code: string;
 
   constructor(code: string, cause: unknown) {
-    super(`${FULL} (${code})`, { cause });
+    super(`${NO_SPACE} (${code})`, { cause });
     this.code = code;
   }
 }

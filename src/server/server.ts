@@ -21,7 +21,7 @@ import { describeDatabase } from '../persistence/database-url.ts';
 import { fileExposureOf } from '../persistence/open.ts';
 import { type RegistryContents, readRegistryFile } from '../persistence/registry-file.ts';
 import { type RevisionChange, watchRevision } from '../persistence/revision-watch.ts';
-import { FULL } from '../persistence/store-errors.ts';
+import { NO_SPACE } from '../persistence/store-errors.ts';
 import { readCatalogue } from '../templates/catalogue.ts';
 import { namesCollector } from '../tracing/tracing.ts';
 import { configuredApp } from './configured-app.ts';
@@ -249,7 +249,8 @@ async function openClaimedStorage(
     migrations: 'apply',
     onNotice: (line) => log.info(line),
     onWarning: (line) => log.warn(line),
-    onRefusal: (reason, isFull) => log.error({ reason }, isFull ? FULL : 'a change of the database failed'),
+    onRefusal: (reason, isFull) =>
+      log.error({ reason }, isFull ? NO_SPACE : 'a change of the database failed'),
   });
   const { store } = storage;
   onUndo(() => store.close());
