@@ -6,7 +6,7 @@ import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { filter, firstValueFrom, type Observable, type Subscription } from 'rxjs';
 import { Dispatcher } from '../../src/actors/calls/dispatcher.ts';
-import { RetryBudget } from '../../src/actors/calls/retry.ts';
+import { RetryBudget } from '../../src/actors/calls/retries.ts';
 import { StatelessClients } from '../../src/actors/calls/stateless-clients.ts';
 import { StatelessPool } from '../../src/actors/calls/stateless-pool.ts';
 import { Fleet } from '../../src/actors/fleet.ts';

@@ -2,7 +2,7 @@
 
 import { map } from 'rxjs';
 import { Dispatcher } from '../actors/calls/dispatcher.ts';
-import { RetryBudget } from '../actors/calls/retry.ts';
+import { RetryBudget } from '../actors/calls/retries.ts';
 import type { EventBus } from '../actors/event-bus.ts';
 import { Fleet } from '../actors/fleet.ts';
 import { Metrics } from '../actors/metrics.ts';

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { endWith, ignoreElements, NEVER, type Observable, Subscription, takeUntil } from 'rxjs';
 import type { Dispatcher } from '../actors/calls/dispatcher.ts';
 import { ParkedCalls } from '../actors/calls/parked-calls.ts';
-import type { RetryBudget } from '../actors/calls/retry.ts';
+import type { RetryBudget } from '../actors/calls/retries.ts';
 import { StatelessClients } from '../actors/calls/stateless-clients.ts';
 import { StatelessPool } from '../actors/calls/stateless-pool.ts';
 import type { Fleet } from '../actors/fleet.ts';

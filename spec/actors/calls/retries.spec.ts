@@ -1,7 +1,7 @@
 // Whether a failed call may be repeated, within which budget, and the error when no instance is left.
 
 import * as assert from 'uvu/assert';
-import { isRepeatable, RetryBudget } from '../../../src/actors/calls/retry.ts';
+import { isRepeatable, RetryBudget } from '../../../src/actors/calls/retries.ts';
 import { Group } from '../../../src/actors/group.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import type { InstanceState } from '../../../src/domain/instance.ts';

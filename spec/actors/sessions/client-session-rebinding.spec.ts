@@ -4,7 +4,7 @@
 import { mock } from 'node:test';
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { isRepeatable } from '../../../src/actors/calls/retry.ts';
+import { isRepeatable } from '../../../src/actors/calls/retries.ts';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { DEFAULT_POLICY, type SessionFailover, type SessionSharing } from '../../../src/balancing/policy.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';

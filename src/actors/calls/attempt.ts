@@ -21,7 +21,7 @@ import { RPC } from '../../domain/jsonrpc.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ExchangeEnding } from './call-events.ts';
 import type { Deadline } from './deadline.ts';
-import { isRepeatable } from './retry.ts';
+import { isRepeatable } from './retries.ts';
 import type { AttemptPlan } from './routes.ts';
 
 /** The call of an attempt. */

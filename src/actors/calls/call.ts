@@ -18,7 +18,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
 import type { CallEvents, ExchangeEnding } from './call-events.ts';
 import { Deadline, type TimedCall } from './deadline.ts';
-import { type FailedAttempt, isAboutRequest, isRepeatable, Retries } from './retry.ts';
+import { type FailedAttempt, isAboutRequest, isRepeatable, Retries } from './retries.ts';
 import type {
   At,
   AttemptPlan,

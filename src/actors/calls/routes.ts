@@ -13,7 +13,7 @@ import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ExchangeEnding } from './call-events.ts';
 import type { Deadline, DeadlineDeps } from './deadline.ts';
-import { isRepeatable, type RetryBudget } from './retry.ts';
+import { isRepeatable, type RetryBudget } from './retries.ts';
 
 /** Ids of the instances that a call does not try again; undefined while there are none. */
 export type Tried = ReadonlySet<string> | undefined;

@@ -17,7 +17,7 @@ import { StartQueue } from '../../transports/stdio/start-queue.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { HEDGE_DIVISOR } from '../calls/deadline.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
-import type { RetryBudget } from '../calls/retry.ts';
+import type { RetryBudget } from '../calls/retries.ts';
 import type { Fleet } from '../fleet.ts';
 import type { Group } from '../group.ts';
 import { type LeaseHolder, sharedBy } from '../instances/conversation.ts';

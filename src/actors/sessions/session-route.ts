@@ -16,7 +16,7 @@ import { type ExchangeEvent, type ExchangeRequest, toolOf } from '../../domain/e
 import { listOf, setsClientState } from '../../domain/mcp.ts';
 import { capacityYielded } from '../../domain/session-errors.ts';
 import type { ExchangeEnding } from '../calls/call-events.ts';
-import { isRepeatable } from '../calls/retry.ts';
+import { isRepeatable } from '../calls/retries.ts';
 import {
   type At,
   type AttemptPlan,
