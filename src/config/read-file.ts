@@ -8,22 +8,28 @@ const PIECE_BYTES = 65_536;
 const MOST_BYTES = 16 * 2 ** 20;
 /** Between two looks into a pipe whose program has not written yet. */
 const PAUSE_MS = 5;
+/** A program that opens the other end of a pipe is waited for this long. */
+const WRITER_MS = 5_000;
 
 /**
- * Throws the error of the file system, or one with the code `no writer` for a pipe to which no program writes, which would be waited for
- * forever, or `too long`.
+ * Throws the error of the file system, or one with the code `no writer` for a pipe that no program has opened for writing after 5 s, or
+ * `too long`.
  */
 export function readFileNow(path: string): Buffer {
   // O_NONBLOCK: opening a pipe would wait for a writer.
   const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
+    const isPipe = fstatSync(fd).isFIFO();
     const pieces: Buffer[] = [];
-    for (let bytes = 0; ; ) {
+    for (let bytes = 0, waitedMs = 0; ; ) {
       const piece = nextPiece(fd);
-      if (piece.length === 0) {
-        if (bytes === 0 && fstatSync(fd).isFIFO()) throw coded('no writer');
-        return Buffer.concat(pieces);
+      if (piece.length === 0 && isPipe && bytes === 0) {
+        if (waitedMs >= WRITER_MS) throw coded('no writer');
+        waitedMs += PAUSE_MS;
+        pause();
+        continue;
       }
+      if (piece.length === 0) return Buffer.concat(pieces);
       pieces.push(piece);
       bytes += piece.length;
       if (bytes > MOST_BYTES) throw coded('too long');
@@ -41,8 +47,12 @@ function nextPiece(fd: number): Buffer {
       return piece.subarray(0, readSync(fd, piece));
     } catch (thrown) {
       if (codeOf(thrown) !== 'EAGAIN') throw thrown;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
+      pause();
     }
+}
+
+function pause(): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
 }
 
 function coded(code: string): Error {

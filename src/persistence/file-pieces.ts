@@ -2,11 +2,15 @@
 
 import { constants, createReadStream, openSync, readSync, statSync } from 'node:fs';
 import { Socket } from 'node:net';
+import { sleep, systemClock } from '../domain/clock.ts';
 import { codeOf } from '../domain/errors.ts';
 
 const PIECE_BYTES = 65_536;
+/** A program that opens the other end of a pipe is waited for this long, and looked for this often, in ms. */
+const WRITER_MS = 5_000;
+const PAUSE_MS = 20;
 
-/** Rejects with the error of the file system; `no writer` for a pipe to which no program writes, which would be waited for forever. */
+/** Rejects with the error of the file system; `no writer` for a pipe that no program has opened for writing after 5 s. */
 export async function* filePieces(path: string): AsyncGenerator<Uint8Array> {
   if (!statSync(path).isFIFO()) {
     yield* createReadStream(path);
@@ -15,21 +19,29 @@ export async function* filePieces(path: string): AsyncGenerator<Uint8Array> {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const pipe = new Socket({ fd, readable: true, writable: false });
   try {
-    yield firstPiece(fd);
+    yield await firstPiece(fd);
     yield* pipe;
   } finally {
     pipe.destroy();
   }
 }
 
-function firstPiece(fd: number): Buffer {
+async function firstPiece(fd: number): Promise<Buffer> {
+  for (let waitedMs = 0; waitedMs <= WRITER_MS; waitedMs += PAUSE_MS) {
+    const piece = pieceNow(fd);
+    if (piece?.length !== 0) return piece ?? Buffer.alloc(0);
+    await sleep(systemClock, PAUSE_MS);
+  }
+  throw Object.assign(new Error('no program writes to it'), { code: 'no writer' });
+}
+
+/** Empty at the end, and before a program opens it; undefined when the program writes later. */
+function pieceNow(fd: number): Buffer | undefined {
   const piece = Buffer.alloc(PIECE_BYTES);
   try {
-    const length = readSync(fd, piece);
-    if (length === 0) throw Object.assign(new Error('no program writes to it'), { code: 'no writer' });
-    return piece.subarray(0, length);
+    return piece.subarray(0, readSync(fd, piece));
   } catch (thrown) {
     if (codeOf(thrown) !== 'EAGAIN') throw thrown;
-    return Buffer.alloc(0); // it writes later
+    return undefined;
   }
 }
