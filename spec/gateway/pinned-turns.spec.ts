@@ -5,6 +5,7 @@ import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { CompiledView } from '../../src/protocol/aggregate/view-choices.ts';
 import { suite } from '../helpers/suite.ts';
+import { turnsOf } from '../helpers/turns.ts';
 
 const test = suite('turns of pinned lists', { timeoutMs: 60_000 });
 
@@ -34,7 +35,7 @@ test.after.each(() => {
 
 /** Counts the turns of the event loop, and the most names that are matched without anything in between. */
 async function watched(run: () => Promise<unknown>) {
-  let [turns, atOnce, mostAtOnce] = [0, 0, 0];
+  let [atOnce, mostAtOnce] = [0, 0];
   CompiledView.prototype.takes = function (...call) {
     if (atOnce === 0)
       process.nextTick(() => {
@@ -44,13 +45,7 @@ async function watched(run: () => Promise<unknown>) {
     mostAtOnce = Math.max(mostAtOnce, atOnce);
     return takes.apply(this, call);
   };
-  let timer = setImmediate(count);
-  function count() {
-    turns += 1;
-    timer = setImmediate(count);
-  }
-  await run();
-  clearImmediate(timer);
+  const turns = await turnsOf(run);
   return { turns, mostAtOnce };
 }
 

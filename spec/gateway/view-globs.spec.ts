@@ -7,6 +7,7 @@ import type { ViewDefinition } from '../../src/domain/view.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { suite } from '../helpers/suite.ts';
+import { turnsOf } from '../helpers/turns.ts';
 
 const test = suite('globs of large views', { timeoutMs: 60_000 });
 
@@ -37,19 +38,6 @@ const preview = (definition: Partial<ViewDefinition>, tools?: ToolRights) =>
     { id: 'v', from: [{ template: 'a' }], ...definition },
     { id: 'ada', ...(tools && { tools }) },
   );
-
-/** Turns of the event loop that a preview takes. */
-async function turnsOf(run: () => Promise<unknown>): Promise<number> {
-  let turns = 0;
-  let timer = setImmediate(count);
-  function count() {
-    turns += 1;
-    timer = setImmediate(count);
-  }
-  await run();
-  clearImmediate(timer);
-  return turns;
-}
 
 const VIEWS: Record<string, Partial<ViewDefinition>> = {
   /** They choose no tool, so that no names are made, which takes several turns, too. */

@@ -14,6 +14,19 @@ export async function passTurns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) await immediate();
 }
 
+/** Resolves with the turns of the event loop that passed until the work was done. */
+export async function turnsOf(run: () => Promise<unknown>): Promise<number> {
+  let turns = 0;
+  let timer = setImmediate(count);
+  function count() {
+    turns += 1;
+    timer = setImmediate(count);
+  }
+  await run();
+  clearImmediate(timer);
+  return turns;
+}
+
 /** Counts events in total, and in the turn with the most. */
 export class TurnCounter {
   all = 0;

@@ -320,16 +320,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
       await store.saveTemplate(template);
       const { database } = parsed(store.url);
       const frozen = await connectOrm(database, { ...connectOptions(store.url), statementTimeoutMs: 500 });
-      const { promise: isFrozen, resolve: thaw } = Promise.withResolvers<void>();
-      const locked = Promise.withResolvers<void>();
-      const standing = endOf(
-        frozen.connection.transactional(async (context) => {
-          await frozen.connection.execute('update templates set name = name', [], 'run', context);
-          locked.resolve();
-          await isFrozen;
-        }),
-      );
-      await locked.promise;
+      const { standing, thaw } = await standStill(frozen, 'update templates set name = name');
       const ms = await msOf(() =>
         withinTries(() => store.saveTemplate({ ...template, loadBalancer: { timeout: 7 } })),
       );
@@ -346,16 +337,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     async () => {
       const store = await freshStore(service);
       const frozen = await connectOrm(parsed(store.url).database, connectOptions(store.url));
-      const { promise: isFrozen, resolve: thaw } = Promise.withResolvers<void>();
-      const locked = Promise.withResolvers<void>();
-      const standing = endOf(
-        frozen.connection.transactional(async (context) => {
-          await frozen.connection.execute('update revision set counter = counter', [], 'run', context);
-          locked.resolve();
-          await isFrozen;
-        }),
-      );
-      await locked.promise;
+      const { standing, thaw } = await standStill(frozen, 'update revision set counter = counter');
       let hasEnded = false;
       const change = endOf(store.saveTemplate(template)).finally(() => {
         hasEnded = true;
@@ -394,6 +376,21 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     assert.is((await store.listTemplates()).filter(({ name }) => name.startsWith('round-')).length, 3);
     await store.close();
   });
+}
+
+/** A node that stands still in a transaction after this statement, until `thaw`; `standing` resolves with the end of the transaction. */
+async function standStill({ connection }: Awaited<ReturnType<typeof connectOrm>>, statement: string) {
+  const { promise: isFrozen, resolve: thaw } = Promise.withResolvers<void>();
+  const locked = Promise.withResolvers<void>();
+  const standing = endOf(
+    connection.transactional(async (context) => {
+      await connection.execute(statement, [], 'run', context);
+      locked.resolve();
+      await isFrozen;
+    }),
+  );
+  await locked.promise;
+  return { standing, thaw };
 }
 
 async function msOf(work: () => Promise<void>): Promise<number> {
