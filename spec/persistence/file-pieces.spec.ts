@@ -2,6 +2,7 @@
 
 import { execFileSync, spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { bytesWithin } from '../../src/domain/bounded-bytes.ts';
 import { codeOf } from '../../src/domain/errors.ts';
@@ -29,6 +30,14 @@ if (process.platform !== 'win32') {
     const text = await read(pipe);
     assert.equal([text.length, text.slice(-3)], [150_003, 'end']);
     program.kill();
+  });
+
+  test('reads what a program wrote that has opened and closed the pipe at once', async () => {
+    execFileSync('mkfifo', [folder('pipe')]);
+    const reading = read(folder('pipe'));
+    await setImmediate();
+    writeFileSync(folder('pipe'), 'all of it');
+    assert.is(await reading, 'all of it');
   });
 
   test('waits for no program that is not there, and reads no more than asked of a device', async () => {

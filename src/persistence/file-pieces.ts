@@ -1,6 +1,6 @@
 // The bytes of a file that a user names: also of a device, or of a pipe, such as that of `<(command)` in a shell.
 
-import { constants, createReadStream, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, constants, createReadStream, openSync, readSync, statSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { sleep, systemClock } from '../domain/clock.ts';
 import { codeOf } from '../domain/errors.ts';
@@ -17,9 +17,14 @@ export async function* filePieces(path: string): AsyncGenerator<Uint8Array> {
     return;
   }
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const first = await firstPiece(fd).catch((thrown: unknown) => {
+    closeSync(fd);
+    throw thrown;
+  });
+  // Not earlier: a socket reads from its first moment on, and would take the first piece.
   const pipe = new Socket({ fd, readable: true, writable: false });
   try {
-    yield await firstPiece(fd);
+    yield first;
     yield* pipe;
   } finally {
     pipe.destroy();
