@@ -4,7 +4,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { createActor, SimulatedClock } from 'xstate';
-import { Binding } from '../../../src/actors/sessions/binding.ts';
+import { Binding, forwardNotification } from '../../../src/actors/sessions/binding.ts';
 import {
   boundTo,
   type ClientSessionEvent,
@@ -13,7 +13,6 @@ import {
   type RestingSession,
   type SessionHost,
 } from '../../../src/actors/sessions/client-session.machine.ts';
-import { forwardNotification } from '../../../src/actors/sessions/client-session.ts';
 import { DEFAULT_POLICY, type SessionFailover } from '../../../src/balancing/policy.ts';
 import { Harness, PLAIN } from '../../helpers/failing-backend.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';

@@ -3,20 +3,16 @@
 
 import type { Subscription } from 'rxjs';
 import type { ServerMessage } from '../../domain/client.ts';
+import type { JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
-import type { Peer } from '../../domain/mcp.ts';
+import { isCustomNotice, type Peer } from '../../domain/mcp.ts';
 import { greetedOf, type SessionValue } from '../../domain/session-value.ts';
-import { isNetworked } from '../../domain/transport-kinds.ts';
+import { isNetworked, TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Lease } from '../instances/leases.ts';
 import { MessageBuffer } from '../message-buffer.ts';
 import type { Feed, FeedClient } from '../subscriptions/feed.ts';
-
-/** A session whose client listens: receives the messages of the backend outside of exchanges. */
-export interface SessionSubscriber extends Pick<FeedClient, 'uris'> {
-  deliver(message: ServerMessage): void;
-}
 
 /**
  * A session's use of one instance; sessions that share the conversation of the instance share the binding. A dedicated conversation
@@ -36,7 +32,7 @@ export class Binding {
   readonly greeted: NonNullable<SessionValue['greeted']>;
   readonly #lease: Lease | undefined;
   readonly #buffer: MessageBuffer<ServerMessage> | undefined;
-  #listener: SessionSubscriber | undefined;
+  #listener: FeedClient<ServerMessage> | undefined;
 
   /** `lease`: of an open conversation. */
   constructor(ref: InstanceRef, peer: Peer, lease?: Lease) {
@@ -74,7 +70,7 @@ export class Binding {
   }
 
   /** Delivers until the returned function is called. */
-  listen(listener: SessionSubscriber): () => void {
+  listen(listener: FeedClient<ServerMessage>): () => void {
     if (this.feed !== undefined) return this.feed.add(listener);
     this.#listener = listener;
     const received = this.#buffer === undefined ? this.#receive() : undefined;
@@ -94,6 +90,19 @@ export class Binding {
   refresh(): Promise<void> | undefined {
     this.feed?.refresh();
     return this.feed?.acknowledged;
+  }
+
+  /**
+   * Passes a notification of a client on. In a shared program only one that the protocol does not define, and only while the one call of the
+   * client (`isOnlyCall`) is the only one there, so that the program cannot attribute it to another client. Messages of the program follow
+   * the same rule (transports/channel.ts). Dropped otherwise, and after the end of the conversation.
+   */
+  notify(method: string, params: JsonObject, ownerId: string, isOnlyCall: boolean): void {
+    if (!this.isIntact) return;
+    const { ref, upstream } = this;
+    if (upstream !== undefined && !this.isShared) forwardNotification(upstream, method, params);
+    else if (isOnlyCall && isCustomNotice(method) && hasProcesses(ref) && ref.inFlight === 1)
+      (upstream ?? ref).notify(method, params, ownerId);
   }
 
   /** A call begins here; it ends with `release`. */
@@ -128,4 +137,19 @@ export class Binding {
 function refuseQuestion(message: ServerMessage): void {
   if (message.kind !== 'request') return;
   message.answer({ error: { code: RPC.internalError, message: 'The client does not listen.' } });
+}
+
+function hasProcesses({ definition: { transport } }: InstanceRef): boolean {
+  return TRANSPORT_TRAITS[transport].hasProcesses;
+}
+
+/** Notifications that a modern backend does not need. */
+const LEGACY_ONLY: ReadonlySet<string> = new Set([
+  'notifications/roots/list_changed',
+  'notifications/progress',
+]);
+
+/** Sends a notification of a client in a conversation of that client. */
+export function forwardNotification(upstream: Upstream, method: string, params: JsonObject): void {
+  if (upstream.peer.era !== 'modern' || !LEGACY_ONLY.has(method)) upstream.notify(method, params);
 }

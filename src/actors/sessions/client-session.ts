@@ -11,13 +11,11 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
 import { listedAnswers } from '../../domain/listed-tools.ts';
-import { isCustomNotice, isOfOtherEra, listOf, type Peer, setsClientState } from '../../domain/mcp.ts';
+import { isOfOtherEra, listOf, type Peer, setsClientState } from '../../domain/mcp.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
 import type { RecoveredSession, SessionOpening, SessionValue } from '../../domain/session-value.ts';
-import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
-import type { Upstream } from '../../transports/transport.ts';
-import type { ResourceUris } from '../subscriptions/feed.ts';
-import type { Binding, SessionSubscriber } from './binding.ts';
+import type { FeedClient, ResourceUris } from '../subscriptions/feed.ts';
+import type { Binding } from './binding.ts';
 import type { RestingSession } from './client-session.machine.ts';
 import { SessionRef } from './session-ref.ts';
 import { SessionRoute } from './session-route.ts';
@@ -48,7 +46,7 @@ interface Reserved extends Linked {
 }
 
 /** A session as the endpoint uses it (McpSession), and as its table and its parts see it. */
-export class ClientSession implements BoundSession, SessionSubscriber {
+export class ClientSession implements BoundSession, FeedClient<ServerMessage> {
   readonly id: string;
   /** For its supervisor: when it was opened and last used, in ms of the gateway's monotonic clock. */
   openedAtMs = 0;
@@ -202,16 +200,13 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     for (const { end } of this.#reservations?.values() ?? []) end(perhapsDelivered(error));
   }
 
-  /** See McpSession of protocol/ports.ts. Dropped without a backend, or where the backend could not identify the client. */
+  /** See McpSession of protocol/ports.ts. */
   notify(method: string, params: JsonObject): void {
     if (this.#isOver) return;
     this.#supervisor.used(this); // needs no actor
     const { binding } = this.#ref;
-    if (binding?.isIntact !== true) return;
-    if (binding.upstream !== undefined && !binding.isShared)
-      forwardNotification(binding.upstream, method, params);
-    else if (this.#calls.size === 1 && this.#calls.first?.binding === binding)
-      forwardShared(binding, method, params, this.ownerId);
+    const isOnlyCall = this.#calls.size === 1 && this.#calls.first?.binding === binding;
+    binding?.notify(method, params, this.ownerId, isOnlyCall);
   }
 
   /** Messages of the backend outside of exchanges. Hot; completes when the session has ended. Subscribing counts as use. */
@@ -291,7 +286,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     return true;
   }
 
-  // --- for its own parts: see BoundSession and SessionSubscriber ---------------------------------------------------------
+  // --- for its own parts: see BoundSession and FeedClient --------------------------------------------------------------
 
   get awaySinceMs(): number | undefined {
     return this.isParked ? this.usedAtMs : undefined;
@@ -374,7 +369,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   }
 
   /** Gets the messages of a shared conversation in tasks: thousands of sessions may get the same one. */
-  get #sharing(): SessionSubscriber {
+  get #sharing(): FeedClient<ServerMessage> {
     const { run } = this.#supervisor.deps.scheduler;
     const session = this;
     return {
@@ -410,26 +405,4 @@ function conversationLost({ ref }: Binding): GatewayError {
 /** Not that of an unhealthy instance, which may become healthy again with the same conversation. */
 function isGone({ isIntact, ref: { state } }: Binding): boolean {
   return !isIntact || state === 'draining' || state === 'stopped';
-}
-
-/** Notifications that a modern backend does not need. */
-const LEGACY_ONLY: ReadonlySet<string> = new Set([
-  'notifications/roots/list_changed',
-  'notifications/progress',
-]);
-
-/** Sends a notification of a client in a conversation of that client. */
-export function forwardNotification(upstream: Upstream, method: string, params: JsonObject): void {
-  if (upstream.peer.era !== 'modern' || !LEGACY_ONLY.has(method)) upstream.notify(method, params);
-}
-
-/**
- * Sends a notification to a program that its clients share: only one that the protocol does not define, and only while the one
- * call of that client is the only one there, so that the program cannot attribute it to another client. Messages of the program
- * follow the same rule (transports/channel.ts).
- */
-function forwardShared(binding: Binding, method: string, params: JsonObject, ownerId: string): void {
-  const { ref, upstream } = binding;
-  if (isCustomNotice(method) && TRANSPORT_TRAITS[ref.definition.transport].hasProcesses && ref.inFlight === 1)
-    (upstream ?? ref).notify(method, params, ownerId);
 }

@@ -16,11 +16,11 @@ export interface ResourceUris {
   keys(): Iterable<string>;
 }
 
-/** Gets the messages of a conversation. */
-export interface FeedClient {
+/** Gets the messages of a conversation; from a binding also the questions of a dedicated one. */
+export interface FeedClient<Message = ServerNotification> {
   /** The resources whose updates it wants; read at each subscription and each update. */
   readonly uris: ResourceUris;
-  deliver(message: ServerNotification): void;
+  deliver(message: Message): void;
 }
 
 /** A conversation that several clients may share. */
