@@ -3,14 +3,14 @@
 
 import type { ClientProfile } from './client.ts';
 import type { GatewayError } from './errors.ts';
-import type { AnySessionValue, StorableSession } from './session-value.ts';
+import type { AnySessionValue, StorableSession, UnsafeMark } from './session-value.ts';
 
 /** Bounds, expires and ends the sessions. */
 export interface SessionTable {
   /** The id of a new session. */
   newId(): string;
   /**
-   * Adds the open session of a client with several templates, which ends with `remove`. `mayEndOthers`: those of absent clients, to make
+   * Adds the open session of a client with several templates. `mayEndOthers`: those of absent clients, to make
    * room. Default true. SESSION_LIMIT, SHUTTING_DOWN, NODE_UNAVAILABLE.
    */
   add(session: SessionRecord, mayEndOthers?: boolean): void;
@@ -18,8 +18,8 @@ export interface SessionTable {
   findAny(id: string): SessionRecord | undefined;
   /** A message of its client came, or a use of the session ended. */
   used(session: SessionRecord): void;
-  /** `reason`: a clause. */
-  remove(session: SessionRecord, reason: string): void;
+  /** The session of either kind is over. `reason`: a clause. `isLost`: see Ending in events.ts. Default false. */
+  remove(session: SessionRecord, reason: string, isLost?: boolean): void;
   /** A row for the session, so that it outlives the gateway; undefined where nothing does. `isStored`: it was read from its row. */
   keep(session: StorableSession, isStored?: boolean): KeptRow | undefined;
   /**
@@ -55,8 +55,8 @@ export interface SessionRecord {
   close(reason?: string): Promise<void>;
 }
 
-/** The row of a session in the store, as the session uses it. */
-export interface KeptRow {
+/** The row of a session in the store, as the session uses it. The mark is for sessions with one template. */
+export interface KeptRow extends UnsafeMark {
   readonly isStored: boolean;
   /** The session has changed. */
   changed(): void;

@@ -79,7 +79,7 @@ const RECOVERED_MS = 1_000;
 
 /** Finds the bindings of all sessions of a gateway. */
 export class Binder {
-  readonly #deps: SessionDeps;
+  readonly deps: SessionDeps;
   /** False for peers that keep no dedicated conversations. Of a modern program: whether it speaks the legacy era, once known. */
   readonly #keepsDedicated = new WeakMap<Peer, boolean>();
   /** Modern programs. The first session whose client may be asked something probes whether the program speaks the legacy era. */
@@ -90,7 +90,7 @@ export class Binder {
   readonly #recovered: StartQueue;
 
   constructor(deps: SessionDeps) {
-    this.#deps = deps;
+    this.deps = deps;
     const { scheduler } = deps;
     const bounds = { atOnce: MAX_RECOVERED, atOncePerOwner: MAX_RECOVERED, maxHoldMs: RECOVERED_MS };
     this.#recovered = new StartQueue({ ...bounds, scheduler });
@@ -98,7 +98,7 @@ export class Binder {
 
   /** The instance for a new session, if there is one. */
   choose(template: string, ownerId: string): InstanceRef | undefined {
-    const { fleet } = this.#deps;
+    const { fleet } = this.deps;
     return fleet.has(template) ? pick(fleet.group(template), ownerId) : undefined;
   }
 
@@ -122,7 +122,7 @@ export class Binder {
   findBinding(needs: SessionNeeds, options: SearchOptions, signal: AbortSignal): Promise<Binding> {
     const open = (ref: InstanceRef, ended: AbortSignal) => this.#open(ref, needs, ended);
     const { group, ownerId } = needs;
-    const search = () => new BindingSearch({ ...this.#deps, ...options, group, ownerId, signal, open }).run();
+    const search = () => new BindingSearch({ ...this.deps, ...options, group, ownerId, signal, open }).run();
     if (options.isRecovered !== true || options.last !== undefined) return search();
     // By template, too: one whose backend hangs does not delay the others.
     return this.#recovered.take({ ownerId: `${ownerId} ${group.template}`, signal, start: search });
@@ -167,7 +167,7 @@ export class Binder {
     needs: SessionNeeds,
     signal: AbortSignal,
   ): Promise<Lease | undefined> {
-    const { scheduler } = this.#deps;
+    const { scheduler } = this.deps;
     // `signal` ends the wait earlier.
     const options = { atOnce: 1, atOncePerOwner: 1, maxWaitMs: LIMITS.callLongestMs, scheduler };
     const probes = this.#eraProbes.get(peer) ?? new StartQueue(options);

@@ -6,20 +6,24 @@ import { type Linked, LinkedSet } from '../../domain/call-map.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
 import { backendUnavailable, callCutOff } from '../../domain/error-catalogue.ts';
 import { asGatewayError, atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
-import type { Ending } from '../../domain/events.ts';
+import { type Ending, eventOf } from '../../domain/events.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
 import { listedAnswers } from '../../domain/listed-tools.ts';
 import { isOfOtherEra, listOf, type Peer, setsClientState } from '../../domain/mcp.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
+import type { SessionTable } from '../../domain/session-table.ts';
 import type { RecoveredSession, SessionOpening, SessionValue } from '../../domain/session-value.ts';
 import type { FeedClient, ResourceUris } from '../subscriptions/feed.ts';
+import type { Binder, SessionDeps } from './binder.ts';
 import type { Binding } from './binding.ts';
 import type { RestingSession } from './client-session.machine.ts';
+import { sessionFingerprint } from './session-fingerprint.ts';
 import { SessionRef } from './session-ref.ts';
 import { SessionRoute } from './session-route.ts';
-import type { BoundInstance, BoundSession, SessionSupervisor } from './session-supervisor.ts';
+import type { BoundSession } from './session-supervisor.ts';
 
 type NoticedClient = Pick<Peer, 'capabilities'> & Pick<ClientSession, 'ownerId'>;
 
@@ -48,12 +52,13 @@ interface Reserved extends Linked {
 /** A session as the endpoint uses it (McpSession), and as its table and its parts see it. */
 export class ClientSession implements BoundSession, FeedClient<ServerMessage> {
   readonly id: string;
-  /** For its supervisor: when it was opened and last used, in ms of the gateway's monotonic clock. */
+  /** For its table: when it was opened and last used, in ms of the gateway's monotonic clock. */
   openedAtMs = 0;
   usedAtMs = 0;
   isParked = false;
   recovered: RecoveredSession | undefined;
-  readonly #supervisor: SessionSupervisor;
+  readonly #table: SessionTable;
+  readonly #deps: SessionDeps;
   readonly #lists: SessionLists | undefined;
   readonly #ref: SessionRef;
   readonly #calls = new LinkedSet<SessionRoute>();
@@ -68,11 +73,12 @@ export class ClientSession implements BoundSession, FeedClient<ServerMessage> {
   #holds = 0;
 
   /** `value`: sessions with equal profiles may share one. TEMPLATE_NOT_FOUND. */
-  constructor(supervisor: SessionSupervisor, id: string, value: SessionValue, options: SessionOptions = {}) {
+  constructor(table: SessionTable, binder: Binder, id: string, value: SessionValue, options: SessionOptions) {
     this.id = id;
-    this.#supervisor = supervisor;
+    this.#table = table;
+    this.#deps = binder.deps;
     this.#lists = options.lists;
-    this.#ref = new SessionRef(supervisor, this, value, options);
+    this.#ref = new SessionRef(table, binder, this, value, options);
   }
 
   /** Binds a new session to an instance; for errors see ClientSessions.open. */
@@ -112,10 +118,15 @@ export class ClientSession implements BoundSession, FeedClient<ServerMessage> {
     return this.#ref.binding?.peer ?? { ...this.#greeted, greeting: {} };
   }
   /** The instance of the present or last binding. */
-  get instance(): BoundInstance {
+  get instance(): Pick<InstanceDefinition, 'template' | 'id' | 'serverId'> {
     const { template, binding } = this.value;
     if (binding === undefined) throw new Error('a session has no instance before it is open');
     return { template, id: binding.instanceId, serverId: binding.serverId };
+  }
+  /** The fields of its events; no id of a session, which is a credential. */
+  get eventFields() {
+    const { id, ownerId, instance } = this;
+    return { ...eventOf(this.#deps, instance), session: sessionFingerprint(id), principal: ownerId };
   }
   get instanceId(): string | undefined {
     return this.value.binding?.instanceId;
@@ -156,7 +167,7 @@ export class ClientSession implements BoundSession, FeedClient<ServerMessage> {
     const isListed = listOf(method) !== undefined && binding !== undefined && binding.upstream === undefined;
     const next = () => this.#nextRound(request);
     const answers$ = (isListed && this.#lists?.exchangeIn(this, request, next)) || next();
-    return listedAnswers(this.template, request, answers$, this.#supervisor.deps.scheduler);
+    return listedAnswers(this.template, request, answers$, this.#deps.scheduler);
   }
 
   /** See McpSession of protocol/ports.ts. The conversation of the call is kept open meanwhile. */
@@ -203,7 +214,7 @@ export class ClientSession implements BoundSession, FeedClient<ServerMessage> {
   /** See McpSession of protocol/ports.ts. */
   notify(method: string, params: JsonObject): void {
     if (this.#isOver) return;
-    this.#supervisor.used(this); // needs no actor
+    this.#table.used(this); // needs no actor
     const { binding } = this.#ref;
     const isOnlyCall = this.#calls.size === 1 && this.#calls.first?.binding === binding;
     binding?.notify(method, params, this.ownerId, isOnlyCall);
@@ -264,7 +275,7 @@ export class ClientSession implements BoundSession, FeedClient<ServerMessage> {
     return this.#ref.end(reason);
   }
 
-  // --- for its supervisor ----------------------------------------------------------------------------------------------
+  // --- for its table ---------------------------------------------------------------------------------------------------
 
   /** A stream of the client holds the session; `messages$` is also observed without one. */
   get isStreaming(): boolean {
@@ -302,20 +313,21 @@ export class ClientSession implements BoundSession, FeedClient<ServerMessage> {
 
   used(): void {
     this.#ref.wake();
-    this.#supervisor.used(this);
+    this.#table.used(this);
   }
 
   callEnded(): void {
     this.#ref.callEnded();
-    if (!this.#isOver) this.#supervisor.used(this);
+    if (!this.#isOver) this.#table.used(this);
   }
 
-  moved(binding: Binding, { session: { binding: last, template }, binding: before }: RestingSession): void {
+  moved(binding: Binding, { session: { binding: last }, binding: before }: RestingSession): void {
     if (this.isListened) this.#listenAt(binding);
     if (last === undefined) return;
-    const { instanceId: id, serverId } = last;
-    const isSame = before === undefined ? serverId === binding.ref.serverId : before.ref === binding.ref;
-    if (!isSame) this.#supervisor.moved(this, { template, id, serverId });
+    const isSame = before === undefined ? last.serverId === binding.ref.serverId : before.ref === binding.ref;
+    if (isSame) return;
+    const from = { fromInstanceId: last.instanceId, fromServerId: last.serverId };
+    this.#deps.emit({ type: 'session.moved', ...this.eventFields, ...from });
   }
 
   get uris(): ResourceUris {
@@ -326,16 +338,15 @@ export class ClientSession implements BoundSession, FeedClient<ServerMessage> {
     this.#messages?.next(message);
   }
 
-  ended(ending: Ending): void {
-    const { reason } = ending;
+  ended({ reason, isLost }: Ending): void {
     // A client that initializes again would be refused: it gets the same error as callers without a session.
-    const error = this.#supervisor.deps.isAccepting() ? sessionLost(reason) : callCutOff('no');
+    const error = this.#deps.isAccepting() ? sessionLost(reason) : callCutOff('no');
     for (const route of this.#calls.values()) route.refuse(error);
     this.dismiss(error);
     this.#messages?.complete();
     this.#ended?.next(reason);
     this.#ended?.complete();
-    this.#supervisor.ended(this, ending);
+    this.#table.remove(this, reason, isLost);
   }
 
   // -----------------------------------------------------------------------------------------------------------------
@@ -370,7 +381,7 @@ export class ClientSession implements BoundSession, FeedClient<ServerMessage> {
 
   /** Gets the messages of a shared conversation in tasks: thousands of sessions may get the same one. */
   get #sharing(): FeedClient<ServerMessage> {
-    const { run } = this.#supervisor.deps.scheduler;
+    const { run } = this.#deps.scheduler;
     const session = this;
     return {
       get uris() {
@@ -389,7 +400,7 @@ export class ClientSession implements BoundSession, FeedClient<ServerMessage> {
     const rebind = () => this.isListened && this.#ref.requestBinding(false);
     // Deferred, because all listeners of an instance lose it at the same time.
     const check = (): void => {
-      if (isGone(binding) && !binding.isReplaced) this.#supervisor.deps.scheduler.run(rebind);
+      if (isGone(binding) && !binding.isReplaced) this.#deps.scheduler.run(rebind);
     };
     subscription.add(binding.ref.watch(check));
     subscription.add(binding.upstream?.closed$.subscribe(check));

@@ -3,9 +3,8 @@
 // `find` compare the owner. The table owns the sessions, a session its binding, and a dedicated binding its conversation.
 
 import type { ClientProfile, ClientSessionView } from '../../domain/client.ts';
-import { type Clock, wallAt } from '../../domain/clock.ts';
+import { wallAt } from '../../domain/clock.ts';
 import { nodeCutOff, nodeDraining, shuttingDown } from '../../domain/errors.ts';
-import { type Ending, eventOf } from '../../domain/events.ts';
 import type { ByteBudget } from '../../domain/held-bytes.ts';
 import { lifeOf, newLife, newSessionId } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -26,7 +25,6 @@ import { sessionFingerprint } from './session-fingerprint.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import { longestAway, type PlaceKind, SessionPlaces } from './session-places.ts';
 import { outlivesNode, SessionRecovery, untilKnown } from './session-recovery.ts';
-import type { BoundInstance, BoundSession, SessionSupervisor } from './session-supervisor.ts';
 
 interface ClientSessionsOptions extends SessionDeps {
   /** Most sessions with one template, and most with all templates. */
@@ -45,11 +43,11 @@ interface ClientSessionsOptions extends SessionDeps {
 /** Shortest time between two sweeps, in ms. */
 const GRAIN_MS = 1_000;
 
-/** What is not described here: see SessionTable and SessionSupervisor. */
-export class ClientSessions implements SessionSupervisor, SessionTable {
+/** What is not described here: see SessionTable. */
+export class ClientSessions implements SessionTable {
   readonly deps: SessionDeps;
   readonly binder: Binder;
-  readonly keeper: SessionKeeper | undefined;
+  readonly #keeper: SessionKeeper | undefined;
   readonly #recovery: SessionRecovery | undefined;
   #life: string;
   readonly #places: SessionPlaces;
@@ -77,7 +75,7 @@ export class ClientSessions implements SessionSupervisor, SessionTable {
   }: ClientSessionsOptions) {
     this.deps = deps;
     this.#life = life;
-    this.keeper = keeper;
+    this.#keeper = keeper;
     this.#recovery = keeper && new SessionRecovery(keeper, deps);
     this.binder = new Binder(deps);
     this.#places = new SessionPlaces(maxSessions, share, declarations);
@@ -133,7 +131,7 @@ export class ClientSessions implements SessionSupervisor, SessionTable {
     // The session may have ended while it was being opened.
     if (!this.#opening.delete(session)) throw this.isClosing ? shuttingDown() : sessionLost(ABORTED);
     this.#begin(session);
-    this.deps.emit({ type: 'session.opened', ...eventFields(this.deps, session) });
+    this.deps.emit({ type: 'session.opened', ...session.eventFields });
     return session;
   }
 
@@ -152,7 +150,7 @@ export class ClientSessions implements SessionSupervisor, SessionTable {
     const session = this.#create(id, { ...value, unsafe: value.unsafe === 'no' ? 'no' : 'yes' }, { lists });
     this.#begin(session);
     session.recoverAs(generation);
-    this.deps.emit({ type: 'session.opened', ...eventFields(this.deps, session) });
+    this.deps.emit({ type: 'session.opened', ...session.eventFields });
     return session;
   }
 
@@ -162,7 +160,7 @@ export class ClientSessions implements SessionSupervisor, SessionTable {
    */
   async beginLife(life: string): Promise<void> {
     this.#life = life;
-    this.keeper?.beginLife(life);
+    this.#keeper?.beginLife(life);
     await this.deps.scheduler.each(
       [...this.#open.values()],
       (session) => void this.#end(session, TAKEN_OVER),
@@ -170,7 +168,7 @@ export class ClientSessions implements SessionSupervisor, SessionTable {
   }
 
   keep(session: StorableSession, isStored = false): KeptSession | undefined {
-    return this.keeper?.keep(session, isStored);
+    return this.#keeper?.keep(session, isStored);
   }
 
   recover(id: string, ownerId: string, prepare: PrepareRecovery): Promise<void> | undefined {
@@ -200,9 +198,13 @@ export class ClientSessions implements SessionSupervisor, SessionTable {
     this.#begin(session);
   }
 
-  remove(session: SessionRecord, reason: string): void {
+  remove(session: SessionRecord, reason: string, isLost = false): void {
     this.#forget(session, reason);
-    if (this.#open.has(session.id)) this.#drop(session, 'all');
+    if (session instanceof ClientSession) {
+      const wasOpen = !this.#opening.delete(session);
+      if (wasOpen) this.deps.emit({ type: 'session.ended', ...session.eventFields, reason, isLost });
+      this.#drop(session, 'template');
+    } else if (this.#open.has(session.id)) this.#drop(session, 'all');
   }
 
   /** A session with one template. A lookup is not a use. */
@@ -236,7 +238,8 @@ export class ClientSessions implements SessionSupervisor, SessionTable {
 
   /** Releases the sessions that other nodes can recover. */
   drain(): void {
-    const { keeper, deps } = this;
+    const deps = this.deps;
+    const keeper = this.#keeper;
     if (keeper === undefined || this.isClosing) return;
     this.#drain ??= new SessionDrain(this.#ofClients(), {
       clock: deps,
@@ -271,32 +274,13 @@ export class ClientSessions implements SessionSupervisor, SessionTable {
     disarm();
     await scheduler.each(this.#all(), (session) => this.#end(session, SHUT_DOWN));
     await Promise.all(this.#closings);
-    await this.keeper?.close();
+    await this.#keeper?.close();
   }
-
-  // --- reports of its sessions --------------------------------------------------------------------------------------
 
   used(session: SessionRecord): void {
     if (this.isClosing && session.calls === 0) this.#end(session, SHUT_DOWN);
     else this.#use(session);
     this.#drain?.used(session);
-  }
-
-  moved(session: BoundSession, from: BoundInstance): void {
-    const { id: fromInstanceId, serverId: fromServerId } = from;
-    this.deps.emit({
-      type: 'session.moved',
-      ...eventFields(this.deps, session),
-      fromInstanceId,
-      fromServerId,
-    });
-  }
-
-  ended(session: BoundSession, ending: Ending): void {
-    this.#forget(session, ending.reason);
-    const wasOpen = !this.#opening.delete(session);
-    if (wasOpen) this.deps.emit({ type: 'session.ended', ...eventFields(this.deps, session), ...ending });
-    this.#drop(session, 'template');
   }
 
   /** The session is not recovered here any more, unless its row stays for the next life, or another life has it. */
@@ -313,7 +297,8 @@ export class ClientSessions implements SessionSupervisor, SessionTable {
   #create(id: string, value: SessionValue, options: SessionOptions): ClientSession {
     this.deps.fleet.group(value.template); // TEMPLATE_NOT_FOUND, before anything is counted
     this.#places.take(value, 'template');
-    return new ClientSession(this, id, { ...value, profile: this.#places.shared(value.profile) }, options);
+    const ownValue = { ...value, profile: this.#places.shared(value.profile) };
+    return new ClientSession(this, this.binder, id, ownValue, options);
   }
 
   #begin(session: SessionRecord): void {
@@ -422,8 +407,3 @@ export class ClientSessions implements SessionSupervisor, SessionTable {
 
 const ABORTED = 'its client disconnected';
 const SHUT_DOWN = 'the gateway is shutting down';
-
-/** The fields of every event of an open session. */
-function eventFields(clock: Pick<Clock, 'wall'>, { id, ownerId, instance }: BoundSession) {
-  return { ...eventOf(clock, instance), session: sessionFingerprint(id), principal: ownerId };
-}

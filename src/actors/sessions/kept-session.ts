@@ -9,7 +9,6 @@ import {
   SessionValueError,
   type StorableSession,
   TAKEN_OVER,
-  type UnsafeMark,
   writeSession,
 } from '../../domain/session-value.ts';
 
@@ -34,7 +33,7 @@ interface SessionWrite {
 }
 
 /** The row of a session, and what is not written yet. */
-export class KeptSession implements KeptRow, UnsafeMark {
+export class KeptSession implements KeptRow {
   readonly #keeper: RowWriter;
   readonly #session: StorableSession;
   /** The value of the row; undefined without one. */

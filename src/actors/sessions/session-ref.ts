@@ -11,6 +11,7 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { setsClientState } from '../../domain/mcp.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
+import type { KeptRow, SessionTable } from '../../domain/session-table.ts';
 import { type SessionOpening, type SessionValue, TAKEN_OVER } from '../../domain/session-value.ts';
 import { isNetworked } from '../../domain/transport-kinds.ts';
 import type { AttemptPlan, CallRoute, LocalAnswer } from '../calls/routes.ts';
@@ -18,7 +19,7 @@ import type { Group } from '../group.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
 import type { ResourceUris } from '../subscriptions/feed.ts';
 import { SESSION_ACTOR_ID } from '../template.machine.ts';
-import type { SessionDeps, SessionNeeds } from './binder.ts';
+import type { Binder, SessionDeps, SessionNeeds } from './binder.ts';
 import type { Binding } from './binding.ts';
 import {
   bindTimeoutMs,
@@ -37,9 +38,8 @@ import {
   type SessionHost,
 } from './client-session.machine.ts';
 import { ClientState } from './client-state.ts';
-import type { KeptSession } from './kept-session.ts';
 import { needsMark, outlivesNode } from './session-recovery.ts';
-import type { BoundSession, SessionSupervisor } from './session-supervisor.ts';
+import type { BoundSession } from './session-supervisor.ts';
 
 interface Waiter {
   readonly needsDedicated: boolean;
@@ -59,7 +59,8 @@ export class SessionRef implements SessionHost {
   readonly #wholeMark: SessionOpening['mark'];
   /** The session, or the session of which it is a part, was recovered. */
   #isRecovered: boolean;
-  readonly #supervisor: SessionSupervisor;
+  readonly #table: SessionTable;
+  readonly #binder: Binder;
   readonly #session: BoundSession;
   /** The state of the session: that of its actor, or what remains of it while it has none. */
   #state: ClientSessionActor | RestingSession;
@@ -68,26 +69,28 @@ export class SessionRef implements SessionHost {
   /** The instance where the search for the first binding begins. Default: the strategy chooses. */
   #first: InstanceRef | undefined;
   /** The row of the session, once it is kept. */
-  #row: KeptSession | undefined;
+  #row: KeptRow | undefined;
 
   /** TEMPLATE_NOT_FOUND. */
   constructor(
-    supervisor: SessionSupervisor,
+    table: SessionTable,
+    binder: Binder,
     session: BoundSession,
     value: SessionValue,
     opening: SessionOpening,
   ) {
-    this.#supervisor = supervisor;
+    this.#table = table;
+    this.#binder = binder;
     this.#session = session;
     this.isPart = opening.isPart === true;
     this.#wholeMark = opening.mark;
     this.#isRecovered = opening.isRecovered === true;
     this.#state = { session: value, binding: undefined };
-    this.group = supervisor.deps.fleet.hold(value.template);
+    this.group = binder.deps.fleet.hold(value.template);
   }
 
   get deps(): SessionDeps {
-    return this.#supervisor.deps;
+    return this.#binder.deps;
   }
   /** What the session is. */
   get value(): SessionValue {
@@ -126,7 +129,7 @@ export class SessionRef implements SessionHost {
 
   /** Binds a new session to a first instance: at once if nothing has to be opened there, else as the machine finds it. */
   async open(): Promise<void> {
-    const first = this.#supervisor.binder.choose(this.value.template, this.value.ownerId);
+    const first = this.#binder.choose(this.value.template, this.value.ownerId);
     if (this.#bindAt(first)) return; // no actor before its first request
     this.#first = first;
     await firstValueFrom(this.untilBound(false));
@@ -138,7 +141,7 @@ export class SessionRef implements SessionHost {
    */
   recover(): void {
     this.#isRecovered = true;
-    this.#row = this.#supervisor.keeper?.keep(this, true);
+    this.#row = this.#table.keep(this, true);
     const { instanceId = '', serverId, isShared } = this.value.binding ?? {};
     const instance = this.group.instances.get(instanceId);
     const first = instance instanceof InstanceRef && instance.serverId === serverId ? instance : undefined;
@@ -195,9 +198,7 @@ export class SessionRef implements SessionHost {
         if (over.signal.aborted) binding.retire();
         else subscriber.next(binding);
       };
-      this.#supervisor.binder
-        .findBinding(needs, options, over.signal)
-        .then(found, (thrown) => subscriber.error(thrown));
+      this.#binder.findBinding(needs, options, over.signal).then(found, (thrown) => subscriber.error(thrown));
       return () => over.abort();
     });
   }
@@ -227,7 +228,7 @@ export class SessionRef implements SessionHost {
 
   /** See McpSession of protocol/ports.ts. */
   keep(): Promise<void> | undefined {
-    if (this.value.endReason === undefined) this.#row ??= this.#supervisor.keeper?.keep(this);
+    if (this.value.endReason === undefined) this.#row ??= this.#table.keep(this);
     return this.#row?.save();
   }
 
@@ -310,7 +311,7 @@ export class SessionRef implements SessionHost {
     const only = (this.#needsDedicated && isServed(context)) || isReturning(context) ? from : undefined;
     const [withinMs, isRecovered] = [bindTimeoutMs(context), this.#isRecovered];
     const options = { first: this.#first, only, last: from, withinMs, isRecovered };
-    return this.#supervisor.binder.findBinding(this.#needs, options, signal);
+    return this.#binder.findBinding(this.#needs, options, signal);
   }
 
   get isListened(): boolean {
@@ -356,7 +357,7 @@ export class SessionRef implements SessionHost {
 
   /** Binds a session without an actor, if nothing has to be opened for it. */
   #bindAt(ref: InstanceRef | undefined): boolean {
-    const binding = ref && this.#supervisor.binder.at(ref, this.#needs);
+    const binding = ref && this.#binder.at(ref, this.#needs);
     if (binding === undefined) return false;
     const from = this.resting;
     this.#state = boundTo(from, binding);
@@ -421,7 +422,7 @@ export class SessionRef implements SessionHost {
     this.#rest();
     const { endReason: reason = '' } = this.value;
     this.#refuse(failure, () => sessionLost(reason));
-    this.#row?.end(reason, this.#supervisor.leavesRow(reason) && outlivesNode(this.value, this.group));
+    this.#row?.end(reason, this.#table.leavesRow(reason) && outlivesNode(this.value, this.group));
     this.#session.ended({ reason, isLost });
     this.#clientState?.forget();
     void this.binding?.close();
