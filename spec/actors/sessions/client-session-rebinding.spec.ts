@@ -171,6 +171,22 @@ test('that only listen take no place among the calls that wait for the way to an
   assert.is(await call.end, 'a');
 });
 
+test('that find the queue of those that wait for the way to another node full are refused for that, and go on', async () => {
+  harness.setPolicy({ sessionFailover: 'never' });
+  await harness.add('a', { fields: STDIO, isElsewhere: true });
+  const session = await harness.openSession(PLAIN, 'ann');
+  await resultOf(ask(session, 'read'));
+  const wayBack = await loseWay({ peer: harness.backend('a').peer });
+  const waiting = Array.from({ length: LIMITS.queuedPerInstance }, () =>
+    harness.call({ ...toolCall('read'), caller: 'ann' }),
+  );
+  assert.is(codeOf(await ask(session, 'read').end), 'QUEUE_FULL');
+  wayBack();
+  await pass(2_000);
+  assert.is(await waiting[0]?.end, 'a');
+  assert.is(await resultOf(ask(session, 'read')), 'a');
+});
+
 test('with failover never, survives a drain of its only instance, and ends when that is removed', async () => {
   harness.setPolicy({ sessionFailover: 'never' });
   await harness.add('a');

@@ -238,13 +238,13 @@ export const clientSessionMachine = setup({
       // After a success a slow opening beside it may continue: it is closed when it has succeeded.
       return () => isFound || over.abort();
     }),
-    /** Ends when the instance of the binding is not starting any more. */
+    /** Ends when the instance of the binding is not starting any more, or too many wait for it. */
     start: fromCallback<ClientSessionEvent, ClientSessionContext>(({ input, sendBack }) => {
       const { session, binding, host } = input;
       const over = (): void => sendBack({ type: 'started' });
       const waiting = host.group.untilStarted(session.ownerId, undefined, binding?.ref)?.subscribe({
         next: over,
-        error: over, // too many wait
+        error: (error: unknown) => sendBack({ type: 'failed', error }),
       });
       if (waiting === undefined) over();
       return () => waiting?.unsubscribe();
@@ -379,7 +379,7 @@ export const clientSessionMachine = setup({
     },
     awaiting: {
       invoke: { src: 'start', input: ({ context }) => context },
-      on: { started: STARTED },
+      on: { started: STARTED, failed: FAILED },
       after: { longest: 'unbound' },
     },
     serving: {
