@@ -5,6 +5,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, NO_PRINCIPAL } from '../../../src/domain/account.ts';
 import { shuttingDown } from '../../../src/domain/errors.ts';
+import type { JsonObject } from '../../../src/domain/json.ts';
 import { newSessionId } from '../../../src/domain/life.ts';
 import { sessionLimit } from '../../../src/domain/session-errors.ts';
 import { LegacySse, RESUME_MS } from '../../../src/protocol/legacy/legacy-sse.ts';
@@ -223,7 +224,7 @@ const answersOn = ({ events }: RecordedReply) =>
     return id === undefined ? [] : [error === undefined ? id : `${id} ${Object(error).data?.delivered}`];
   });
 
-test('requests whose answers went with the node of the stream have an error on the next one', async () => {
+test('answers that went with the node of the stream come on the next one', async () => {
   const { open, post, session } = setUpEarlier();
   const at = (event: string) => open('ann', `${session.id}.${event}`, { isForwarded: true });
   const first = (await at('5')).reply;
@@ -233,28 +234,57 @@ test('requests whose answers went with the node of the stream have an error on t
   session.exchanges[1]?.result({ of: 'b' });
   // The client had the answer to `a` only; that the stream is lost is not noticed yet.
   const second = (await at(`6.${named('b', 'c')}`)).reply;
-  assert.equal(answersOn(second), ['b unknown'], '`c` is under way');
+  assert.equal(answersOn(second), ['b'], '`c` is under way');
+  const [endpoint, answer] = second.events.events;
+  assert.is(endpoint?.id, `${session.id}.6.${named('c', 'b')}`, 'if the next event is lost, too');
+  assert.is(answer?.id, `${session.id}.7.${named('c')}`);
   await post({ ...CALL, id: 'd' }).done;
   second.lose();
   session.exchanges[2]?.result({ of: 'c' });
   // It had nothing of `d`, which it sent before it noticed the loss.
-  const third = (await at(`8.${named('c')}`)).reply;
-  assert.equal(answersOn(third), ['c unknown']);
+  const third = (await at(`7.${named('c')}`)).reply;
+  assert.equal(answersOn(third), ['c']);
   session.exchanges[3]?.result({ of: 'd' });
-  assert.equal(answersOn(third), ['c unknown', 'd']);
+  assert.equal(answersOn(third), ['c', 'd']);
   third.lose();
   assert.equal(answersOn((await at(third.events.events.at(-1)?.id?.slice(52) ?? '')).reply), []);
 });
 
-test('of a client that had no event since its calls, too', async () => {
+test('so do messages outside of calls, and answers to a client that had no event since its calls', async () => {
   const { open, post, session } = setUpEarlier();
   const through = () => open('ann', `${session.id}.0`, { isForwarded: true });
   const { reply } = await through();
   await post(CALL).done;
   await post(PING).done;
+  session.messages.next({ kind: 'notification', method: 'notifications/message', params: {} });
   reply.lose();
   session.exchanges[0]?.result({});
-  assert.equal(answersOn((await through()).reply), ['1 unknown', 'a unknown']);
+  const [, ...messages] = (await through()).reply.events.events;
+  assert.equal(
+    messages.map(({ data }) => parsed(data).method ?? parsed(data).id),
+    [1, 'notifications/message', 'a'],
+  );
+});
+
+test('answers that are not kept any more are errors: large ones, all but the last 64, those of 40 s ago, those of direct streams', async () => {
+  const { open, post, session } = setUpEarlier();
+  const at = (number: number, isForwarded = true) => open('ann', `${session.id}.${number}`, { isForwarded });
+  const call = async (id: string | number, result: JsonObject = {}) => {
+    await post({ ...CALL, id }).done;
+    session.exchanges.at(-1)?.result(result);
+  };
+  await at(0);
+  await call('large', { text: 'x'.repeat(1024 * 1024) });
+  await call('small');
+  assert.equal(answersOn((await at(0)).reply), ['small', 'large unknown']);
+  for (let count = 1; count <= 65; count += 1) await call(count);
+  assert.equal(answersOn((await at(3)).reply).slice(0, 2), [2, 3], '64 are known');
+  await call('old');
+  for (let periods = 0; periods < 2; periods += 1) mock.timers.tick(20_000);
+  assert.equal(answersOn((await at(68)).reply), ['old unknown']);
+  await at(70, false);
+  await call('direct');
+  assert.equal(answersOn((await at(70)).reply), ['direct unknown']);
 });
 
 test('a message that is not begun when the stream ends is refused: no stream would have the answer', async () => {

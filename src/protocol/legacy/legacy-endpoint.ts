@@ -86,6 +86,11 @@ export class LegacyEndpoint {
     };
   }
 
+  /** Of the messages that clients may get again. */
+  get budget(): EventBudget {
+    return this.#deps.budget;
+  }
+
   get conversations(): number {
     return this.#conversations.size;
   }

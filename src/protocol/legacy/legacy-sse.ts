@@ -1,8 +1,8 @@
 // HTTP+SSE, the transport of revision 2024-11-05, towards clients: a GET opens an event stream that names a path first;
 // messages are posted there, and all answers are sent on that stream. A connection carries one legacy session, which
 // legacy-endpoint.ts serves like any other. The first event has an id, so that a client that lost its stream because the gateway
-// was restarted can continue its session on another one.
-// Source: MCP 2024-11-05 basic/transports#http-with-sse; 2025-03-26 basic/transports#backwards-compatibility; ADR 50, ADR 145.
+// was restarted can continue its session on another one. One whose stream leads through another node gets the messages again that went with that.
+// Source: MCP 2024-11-05 basic/transports#http-with-sse; 2025-03-26 basic/transports#backwards-compatibility; ADR 50, ADR 145, ADR 310.
 
 import { filter, firstValueFrom, map, ReplaySubject, race, Subject, Subscription } from 'rxjs';
 import { timer$ } from '../../domain/clock-streams.ts';
@@ -25,6 +25,7 @@ import {
 import { checkContentType, checkGetTypes, namesEventStream } from '../headers.ts';
 import type { Backends, McpSession } from '../ports.ts';
 import { faultOf, type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
+import { KeptMessages } from './kept-messages.ts';
 import { lostWithGateway } from './legacy-conversation.ts';
 import type { LegacyEndpoint } from './legacy-endpoint.ts';
 import { sessionOf } from './legacy-request.ts';
@@ -96,7 +97,11 @@ export class LegacySse {
         if (!isOfLostCalls(headers, thrown)) throw thrown;
         const stream = reply.stream();
         const position = new SsePosition(resumedId, headers);
-        answerLost(stream, position, position.lost(headers));
+        for (const id of position.resume(headers, () => false).lost) {
+          position.next();
+          position.answer([id]);
+          stream.send({ data: lostWithGateway(id), id: position.eventId });
+        }
         stream.end(); // the next attempt names no requests, and gets the 404 of the session
       });
     if (this.#isClosed) throw shuttingDown();
@@ -142,7 +147,7 @@ export class LegacySse {
     const known = this.#connections.get(id);
     const connection = known ?? this.#connect(id, request, backends);
     if (!connection.isOf(request)) throw unknownSession();
-    connection.attach(request, reply, path, connection.lost(request));
+    connection.attach(request, reply, path);
     if (known === undefined && session !== undefined) void connection.carry(session);
     this.#resumed.next(id);
   }
@@ -186,14 +191,6 @@ function isOfLostCalls(headers: McpRequest['headers'], thrown: unknown): boolean
   return rpcFailureOf(thrown).status === 404 && unansweredAt(headers).length > 0;
 }
 
-/** They were under way in an earlier life, or their answers were lost with a stream. A client that loses this one, too, names the others. */
-function answerLost(stream: McpStream, position: SsePosition, requests: readonly JsonRpcId[]): void {
-  for (const request of requests) {
-    position.answer([request]);
-    stream.send({ data: lostWithGateway(request), id: position.eventId });
-  }
-}
-
 function unknownSession(): RpcFailure {
   return refused(404, 'Session not found', RPC.sessionNotFound);
 }
@@ -211,8 +208,11 @@ class SseConnection {
   readonly #backends: Backends;
   readonly #deps: SseConnectionDeps;
   readonly #position: SsePosition;
+  /** The last messages, while the stream leads through another node. */
+  readonly #kept: KeptMessages;
+  #isKeeping = false;
   #stream: McpStream | undefined;
-  /** The client of this stream gets an event when it has begun a request. */
+  /** The client of this stream gets an event when it has begun a request, and numbers of messages. */
   #hasPositions = false;
   #log: McpLog = {};
   /** Emits once when the stream is over; replayed. */
@@ -226,6 +226,7 @@ class SseConnection {
   constructor(id: string, opened: McpRequest, backends: Backends, deps: SseConnectionDeps) {
     this.#id = id;
     this.#position = new SsePosition(id, opened.headers);
+    this.#kept = new KeptMessages({ budget: deps.legacy.budget, sessionId: id }, deps.clock);
     this.ownerId = opened.principal.id;
     this.#opened = opened;
     this.#backends = backends;
@@ -242,19 +243,26 @@ class SseConnection {
     return this.#stream !== undefined;
   }
 
-  /** Sends everything on the stream of this reply from now on. The one before ends. */
-  attach(request: McpRequest, reply: McpReply, messagesPath: string, lost: readonly JsonRpcId[] = []): void {
+  /**
+   * Sends everything on the stream of this reply from now on, first what its client has not got. Requests that were under way in an earlier life,
+   * and those whose answers are not kept, get an error. A client that loses this stream, too, names what it has not got. The one before ends.
+   */
+  attach(request: McpRequest, reply: McpReply, messagesPath: string): void {
     const before = this.#stream;
     this.#endWait();
     this.#hasPositions = readsPositions(request);
+    this.#isKeeping = this.#hasPositions && request.isForwarded === true;
     const stream = reply.stream();
     this.#stream = stream;
     this.#log = reply.log;
     before?.end();
     this.#noteSession();
-    const data = `${messagesPath}?sessionId=${this.#id}`;
-    stream.send({ name: 'endpoint', data, id: this.#position.eventId, retryMs: RETRY_MS });
-    answerLost(stream, this.#position, lost);
+    const { number: last, lost } = this.#position.resume(request.headers, (number) => this.#kept.has(number));
+    const path = `${messagesPath}?sessionId=${this.#id}`;
+    stream.send({ name: 'endpoint', data: path, id: this.#position.eventIdAt(last), retryMs: RETRY_MS });
+    for (const { number, data } of this.#kept.after(last))
+      stream.send({ data, id: this.#position.eventIdAt(number) });
+    for (const id of lost) this.#sendAnswer(lostWithGateway(id), [id]);
     reply.onGone(() => this.#stream === stream && this.#lose(request));
   }
 
@@ -266,11 +274,6 @@ class SseConnection {
     }
     this.#stream = undefined;
     this.#endWait = this.#deps.clock.background.alarm(RESUME_MS, () => this.close());
-  }
-
-  /** See SsePosition. */
-  lost({ headers }: McpRequest): readonly JsonRpcId[] {
-    return this.#position.lost(headers);
   }
 
   isOf({ principal, template }: McpRequest): boolean {
@@ -315,6 +318,7 @@ class SseConnection {
     this.#endWait();
     this.#deps.ended();
     this.#stream?.end();
+    this.#kept.clear();
     this.#gone$.next();
   }
 
@@ -386,14 +390,21 @@ class SseConnection {
     const fault = faultOf(failure);
     if (fault !== undefined) this.#deps.onFault(fault);
     noteError(reply.log, failure.error.code, failure.errorCode);
-    this.#answered(requests);
-    this.#send(failure.body);
+    this.#sendAnswer(failure.body, requests);
   }
 
-  /** Does nothing once the stream is over. */
-  #send(data: Uint8Array | string): void {
-    const id = this.#hasPositions ? { id: this.#position.eventId } : {};
-    if (!this.#isClosed) this.#stream?.send({ data, ...id });
+  /** The last message for these requests. */
+  #sendAnswer(data: Uint8Array | string, requests: readonly JsonRpcId[]): void {
+    const number = this.#position.next();
+    this.#answered(requests);
+    this.#send(data, number);
+  }
+
+  /** Does nothing once the connection is closed. */
+  #send(data: Uint8Array | string, number = this.#position.next()): void {
+    if (this.#isClosed) return;
+    if (this.#isKeeping) this.#kept.keep(data, number);
+    this.#stream?.send(this.#hasPositions ? { data, id: this.#position.eventId } : { data });
   }
 
   /** Its name is none that clients listen to. */
@@ -408,8 +419,7 @@ class SseConnection {
     const listening = new Subscription();
     const complete = () => listening.unsubscribe();
     const event = (data: Uint8Array | string): void => {
-      this.#answered(requests);
-      this.#send(data);
+      this.#sendAnswer(data, requests);
       complete();
     };
     const stream: McpStream = {

@@ -274,10 +274,8 @@ export class MessageLog {
     const bytes = Buffer.byteLength(data);
     if (bytes > MAX_LOG_BYTES) return false;
     while (!this.#takeRoom(bytes)) {
-      const oldest = this.#dropsOldest ? this.messages.shift() : undefined;
-      if (oldest === undefined) return false;
-      this.bytes -= oldest.bytes;
-      this.#budget.add(this.#sessionId, -oldest.bytes);
+      if (!this.#dropsOldest || this.messages.length === 0) return false;
+      this.#dropOldest();
     }
     this.messages.push({ number, data, bytes });
     this.bytes += bytes;
@@ -288,6 +286,22 @@ export class MessageLog {
     this.#budget.add(this.#sessionId, -this.bytes);
     this.messages = [];
     this.bytes = 0;
+  }
+
+  /** Drops the messages up to this number. */
+  clearUntil(last: number): void {
+    for (
+      let [oldest] = this.messages;
+      oldest !== undefined && oldest.number <= last;
+      [oldest] = this.messages
+    )
+      this.#dropOldest();
+  }
+
+  #dropOldest(): void {
+    const { bytes } = this.messages.shift() ?? { bytes: 0 };
+    this.bytes -= bytes;
+    this.#budget.add(this.#sessionId, -bytes);
   }
 
   #takeRoom(bytes: number): boolean {

@@ -1,6 +1,6 @@
-// Ids of events of HTTP+SSE: the session of the stream, the number of its answers, and the requests that wait for one. The gateway stores nothing
-// for a call, so the client brings these when it opens its stream again: after the death of a node they have no answer, which it would
-// wait for. Source: ADR 165, 258.
+// Ids of events of HTTP+SSE: the session of the stream, the number of its messages, and the requests that wait for an answer. The gateway stores
+// nothing for a call, so the client brings these when it opens its stream again: after the death of a node they have no answer, which it would
+// wait for. Source: ADR 165, 258, 310.
 
 import { jsonIn } from '../../domain/json.ts';
 import { type JsonRpcId, readId } from '../../domain/jsonrpc.ts';
@@ -26,8 +26,8 @@ export function unansweredAt(headers: McpRequest['headers']): JsonRpcId[] {
   return Array.isArray(ids) ? ids.flatMap((id) => readId(id) ?? []) : [];
 }
 
-/** The number of answers that the client had then, and in lives before. */
-function answeredAt(headers: McpRequest['headers']): number {
+/** The number of the last message that the client had then. */
+function numberAt(headers: McpRequest['headers']): number {
   const [, , number = 0] = EVENT_ID.exec(headerOf(headers, 'last-event-id') ?? '') ?? [];
   return Number(number);
 }
@@ -40,31 +40,50 @@ export function readsPositions({ headers }: McpRequest): boolean {
   return headers['sec-fetch-mode'] !== undefined || sessionOfEvent(headers) !== undefined;
 }
 
+/** A request with the number of its answer. */
+interface Answered {
+  readonly id: JsonRpcId;
+  readonly number: number;
+}
+
 /** The requests of one session that wait for an answer, and those that had one last. */
 export class SsePosition {
   readonly #sessionId: string;
   readonly #waiting = new Set<JsonRpcId>();
-  /** The last ones, whose numbers end with #number. */
-  readonly #answered: JsonRpcId[] = [];
+  /** The last ones. */
+  #answered: Answered[] = [];
+  /** Of the last message. */
   #number: number;
 
   /** `opened`: the headers of its first stream here. A client that continues has an event of an earlier life. */
   constructor(sessionId: string, opened: McpRequest['headers']) {
     this.#sessionId = sessionId;
-    this.#number = answeredAt(opened);
+    this.#number = numberAt(opened);
   }
 
-  /** For the next event. */
+  /** For the next event without a message. */
   get eventId(): string {
+    return this.eventIdAt(this.#number);
+  }
+
+  /** For the message with this number. Requests that were answered later wait there. */
+  eventIdAt(number: number): string {
     const named: JsonRpcId[] = [];
     let left = MAX_IDS;
-    for (const id of this.#waiting) {
+    const later = number === this.#number ? [] : this.#answered.filter((each) => each.number > number);
+    for (const id of [...this.#waiting, ...later.map((each) => each.id)]) {
       left -= Buffer.byteLength(JSON.stringify(id)) + 1;
       if (left < 0) break;
       named.push(id);
     }
     const encoded = named.length === 0 ? '' : `.${Buffer.from(JSON.stringify(named)).toString('base64url')}`;
-    return `${this.#sessionId}.${this.#number}${encoded}`;
+    return `${this.#sessionId}.${number}${encoded}`;
+  }
+
+  /** The number of the next message. */
+  next(): number {
+    this.#number += 1;
+    return this.#number;
   }
 
   /** Returns the requests of a POST. */
@@ -81,25 +100,27 @@ export class SsePosition {
   }
 
   /**
-   * The requests that the client waits for in vain when it continues its stream: those that it names, of an earlier life, and those whose answers
-   * it has not got. They wait from now on.
+   * A client continues its stream. Returns the number of the last message that it has, and the requests that it waits for in vain, which wait
+   * from now on: those that it names, of an earlier life, and those whose answers it has not got and which are not kept.
    */
-  lost(headers: McpRequest['headers']): readonly JsonRpcId[] {
-    const unread = Math.min(this.#number - answeredAt(headers), this.#answered.length);
-    const answered = unread > 0 ? this.#answered.splice(-unread) : [];
-    this.#answered.length = 0; // the client has these
-    const lost = [...new Set([...unansweredAt(headers), ...answered])].filter((id) => !this.#waiting.has(id));
+  resume(headers: McpRequest['headers'], isKept: (number: number) => boolean): Resumption {
+    const number = Math.min(numberAt(headers), this.#number);
+    const hasAnswer = new Set(this.#answered.map(({ id }) => id));
+    const unread = this.#answered.filter((each) => each.number > number);
+    this.#answered = unread.filter((each) => isKept(each.number));
+    const earlier = unansweredAt(headers).filter((id) => !hasAnswer.has(id));
+    const gone = unread.filter((each) => !isKept(each.number)).map(({ id }) => id);
+    const lost = [...new Set([...earlier, ...gone])].filter((id) => !this.#waiting.has(id));
     for (const id of lost) this.#waiting.add(id);
-    return lost;
+    return { number, lost };
   }
 
-  /** They have an answer, of which the next event says so. False when none of them waited. */
+  /** They are answered with the last message. False when none of them waited. */
   answer(ids: readonly JsonRpcId[]): boolean {
     const answered = ids.filter((id) => this.#waiting.delete(id));
     for (const id of answered) {
       if (String(id).length > MAX_IDS) continue;
-      this.#number += 1;
-      this.#answered.push(id);
+      this.#answered.push({ id, number: this.#number });
       if (this.#answered.length > MAX_ANSWERED) this.#answered.shift();
     }
     return answered.length > 0;
@@ -109,4 +130,10 @@ export class SsePosition {
   end(ids: readonly JsonRpcId[]): boolean {
     return ids.map((id) => this.#waiting.delete(id)).includes(true);
   }
+}
+
+/** See SsePosition.resume. */
+export interface Resumption {
+  readonly number: number;
+  readonly lost: readonly JsonRpcId[];
 }
