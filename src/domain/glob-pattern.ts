@@ -1,83 +1,187 @@
-// A glob for long texts: a match takes a few steps for each character of the text, whatever the glob is, so that no pair of a glob and
-// a text stops the process. It is made for one match, since its tables are larger than the glob. Characters are code points.
+// One glob with wildcards, compiled for any number of texts. A match takes a few steps for each character of the text, whatever the
+// glob is, so that no list of globs and texts stops the process. Characters are code points. Source: ADR 230, ADR 306.
 
-/** Characters in one word of a `Search`. */
-const WORD = 32;
+const ANY = '?'.charCodeAt(0);
 
-export class GlobPattern {
-  /** What the text begins with, or is if there is no `*`. */
-  readonly #start: readonly string[];
-  /** What it contains behind that, one after the other. */
-  readonly #searches: readonly Search[];
-  /** What it ends with; undefined without a `*`. */
-  readonly #end: readonly string[] | undefined;
+/** True for a text that the glob matches. */
+export type GlobMatcher = (text: string) => boolean;
 
-  constructor(glob: string) {
-    const [start = '', ...others] = glob.split('*');
-    const end = others.pop();
-    this.#start = [...start];
-    this.#searches = others.filter((part) => part !== '').map((part) => new Search([...part]));
-    this.#end = end === undefined ? undefined : [...end];
-  }
-
-  /** `text`: its characters. */
-  matches(text: readonly string[]): boolean {
-    const start = this.#start;
-    const end = this.#end ?? [];
-    const last = text.length - end.length;
-    if (last < start.length || !isAt(start, text, 0) || !isAt(end, text, last)) return false;
-    if (this.#end === undefined) return text.length === start.length;
-    let at = start.length;
-    // The first place of each is enough: a later one leaves less text to the others.
-    for (const search of this.#searches) {
-      at = search.endIn(text, at, last);
+export function patternOf(glob: string): GlobMatcher {
+  const [start = '', ...others] = glob.split('*');
+  const end = others.pop();
+  if (end === undefined) return (text) => endAt(start, text, 0, text.length) === text.length;
+  const parts = others.filter((part) => part !== '').map(searchOf);
+  return (text) => {
+    const last = beginningOf(end, text);
+    let at = endAt(start, text, 0, last);
+    // The first place of each part is enough: a later one leaves less text to the others.
+    for (const search of parts) {
       if (at < 0) return false;
+      at = search(text, at, last);
     }
-    return true;
-  }
+    return at >= 0;
+  };
 }
 
-function isAt(part: readonly string[], text: readonly string[], at: number): boolean {
-  return part.every((wanted, index) => wanted === '?' || wanted === text[at + index]);
+/** The place behind the part if the text has it at `at`, and it ends at `last` or before; else -1. */
+function endAt(part: string, text: string, at: number, last: number): number {
+  let end = at;
+  for (let index = 0; index < part.length; ) {
+    if (end >= last) return -1;
+    const wanted = characterAt(part, index);
+    const found = characterAt(text, end);
+    if (wanted !== ANY && wanted !== found) return -1;
+    index += unitsOf(wanted);
+    end += unitsOf(found);
+  }
+  return end <= last ? end : -1;
 }
+
+/** The place of the part at the end of the text; -1 if the text does not end with it. */
+function beginningOf(part: string, text: string): number {
+  if (!part.includes('?')) return text.endsWith(part) ? text.length - part.length : -1;
+  let at = text.length;
+  for (let left = [...part].length; left > 0; left -= 1) {
+    if (at <= 0) return -1;
+    at -= at < 2 ? 1 : unitsOf(characterAt(text, at - 2));
+  }
+  return endAt(part, text, at, text.length) < 0 ? -1 : at;
+}
+
+/**
+ * As `codePointAt`, which V8 compiles wrongly for the end of a part of another string: of a half of a character there, it gives the whole
+ * character that the other string has.
+ */
+function characterAt(text: string, at: number): number {
+  const unit = text.charCodeAt(at);
+  if ((unit & HALF_BITS) !== FIRST_HALF || at + 1 >= text.length) return unit;
+  const next = text.charCodeAt(at + 1);
+  if ((next & HALF_BITS) !== SECOND_HALF) return unit;
+  return 0x10000 + ((unit - FIRST_HALF) << 10) + (next - SECOND_HALF);
+}
+
+const HALF_BITS = 0xfc00;
+const FIRST_HALF = 0xd800;
+const SECOND_HALF = 0xdc00;
+
+/** UTF-16 units of a character. */
+function unitsOf(character: number): number {
+  return character > 0xffff ? 2 : 1;
+}
+
+/** The place behind the first occurrence of a part from `at` on, which ends at `last` or before; -1 if there is none. */
+type Search = (text: string, at: number, last: number) => number;
+
+/** Characters of a part that is compared at each place of the text: longer ones would take too many steps. */
+const SHORT = 4;
+
+function searchOf(part: string): Search {
+  if (!part.includes('?'))
+    return (text, at, last) => {
+      const found = text.indexOf(part, at);
+      return found < 0 || found + part.length > last ? -1 : found + part.length;
+    };
+  if (part.length > SHORT) return longSearch(part);
+  return (text, at, last) => {
+    for (let from = at; from + part.length <= last; from += unitsOf(characterAt(text, from))) {
+      const end = endAt(part, text, from, last);
+      if (end >= 0) return end;
+    }
+    return -1;
+  };
+}
+
+/** Tables are larger than their part, and there are thousands of lists of globs: they stay until the next collection of garbage. */
+function longSearch(part: string): Search {
+  let kept: WeakRef<Places> | undefined;
+  return (text, at, last) => {
+    if (last - at < part.length) return -1;
+    let places = kept?.deref();
+    if (places === undefined) {
+      places = new Places(part);
+      kept = new WeakRef(places);
+    }
+    return places.endIn(text, at, last);
+  };
+}
+
+/** Characters in one word of bits. */
+const WORD = 32;
+const ASCII = 128;
 
 /**
  * Finds a part, of which `?` is any character, without going back: a bit for each prefix of the part says whether the text read so
  * far ends with it. Source: the algorithm Shift-And of Baeza-Yates and Gonnet.
  */
-class Search {
-  readonly #length: number;
-  /** The places of each character in the part, and of `?`, as bits. */
-  readonly #places = new Map<string, Int32Array>();
+class Places {
+  readonly #words: number;
+  /** The last bit of the part. */
+  readonly #final: number;
+  /** The places of `?` in the part, as bits; and of each character with those: of ASCII in one table. */
   readonly #any: Int32Array;
+  readonly #ascii: Int32Array;
+  readonly #others = new Map<number, Int32Array>();
 
-  constructor(part: readonly string[]) {
-    this.#length = part.length;
-    this.#any = new Int32Array(Math.ceil(part.length / WORD));
-    part.forEach((wanted, place) => {
-      if (wanted === '?') setBit(this.#any, place);
+  constructor(part: string) {
+    const characters = [...part].map((each) => each.codePointAt(0) ?? 0);
+    this.#words = Math.ceil(characters.length / WORD);
+    this.#final = 1 << ((characters.length - 1) % WORD);
+    this.#any = new Int32Array(this.#words);
+    characters.forEach((wanted, place) => {
+      if (wanted === ANY) setBit(this.#any, place);
     });
-    part.forEach((wanted, place) => {
-      if (wanted === '?') return;
-      const places = this.#places.get(wanted) ?? this.#any.slice();
-      this.#places.set(wanted, places);
-      setBit(places, place);
+    this.#ascii = new Int32Array(ASCII * this.#words);
+    for (let each = 0; each < ASCII; each += 1) this.#ascii.set(this.#any, each * this.#words);
+    characters.forEach((wanted, place) => {
+      if (wanted !== ANY) setBit(this.#bitsOf(wanted), place);
     });
   }
 
-  /** The place behind the first occurrence from `at` on, which ends at `last` or before; -1 if there is none. */
-  endIn(text: readonly string[], at: number, last: number): number {
-    const state = new Int32Array(this.#any.length);
-    const final = 1 << ((this.#length - 1) % WORD);
-    for (let index = at; index < last; index += 1) {
-      const places = this.#places.get(text[index] ?? '') ?? this.#any;
+  #bitsOf(wanted: number): Int32Array {
+    if (wanted < ASCII) return this.#ascii.subarray(wanted * this.#words, (wanted + 1) * this.#words);
+    const bits = this.#others.get(wanted) ?? this.#any.slice();
+    this.#others.set(wanted, bits);
+    return bits;
+  }
+
+  /** See Search. */
+  endIn(text: string, at: number, last: number): number {
+    return this.#words === 1 ? this.#endInWord(text, at, last) : this.#endInWords(text, at, last);
+  }
+
+  /** Most parts have one word, with which this takes half the time. */
+  #endInWord(text: string, at: number, last: number): number {
+    const ascii = this.#ascii;
+    const final = this.#final;
+    let state = 0;
+    for (let index = at; index < last; ) {
+      const found = characterAt(text, index);
+      index += unitsOf(found);
+      const bits = found < ASCII ? ascii[found] : (this.#others.get(found) ?? this.#any)[0];
+      state = ((state << 1) | 1) & (bits ?? 0);
+      if ((state & final) !== 0) return index;
+    }
+    return -1;
+  }
+
+  #endInWords(text: string, at: number, last: number): number {
+    const words = this.#words;
+    const state = new Int32Array(words);
+    for (let index = at; index < last; ) {
+      const found = characterAt(text, index);
+      index += unitsOf(found);
+      const isAscii = found < ASCII;
+      const bits = isAscii ? this.#ascii : (this.#others.get(found) ?? this.#any);
+      const first = isAscii ? found * words : 0;
       let carry = 1;
-      for (let word = 0; word < state.length; word += 1) {
+      let next = 0;
+      for (let word = 0; word < words; word += 1) {
         const before = state[word] ?? 0;
-        state[word] = ((before << 1) | carry) & (places[word] ?? 0);
+        next = ((before << 1) | carry) & (bits[first + word] ?? 0);
+        state[word] = next;
         carry = before >>> (WORD - 1);
       }
-      if (((state.at(-1) ?? 0) & final) !== 0) return index + 1;
+      if ((next & this.#final) !== 0) return index;
     }
     return -1;
   }

@@ -2,7 +2,7 @@
 // special; case counts. A list that begins with `!` starts from all, every other one from none; the last glob that matches decides. The
 // rules for the globs of rights, which name a template first, are in domain/rights.ts.
 
-import { GlobPattern } from './glob-pattern.ts';
+import { type GlobMatcher, patternOf } from './glob-pattern.ts';
 import { isCleanText, NOT_UNICODE } from './text.ts';
 
 /** Bounds of what is compiled. Names without wildcards cost one look-up. */
@@ -15,8 +15,7 @@ export const GLOB_LIMITS = {
   textUnits: 4_096,
 } as const;
 
-/** True for a text that the list contains. */
-export type GlobMatcher = (text: string) => boolean;
+export type { GlobMatcher };
 
 /** Compiles a list once, for any number of texts. */
 export function compileGlobs(globs: readonly string[]): GlobMatcher {
@@ -76,61 +75,4 @@ const WILDCARD = /[*?]/;
 
 function withoutNegation(glob: string): string {
   return glob.startsWith('!') ? glob.slice(1) : glob;
-}
-
-function patternOf(glob: string): GlobMatcher {
-  return glob.includes('?') ? (text) => isMatch(glob, text) : literalPattern(glob);
-}
-
-/** Without `?`: the first place of each part is enough, because a later one leaves less text to the others. */
-function literalPattern(glob: string): GlobMatcher {
-  const [start = '', ...parts] = glob.split('*');
-  const end = parts.pop();
-  if (end === undefined) return (text) => text === glob;
-  return (text) => {
-    const last = text.length - end.length;
-    if (last < start.length || !text.startsWith(start) || !text.endsWith(end)) return false;
-    let at = start.length;
-    for (const part of parts) {
-      at = text.indexOf(part, at);
-      if (at < 0) return false;
-      at += part.length;
-    }
-    return at <= last;
-  };
-}
-
-/** Product of the lengths of a glob and a text, in UTF-16 units, up to which going back in the text is the fastest way. */
-const EASY_STEPS = 8_192;
-
-/** Goes back to the last `*` only, which is enough, because an earlier one never needs more text than it has taken. */
-function isMatch(pattern: string, text: string): boolean {
-  if (pattern.length * text.length > EASY_STEPS) return new GlobPattern(pattern).matches([...text]);
-  let at = 0;
-  let inPattern = 0;
-  let afterStar = -1;
-  let starEnd = 0;
-  while (at < text.length) {
-    const wanted = pattern[inPattern];
-    if (wanted === '*') {
-      inPattern += 1;
-      if (inPattern === pattern.length) return true;
-      afterStar = inPattern;
-      starEnd = at;
-    } else if (wanted === '?' || (wanted !== undefined && wanted === text[at])) {
-      inPattern += 1;
-      at += wanted === '?' ? unitsAt(text, at) : 1;
-    } else if (afterStar >= 0) {
-      starEnd += unitsAt(text, starEnd);
-      at = starEnd;
-      inPattern = afterStar;
-    } else return false;
-  }
-  while (pattern[inPattern] === '*') inPattern += 1;
-  return inPattern === pattern.length;
-}
-
-/** UTF-16 units of the character at this place. */
-function unitsAt(text: string, at: number): number {
-  return (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
 }
