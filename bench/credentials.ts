@@ -5,12 +5,12 @@ import { generateKeyPairSync } from 'node:crypto';
 import { SignJWT } from 'jose/jwt/sign';
 import { NEVER } from 'rxjs';
 import { CHANGES_ONLY } from '../spec/helpers/anonymous-auth.ts';
+import { Passwords } from '../src/auth/accounts/passwords.ts';
 import { authOf } from '../src/auth/auth.ts';
 import type { Credentials } from '../src/auth/authenticator.ts';
-import { rowOfGrant } from '../src/auth/oauth-rows.ts';
-import { Passwords } from '../src/auth/passwords.ts';
-import { systemClock } from '../src/domain/clock.ts';
-import { GatewayAddress } from '../src/domain/resource.ts';
+import { rowOfGrant } from '../src/auth/oauth/oauth-rows.ts';
+import { GatewayAddress } from '../src/domain/accounts/resource.ts';
+import { systemClock } from '../src/domain/time/clock.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 
 const CALLS = 20_000;

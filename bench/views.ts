@@ -4,7 +4,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { filter, firstValueFrom } from 'rxjs';
-import { isFinalAnswer } from '../src/domain/exchange.ts';
+import { isFinalAnswer } from '../src/domain/calls/exchange.ts';
 import { createGateway } from '../src/gateway/gateway.ts';
 import { median } from './statistics.ts';
 import { answerHelp } from './usage.ts';

@@ -12,21 +12,21 @@ export type {
   TemplateSettings,
 } from './balancing/policy-schemas.ts';
 export type { ActorInspection, ActorInspector, InspectedActor } from './domain/actor-inspection.ts';
-export type { Clock } from './domain/clock.ts';
-export type { ImportReport, SyncOptions, SyncOutcome } from './domain/deployment.ts';
-export { type Delivered, type ErrorCode, type ErrorDetails, GatewayError } from './domain/errors.ts';
+export type { Answer, ExchangeEvent, ExchangeOptions, ExchangeRequest } from './domain/calls/exchange.ts';
+export { type Delivered, type ErrorCode, type ErrorDetails, GatewayError } from './domain/errors/errors.ts';
 export type { EventName, ExchangeOutcome, GatewayEvent, GatewayEvents } from './domain/events.ts';
-export type { Answer, ExchangeEvent, ExchangeOptions, ExchangeRequest } from './domain/exchange.ts';
+export type { ImportReport, SyncOptions, SyncOutcome } from './domain/instances/deployment.ts';
 export type {
   InstanceDefinition,
   InstanceInput,
   InstanceSnapshot,
   InstanceState,
-} from './domain/instance.ts';
-export type { JsonObject, JsonText, JsonValue } from './domain/json.ts';
-export type { JsonRpcError } from './domain/jsonrpc.ts';
-export type { ListField } from './domain/mcp.ts';
-export type { TransportKind } from './domain/transport-kinds.ts';
+} from './domain/instances/instance.ts';
+export type { TransportKind } from './domain/instances/transport-kinds.ts';
+export type { JsonObject, JsonText, JsonValue } from './domain/json/json.ts';
+export type { JsonRpcError } from './domain/mcp/jsonrpc.ts';
+export type { ListField } from './domain/mcp/mcp.ts';
+export type { Clock } from './domain/time/clock.ts';
 export { createGateway, type Gateway } from './gateway/gateway.ts';
 export type {
   CallResult,

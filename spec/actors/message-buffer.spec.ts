@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { isAboutTask } from '../../src/actors/calls/stateless-routing.ts';
 import { MessageBuffer } from '../../src/actors/message-buffer.ts';
 import { sessionFingerprint } from '../../src/actors/sessions/session-fingerprint.ts';
-import type { JsonObject } from '../../src/domain/json.ts';
+import type { JsonObject } from '../../src/domain/json/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { suite } from '../helpers/suite.ts';
 

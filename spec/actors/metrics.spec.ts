@@ -3,9 +3,9 @@
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { Metrics, sumOf } from '../../src/actors/metrics.ts';
-import { systemClock } from '../../src/domain/clock.ts';
 import type { ExchangeOutcome, GatewayEvent } from '../../src/domain/events.ts';
-import type { TransportKind } from '../../src/domain/transport-kinds.ts';
+import type { TransportKind } from '../../src/domain/instances/transport-kinds.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
 import { suite } from '../helpers/suite.ts';
 
 const PINGED = { call: 1, method: 'ping', principal: 'user:1' };

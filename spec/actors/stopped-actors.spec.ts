@@ -6,7 +6,7 @@ import { transportActor } from '../../src/actors/instances/transport-actor.ts';
 import { clientSessionMachine, newSession } from '../../src/actors/sessions/client-session.machine.ts';
 import type { ClientSession } from '../../src/actors/sessions/client-session.ts';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
-import { type Clock, machineClock } from '../../src/domain/clock.ts';
+import { type Clock, machineClock } from '../../src/domain/time/clock.ts';
 import {
   ASKABLE,
   ask,

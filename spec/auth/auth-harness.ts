@@ -2,14 +2,14 @@
 // simulated reports of the store.
 
 import { Subject } from 'rxjs';
-import type { NewApiKey } from '../../src/auth/accounts.ts';
+import type { NewApiKey } from '../../src/auth/accounts/accounts.ts';
+import { Passwords } from '../../src/auth/accounts/passwords.ts';
+import { Tokens } from '../../src/auth/accounts/tokens.ts';
 import { type AuthOptions, authOf } from '../../src/auth/auth.ts';
 import type { Credentials, StoreChange } from '../../src/auth/authenticator.ts';
-import { Passwords } from '../../src/auth/passwords.ts';
-import { Tokens } from '../../src/auth/tokens.ts';
-import type { Role, User } from '../../src/domain/account.ts';
-import { systemClock } from '../../src/domain/clock.ts';
-import { databaseUnavailable } from '../../src/domain/errors.ts';
+import type { Role, User } from '../../src/domain/accounts/account.ts';
+import { databaseUnavailable } from '../../src/domain/errors/errors.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { AccountStore } from '../../src/persistence/store.ts';
 import { CHANGES_ONLY } from '../helpers/anonymous-auth.ts';

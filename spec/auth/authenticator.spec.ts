@@ -9,7 +9,7 @@ import {
   type StoreChange,
   type Verified,
 } from '../../src/auth/authenticator.ts';
-import type { Principal } from '../../src/domain/account.ts';
+import type { Principal } from '../../src/domain/accounts/account.ts';
 import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { passTurns } from '../helpers/turns.ts';

@@ -4,12 +4,12 @@ import { createHmac, hash } from 'node:crypto';
 import { mock } from 'node:test';
 import { SignJWT } from 'jose';
 import * as assert from 'uvu/assert';
-import { newUser } from '../../src/auth/accounts.ts';
-import { isSecretOf, KeyUse, newKey, parseKey } from '../../src/auth/api-keys.ts';
-import { GatewayProofs } from '../../src/auth/gateway-proof.ts';
-import { Passwords } from '../../src/auth/passwords.ts';
+import { newUser } from '../../src/auth/accounts/accounts.ts';
+import { isSecretOf, KeyUse, newKey, parseKey } from '../../src/auth/accounts/api-keys.ts';
+import { Passwords } from '../../src/auth/accounts/passwords.ts';
+import { Tokens } from '../../src/auth/accounts/tokens.ts';
 import { keyPrincipal, statusOf } from '../../src/auth/permissions.ts';
-import { Tokens } from '../../src/auth/tokens.ts';
+import { GatewayProofs } from '../../src/auth/secrets/gateway-proof.ts';
 import {
   type ApiKey,
   passwordIssue,
@@ -17,7 +17,7 @@ import {
   SCOPES,
   type Scope,
   type User,
-} from '../../src/domain/account.ts';
+} from '../../src/domain/accounts/account.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { suite } from '../helpers/suite.ts';
 import { passTurns } from '../helpers/turns.ts';

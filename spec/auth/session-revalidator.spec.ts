@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import type { User, UserChange } from '../../src/domain/account.ts';
+import type { User, UserChange } from '../../src/domain/accounts/account.ts';
 import { suite } from '../helpers/suite.ts';
 import { passTurns } from '../helpers/turns.ts';
 import { authHarness, LIFETIME_MS, START_MS } from './auth-harness.ts';

@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { STRATEGIES } from '../../src/balancing/strategies.ts';
-import { type JsonFields, JsonText } from '../../src/domain/json.ts';
+import { type JsonFields, JsonText } from '../../src/domain/json/json.ts';
 import { suite } from '../helpers/suite.ts';
 import {
   type Candidates,

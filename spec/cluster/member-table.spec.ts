@@ -8,8 +8,13 @@ import { ClusterCounts } from '../../src/actors/cluster-counts.ts';
 import type { PingResult } from '../../src/cluster/channel/peer-prober.ts';
 import { loneNode } from '../../src/cluster/lone-node.ts';
 import { MemberTable } from '../../src/cluster/member-table.ts';
-import { RELEASED } from '../../src/domain/life.ts';
-import { foreignNodes, type NodeView, otherVersions, type SharedPrograms } from '../../src/domain/nodes.ts';
+import { RELEASED } from '../../src/domain/nodes/life.ts';
+import {
+  foreignNodes,
+  type NodeView,
+  otherVersions,
+  type SharedPrograms,
+} from '../../src/domain/nodes/nodes.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { againWith, chosenSeed, Dice } from '../helpers/dice.ts';
 import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';

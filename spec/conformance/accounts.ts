@@ -1,7 +1,7 @@
 // The conformance tests for the accounts of a Store.
 
 import * as assert from 'uvu/assert';
-import type { ApiKey, User } from '../../src/domain/account.ts';
+import type { ApiKey, User } from '../../src/domain/accounts/account.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import { endOf } from '../helpers/outcome.ts';
 import type { Suite } from '../helpers/suite.ts';

@@ -1,7 +1,7 @@
 // The conformance tests for the approved definitions of tools in a Store.
 
 import * as assert from 'uvu/assert';
-import type { Approval, NewApproval } from '../../src/domain/approval.ts';
+import type { Approval, NewApproval } from '../../src/domain/views/approval.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import type { Suite } from '../helpers/suite.ts';
 import { declaring, HOSTILE_TEXTS } from './store.ts';

@@ -1,7 +1,7 @@
 // The conformance tests for a Store. Each store's spec runs them before its own tests.
 
 import * as assert from 'uvu/assert';
-import type { InstanceDefinition, TemplateAuth } from '../../src/domain/instance.ts';
+import type { InstanceDefinition, TemplateAuth } from '../../src/domain/instances/instance.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import { endOf } from '../helpers/outcome.ts';
 import type { Suite } from '../helpers/suite.ts';

@@ -3,13 +3,13 @@
 
 import type { Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ServerMessage } from '../../src/domain/client.ts';
-import { systemClock } from '../../src/domain/clock.ts';
-import { GatewayError } from '../../src/domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
-import type { InstanceDefinition } from '../../src/domain/instance.ts';
-import { isJsonObject, type JsonObject } from '../../src/domain/json.ts';
-import { TaskScheduler } from '../../src/domain/task-scheduler.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import { GatewayError } from '../../src/domain/errors/errors.ts';
+import type { InstanceDefinition } from '../../src/domain/instances/instance.ts';
+import { isJsonObject, type JsonObject } from '../../src/domain/json/json.ts';
+import type { ServerMessage } from '../../src/domain/mcp/client.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
+import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
 import type { Closed, OpenOptions, Transport } from '../../src/transports/transport.ts';
 import { errorOf } from '../helpers/outcome.ts';
 import type { Suite } from '../helpers/suite.ts';

@@ -2,9 +2,9 @@
 // behind `open` is of the legacy era and offers the tools of spec/fixtures/tools.ts.
 
 import * as assert from 'uvu/assert';
-import type { ClientProfile, ServerRequest } from '../../src/domain/client.ts';
-import type { ExchangeEvent } from '../../src/domain/exchange.ts';
-import type { JsonObject } from '../../src/domain/json.ts';
+import type { ExchangeEvent } from '../../src/domain/calls/exchange.ts';
+import type { JsonObject } from '../../src/domain/json/json.ts';
+import type { ClientProfile, ServerRequest } from '../../src/domain/mcp/client.ts';
 import type { Transport, Upstream } from '../../src/transports/transport.ts';
 import type { Suite } from '../helpers/suite.ts';
 import type { TransportSubject } from './transport.ts';

@@ -1,7 +1,7 @@
 // The conformance tests for the views in a Store.
 
 import * as assert from 'uvu/assert';
-import type { StoredView } from '../../src/domain/view.ts';
+import type { StoredView } from '../../src/domain/views/view.ts';
 import { type Store, VIEWS } from '../../src/persistence/store.ts';
 import type { Suite } from '../helpers/suite.ts';
 import { declaring, HOSTILE_TEXTS } from './store.ts';

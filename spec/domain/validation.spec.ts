@@ -3,7 +3,7 @@
 import Type, { type TSchema } from 'typebox';
 import { Settings } from 'typebox/system';
 import * as assert from 'uvu/assert';
-import { InstanceInput } from '../../src/domain/instance.ts';
+import { InstanceInput } from '../../src/domain/instances/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { NOT_UNICODE } from '../../src/domain/text.ts';
 import { compileShape, inspect, issueLines } from '../../src/domain/validation.ts';

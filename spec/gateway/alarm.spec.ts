@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { spreadClock } from '../../src/domain/clock.ts';
+import { spreadClock } from '../../src/domain/time/clock.ts';
 import { suite } from '../helpers/suite.ts';
 import { TurnCounter, untimedScheduler } from '../helpers/turns.ts';
 

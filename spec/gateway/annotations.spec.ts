@@ -2,7 +2,7 @@
 // calls may be sent twice.
 
 import * as assert from 'uvu/assert';
-import type { JsonObject } from '../../src/domain/json.ts';
+import type { JsonObject } from '../../src/domain/json/json.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { suite } from '../helpers/suite.ts';
 

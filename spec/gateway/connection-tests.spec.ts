@@ -1,9 +1,9 @@
 // The bounds of connection tests: their time, their number, and the end of what they opened.
 
 import * as assert from 'uvu/assert';
-import { spreadClock } from '../../src/domain/clock.ts';
-import type { InstanceDefinition } from '../../src/domain/instance.ts';
-import { definedFields } from '../../src/domain/json.ts';
+import type { InstanceDefinition } from '../../src/domain/instances/instance.ts';
+import { definedFields } from '../../src/domain/json/json.ts';
+import { spreadClock } from '../../src/domain/time/clock.ts';
 import { ConnectionTests } from '../../src/gateway/connection-tests.ts';
 import type { Open, Transport } from '../../src/transports/transport.ts';
 import { pass, settled } from '../helpers/failing-backend.ts';

@@ -5,8 +5,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import * as assert from 'uvu/assert';
-import { systemClock } from '../../src/domain/clock.ts';
-import type { JsonObject } from '../../src/domain/json.ts';
+import type { JsonObject } from '../../src/domain/json/json.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
 import { faultOf } from '../../src/gateway/doctor/faults.ts';
 import { probeEndpoint } from '../../src/gateway/doctor/http-probe.ts';
 import { ProviderFetch } from '../../src/vault/provider-fetch.ts';

@@ -4,7 +4,7 @@
 import { isObservable, lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
-import { GatewayError } from '../../src/domain/errors.ts';
+import { GatewayError } from '../../src/domain/errors/errors.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { serving, text } from '../helpers/function-backend.ts';
@@ -47,7 +47,7 @@ circle.self = circle;
 const deep: unknown = JSON.parse(`${'{"deep":'.repeat(200)}1${'}'.repeat(200)}`);
 const ownProto: unknown = JSON.parse(`{"endpoint":"${endpoint}","__proto__":{"command":"x"}}`);
 
-/** Invalid instances, and the fields that the error names. The rules are in domain/registration.spec.ts. */
+/** Invalid instances, and the fields that the error names. The rules are in domain/instances/registration.spec.ts. */
 const INSTANCES: readonly (readonly [name: string, input: unknown, verdict: string])[] = [
   ...[undefined, null, 'x', []].map((input) => [`${input}`, input, 'instance'] as const),
   ['a list as command', { command: ['a', 'b'] }, 'instance.command'],

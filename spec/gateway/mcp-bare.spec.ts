@@ -2,7 +2,7 @@
 // others by a handshake. Clients must still get the lists of their own server. With real programs.
 
 import * as assert from 'uvu/assert';
-import type { JsonObject } from '../../src/domain/json.ts';
+import type { JsonObject } from '../../src/domain/json/json.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { until } from '../conformance/transport.ts';
 import { suite } from '../helpers/suite.ts';

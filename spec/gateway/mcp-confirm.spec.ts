@@ -2,11 +2,11 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
-import { systemClock } from '../../src/domain/clock.ts';
-import { asGatewayError } from '../../src/domain/errors.ts';
-import { isJsonObject, type JsonObject } from '../../src/domain/json.ts';
-import type { ViewDefinition } from '../../src/domain/view.ts';
+import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
+import { asGatewayError } from '../../src/domain/errors/errors.ts';
+import { isJsonObject, type JsonObject } from '../../src/domain/json/json.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
+import type { ViewDefinition } from '../../src/domain/views/view.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { suite } from '../helpers/suite.ts';

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import type { GatewayEvent } from '../../src/domain/events.ts';
-import type { JsonObject } from '../../src/domain/json.ts';
+import type { JsonObject } from '../../src/domain/json/json.ts';
 import type { Gateway } from '../../src/gateway/gateway.ts';
 import { type AppFixture, startApp } from '../helpers/http-app.ts';
 import { suite } from '../helpers/suite.ts';

@@ -2,7 +2,7 @@
 // programs, at the endpoints of templates and of all of them.
 
 import * as assert from 'uvu/assert';
-import type { JsonObject } from '../../src/domain/json.ts';
+import type { JsonObject } from '../../src/domain/json/json.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { until } from '../conformance/transport.ts';
 import { suite } from '../helpers/suite.ts';

@@ -2,8 +2,8 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
-import { isJsonObject, type JsonObject } from '../../src/domain/json.ts';
+import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
+import { isJsonObject, type JsonObject } from '../../src/domain/json/json.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { openStore } from '../../src/persistence/open.ts';
 import type { ListStore, Store } from '../../src/persistence/store.ts';

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import type { JsonObject } from '../../src/domain/json.ts';
+import type { JsonObject } from '../../src/domain/json/json.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import { type Answer, appFor } from '../helpers/http-app.ts';

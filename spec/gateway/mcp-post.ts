@@ -2,8 +2,8 @@
 
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
-import type { JsonObject } from '../../src/domain/json.ts';
+import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
+import type { JsonObject } from '../../src/domain/json/json.ts';
 import type { Gateway } from '../../src/gateway/gateway.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
 import { rpcFailureOf } from '../../src/protocol/rpc.ts';

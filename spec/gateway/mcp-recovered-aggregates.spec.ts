@@ -3,8 +3,8 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
-import type { JsonObject } from '../../src/domain/json.ts';
+import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
+import type { JsonObject } from '../../src/domain/json/json.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { openStore } from '../../src/persistence/open.ts';
 import type { Store } from '../../src/persistence/store.ts';

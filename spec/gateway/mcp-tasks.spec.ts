@@ -2,8 +2,8 @@
 // template, at that of all templates and in views.
 
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
-import type { JsonObject } from '../../src/domain/json.ts';
+import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
+import type { JsonObject } from '../../src/domain/json/json.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { startTaskServer, type TaskServer, type TaskServerOptions } from '../fixtures/task-server.ts';
 import { suite } from '../helpers/suite.ts';

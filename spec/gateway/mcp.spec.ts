@@ -4,8 +4,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
-import type { JsonObject } from '../../src/domain/json.ts';
+import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
+import type { JsonObject } from '../../src/domain/json/json.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { serving, text } from '../helpers/function-backend.ts';

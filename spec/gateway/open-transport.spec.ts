@@ -4,8 +4,8 @@
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { systemClock } from '../../src/domain/clock.ts';
-import { TaskScheduler } from '../../src/domain/task-scheduler.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
+import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
 import { openTransportOf } from '../../src/gateway/open-transport.ts';
 import type { InProcessHandler, TransportDiagnostics } from '../../src/transports/transport.ts';
 import { instanceDefinition, refusal, until } from '../conformance/transport.ts';

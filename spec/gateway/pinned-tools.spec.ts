@@ -2,8 +2,8 @@
 
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { hasCode } from '../../src/domain/errors.ts';
-import type { ViewDefinition } from '../../src/domain/view.ts';
+import { hasCode } from '../../src/domain/errors/errors.ts';
+import type { ViewDefinition } from '../../src/domain/views/view.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { openStore } from '../../src/persistence/open.ts';
 import { parseRegistryDocument } from '../../src/persistence/registry-file.ts';

@@ -4,11 +4,11 @@
 import { Subject } from 'rxjs';
 import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
 import type { SessionFailover } from '../../src/balancing/policy.ts';
-import { ANONYMOUS } from '../../src/domain/account.ts';
-import { spreadClock } from '../../src/domain/clock.ts';
-import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
-import { isJsonObject, type JsonObject } from '../../src/domain/json.ts';
-import { META } from '../../src/domain/mcp.ts';
+import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
+import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
+import { isJsonObject, type JsonObject } from '../../src/domain/json/json.ts';
+import { META } from '../../src/domain/mcp/mcp.ts';
+import { spreadClock } from '../../src/domain/time/clock.ts';
 import { Mcp } from '../../src/gateway/mcp.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';

@@ -2,8 +2,8 @@
 
 import { NEVER, type Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { systemClock } from '../../src/domain/clock.ts';
-import { TaskScheduler } from '../../src/domain/task-scheduler.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
+import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
 import { TemplateBackends } from '../../src/gateway/template-backends.ts';
 import { ListCache } from '../../src/protocol/cached-lists.ts';
 import { PEER } from '../helpers/scripted-transport.ts';

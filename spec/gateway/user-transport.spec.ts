@@ -3,9 +3,9 @@
 import { mock } from 'node:test';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ConnectionRequired } from '../../src/domain/connection-required.ts';
-import { connectionRequired } from '../../src/domain/error-catalogue.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
+import { ConnectionRequired } from '../../src/domain/calls/connection-required.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import { connectionRequired } from '../../src/domain/errors/error-catalogue.ts';
 import { openUserTransport } from '../../src/gateway/user-transport.ts';
 import { MODERN_PEER, PEER, ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';

@@ -2,8 +2,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { RateLimiter } from '../../src/auth/rate-limiter.ts';
-import { systemClock } from '../../src/domain/clock.ts';
+import { RateLimiter } from '../../src/auth/limits/rate-limiter.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { serving } from '../helpers/function-backend.ts';
 import { suite } from '../helpers/suite.ts';

@@ -1,8 +1,8 @@
 // In-process backends for specs: a handler with a few tools, some of which wait until the spec answers them.
 
-import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
-import { RPC } from '../../src/domain/jsonrpc.ts';
-import type { Tool } from '../../src/domain/mcp.ts';
+import type { JsonObject, JsonValue } from '../../src/domain/json/json.ts';
+import { RPC } from '../../src/domain/mcp/jsonrpc.ts';
+import type { Tool } from '../../src/domain/mcp/mcp.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { answer, defaultOptions } from '../fixtures/mcp.ts';
 import type { ToolState } from '../fixtures/tools.ts';

@@ -3,12 +3,12 @@
 
 import { randomBytes } from 'node:crypto';
 import { NEVER } from 'rxjs';
-import type { AuditSettings } from '../../src/auth/audit.ts';
+import { Passwords } from '../../src/auth/accounts/passwords.ts';
+import { Tokens } from '../../src/auth/accounts/tokens.ts';
+import type { AuditSettings } from '../../src/auth/audit/audit.ts';
 import { type Auth, type AuthOptions, authOf } from '../../src/auth/auth.ts';
-import { Passwords } from '../../src/auth/passwords.ts';
-import { Tokens } from '../../src/auth/tokens.ts';
-import type { DefinedRoles, Role, Scope, User } from '../../src/domain/account.ts';
-import { type Clock, systemClock } from '../../src/domain/clock.ts';
+import type { DefinedRoles, Role, Scope, User } from '../../src/domain/accounts/account.ts';
+import { type Clock, systemClock } from '../../src/domain/time/clock.ts';
 import type { Gateway } from '../../src/gateway/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway/gateway-types.ts';
 import type { AppOptions } from '../../src/http/app.ts';

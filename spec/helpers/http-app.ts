@@ -4,8 +4,8 @@
 import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import type { Auth } from '../../src/auth/auth.ts';
-import { memoryBounds } from '../../src/domain/held-bytes.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { memoryBounds } from '../../src/domain/memory/held-bytes.ts';
 import { createGateway, Gateway } from '../../src/gateway/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway/gateway-types.ts';
 import { type AppOptions, createApp, type HttpApp } from '../../src/http/app.ts';

@@ -1,6 +1,6 @@
 // Messages of MCP clients of both eras, for `ask` of an app.
 
-import { META } from '../../src/domain/mcp.ts';
+import { META } from '../../src/domain/mcp/mcp.ts';
 import type { Answer, Ask } from './http-app.ts';
 
 type Headers = Readonly<Record<string, string>>;

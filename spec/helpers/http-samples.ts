@@ -1,6 +1,6 @@
 // Sample definition and snapshot of an instance, for the specs of src/http/routes. Specs override fields.
 
-import type { InstanceDefinition, InstanceSnapshot } from '../../src/domain/instance.ts';
+import type { InstanceDefinition, InstanceSnapshot } from '../../src/domain/instances/instance.ts';
 
 /** A definition with every field filled. */
 export function definitionSample(over: Partial<InstanceDefinition> = {}): InstanceDefinition {

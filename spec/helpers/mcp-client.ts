@@ -2,7 +2,7 @@
 // on purpose. The clients answer server requests.
 // Sources: MCP 2025-11-25 basic/transports; MCP 2026-07-28 basic/patterns/mrtr, basic/patterns/subscriptions.
 
-import { META } from '../../src/domain/mcp.ts';
+import { META } from '../../src/domain/mcp/mcp.ts';
 import { type Json, objectOr } from '../fixtures/wire.ts';
 import type { Message, OpenStream, Received, Wire } from './mcp-wire.ts';
 

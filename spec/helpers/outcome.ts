@@ -1,7 +1,7 @@
 // The outcome of a promise as a value that can be compared.
 
 import * as assert from 'uvu/assert';
-import { GatewayError } from '../../src/domain/errors.ts';
+import { GatewayError } from '../../src/domain/errors/errors.ts';
 
 /** The code of a GatewayError that is thrown; any other error itself; or the resolved value, wrapped. */
 export async function codeOf(outcome: Promise<unknown> | (() => unknown)): Promise<unknown> {

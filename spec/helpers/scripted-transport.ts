@@ -2,14 +2,14 @@
 // and keeps the contract of transports/transport.ts, except where a field says that it breaks it.
 
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
-import type { ClientProfile, ClientReply, ServerMessage } from '../../src/domain/client.ts';
-import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
-import type { Delivered, GatewayError } from '../../src/domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../src/domain/exchange.ts';
-import { type JsonObject, JsonText } from '../../src/domain/json.ts';
-import type { JsonRpcError } from '../../src/domain/jsonrpc.ts';
-import type { Peer } from '../../src/domain/mcp.ts';
-import type { TransportKind } from '../../src/domain/transport-kinds.ts';
+import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../src/domain/calls/exchange.ts';
+import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
+import type { Delivered, GatewayError } from '../../src/domain/errors/errors.ts';
+import type { TransportKind } from '../../src/domain/instances/transport-kinds.ts';
+import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';
+import type { ClientProfile, ClientReply, ServerMessage } from '../../src/domain/mcp/client.ts';
+import type { JsonRpcError } from '../../src/domain/mcp/jsonrpc.ts';
+import type { Peer } from '../../src/domain/mcp/mcp.ts';
 import type {
   Closed,
   Open,

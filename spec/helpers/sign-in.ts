@@ -12,11 +12,11 @@ import type {
   OAuthClientInformationFull,
   OAuthClientMetadata,
 } from '@modelcontextprotocol/sdk/shared/auth.js';
-import { Issuers } from '../../src/auth/issuers.ts';
-import { OAuthKeys } from '../../src/auth/oauth-keys.ts';
+import { Issuers } from '../../src/auth/issuers/issuers.ts';
+import { OAuthKeys } from '../../src/auth/oauth/oauth-keys.ts';
 import type { IssuerSetting } from '../../src/config/issuer-settings.ts';
-import { type Clock, systemClock } from '../../src/domain/clock.ts';
-import { GatewayAddress, isResourcePath } from '../../src/domain/resource.ts';
+import { GatewayAddress, isResourcePath } from '../../src/domain/accounts/resource.ts';
+import { type Clock, systemClock } from '../../src/domain/time/clock.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import {
   AuthorizationServer,

@@ -1,7 +1,7 @@
 // Simulated timers and clock that only the spec advances.
 
 import { mock } from 'node:test';
-import { type Clock, systemClock } from '../../src/domain/clock.ts';
+import { type Clock, systemClock } from '../../src/domain/time/clock.ts';
 import type { Suite } from './suite.ts';
 
 /**

@@ -2,7 +2,7 @@
 // tables. It is described in ARCHITECTURE.md; change both together.
 
 import { posix } from 'node:path';
-import { TRANSPORT_KINDS } from '../../src/domain/transport-kinds.ts';
+import { TRANSPORT_KINDS } from '../../src/domain/instances/transport-kinds.ts';
 import type { Rule, Source } from './source-text.ts';
 
 /** From top to bottom. A room may import itself and every room of a lower line, not the others of its line. */

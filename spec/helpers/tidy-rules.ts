@@ -34,20 +34,20 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/metrics/samples.ts',
   'src/tracing/spans.ts',
   // Stored times of the registry, of accounts and of the audit log, and the comparison of clocks.
-  'src/auth/accounts.ts',
-  'src/auth/audit.ts',
+  'src/auth/accounts/accounts.ts',
+  'src/auth/audit/audit.ts',
   'src/auth/auth.ts',
-  'src/auth/access-tokens.ts',
+  'src/auth/oauth/access-tokens.ts',
   'src/auth/authenticator.ts',
-  'src/auth/first-admin.ts',
-  'src/auth/rate-limiter.ts',
+  'src/auth/accounts/first-admin.ts',
+  'src/auth/limits/rate-limiter.ts',
   'src/auth/session-revalidator.ts',
-  'src/auth/tokens.ts',
+  'src/auth/accounts/tokens.ts',
   // Expiries of grants, codes and keys, which all nodes compare.
-  'src/auth/company-accounts.ts',
-  'src/auth/grants.ts',
-  'src/auth/issuers.ts',
-  'src/auth/oauth-keys.ts',
+  'src/auth/issuers/company-accounts.ts',
+  'src/auth/oauth/grants.ts',
+  'src/auth/issuers/issuers.ts',
+  'src/auth/oauth/oauth-keys.ts',
   'src/http/oauth/adapter.ts',
   'src/http/oauth/assertion.ts',
   'src/http/oauth/client-documents.ts',
@@ -79,11 +79,12 @@ const readsWallClock: ReadonlySet<string> = new Set([
 ]);
 
 /** Where timers are set and clocks are read. A command ends with its process, and shows or stores most times that it reads. */
-const hasClocks = (path: string): boolean => path === 'src/domain/clock.ts' || path.startsWith('src/cli/');
+const hasClocks = (path: string): boolean =>
+  path === 'src/domain/time/clock.ts' || path.startsWith('src/cli/');
 
 /** The transports themselves, their table, and what speaks of the transports of MCP clients. */
 const namesTransports =
-  /^src\/(?:transports\/|domain\/transport-kinds|connect\/|discovery\/|.*\/connect[./])/;
+  /^src\/(?:transports\/|domain\/instances\/transport-kinds|connect\/|discovery\/|.*\/connect[./])/;
 
 const isSource = (path: string): boolean => path.startsWith('src/');
 const isSpec = (path: string): boolean => path.endsWith('.spec.ts');

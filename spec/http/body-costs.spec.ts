@@ -4,8 +4,8 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
-import { ByteBudget } from '../../src/domain/held-bytes.ts';
+import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
+import { ByteBudget } from '../../src/domain/memory/held-bytes.ts';
 import { HeldBodies } from '../../src/http/body/held-bodies.ts';
 import { readDirect } from '../../src/http/body/read.ts';
 import { body } from '../../src/http/middleware/body.ts';

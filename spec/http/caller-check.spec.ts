@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
-import type { Principal, Scope } from '../../src/domain/account.ts';
-import { tokenExpired } from '../../src/domain/error-catalogue.ts';
-import { databaseUnavailable, type GatewayError } from '../../src/domain/errors.ts';
+import type { Principal, Scope } from '../../src/domain/accounts/account.ts';
+import { tokenExpired } from '../../src/domain/errors/error-catalogue.ts';
+import { databaseUnavailable, type GatewayError } from '../../src/domain/errors/errors.ts';
 import { callerCheck } from '../../src/http/caller-check.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS } from '../../src/domain/account.ts';
+import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { StreamEvent, StreamReader } from '../../src/http/reply.ts';
 import { EventStreams } from '../../src/http/sse/event-stream.ts';

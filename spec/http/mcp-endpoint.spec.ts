@@ -3,7 +3,7 @@
 // spec/server/listeners.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { META } from '../../src/domain/mcp.ts';
+import { META } from '../../src/domain/mcp/mcp.ts';
 import { startWithAccounts } from '../helpers/http-accounts.ts';
 import { type Answer, type Ask, appFor } from '../helpers/http-app.ts';
 import { MCP_TYPES, modern, openSession, rpc, toolCall } from '../helpers/http-mcp.ts';

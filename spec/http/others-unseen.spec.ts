@@ -4,7 +4,7 @@
 
 import * as assert from 'uvu/assert';
 import { sessionFingerprint } from '../../src/actors/sessions/session-fingerprint.ts';
-import type { Scope } from '../../src/domain/account.ts';
+import type { Scope } from '../../src/domain/accounts/account.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import { appFor } from '../helpers/http-app.ts';

@@ -2,7 +2,7 @@
 
 import Type from 'typebox';
 import * as assert from 'uvu/assert';
-import { GatewayError } from '../../src/domain/errors.ts';
+import { GatewayError } from '../../src/domain/errors/errors.ts';
 import { queryReader } from '../../src/http/route.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
 import { appFor, startApp } from '../helpers/http-app.ts';

@@ -3,7 +3,7 @@
 
 import { gzipSync } from 'node:zlib';
 import * as assert from 'uvu/assert';
-import { META } from '../../src/domain/mcp.ts';
+import { META } from '../../src/domain/mcp/mcp.ts';
 import { becomes } from '../helpers/eventually.ts';
 import { type AccountsFixture, type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import { appFor } from '../helpers/http-app.ts';

@@ -1,7 +1,7 @@
 // Roles of the settings: they stand wherever a role is named, and limit the accounts that have them.
 
 import * as assert from 'uvu/assert';
-import type { DefinedRoles } from '../../src/domain/account.ts';
+import type { DefinedRoles } from '../../src/domain/accounts/account.ts';
 import { startWithAccounts } from '../helpers/http-accounts.ts';
 import { appFor } from '../helpers/http-app.ts';
 import { suite } from '../helpers/suite.ts';

@@ -3,7 +3,7 @@
 
 import { writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
-import { SCOPES, type Scope } from '../../src/domain/account.ts';
+import { SCOPES, type Scope } from '../../src/domain/accounts/account.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
 import { fakeMcp } from '../helpers/fake-mcp.ts';
 import { folderOfAll } from '../helpers/folder.ts';

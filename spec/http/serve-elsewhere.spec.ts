@@ -4,9 +4,9 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { codeOf } from '../../src/domain/errors.ts';
-import { SessionElsewhere, type SessionOwner } from '../../src/domain/forwarding.ts';
-import { sessionNotFound } from '../../src/domain/session-errors.ts';
+import { codeOf } from '../../src/domain/errors/errors.ts';
+import { sessionNotFound } from '../../src/domain/errors/session-errors.ts';
+import { SessionElsewhere, type SessionOwner } from '../../src/domain/nodes/forwarding.ts';
 import { serveElsewhere } from '../../src/http/serve-elsewhere.ts';
 import { againWith, chosenSeed, Dice } from '../helpers/dice.ts';
 import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';

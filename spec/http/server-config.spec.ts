@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { GatewayError } from '../../src/domain/errors.ts';
+import { GatewayError } from '../../src/domain/errors/errors.ts';
 import { declaredVariables, serverInput } from '../../src/http/server-config.ts';
 import type { TemplateDefinition } from '../../src/templates/definition.ts';
 import { suite } from '../helpers/suite.ts';

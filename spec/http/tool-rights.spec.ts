@@ -1,8 +1,8 @@
 // Rights to tools at every door: callers list and call only the tools of their lists, whatever others have made the gateway remember.
 
 import * as assert from 'uvu/assert';
-import type { DefinedRoles } from '../../src/domain/account.ts';
-import type { RightsLists } from '../../src/domain/rights.ts';
+import type { DefinedRoles } from '../../src/domain/accounts/account.ts';
+import type { RightsLists } from '../../src/domain/accounts/rights.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import { type Answer, appFor } from '../helpers/http-app.ts';
 import { modern, openSession, rpc, toolCall } from '../helpers/http-mcp.ts';

@@ -1,7 +1,7 @@
 // A view in search mode, over REST and MCP: its list, what is found and called, and what changes with its definition.
 
 import * as assert from 'uvu/assert';
-import { isJsonObject, type JsonObject } from '../../src/domain/json.ts';
+import { isJsonObject, type JsonObject } from '../../src/domain/json/json.ts';
 import { appFor, startApp } from '../helpers/http-app.ts';
 import { modern } from '../helpers/http-mcp.ts';
 import { suite } from '../helpers/suite.ts';

@@ -2,7 +2,7 @@
 // silent or lost: spec/system/databases.
 
 import * as assert from 'uvu/assert';
-import { GatewayError } from '../../src/domain/errors.ts';
+import { GatewayError } from '../../src/domain/errors/errors.ts';
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
 import { migrate } from '../../src/persistence/migrate.ts';
 import { connectOrm, type Orm } from '../../src/persistence/orm.ts';

@@ -4,8 +4,8 @@
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import * as assert from 'uvu/assert';
+import { TRANSPORT_NAMES, TRANSPORT_TRAITS } from '../../src/domain/instances/transport-kinds.ts';
 import { NOT_UNICODE } from '../../src/domain/text.ts';
-import { TRANSPORT_NAMES, TRANSPORT_TRAITS } from '../../src/domain/transport-kinds.ts';
 import { InstanceRecord } from '../../src/http/routes/instances.ts';
 import { FIELD_NAMES, readEntry } from '../../src/persistence/registry-entry.ts';
 import { suite } from '../helpers/suite.ts';

@@ -4,12 +4,12 @@
 import { mock } from 'node:test';
 import { firstValueFrom, NEVER, type Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ServerMessage } from '../../src/domain/client.ts';
-import { systemClock } from '../../src/domain/clock.ts';
-import { noHealthyInstance } from '../../src/domain/error-catalogue.ts';
-import type { Answer, ExchangeRequest } from '../../src/domain/exchange.ts';
-import type { JsonObject } from '../../src/domain/json.ts';
-import type { ListField } from '../../src/domain/mcp.ts';
+import type { Answer, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import { noHealthyInstance } from '../../src/domain/errors/error-catalogue.ts';
+import type { JsonObject } from '../../src/domain/json/json.ts';
+import type { ServerMessage } from '../../src/domain/mcp/client.ts';
+import type { ListField } from '../../src/domain/mcp/mcp.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
 import { CachedLists, ListCache, withListNotices } from '../../src/protocol/cached-lists.ts';
 import type { SessionlessOptions } from '../../src/protocol/ports.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';

@@ -1,11 +1,11 @@
 // A call that needs an account which its user has not connected, at each door: what the client gets, and what continues the call.
 
 import * as assert from 'uvu/assert';
-import { errorOfAnswer } from '../../src/domain/answer-errors.ts';
-import { systemClock } from '../../src/domain/clock.ts';
-import { connectAt, noOwnAccount } from '../../src/domain/connection-required.ts';
-import type { Answer } from '../../src/domain/exchange.ts';
-import type { JsonObject } from '../../src/domain/json.ts';
+import { errorOfAnswer } from '../../src/domain/calls/answer-errors.ts';
+import { connectAt, noOwnAccount } from '../../src/domain/calls/connection-required.ts';
+import type { Answer } from '../../src/domain/calls/exchange.ts';
+import type { JsonObject } from '../../src/domain/json/json.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
 import { exchangeInSession } from '../../src/protocol/legacy/legacy-over-modern.ts';
 import { suite } from '../helpers/suite.ts';
 import { modernHarness, outcomeOf, resultOf } from './modern/modern-harness.ts';

@@ -2,8 +2,8 @@
 // tools that decides is in modern/modern-endpoint.spec.ts; the headers of a call, in all combinations, in endpoint-like-sdk.spec.ts.
 
 import * as assert from 'uvu/assert';
-import type { JsonFields, JsonObject } from '../../src/domain/json.ts';
-import type { Tool } from '../../src/domain/mcp.ts';
+import type { JsonFields, JsonObject } from '../../src/domain/json/json.ts';
+import type { Tool } from '../../src/domain/mcp/mcp.ts';
 import { checkGetTypes, checkPostTypes, type RequestHeaders } from '../../src/protocol/headers.ts';
 import { ListedHeaders, paramHeadersIn } from '../../src/protocol/modern/param-headers.ts';
 import { RpcFailure } from '../../src/protocol/rpc.ts';

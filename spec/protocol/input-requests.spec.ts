@@ -2,7 +2,7 @@
 // legacy-over-modern.spec.ts.
 
 import * as assert from 'uvu/assert';
-import type { JsonObject } from '../../src/domain/json.ts';
+import type { JsonObject } from '../../src/domain/json/json.ts';
 import {
   type InputRequest,
   missingCapabilities,

@@ -2,13 +2,13 @@
 // spec sends them.
 
 import { type Observable, of } from 'rxjs';
-import type { Client, ClientProfile, Owner } from '../../src/domain/client.ts';
-import type { Answer, ExchangeRequest } from '../../src/domain/exchange.ts';
-import { type JsonObject, JsonText, writeFields } from '../../src/domain/json.ts';
-import { newSessionId } from '../../src/domain/life.ts';
-import { LIST_METHODS, type ListField, type Peer } from '../../src/domain/mcp.ts';
-import type { SessionTable } from '../../src/domain/session-table.ts';
-import type { SessionOpening } from '../../src/domain/session-value.ts';
+import type { Answer, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import { type JsonObject, JsonText, writeFields } from '../../src/domain/json/json.ts';
+import type { Client, ClientProfile, Owner } from '../../src/domain/mcp/client.ts';
+import { LIST_METHODS, type ListField, type Peer } from '../../src/domain/mcp/mcp.ts';
+import { newSessionId } from '../../src/domain/nodes/life.ts';
+import type { SessionTable } from '../../src/domain/sessions/session-table.ts';
+import type { SessionOpening } from '../../src/domain/sessions/session-value.ts';
 import type { McpSession, SessionlessOptions } from '../../src/protocol/ports.ts';
 import { PEER } from '../helpers/scripted-transport.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';

@@ -1,7 +1,7 @@
 // Records the answer of the MCP endpoint to one request, as a client would see it. It honours the contract of
 // protocol/endpoint-types.ts: a second answer is an error.
 
-import type { JsonObject } from '../../src/domain/json.ts';
+import type { JsonObject } from '../../src/domain/json/json.ts';
 import type { McpEvent, McpLog, McpReply, McpStream } from '../../src/protocol/endpoint-types.ts';
 
 /** Records one answer, and throws at a second one. */

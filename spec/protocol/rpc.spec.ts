@@ -3,9 +3,9 @@
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
-import { ERROR_STATUS, type ErrorCode, GatewayError } from '../../src/domain/errors.ts';
-import { JsonText } from '../../src/domain/json.ts';
+import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
+import { ERROR_STATUS, type ErrorCode, GatewayError } from '../../src/domain/errors/errors.ts';
+import { JsonText } from '../../src/domain/json/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { isProfileTooLarge, isTooLong } from '../../src/protocol/client-bounds.ts';
 import { readBody } from '../../src/protocol/client-message.ts';

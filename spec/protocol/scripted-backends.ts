@@ -2,13 +2,13 @@
 // honour the contracts of protocol/ports.ts.
 
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
-import type { ClientProfile, Owner, ServerMessage, ServerNotification } from '../../src/domain/client.ts';
-import { serverNotFound } from '../../src/domain/error-catalogue.ts';
-import type { GatewayError } from '../../src/domain/errors.ts';
-import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
-import { type JsonObject, JsonText, writeFields } from '../../src/domain/json.ts';
-import type { Peer, Tool, WantedChanges } from '../../src/domain/mcp.ts';
-import type { SessionOpening } from '../../src/domain/session-value.ts';
+import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import { serverNotFound } from '../../src/domain/errors/error-catalogue.ts';
+import type { GatewayError } from '../../src/domain/errors/errors.ts';
+import { type JsonObject, JsonText, writeFields } from '../../src/domain/json/json.ts';
+import type { ClientProfile, Owner, ServerMessage, ServerNotification } from '../../src/domain/mcp/client.ts';
+import type { Peer, Tool, WantedChanges } from '../../src/domain/mcp/mcp.ts';
+import type { SessionOpening } from '../../src/domain/sessions/session-value.ts';
 import type { Backends, McpSession, Reservation, SessionlessOptions } from '../../src/protocol/ports.ts';
 import { AnsweredExchange, PEER as SILENT_PEER } from '../helpers/scripted-transport.ts';
 

@@ -2,7 +2,7 @@
 // modern/modern-tasks.spec.ts and gateway/mcp-tasks.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { type JsonObject, JsonText } from '../../src/domain/json.ts';
+import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { isTaskId, MAX_ASKING, TaskLog, type TaskPlaces, taskIdIn } from '../../src/protocol/task-log.ts';
 import { codeOf } from '../helpers/outcome.ts';

@@ -2,9 +2,9 @@
 
 import * as assert from 'uvu/assert';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
-import { keptBytes } from '../../src/domain/held-bytes.ts';
-import type { InstanceDefinition } from '../../src/domain/instance.ts';
+import type { InstanceDefinition } from '../../src/domain/instances/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { keptBytes } from '../../src/domain/memory/held-bytes.ts';
 import { ActiveRegistry } from '../../src/registry/active-registry.ts';
 import { Definitions } from '../../src/templates/definitions.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';

@@ -1,8 +1,8 @@
 // A program that any node may run, as the gateway tells the cluster of it: whether its start failed or is refused here, and where it runs.
 
 import * as assert from 'uvu/assert';
-import { ANONYMOUS } from '../../src/domain/account.ts';
-import type { SharedPrograms } from '../../src/domain/nodes.ts';
+import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
+import type { SharedPrograms } from '../../src/domain/nodes/nodes.ts';
 import { Gateway } from '../../src/gateway/gateway.ts';
 import { instanceRecord } from '../../src/http/routes/instances.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';

@@ -3,8 +3,8 @@
 
 import { registerHooks } from 'node:module';
 import * as assert from 'uvu/assert';
-import { systemClock } from '../../src/domain/clock.ts';
-import { TaskScheduler } from '../../src/domain/task-scheduler.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
+import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
 import { openTransportOf } from '../../src/gateway/open-transport.ts';
 import { VaultDoor } from '../../src/vault/vault-door.ts';
 import { definition } from '../helpers/failing-backend.ts';

@@ -9,7 +9,7 @@ import * as assert from 'uvu/assert';
 import { openSocketFolder } from '../../src/cli/workers/socket-folder.ts';
 import { channelKeys } from '../../src/cluster/channel/channel-keys.ts';
 import type { Member } from '../../src/cluster/members.ts';
-import { ByteBudget } from '../../src/domain/held-bytes.ts';
+import { ByteBudget } from '../../src/domain/memory/held-bytes.ts';
 import { openPeerChannel } from '../../src/server/peer-channel.ts';
 import { anonymousAuth } from '../helpers/anonymous-auth.ts';
 import { sendRaw } from '../helpers/http-raw.ts';

@@ -1,8 +1,8 @@
 // The rate limits that nodes share without Redis: which nodes are asked. Whole gateways: spec/system/nodes/divided-limits.spec.ts.
 
 import * as assert from 'uvu/assert';
-import type { DividedCounter } from '../../src/auth/rate-limiter.ts';
-import type { NodeView } from '../../src/domain/nodes.ts';
+import type { DividedCounter } from '../../src/auth/limits/rate-limiter.ts';
+import type { NodeView } from '../../src/domain/nodes/nodes.ts';
 import { peerQuestions } from '../../src/server/peer-questions.ts';
 import { shareLimits } from '../../src/server/shared-limits.ts';
 import { suite } from '../helpers/suite.ts';

@@ -2,8 +2,8 @@
 // auth/logins-of-nodes.spec.ts; whole gateways: spec/system/nodes/logins-of-nodes.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { LoginThrottle } from '../../src/auth/login.ts';
-import type { ForwardedRequest, SessionOwner } from '../../src/domain/forwarding.ts';
+import { LoginThrottle } from '../../src/auth/accounts/login.ts';
+import type { ForwardedRequest, SessionOwner } from '../../src/domain/nodes/forwarding.ts';
 import { peerQuestions } from '../../src/server/peer-questions.ts';
 import { shareLogins } from '../../src/server/shared-logins.ts';
 import { codeOf } from '../auth/auth-harness.ts';

@@ -15,7 +15,7 @@ import {
 } from '@opentelemetry/api';
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import * as assert from 'uvu/assert';
-import type { ExchangeRequest } from '../../src/domain/exchange.ts';
+import type { ExchangeRequest } from '../../src/domain/calls/exchange.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { startOtlp } from '../../src/tracing/otlp.ts';
 import { readTrace, traceFields } from '../../src/tracing/spans.ts';

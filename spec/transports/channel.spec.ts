@@ -1,12 +1,12 @@
 // The channel: which exchange gets which message.
 
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
-import type { GatewayError } from '../../src/domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
-import { type JsonObject, JsonText, type JsonValue } from '../../src/domain/json.ts';
-import type { BackendMessage } from '../../src/domain/jsonrpc.ts';
-import { META } from '../../src/domain/mcp.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
+import type { GatewayError } from '../../src/domain/errors/errors.ts';
+import { type JsonObject, JsonText, type JsonValue } from '../../src/domain/json/json.ts';
+import type { BackendMessage } from '../../src/domain/mcp/jsonrpc.ts';
+import { META } from '../../src/domain/mcp/mcp.ts';
 import {
   Channel,
   type ExchangeObserver,

@@ -1,11 +1,11 @@
 // The era of each kind of backend, over a channel that is a table of answers; metadata and headers of requests in each era.
 
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
-import { GatewayError } from '../../src/domain/errors.ts';
-import type { ExchangeRequest } from '../../src/domain/exchange.ts';
-import { type JsonObject, JsonText } from '../../src/domain/json.ts';
-import type { Era } from '../../src/domain/mcp.ts';
+import type { ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
+import { GatewayError } from '../../src/domain/errors/errors.ts';
+import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';
+import type { Era } from '../../src/domain/mcp/mcp.ts';
 import { gatewayReplyTo, textWithToken } from '../../src/transports/caller-messages.ts';
 import { eraHeaders, withEraMetadata } from '../../src/transports/era-metadata.ts';
 import {

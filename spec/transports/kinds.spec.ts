@@ -1,8 +1,8 @@
-// A kind of transport takes two files: its row in domain/transport-kinds.ts, and the module with its name.
+// A kind of transport takes two files: its row in domain/instances/transport-kinds.ts, and the module with its name.
 
 import { readdir } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
-import { TRANSPORT_KINDS } from '../../src/domain/transport-kinds.ts';
+import { TRANSPORT_KINDS } from '../../src/domain/instances/transport-kinds.ts';
 import { loadTransport } from '../../src/transports/index.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import net, { isIP, type LookupFunction, type Socket } from 'node:net';
 import * as assert from 'uvu/assert';
-import { DENIED_NETWORKS } from '../../src/domain/endpoint.ts';
+import { DENIED_NETWORKS } from '../../src/domain/instances/endpoint.ts';
 import { guardedConnector } from '../../src/transports/http/connector.ts';
 import { AddressDenied, addressesIn, deniedAddress } from '../../src/transports/network-guard.ts';
 import { suite } from '../helpers/suite.ts';

@@ -1,7 +1,7 @@
 // Backends over HTTP that answer each method as the spec defines, and answers that many specs share.
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import type { JsonObject } from '../../src/domain/json.ts';
+import type { JsonObject } from '../../src/domain/json/json.ts';
 import { answerJson, messageOf } from './raw-server.ts';
 
 /** One request; the id and the method are those of its message. */

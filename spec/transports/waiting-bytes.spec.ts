@@ -2,8 +2,8 @@
 // Source: ADR 90.
 
 import * as assert from 'uvu/assert';
-import { hasCode } from '../../src/domain/errors.ts';
-import { ByteBudget } from '../../src/domain/held-bytes.ts';
+import { hasCode } from '../../src/domain/errors/errors.ts';
+import { ByteBudget } from '../../src/domain/memory/held-bytes.ts';
 import type { Upstream } from '../../src/transports/transport.ts';
 import { see, until } from '../conformance/transport.ts';
 import { suite } from '../helpers/suite.ts';

@@ -1,8 +1,8 @@
 // What happened between the nodes of a deployment, as this node saw it: since its start, for the metrics. A gateway without others has none.
 // Source: ADR 199.
 
-import type { Hop } from '../domain/forwarding.ts';
-import type { LifeEnd } from '../domain/life.ts';
+import type { Hop } from '../domain/nodes/forwarding.ts';
+import type { LifeEnd } from '../domain/nodes/life.ts';
 import { BucketCounts } from './durations.ts';
 
 /** `moved`: the other node did not carry it out. `cancelled`: the client left. */

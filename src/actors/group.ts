@@ -6,21 +6,21 @@ import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
 import type { BalancerPolicy } from '../balancing/policy.ts';
 import { Pool, type PoolChange } from '../balancing/pool.ts';
 import { nearName } from '../config/nearest.ts';
+import type { ToolRights } from '../domain/accounts/rights.ts';
+import { type ExchangeRequest, toolOf } from '../domain/calls/exchange.ts';
 import {
   backendUnavailable,
   noHealthyInstance,
   queueFull,
   runsElsewhere,
   toolNotFound,
-} from '../domain/error-catalogue.ts';
-import type { GatewayError } from '../domain/errors.ts';
+} from '../domain/errors/error-catalogue.ts';
+import type { GatewayError } from '../domain/errors/errors.ts';
 import { eventOf } from '../domain/events.ts';
-import { type ExchangeRequest, toolOf } from '../domain/exchange.ts';
-import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instance.ts';
+import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instances/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { isShared } from '../domain/nodes.ts';
-import type { ToolRights } from '../domain/rights.ts';
-import type { TaskScheduler } from '../domain/task-scheduler.ts';
+import { isShared } from '../domain/nodes/nodes.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { type QueuedCall, WaitQueue } from './calls/wait-queue.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput } from './instances/instance-setup.ts';

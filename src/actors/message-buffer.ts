@@ -1,8 +1,8 @@
 // Buffers the latest messages of a backend while its client does not listen, bounded in number and size.
 
-import { memoryOf } from '../domain/held-bytes.ts';
-import { type JsonObject, valuesIn } from '../domain/json.ts';
+import { type JsonObject, valuesIn } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { memoryOf } from '../domain/memory/held-bytes.ts';
 
 export class MessageBuffer<T> {
   readonly #onDropped: (message: T) => void;

@@ -3,8 +3,8 @@
 // (health, queues) is not counted here. Every key is bounded: templates and instances of the registry, known methods, codes.
 
 import type { Observable } from 'rxjs';
-import type { Clock } from '../domain/clock.ts';
-import type { ErrorCode } from '../domain/errors.ts';
+import { isAnswered } from '../domain/calls/exchange.ts';
+import type { ErrorCode } from '../domain/errors/errors.ts';
 import {
   type ExchangeOutcome,
   type GatewayEvent,
@@ -12,8 +12,8 @@ import {
   hasOwnProcess,
   type RequestOutcome,
 } from '../domain/events.ts';
-import { isAnswered } from '../domain/exchange.ts';
-import { METHODS } from '../domain/mcp.ts';
+import { METHODS } from '../domain/mcp/mcp.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import { BucketCounts, DurationHistogram } from './durations.ts';
 
 /** Measurements since the gateway started. Times in ms, rates 0 to 1. */

@@ -20,7 +20,7 @@ import {
   stopChild,
 } from 'xstate';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
-import { type Clock, machineClock } from '../domain/clock.ts';
+import { type Clock, machineClock } from '../domain/time/clock.ts';
 
 /** The actor ended or crashed, and its id may be used again. */
 type TemplateEmission = { readonly type: 'instance.ended'; readonly actorId: string };

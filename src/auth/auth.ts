@@ -4,29 +4,35 @@
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
 import type { Config } from '../config/config.ts';
-import { ANONYMOUS, type EndedToken, type Principal, type User } from '../domain/account.ts';
-import { type Clock, systemClock } from '../domain/clock.ts';
-import { userNotFound } from '../domain/error-catalogue.ts';
-import type { GatewayAddress } from '../domain/resource.ts';
+import { ANONYMOUS, type EndedToken, type Principal, type User } from '../domain/accounts/account.ts';
+import type { GatewayAddress } from '../domain/accounts/resource.ts';
+import { userNotFound } from '../domain/errors/error-catalogue.ts';
+import { type Clock, systemClock } from '../domain/time/clock.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { OAuthStore, Store } from '../persistence/store.ts';
-import { AccessTokens } from './access-tokens.ts';
-import { Accounts } from './accounts.ts';
-import { KeyUse } from './api-keys.ts';
-import { AuditLog } from './audit.ts';
+import { Accounts } from './accounts/accounts.ts';
+import { KeyUse } from './accounts/api-keys.ts';
+import {
+  checkPassword,
+  type IssuedToken,
+  type LoginAttempt,
+  LoginThrottle,
+  tokenFor,
+} from './accounts/login.ts';
+import { Passwords } from './accounts/passwords.ts';
+import { Tokens } from './accounts/tokens.ts';
+import { AuditLog } from './audit/audit.ts';
 import { type AddressOf, Authenticator, type Credentials, type ForeignTokens } from './authenticator.ts';
-import type { CompanyAccounts } from './company-accounts.ts';
-import { GatewayProofs, type ProofRequest, type TokenProof } from './gateway-proof.ts';
-import { Grants } from './grants.ts';
-import { checkPassword, type IssuedToken, type LoginAttempt, LoginThrottle, tokenFor } from './login.ts';
-import type { OAuthKeys } from './oauth-keys.ts';
-import { Passwords } from './passwords.ts';
+import type { CompanyAccounts } from './issuers/company-accounts.ts';
+import { CALL_WINDOW_SECONDS, RateLimiter, type SharedCounter } from './limits/rate-limiter.ts';
+import { AccessTokens } from './oauth/access-tokens.ts';
+import { Grants } from './oauth/grants.ts';
+import type { OAuthKeys } from './oauth/oauth-keys.ts';
 import { type KnownRoles, keyPrincipal, userPrincipal } from './permissions.ts';
-import type { Endpoint } from './proof.ts';
-import { CALL_WINDOW_SECONDS, RateLimiter, type SharedCounter } from './rate-limiter.ts';
-import type { Secrets } from './secrets.ts';
+import { GatewayProofs, type ProofRequest, type TokenProof } from './secrets/gateway-proof.ts';
+import type { Endpoint } from './secrets/proof.ts';
+import type { Secrets } from './secrets/secrets.ts';
 import { SessionRevalidator } from './session-revalidator.ts';
-import { Tokens } from './tokens.ts';
 
 type AuthSettings = 'authEnabled' | 'tokenLifetimeMs' | 'userHourlyLimit' | 'apiKeyHourlyLimit' | 'audit';
 
@@ -66,7 +72,7 @@ interface OAuthOptions {
 export async function createAuth(options: AuthOptions & Pick<Config, 'redisUrl'>): Promise<Auth> {
   const { redisUrl, log, clock = systemClock } = options;
   if (redisUrl === undefined) return authOf(options);
-  const { openRedisCounter } = await import('./redis-counter.ts');
+  const { openRedisCounter } = await import('./limits/redis-counter.ts');
   return authOf(options, await openRedisCounter({ url: redisUrl, log, now: clock.now }));
 }
 

@@ -2,20 +2,25 @@
 // repeats them, so that the hot path is a look-up. The cache decides how long an entry is fresh. Source: ADR 16, 285.
 
 import { hash } from 'node:crypto';
-import { type EndedToken, isOfIssuer, type Principal } from '../domain/account.ts';
-import type { Clock } from '../domain/clock.ts';
-import { authenticationRequired, invalidCredentials, tokenExpired } from '../domain/error-catalogue.ts';
-import { asGatewayError, databaseUnavailable, GatewayError, hasCode } from '../domain/errors.ts';
-import type { Grant } from '../domain/grant.ts';
-import { LruMap } from '../domain/lru-map.ts';
-import { Repeated } from '../domain/repeated.ts';
+import { type EndedToken, isOfIssuer, type Principal } from '../domain/accounts/account.ts';
+import type { Grant } from '../domain/accounts/grant.ts';
+import {
+  authenticationRequired,
+  invalidCredentials,
+  tokenExpired,
+} from '../domain/errors/error-catalogue.ts';
+import { asGatewayError, databaseUnavailable, GatewayError, hasCode } from '../domain/errors/errors.ts';
+import { LruMap } from '../domain/memory/lru-map.ts';
+import { Repeated } from '../domain/memory/repeated.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { AccountStore } from '../persistence/store.ts';
-import { type AccessClaims, type AccessTokens, isAccessToken } from './access-tokens.ts';
-import { isFirstAdmin } from './accounts.ts';
-import { isSecretOf, type KeyParts, type KeyUse, parseKey } from './api-keys.ts';
-import type { Grants } from './grants.ts';
-import { KeyLookups, WRONG_KEY } from './key-lookups.ts';
+import { isFirstAdmin } from './accounts/accounts.ts';
+import { isSecretOf, type KeyParts, type KeyUse, parseKey } from './accounts/api-keys.ts';
+import { KeyLookups, WRONG_KEY } from './accounts/key-lookups.ts';
+import type { Tokens } from './accounts/tokens.ts';
+import { type AccessClaims, type AccessTokens, isAccessToken } from './oauth/access-tokens.ts';
+import type { Grants } from './oauth/grants.ts';
 import {
   type AccountStatus,
   accessPrincipal,
@@ -25,7 +30,6 @@ import {
   statusOf,
   userPrincipal,
 } from './permissions.ts';
-import type { Tokens } from './tokens.ts';
 
 /** Longest credential, in characters: tokens have about 400, API keys 63. */
 const LONGEST_CREDENTIAL = 4_096;

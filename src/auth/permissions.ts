@@ -16,10 +16,10 @@ import {
   type Scope,
   scopesOfUser,
   type User,
-} from '../domain/account.ts';
-import type { Grant } from '../domain/grant.ts';
-import { commonRights, isRestricted, type Rights, type RightsLists } from '../domain/rights.ts';
-import type { AccessClaims } from './access-tokens.ts';
+} from '../domain/accounts/account.ts';
+import type { Grant } from '../domain/accounts/grant.ts';
+import { commonRights, isRestricted, type Rights, type RightsLists } from '../domain/accounts/rights.ts';
+import type { AccessClaims } from './oauth/access-tokens.ts';
 
 export type HourlyLimits = Pick<Config, 'userHourlyLimit' | 'apiKeyHourlyLimit'> & KnownRoles;
 

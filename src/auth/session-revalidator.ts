@@ -3,14 +3,14 @@
 
 import type { Logger } from 'pino';
 import { Subject } from 'rxjs';
-import { grantIdIn, grantPrincipalId, isOfIssuer } from '../domain/account.ts';
-import type { Clock } from '../domain/clock.ts';
-import { hasCode } from '../domain/errors.ts';
-import { LruMap } from '../domain/lru-map.ts';
+import { grantIdIn, grantPrincipalId, isOfIssuer } from '../domain/accounts/account.ts';
+import { hasCode } from '../domain/errors/errors.ts';
+import { LruMap } from '../domain/memory/lru-map.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import type { AccountStore } from '../persistence/store.ts';
-import { idsBehind } from './accounts.ts';
+import { idsBehind } from './accounts/accounts.ts';
 import type { Identity } from './authenticator.ts';
-import { type Grants, usersOf } from './grants.ts';
+import { type Grants, usersOf } from './oauth/grants.ts';
 import { type AccountStatus, isActive, statusOf } from './permissions.ts';
 
 /** Interval of the checks: the longest time until an expiry, or an unreported change, takes effect. */

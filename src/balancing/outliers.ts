@@ -7,8 +7,8 @@
 //   ejected: gets no call while another candidate may get it. At most half of the pool.
 //   avoided: gets a call only when no other candidate can take it; readmitted at the first message of one of its calls.
 
-import type { Clock } from '../domain/clock.ts';
 import { counted } from '../domain/text.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import { ewma } from './health-score.ts';
 import type { BalancerPolicy } from './policy.ts';
 import { RecentCount } from './recent-count.ts';

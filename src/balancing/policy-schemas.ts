@@ -1,9 +1,9 @@
 // The settings of a template's load balancer as they are written and shown: schemas and conversions, made from the table in policy.ts.
 
 import Type, { type TSchema, type TSchemaOptions } from 'typebox';
-import type { TemplateAuth } from '../domain/instance.ts';
-import { definedFields } from '../domain/json.ts';
-import { ToolAnnotations } from '../domain/view-schema.ts';
+import type { TemplateAuth } from '../domain/instances/instance.ts';
+import { definedFields } from '../domain/json/json.ts';
+import { ToolAnnotations } from '../domain/views/view-schema.ts';
 import {
   type AnyRow,
   type BalancerPolicy,

@@ -3,7 +3,7 @@
 // and docs/reference/load-balancing.md; policy-schemas.ts has the schemas. It imports no schema library, because the command line reads
 // the defaults first. Source: ADR 129.
 
-import type { ToolHints } from '../domain/view.ts';
+import type { ToolHints } from '../domain/views/view.ts';
 import { ARGUMENT, PRINCIPAL, STRATEGIES, STRATEGY_NAMES } from './strategies.ts';
 
 /** The values of a setting, in the policy and as they are written. */

@@ -1,9 +1,9 @@
 // The strategies: each chooses one of the candidates that may take a call. The pool says which may: not those that are full, ejected or
 // already tried; unhealthy and draining ones are no candidates. Source: ADR 7, ADR 130.
 
-import { isFields, type JsonFields, JsonText } from '../domain/json.ts';
-import { memberBytes } from '../domain/json-scanner.ts';
-import { hashOf, mixed } from '../domain/rendezvous.ts';
+import { isFields, type JsonFields, JsonText } from '../domain/json/json.ts';
+import { memberBytes } from '../domain/json/json-scanner.ts';
+import { hashOf, mixed } from '../domain/nodes/rendezvous.ts';
 import { bestLatencyMs, healthScore, type Measured } from './health-score.ts';
 
 /** An instance as strategies see it. Reading is cheap: the numbers are in memory. */

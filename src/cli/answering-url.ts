@@ -1,7 +1,7 @@
 // Finds the gateway of this machine: asks the usual addresses, by http and, where a port says so, by https. Sends no secret.
 
-import { bytesWithin } from '../domain/bounded-bytes.ts';
-import { codeOf } from '../domain/errors.ts';
+import { codeOf } from '../domain/errors/errors.ts';
+import { bytesWithin } from '../domain/memory/bounded-bytes.ts';
 import { fields } from './answers.ts';
 import { DEFAULT_URLS, daemonHere } from './background/daemon-files.ts';
 import { certificateFault, OTHER_NAME, secured, speaksHttps } from './certificate-fault.ts';

@@ -3,7 +3,7 @@
 
 import { cac } from 'cac';
 import { nearMiss } from '../config/nearest.ts';
-import { messageOf } from '../domain/errors.ts';
+import { messageOf } from '../domain/errors/errors.ts';
 import { ownCommand } from '../domain/version.ts';
 import {
   type Command,

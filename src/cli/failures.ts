@@ -1,6 +1,6 @@
 // The errors with which a command ends on purpose: main.ts prints them and exits with their code. Others are shown with their stack.
 
-import { codeOf } from '../domain/errors.ts';
+import { codeOf } from '../domain/errors/errors.ts';
 
 /** The input is invalid or not allowed here: exit code 2. The message is one line, or one per setting. */
 export class UsageError extends Error {

@@ -3,8 +3,8 @@
 
 import { writeSync } from 'node:fs';
 import { type Logger, type LoggerOptions, pino } from 'pino';
-import { isoTimes } from '../domain/clock.ts';
 import { withoutInvisible } from '../domain/text.ts';
+import { isoTimes } from '../domain/time/clock.ts';
 import { fieldText } from './output.ts';
 
 /** The log at a pino level. `write`: see LogSink. `worker`: the number of this worker, in every line. */

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { type Readable, Writable } from 'node:stream';
 import { styleText } from 'node:util';
 import type { Spinner } from 'yocto-spinner';
-import { codeOf } from '../domain/errors.ts';
+import { codeOf } from '../domain/errors/errors.ts';
 import { utf8Text, withoutInvisible } from '../domain/text.ts';
 import { Cancelled, CommandFailure, writeFailure } from './failures.ts';
 

@@ -1,6 +1,6 @@
 // Why a gateway cannot be reached, as the failure of a command.
 
-import { codeOf, messageOf } from '../domain/errors.ts';
+import { codeOf, messageOf } from '../domain/errors/errors.ts';
 import { ownCommand } from '../domain/version.ts';
 import { certificateFault } from './certificate-fault.ts';
 import { CertificateRefused, CommandFailure } from './failures.ts';

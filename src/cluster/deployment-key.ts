@@ -2,7 +2,7 @@
 // network. Source: ADR 147, 178, 189.
 
 import { randomBytes } from 'node:crypto';
-import { type Secrets, secretId } from '../auth/secrets.ts';
+import { type Secrets, secretId } from '../auth/secrets/secrets.ts';
 import type { Store } from '../persistence/store.ts';
 
 export const KEY_SETTING = 'cluster.key';

@@ -3,9 +3,9 @@
 
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import Type from 'typebox';
-import type { Secrets } from '../auth/secrets.ts';
-import { jsonIn } from '../domain/json.ts';
-import { gatewayOf, type NodeView, otherVersions } from '../domain/nodes.ts';
+import type { Secrets } from '../auth/secrets/secrets.ts';
+import { jsonIn } from '../domain/json/json.ts';
+import { gatewayOf, type NodeView, otherVersions } from '../domain/nodes/nodes.ts';
 import { compileShape } from '../domain/validation.ts';
 import type { StoredLife } from '../persistence/store.ts';
 import type { Member } from './members.ts';

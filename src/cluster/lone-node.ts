@@ -1,7 +1,7 @@
 // The list of nodes of a gateway whose database no other node reaches: a file, or memory.
 
-import type { Clock } from '../domain/clock.ts';
-import type { NodeView } from '../domain/nodes.ts';
+import type { NodeView } from '../domain/nodes/nodes.ts';
+import type { Clock } from '../domain/time/clock.ts';
 
 /** Lists the only node of such a gateway. `report`: what it does now. */
 export function loneNode(

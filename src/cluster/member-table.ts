@@ -2,12 +2,18 @@
 // the heartbeats of this node, reads the rows, pings the others, and ends lives that are over. Source: ADR 146, 147.
 
 import type { ClusterCounts } from '../actors/cluster-counts.ts';
-import { type Clock, settlesWithin, sleep } from '../domain/clock.ts';
-import { databaseUnavailable, OperatorError } from '../domain/errors.ts';
-import type { InstanceDefinition } from '../domain/instance.ts';
-import { newLife, RELEASED } from '../domain/life.ts';
+import { databaseUnavailable, OperatorError } from '../domain/errors/errors.ts';
+import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { isOrHas, isShared, type NodeView, runsProgramsOf, type SharedPrograms } from '../domain/nodes.ts';
+import { newLife, RELEASED } from '../domain/nodes/life.ts';
+import {
+  isOrHas,
+  isShared,
+  type NodeView,
+  runsProgramsOf,
+  type SharedPrograms,
+} from '../domain/nodes/nodes.ts';
+import { type Clock, settlesWithin, sleep } from '../domain/time/clock.ts';
 import type {
   NodeStore,
   ProgramStore,
@@ -386,32 +392,30 @@ export class MemberTable implements Members {
 
   async #read(): Promise<(() => void) | undefined> {
     const { nodes, clock } = this.#options;
-    let rows: StoredLife[] | undefined;
+    let takeOver: (() => void) | undefined;
     const sentAtMs = clock.now();
-    let leases: StoredProgram[] = [];
     const reading = async (): Promise<void> => {
-      if (this.#programs?.isUsed) leases = await this.#programs.read();
-      rows = await nodes.list();
+      const leases = this.#programs?.isUsed ? await this.#programs.read() : [];
+      const rows = await nodes.list();
       this.#answeredAtMs = clock.now();
+      takeOver = () => this.#takeOver(rows, leases);
     };
     await settlesWithin(reading(), ANSWER_MS, clock);
-    if (rows === undefined) {
-      this.#handle({ type: 'failed', sentAtMs });
-      return undefined;
-    }
-    const found = rows;
-    return () => this.#takeOver(found, leases);
+    if (takeOver === undefined) this.#handle({ type: 'failed', sentAtMs });
+    return takeOver;
   }
 
   #takeOver(rows: readonly StoredLife[], leases: readonly StoredProgram[]): void {
+    const { nodes, clock, prober, report, sessionIdleMs = LIMITS.sessionIdleMs } = this.#options;
     this.#known = this.#rows.read(rows);
     const lives = [...this.#known.values()].filter(({ isMember }) => isMember).map(rowOf);
     this.#handle({ type: 'read', rows: { programs: this.#programs?.rowsOf(leases) ?? [], lives } });
-    const { isDraining } = this.#options.report();
+    const { isDraining } = report();
     if (isDraining !== this.#state.own.isDraining) this.#handle({ type: 'drain', isDraining });
-    this.#options.prober.keep(new Set(lives.flatMap(({ life, end }) => (end === undefined ? [life] : []))));
+    prober.keep(new Set(lives.flatMap(({ life, end }) => (end === undefined ? [life] : []))));
     this.#reportFormer(lives);
-    this.#deleteOld();
+    const old = this.#ended.old(this.#known, clock.now(), sessionIdleMs);
+    if (old.length > 0) this.#operate(nodes.delete(old), () => {});
     this.#onChanged();
     if (this.#state.own.stage === 'joining') this.#handle({ type: 'tick' });
   }
@@ -425,12 +429,6 @@ export class MemberTable implements Members {
     for (const { life, node, end } of lives)
       if (node === this.#options.own.node && life !== this.life && end?.frees !== 'all')
         this.#handle({ type: 'former', life, isCleared: isCleared() });
-  }
-
-  #deleteOld(): void {
-    const { nodes, clock, sessionIdleMs = LIMITS.sessionIdleMs } = this.#options;
-    const old = this.#ended.old(this.#known, clock.now(), sessionIdleMs);
-    if (old.length > 0) this.#operate(nodes.delete(old), () => {});
   }
 
   #operate<Result>(

@@ -1,6 +1,6 @@
 // The members of the deployment, as this node knows them: what the peer channel needs of them.
 
-import type { InstanceDefinition } from '../domain/instance.ts';
+import type { InstanceDefinition } from '../domain/instances/instance.ts';
 
 /** A node of the deployment with the same key, in one of its lives. */
 export interface Member {

@@ -3,9 +3,9 @@
 
 import Type, { type Static } from 'typebox';
 import type { ClusterCounts } from '../actors/cluster-counts.ts';
-import type { Clock } from '../domain/clock.ts';
-import { jsonIn } from '../domain/json.ts';
-import type { NodeLife, SharedPrograms } from '../domain/nodes.ts';
+import { jsonIn } from '../domain/json/json.ts';
+import type { NodeLife, SharedPrograms } from '../domain/nodes/nodes.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import { compileShape } from '../domain/validation.ts';
 import type { ProgramStore, StoredProgram } from '../persistence/store.ts';
 import type { NodeEvent, NodeState } from './rules/node.ts';

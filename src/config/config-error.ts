@@ -1,6 +1,6 @@
 // The error of a setting, one line with the problem and its source. The command line prints it and exits with code 2.
 
-import { OperatorError } from '../domain/errors.ts';
+import { OperatorError } from '../domain/errors/errors.ts';
 
 /**
  * An invalid setting. `message` is one line that names the source (`--port`, `GATEWAY_PORT`, `gateway.yaml:3,

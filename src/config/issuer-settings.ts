@@ -1,8 +1,15 @@
 // The setting of other authorization servers whose tokens are accepted: its form, and which faults it names. Source: ADR 207.
 
-import { isBuiltIn, ROLE_PATTERN, ROLE_SCOPES, type Role, SCOPES, type Scope } from '../domain/account.ts';
-import { definedFields, isJsonObject, jsonIn } from '../domain/json.ts';
-import { type RightsLists, TOOL_ENTRY, tooLongLists } from '../domain/rights.ts';
+import {
+  isBuiltIn,
+  ROLE_PATTERN,
+  ROLE_SCOPES,
+  type Role,
+  SCOPES,
+  type Scope,
+} from '../domain/accounts/account.ts';
+import { type RightsLists, TOOL_ENTRY, tooLongLists } from '../domain/accounts/rights.ts';
+import { definedFields, isJsonObject, jsonIn } from '../domain/json/json.ts';
 import { ConfigError } from './config-error.ts';
 import { isLoopback, type SettingType, setting } from './setting-types.ts';
 

@@ -1,7 +1,7 @@
 // The settings of the gateway that are the defaults of templates: rows of the table in balancing/policy.ts.
 
 import { type AnyRow, type BalancerPolicy, type GatewayKey, POLICY_ROWS } from '../balancing/policy.ts';
-import { definedFields } from '../domain/json.ts';
+import { definedFields } from '../domain/json/json.ts';
 import * as types from './setting-types.ts';
 import { type Setting, setting } from './setting-types.ts';
 

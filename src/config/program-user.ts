@@ -3,8 +3,8 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
-import type { ProgramUser } from '../domain/command.ts';
-import { messageOf } from '../domain/errors.ts';
+import { messageOf } from '../domain/errors/errors.ts';
+import type { ProgramUser } from '../domain/instances/command.ts';
 import { ConfigError } from './config-error.ts';
 
 /** The directory of users may be on another machine. */

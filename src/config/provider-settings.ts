@@ -1,6 +1,6 @@
 // The setting of identity providers, with whose accounts users sign in: its form, and which faults it names. Source: ADR 214.
 
-import { definedFields, isJsonObject, jsonIn } from '../domain/json.ts';
+import { definedFields, isJsonObject, jsonIn } from '../domain/json/json.ts';
 import { ConfigError } from './config-error.ts';
 import {
   type ClaimNames,

@@ -2,7 +2,7 @@
 // `<(command)` in a shell, or a device.
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
-import { codeOf } from '../domain/errors.ts';
+import { codeOf } from '../domain/errors/errors.ts';
 
 const PIECE_BYTES = 65_536;
 const MOST_BYTES = 16 * 2 ** 20;

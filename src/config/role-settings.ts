@@ -7,8 +7,8 @@ import {
   ROLES,
   type RoleRights,
   SCOPES,
-} from '../domain/account.ts';
-import { isJsonObject, jsonIn } from '../domain/json.ts';
+} from '../domain/accounts/account.ts';
+import { isJsonObject, jsonIn } from '../domain/json/json.ts';
 import { ConfigError } from './config-error.ts';
 import { type Fail, type GroupRole, type GroupRoles, listsIn, textsIn } from './issuer-settings.ts';
 import { type SettingType, setting } from './setting-types.ts';

@@ -2,10 +2,10 @@
 // gateway.yaml, the type, the default and the meaning. Help texts, `stagedoor config` and
 // docs/reference/configuration.md are made from it, in its order. Times are in milliseconds. Source: ADR 4.
 
-import { PASS_ENV } from '../domain/command.ts';
-import { DENIED_NETWORKS } from '../domain/endpoint.ts';
+import { PASS_ENV } from '../domain/instances/command.ts';
+import { DENIED_NETWORKS } from '../domain/instances/endpoint.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { ViewNames } from '../domain/view.ts';
+import type { ViewNames } from '../domain/views/view.ts';
 import { CLUSTER } from './cluster-settings.ts';
 import { OAUTH, PUBLIC_URL } from './oauth-settings.ts';
 import { policySettings } from './policy-settings.ts';

@@ -3,8 +3,8 @@
 
 import { createRequire } from 'node:module';
 import { dirname, resolve } from 'node:path';
-import { codeOf, messageOf } from '../domain/errors.ts';
-import { isJsonObject } from '../domain/json.ts';
+import { codeOf, messageOf } from '../domain/errors/errors.ts';
+import { isJsonObject } from '../domain/json/json.ts';
 import { utf8Text } from '../domain/text.ts';
 import { ConfigError, type ConfigErrors } from './config-error.ts';
 import { nearest, nearMiss } from './nearest.ts';

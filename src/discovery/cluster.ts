@@ -4,9 +4,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import type { ConnectionOptions } from 'node:tls';
-import { systemClock, timeLimit } from '../domain/clock.ts';
-import { definedFields, isJsonObject, type JsonObject } from '../domain/json.ts';
+import { definedFields, isJsonObject, type JsonObject } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { systemClock, timeLimit } from '../domain/time/clock.ts';
 import { LoginProgram } from './login-program.ts';
 import { type Credential, type DiscoveryContext, linesOf, SourceError } from './provider.ts';
 

@@ -7,13 +7,13 @@ import { join } from 'node:path';
 import type Docker from 'dockerode';
 import type { ContainerInspectInfo } from 'dockerode';
 import { from, lastValueFrom, mergeMap, toArray } from 'rxjs';
-import { systemClock, timeLimit } from '../domain/clock.ts';
-import { commandWords, type WrittenCommand } from '../domain/command.ts';
-import type { Deployment, Listing, SkippedDeployment } from '../domain/deployment.ts';
-import { hostAndPort } from '../domain/endpoint.ts';
-import { codeOf, messageOf } from '../domain/errors.ts';
-import { type InstanceInput, instanceIdOf } from '../domain/instance.ts';
-import { isTemplateId } from '../domain/template.ts';
+import { codeOf, messageOf } from '../domain/errors/errors.ts';
+import { commandWords, type WrittenCommand } from '../domain/instances/command.ts';
+import type { Deployment, Listing, SkippedDeployment } from '../domain/instances/deployment.ts';
+import { hostAndPort } from '../domain/instances/endpoint.ts';
+import { type InstanceInput, instanceIdOf } from '../domain/instances/instance.ts';
+import { isTemplateId } from '../domain/instances/template.ts';
+import { systemClock, timeLimit } from '../domain/time/clock.ts';
 import {
   type DiscoveryContext,
   linesOf,

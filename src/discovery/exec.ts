@@ -5,8 +5,8 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { addAbortSignal } from 'node:stream';
 import type Docker from 'dockerode';
-import { sleep, systemClock, timeLimit } from '../domain/clock.ts';
-import type { ProgramOutput, RunInContainer } from '../domain/deployment.ts';
+import type { ProgramOutput, RunInContainer } from '../domain/instances/deployment.ts';
+import { sleep, systemClock, timeLimit } from '../domain/time/clock.ts';
 import { connect, isAboutRemoved } from './containers.ts';
 
 const MARK = 'STAGEDOOR_PROGRAM';

@@ -2,11 +2,11 @@
 // one instance. cluster.ts has the connection to the API server.
 
 import { hash } from 'node:crypto';
-import type { Deployment, Listing, SkippedDeployment } from '../domain/deployment.ts';
-import { hostAndPort } from '../domain/endpoint.ts';
-import { instanceIdOf } from '../domain/instance.ts';
-import { isJsonObject, type JsonObject } from '../domain/json.ts';
-import { isTemplateId } from '../domain/template.ts';
+import type { Deployment, Listing, SkippedDeployment } from '../domain/instances/deployment.ts';
+import { hostAndPort } from '../domain/instances/endpoint.ts';
+import { instanceIdOf } from '../domain/instances/instance.ts';
+import { isTemplateId } from '../domain/instances/template.ts';
+import { isJsonObject, type JsonObject } from '../domain/json/json.ts';
 import { Cluster, clusterAccess, type Resource } from './cluster.ts';
 import type { DiscoveryContext, Provider, Source } from './provider.ts';
 

@@ -5,11 +5,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { dirname, resolve } from 'node:path';
 import Type, { type Static } from 'typebox';
 import { Check } from 'typebox/schema';
-import { settlesWithin, systemClock, timeLimit } from '../domain/clock.ts';
-import { childEnvironment, type Variables } from '../domain/command.ts';
-import { codeOf, messageOf } from '../domain/errors.ts';
-import type { JsonObject } from '../domain/json.ts';
+import { codeOf, messageOf } from '../domain/errors/errors.ts';
+import { childEnvironment, type Variables } from '../domain/instances/command.ts';
+import type { JsonObject } from '../domain/json/json.ts';
 import { cutText } from '../domain/text.ts';
+import { settlesWithin, systemClock, timeLimit } from '../domain/time/clock.ts';
 import { type Credential, type Login, SourceError } from './provider.ts';
 
 /** Longest run of the program, in ms: it may ask a cloud, which takes seconds. */

@@ -1,7 +1,7 @@
 // A provider finds its sources and queries them. gateway/sync.ts has the table of providers.
 
-import type { Listing } from '../domain/deployment.ts';
-import type { InstanceInput } from '../domain/instance.ts';
+import type { Listing } from '../domain/instances/deployment.ts';
+import type { InstanceInput } from '../domain/instances/instance.ts';
 import { cutText } from '../domain/text.ts';
 
 /** The fields of a template's definition that tell how to reach its deployments. */

@@ -1,12 +1,12 @@
 // The events of a gateway, to which metrics, statistics, logs and embedders subscribe. No event contains a secret, an argument or a
 // result.
 
-import { type Clock, systemClock } from './clock.ts';
-import type { ErrorCode } from './errors.ts';
-import type { CallOutcome } from './exchange.ts';
-import type { InstanceDefinition } from './instance.ts';
-import type { WithheldItem } from './mcp.ts';
-import { TRANSPORT_TRAITS, type TransportKind } from './transport-kinds.ts';
+import type { CallOutcome } from './calls/exchange.ts';
+import type { ErrorCode } from './errors/errors.ts';
+import type { InstanceDefinition } from './instances/instance.ts';
+import { TRANSPORT_TRAITS, type TransportKind } from './instances/transport-kinds.ts';
+import type { WithheldItem } from './mcp/mcp.ts';
+import { type Clock, systemClock } from './time/clock.ts';
 
 export interface InstanceFields {
   /** Wall-clock time, in ms since 1970. */

@@ -5,8 +5,8 @@ import type { StaticEncode, TSchema } from 'typebox';
 import type { TLocalizedValidationError as SchemaFailure } from 'typebox/error';
 import { Compile, type Validator } from 'typebox/schema';
 import { Settings } from 'typebox/system';
-import { validationFailed } from './error-catalogue.ts';
-import type { ValidationItem } from './errors.ts';
+import { validationFailed } from './errors/error-catalogue.ts';
+import type { ValidationItem } from './errors/errors.ts';
 import { LIMITS } from './limits.ts';
 import { cutText, isCleanText, NOT_UNICODE } from './text.ts';
 

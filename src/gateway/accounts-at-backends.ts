@@ -2,12 +2,12 @@
 // transports that use them, and the notices when one is connected. Source: ADR 220, ADR 221.
 
 import { filter, map, type Observable, Subject } from 'rxjs';
-import { type DefinedRoles, userIdIn } from '../domain/account.ts';
-import { listNotice, type ServerNotification } from '../domain/client.ts';
-import type { Clock } from '../domain/clock.ts';
-import { type ConnectionChange, isResourceOf, SHARED } from '../domain/connection.ts';
-import type { InstanceDefinition } from '../domain/instance.ts';
-import { NOTICED_LISTS } from '../domain/mcp.ts';
+import { type DefinedRoles, userIdIn } from '../domain/accounts/account.ts';
+import { type ConnectionChange, isResourceOf, SHARED } from '../domain/accounts/connection.ts';
+import type { InstanceDefinition } from '../domain/instances/instance.ts';
+import { listNotice, type ServerNotification } from '../domain/mcp/client.ts';
+import { NOTICED_LISTS } from '../domain/mcp/mcp.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import type { AccountStore, OAuthStore } from '../persistence/store.ts';
 import type { BearerTokens, Transport } from '../transports/transport.ts';
 import type { Target } from '../vault/oauth-backends.ts';

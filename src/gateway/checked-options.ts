@@ -5,12 +5,12 @@
 import { isAbsolute } from 'node:path';
 import Type, { type TSchema } from 'typebox';
 import { PolicyOptions } from '../balancing/policy-schemas.ts';
-import { validationFailed } from '../domain/error-catalogue.ts';
-import type { GatewayError, ValidationItem } from '../domain/errors.ts';
+import type { ExchangeOptions } from '../domain/calls/exchange.ts';
+import { validationFailed } from '../domain/errors/error-catalogue.ts';
+import type { GatewayError, ValidationItem } from '../domain/errors/errors.ts';
 import { EVENTS, type EventName } from '../domain/events.ts';
-import type { ExchangeOptions } from '../domain/exchange.ts';
-import type { InstanceInput } from '../domain/instance.ts';
-import { definedFields } from '../domain/json.ts';
+import type { InstanceInput } from '../domain/instances/instance.ts';
+import { definedFields } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { compileShape, locatedAt, refuse } from '../domain/validation.ts';
 import type { GatewayOptions, InProcessInput } from './gateway-types.ts';

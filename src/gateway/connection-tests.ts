@@ -3,12 +3,12 @@
 
 import { once } from 'node:events';
 import { listTools } from '../actors/instances/opened-transport.ts';
-import { ANONYMOUS } from '../domain/account.ts';
-import type { Clock } from '../domain/clock.ts';
-import { backendTimeout, openingCancelled, tooManyTests } from '../domain/error-catalogue.ts';
-import { asGatewayError, GatewayError, shuttingDown } from '../domain/errors.ts';
-import { OwnerShares } from '../domain/held-bytes.ts';
-import type { InstanceDefinition, InstanceInput } from '../domain/instance.ts';
+import { ANONYMOUS } from '../domain/accounts/account.ts';
+import { backendTimeout, openingCancelled, tooManyTests } from '../domain/errors/error-catalogue.ts';
+import { asGatewayError, GatewayError, shuttingDown } from '../domain/errors/errors.ts';
+import type { InstanceDefinition, InstanceInput } from '../domain/instances/instance.ts';
+import { OwnerShares } from '../domain/memory/held-bytes.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { Open, Transport, TransportDiagnostics } from '../transports/transport.ts';
 import type { ConnectionOutcome, ConnectionTestOptions } from './gateway-types.ts';

@@ -6,25 +6,25 @@ import type { ClientCounts, InstanceClients, MetricsSummary } from '../actors/me
 import type { DecideOwner, MayStore, SuccessorOf } from '../actors/sessions/session-keeper.ts';
 import type { BalancerPolicy, StrategyName } from '../balancing/policy.ts';
 import type { TemplateSettings } from '../balancing/policy-schemas.ts';
-import type { DefinedRoles, Principal } from '../domain/account.ts';
+import type { DefinedRoles, Principal } from '../domain/accounts/account.ts';
 import type { ActorInspector } from '../domain/actor-inspection.ts';
-import type { Clock } from '../domain/clock.ts';
-import type { ProgramUser } from '../domain/command.ts';
-import type { GatewayError } from '../domain/errors.ts';
-import type { Answer, ExchangeOptions, ExchangeRequest } from '../domain/exchange.ts';
-import type { ByteBounds, InstanceHeldBytes } from '../domain/held-bytes.ts';
-import type { InstanceDefinition, InstanceSnapshot, TemplateAuth } from '../domain/instance.ts';
-import type { JsonObject } from '../domain/json.ts';
+import type { Answer, ExchangeOptions, ExchangeRequest } from '../domain/calls/exchange.ts';
+import type { GatewayError } from '../domain/errors/errors.ts';
+import type { ProgramUser } from '../domain/instances/command.ts';
+import type { InstanceDefinition, InstanceSnapshot, TemplateAuth } from '../domain/instances/instance.ts';
+import type { JsonObject } from '../domain/json/json.ts';
 import type { DedicatedBounds } from '../domain/limits.ts';
-import type { Era, WithheldItem } from '../domain/mcp.ts';
-import type { SharedPrograms } from '../domain/nodes.ts';
+import type { Era, WithheldItem } from '../domain/mcp/mcp.ts';
+import type { ByteBounds, InstanceHeldBytes } from '../domain/memory/held-bytes.ts';
+import type { SharedPrograms } from '../domain/nodes/nodes.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import type {
   AggregatePresentation,
   CallLimiter,
   StoredView,
   ViewDefinition,
   ViewProblem,
-} from '../domain/view.ts';
+} from '../domain/views/view.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import type { StoredDefinitions } from '../registry/registry-types.ts';
@@ -36,8 +36,8 @@ import type { InProcessHandler, Open } from '../transports/transport.ts';
 import type { VaultOptions } from '../vault/vault.ts';
 
 export type { CallResult, ListResult, RequestOptions } from '../actors/calls/requests.ts';
-export type { ClientSessionView } from '../domain/client.ts';
-export type { InstanceChange } from '../domain/instance.ts';
+export type { InstanceChange } from '../domain/instances/instance.ts';
+export type { ClientSessionView } from '../domain/mcp/client.ts';
 
 /** Options of createGateway. Each has a default. */
 export interface GatewayOptions {

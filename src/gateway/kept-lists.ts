@@ -3,11 +3,11 @@
 // store may fail: then there is no list. Source: ADR 225.
 
 import { hash } from 'node:crypto';
-import type { Clock } from '../domain/clock.ts';
-import { memoryOf } from '../domain/held-bytes.ts';
-import { canonicalText, isJsonObject, type JsonObject, parseExact, valuesIn } from '../domain/json.ts';
-import { LruMap } from '../domain/lru-map.ts';
-import type { ListField } from '../domain/mcp.ts';
+import { canonicalText, isJsonObject, type JsonObject, parseExact, valuesIn } from '../domain/json/json.ts';
+import type { ListField } from '../domain/mcp/mcp.ts';
+import { memoryOf } from '../domain/memory/held-bytes.ts';
+import { LruMap } from '../domain/memory/lru-map.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import type { ListStore } from '../persistence/store.ts';
 import type { KeptLists } from '../protocol/aggregate/lists.ts';
 import { shortKey } from '../protocol/client-bounds.ts';

@@ -1,9 +1,9 @@
 // Whether a gateway takes requests: during its start, while it is drained, and before and during its stop. Source: ADR 83, 96, 161.
 
-import type { Clock } from '../domain/clock.ts';
-import { shuttingDown } from '../domain/errors.ts';
-import type { InstanceState } from '../domain/instance.ts';
+import { shuttingDown } from '../domain/errors/errors.ts';
+import type { InstanceState } from '../domain/instances/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import type { GatewayPhase } from './gateway-types.ts';
 
 export class Readiness {

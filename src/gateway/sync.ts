@@ -12,10 +12,10 @@ import {
   SourceError,
   type TemplateHints,
 } from '../discovery/provider.ts';
-import { sleep, systemClock } from '../domain/clock.ts';
-import type { ImportReport, SyncOptions, SyncOutcome, SyncReport } from '../domain/deployment.ts';
-import { messageOf } from '../domain/errors.ts';
-import { SerialQueue } from '../domain/serial-queue.ts';
+import { messageOf } from '../domain/errors/errors.ts';
+import type { ImportReport, SyncOptions, SyncOutcome, SyncReport } from '../domain/instances/deployment.ts';
+import { sleep, systemClock } from '../domain/time/clock.ts';
+import { SerialQueue } from '../domain/time/serial-queue.ts';
 import { RegistryFileError, readRegistryFile } from '../persistence/registry-file.ts';
 import { catchUp } from '../registry/catch-up.ts';
 import type { Registry } from '../registry/registry.ts';

@@ -21,24 +21,31 @@ import {
 } from 'rxjs';
 import { forLegacy } from '../actors/calls/stateless-routing.ts';
 import { closeQuietly } from '../actors/instances/conversation.ts';
-import { userIdIn } from '../domain/account.ts';
-import type { ServerMessage, ServerNotification } from '../domain/client.ts';
-import type { Clock } from '../domain/clock.ts';
-import { ticks$ } from '../domain/clock-streams.ts';
+import { userIdIn } from '../domain/accounts/account.ts';
 import {
   type ConnectionRequired,
   connectAt,
   connectionDeclined,
   noOwnAccount,
   type Visit,
-} from '../domain/connection-required.ts';
-import { backendUnavailable, queueFull } from '../domain/error-catalogue.ts';
-import { hasCode } from '../domain/errors.ts';
-import { type ExchangeEvent, type ExchangeRequest, parsedResult, toolOf } from '../domain/exchange.ts';
-import type { InstanceDefinition } from '../domain/instance.ts';
-import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../domain/json.ts';
-import { METHOD_NOT_FOUND } from '../domain/jsonrpc.ts';
-import { isOfOtherEra, type ListField, listOf, MODERN_VERSIONS, type Peer, PROGRESS } from '../domain/mcp.ts';
+} from '../domain/calls/connection-required.ts';
+import { type ExchangeEvent, type ExchangeRequest, parsedResult, toolOf } from '../domain/calls/exchange.ts';
+import { backendUnavailable, queueFull } from '../domain/errors/error-catalogue.ts';
+import { hasCode } from '../domain/errors/errors.ts';
+import type { InstanceDefinition } from '../domain/instances/instance.ts';
+import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../domain/json/json.ts';
+import type { ServerMessage, ServerNotification } from '../domain/mcp/client.ts';
+import { METHOD_NOT_FOUND } from '../domain/mcp/jsonrpc.ts';
+import {
+  isOfOtherEra,
+  type ListField,
+  listOf,
+  MODERN_VERSIONS,
+  type Peer,
+  PROGRESS,
+} from '../domain/mcp/mcp.ts';
+import type { Clock } from '../domain/time/clock.ts';
+import { ticks$ } from '../domain/time/clock-streams.ts';
 import {
   CLOSED_BY_GATEWAY,
   type Closed,

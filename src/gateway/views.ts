@@ -4,23 +4,24 @@
 import { map, type Observable, Subject, Subscription } from 'rxjs';
 import type { Dispatcher } from '../actors/calls/dispatcher.ts';
 import type { Fleet } from '../actors/fleet.ts';
-import { ANONYMOUS } from '../domain/account.ts';
-import { splitToolKey, toolKey } from '../domain/approval.ts';
-import type { Client, Owner } from '../domain/client.ts';
-import type { Answer, ExchangeOptions, ExchangeRequest } from '../domain/exchange.ts';
-import { groupsToMatch } from '../domain/globs.ts';
-import { countHealth } from '../domain/instance.ts';
-import { definedFields } from '../domain/json.ts';
+import { ANONYMOUS } from '../domain/accounts/account.ts';
+import { groupsToMatch } from '../domain/accounts/globs.ts';
+import { mayUseInView } from '../domain/accounts/rights.ts';
+import type { Answer, ExchangeOptions, ExchangeRequest } from '../domain/calls/exchange.ts';
+import { viewNotFound } from '../domain/errors/view-errors.ts';
+import { countHealth } from '../domain/instances/instance.ts';
+import { definedFields } from '../domain/json/json.ts';
+import type { Client, Owner } from '../domain/mcp/client.ts';
 import {
   type ListChange,
   type ListField,
   MODERN_VERSIONS,
   NOTICED_LISTS,
   type WithheldItem,
-} from '../domain/mcp.ts';
-import { mayUseInView } from '../domain/rights.ts';
-import type { TaskScheduler } from '../domain/task-scheduler.ts';
+} from '../domain/mcp/mcp.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { GATEWAY_INFO } from '../domain/version.ts';
+import { splitToolKey, toolKey } from '../domain/views/approval.ts';
 import {
   type CallLimiter,
   type NameOwners,
@@ -28,8 +29,7 @@ import {
   type StoredView,
   type ViewDefinition,
   type ViewProblem,
-} from '../domain/view.ts';
-import { viewNotFound } from '../domain/view-errors.ts';
+} from '../domain/views/view.ts';
 import { AggregateBackends, type AggregateOptions } from '../protocol/aggregate/backends.ts';
 import { withAggregateInstance } from '../protocol/aggregate/names.ts';
 import type { Selection } from '../protocol/aggregate/selection.ts';

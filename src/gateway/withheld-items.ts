@@ -3,8 +3,8 @@
 
 import { type GatewayEvent, withheldEvent } from '../domain/events.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { LruMap } from '../domain/lru-map.ts';
-import type { ListField, WithheldItem } from '../domain/mcp.ts';
+import type { ListField, WithheldItem } from '../domain/mcp/mcp.ts';
+import { LruMap } from '../domain/memory/lru-map.ts';
 
 /** Reasons remembered of one template; items beyond them cause no event. */
 const MAX_REPORTED = 400;

@@ -5,17 +5,17 @@ import type { IncomingMessage } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import type { Auth } from '../auth/auth.ts';
 import type { Credentials } from '../auth/authenticator.ts';
-import type { RateLimit, RateLimiter } from '../auth/rate-limiter.ts';
-import { mayDo, type Principal, type Scope } from '../domain/account.ts';
+import type { RateLimit, RateLimiter } from '../auth/limits/rate-limiter.ts';
+import { mayDo, type Principal, type Scope } from '../domain/accounts/account.ts';
+import { isRestricted, mayUse } from '../domain/accounts/rights.ts';
 import {
   accountsNeedAllTemplates,
   insufficientPermissions,
   invalidCredentials,
   rateLimitExceeded,
   templateNotFound,
-} from '../domain/error-catalogue.ts';
-import { asGatewayError, type GatewayError, hasCode } from '../domain/errors.ts';
-import { isRestricted, mayUse } from '../domain/rights.ts';
+} from '../domain/errors/error-catalogue.ts';
+import { asGatewayError, type GatewayError, hasCode } from '../domain/errors/errors.ts';
 import { HTTP_LIMITS } from './limits.ts';
 
 /** The error for a caller that is not authorized; undefined for one that is. */

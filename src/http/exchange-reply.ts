@@ -2,16 +2,16 @@
 // This is the hot path: one subscription, no operators, and the result is not parsed.
 
 import { concatAll, concatMap, tap } from 'rxjs';
-import { asGatewayError } from '../domain/errors.ts';
 import {
   type CallEnd,
   type ExchangeEvent,
   type ExchangeRequest,
   isFinal,
   type Tracker,
-} from '../domain/exchange.ts';
-import { isFields, JsonText } from '../domain/json.ts';
-import { LIST_METHODS, type ListField, META } from '../domain/mcp.ts';
+} from '../domain/calls/exchange.ts';
+import { asGatewayError } from '../domain/errors/errors.ts';
+import { isFields, JsonText } from '../domain/json/json.ts';
+import { LIST_METHODS, type ListField, META } from '../domain/mcp/mcp.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { ListResult } from '../gateway/gateway-types.ts';
 import { bytes, type Reply, type StreamEvent } from './reply.ts';

@@ -2,8 +2,8 @@
 // may no longer make are ended. Event streams are checked in sse/event-stream.ts. Source: ADR 35.
 
 import type { Observable } from 'rxjs';
-import { type Linked, LinkedSet } from '../domain/call-map.ts';
-import { TaskScheduler } from '../domain/task-scheduler.ts';
+import { type Linked, LinkedSet } from '../domain/memory/call-map.ts';
+import { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { CallerCheck, CheckedRequest } from './caller-check.ts';
 
 export interface OpenRequest extends Linked {

@@ -3,9 +3,9 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type Koa from 'koa';
-import type { Principal } from '../domain/account.ts';
-import type { ErrorCode } from '../domain/errors.ts';
-import type { ForwardedCaller } from '../domain/forwarding.ts';
+import type { Principal } from '../domain/accounts/account.ts';
+import type { ErrorCode } from '../domain/errors/errors.ts';
+import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
 import type { CallerCheck } from './caller-check.ts';
 import type {
   Challenge,

@@ -2,8 +2,8 @@
 // of this node (rate limit, origin) are added. When the client leaves, or loses its rights, the request at the owner is
 // cancelled.
 
-import type { GatewayError } from '../domain/errors.ts';
-import { type ForwardedAnswer, type ForwardedHeaders, SessionElsewhere } from '../domain/forwarding.ts';
+import type { GatewayError } from '../domain/errors/errors.ts';
+import { type ForwardedAnswer, type ForwardedHeaders, SessionElsewhere } from '../domain/nodes/forwarding.ts';
 import type { ForwardReply } from './reply.ts';
 import { ClientGone, type HttpContext } from './request.ts';
 import { commonHeaders, latin1Of, SMALL_BYTES } from './respond.ts';

@@ -4,11 +4,9 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { Middleware, Next, ParameterizedContext } from 'koa';
 import type { Credentials } from '../auth/authenticator.ts';
-import type { RateLimiter } from '../auth/rate-limiter.ts';
-import type { Principal } from '../domain/account.ts';
-import { systemClock } from '../domain/clock.ts';
-import { originNotAllowed } from '../domain/error-catalogue.ts';
-import type { ErrorCode, GatewayError } from '../domain/errors.ts';
+import type { RateLimiter } from '../auth/limits/rate-limiter.ts';
+import type { Principal } from '../domain/accounts/account.ts';
+import type { ToolRights } from '../domain/accounts/rights.ts';
 import {
   type CallEnd,
   type CallOutcome,
@@ -17,10 +15,12 @@ import {
   outcomeOf,
   type RequestTrace,
   type SentTo,
-} from '../domain/exchange.ts';
-import type { ForwardedCaller } from '../domain/forwarding.ts';
-import type { JsonFields } from '../domain/json.ts';
-import type { ToolRights } from '../domain/rights.ts';
+} from '../domain/calls/exchange.ts';
+import { originNotAllowed } from '../domain/errors/error-catalogue.ts';
+import type { ErrorCode, GatewayError } from '../domain/errors/errors.ts';
+import type { JsonFields } from '../domain/json/json.ts';
+import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
+import { systemClock } from '../domain/time/clock.ts';
 import type { McpLog } from '../protocol/endpoint-types.ts';
 import type { RequestSpan } from '../tracing/spans.ts';
 import type { HeldBody } from './body/held-bodies.ts';

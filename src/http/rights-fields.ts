@@ -8,11 +8,11 @@ import {
   type Role,
   roleRights,
   type Scope,
-} from '../domain/account.ts';
-import { validationFailed } from '../domain/error-catalogue.ts';
-import { TemplateList, ToolList, ViewList } from '../domain/input-schemas.ts';
-import { definedFields } from '../domain/json.ts';
-import type { RightsLists } from '../domain/rights.ts';
+} from '../domain/accounts/account.ts';
+import { TemplateList, ToolList, ViewList } from '../domain/accounts/input-schemas.ts';
+import type { RightsLists } from '../domain/accounts/rights.ts';
+import { validationFailed } from '../domain/errors/error-catalogue.ts';
+import { definedFields } from '../domain/json/json.ts';
 import { nullableNames } from './schemas.ts';
 
 /** In bodies; null = all. */

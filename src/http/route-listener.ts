@@ -7,7 +7,7 @@ import { createRequire } from 'node:module';
 import type { Router as KoaRouter } from '@koa/router';
 import Koa from 'koa';
 import type { Logger } from 'pino';
-import type { ForwardedCaller } from '../domain/forwarding.ts';
+import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { BodyReaders } from './body/readers.ts';
 import { guarded } from './middleware/errors.ts';

@@ -4,8 +4,9 @@
 import Type, { type StaticEncode, type TObject, type TSchema, type TUnknown } from 'typebox';
 import type { Auth } from '../auth/auth.ts';
 import type { ConfigRow } from '../config/config.ts';
-import type { Principal, Scope } from '../domain/account.ts';
-import type { AllowedCommand } from '../domain/command.ts';
+import type { Principal, Scope } from '../domain/accounts/account.ts';
+import { TemplateId } from '../domain/accounts/input-schemas.ts';
+import type { SignIn } from '../domain/accounts/resource.ts';
 import {
   apiKeyNotFound,
   clientNotFound,
@@ -15,19 +16,18 @@ import {
   templateNotFound,
   userNotFound,
   validationFailed,
-} from '../domain/error-catalogue.ts';
-import type { ErrorCode, GatewayError, ValidationItem } from '../domain/errors.ts';
-import type { SessionOwners } from '../domain/forwarding.ts';
-import { TemplateId } from '../domain/input-schemas.ts';
-import { InstanceId } from '../domain/instance.ts';
-import { isJsonObject, type JsonFields, JsonText } from '../domain/json.ts';
+} from '../domain/errors/error-catalogue.ts';
+import type { ErrorCode, GatewayError, ValidationItem } from '../domain/errors/errors.ts';
+import { nodeNotFound, sessionUnknown } from '../domain/errors/session-errors.ts';
+import { viewNotFound } from '../domain/errors/view-errors.ts';
+import type { AllowedCommand } from '../domain/instances/command.ts';
+import { InstanceId } from '../domain/instances/instance.ts';
+import { isJsonObject, type JsonFields, JsonText } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { NodeView } from '../domain/nodes.ts';
-import type { SignIn } from '../domain/resource.ts';
-import { nodeNotFound, sessionUnknown } from '../domain/session-errors.ts';
+import type { SessionOwners } from '../domain/nodes/forwarding.ts';
+import type { NodeView } from '../domain/nodes/nodes.ts';
 import { cutText, HIDES_BAD_TEXT, isCleanText, NOT_UNICODE } from '../domain/text.ts';
 import { anything, compileShape, type InputPart, type Shape } from '../domain/validation.ts';
-import { viewNotFound } from '../domain/view-errors.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Prometheus } from '../metrics/prometheus.ts';
 import type { LoadHistory, Samples } from '../metrics/samples.ts';
@@ -249,7 +249,7 @@ export const FROM_BACKEND: readonly ErrorCode[] = [
 
 export const TemplateParams = Type.Object({ template: TemplateId });
 export const ViewParams = Type.Object({ view: Type.String({ ...TemplateId, examples: ['support'] }) });
-/** An instance id, alone or after its template: see domain/registration.ts. */
+/** An instance id, alone or after its template: see domain/instances/registration.ts. */
 export const ServerParams = Type.Object({
   server_id: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._~-]{0,299}$', examples: ['everything-1'] }),
 });

@@ -1,9 +1,9 @@
 // A request whose session another life owns: it is sent there, and served here once this node may claim the session. Both can change meanwhile:
 // a node that stops releases its sessions one after the other, and a claim can be lost to a third node.
 
-import { type Clock, sleep, systemClock } from '../domain/clock.ts';
-import { SessionElsewhere, type SessionOwner } from '../domain/forwarding.ts';
-import { nodeUnavailable } from '../domain/session-errors.ts';
+import { nodeUnavailable } from '../domain/errors/session-errors.ts';
+import { SessionElsewhere, type SessionOwner } from '../domain/nodes/forwarding.ts';
+import { type Clock, sleep, systemClock } from '../domain/time/clock.ts';
 
 /** Longest time in which it is tried, in ms, with all waits for the nodes that it is sent to. */
 export const ELSEWHERE_MS = 15_000;

@@ -1,11 +1,11 @@
 // Serves a request of the MCP endpoint: on this node, or at the node that owns its session. src/protocol handles the messages.
 
-import { systemClock } from '../domain/clock.ts';
-import { tooManyMessages } from '../domain/error-catalogue.ts';
-import type { GatewayError } from '../domain/errors.ts';
-import { SessionElsewhere, type SessionOwner, type SessionOwners } from '../domain/forwarding.ts';
-import { isRepeatableMethod } from '../domain/mcp.ts';
-import { nodeUnavailable, sessionNotFound } from '../domain/session-errors.ts';
+import { tooManyMessages } from '../domain/errors/error-catalogue.ts';
+import type { GatewayError } from '../domain/errors/errors.ts';
+import { nodeUnavailable, sessionNotFound } from '../domain/errors/session-errors.ts';
+import { isRepeatableMethod } from '../domain/mcp/mcp.ts';
+import { SessionElsewhere, type SessionOwner, type SessionOwners } from '../domain/nodes/forwarding.ts';
+import { systemClock } from '../domain/time/clock.ts';
 import { countedRequests, messagesIn } from '../protocol/client-message.ts';
 import type { McpRequest } from '../protocol/endpoint-types.ts';
 import { headerOf } from '../protocol/headers.ts';

@@ -1,10 +1,10 @@
 // Turns the `config` of `POST /servers` into the input of a registration, with the defaults of the template's definition.
 
 import Type, { type Static } from 'typebox';
-import { configIncomplete, validationFailed } from '../domain/error-catalogue.ts';
-import type { ValidationItem } from '../domain/errors.ts';
-import { InstanceInput } from '../domain/instance.ts';
-import { definedFields, type JsonObject } from '../domain/json.ts';
+import { configIncomplete, validationFailed } from '../domain/errors/error-catalogue.ts';
+import type { ValidationItem } from '../domain/errors/errors.ts';
+import { InstanceInput } from '../domain/instances/instance.ts';
+import { definedFields, type JsonObject } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { cutText } from '../domain/text.ts';
 import { compileShape, inspectNumbers, locatedAt, refuse } from '../domain/validation.ts';

@@ -2,9 +2,9 @@
 // scopes that another sign-in can get. routes/well-known.ts serves the documents. Source: RFC 9728, RFC 6750, ADR 205.
 
 import type { Logger } from 'pino';
-import { CLIENT_SCOPES, type Principal, type ResourcePath, type Scope } from '../domain/account.ts';
-import type { GatewayError } from '../domain/errors.ts';
-import { type GatewayAddress, isResourcePath, type SignIn } from '../domain/resource.ts';
+import { CLIENT_SCOPES, type Principal, type ResourcePath, type Scope } from '../domain/accounts/account.ts';
+import { type GatewayAddress, isResourcePath, type SignIn } from '../domain/accounts/resource.ts';
+import type { GatewayError } from '../domain/errors/errors.ts';
 import type { Proxies } from './proxies.ts';
 import type { Challenge, RouteMiddleware } from './request.ts';
 import type { Route } from './route.ts';

@@ -2,9 +2,9 @@
 // Over the byte bounds the slowest readers are disconnected; a caller near its bound may not make new calls. Source: ADR 45.
 
 import type { ServerResponse } from 'node:http';
-import { systemClock } from '../domain/clock.ts';
-import { tooMuchUnread } from '../domain/error-catalogue.ts';
-import { type ByteBounds, HeldBytes, type Holding, UNCOUNTED_BYTES } from '../domain/held-bytes.ts';
+import { tooMuchUnread } from '../domain/errors/error-catalogue.ts';
+import { type ByteBounds, HeldBytes, type Holding, UNCOUNTED_BYTES } from '../domain/memory/held-bytes.ts';
+import { systemClock } from '../domain/time/clock.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import type { HttpContext } from './request.ts';
 

@@ -1,9 +1,9 @@
 // The part of the registry and of the statistics that a principal may see. A template that a principal may not use does not exist
 // for that principal, and neither do its instances.
 
-import { mayDo, type Principal } from '../domain/account.ts';
-import { serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
-import { hasAllTemplates, mayUse } from '../domain/rights.ts';
+import { mayDo, type Principal } from '../domain/accounts/account.ts';
+import { hasAllTemplates, mayUse } from '../domain/accounts/rights.ts';
+import { serverNotFound, templateNotFound } from '../domain/errors/error-catalogue.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { GatewayStats, Server } from '../gateway/gateway-types.ts';
 

@@ -2,7 +2,7 @@
 
 import { DurationHistogram } from '../actors/durations.ts';
 import type { Tally } from '../actors/metrics.ts';
-import { type InstanceState, worstState } from '../domain/instance.ts';
+import { type InstanceState, worstState } from '../domain/instances/instance.ts';
 
 /** `times`: only for a template. */
 export interface Load extends Tally {

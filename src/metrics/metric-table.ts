@@ -6,8 +6,8 @@ import type { ClusterCounts } from '../actors/cluster-counts.ts';
 import type { BucketCounts } from '../actors/durations.ts';
 import type { InstanceCounts, Metrics, TemplateCounts } from '../actors/metrics.ts';
 import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
-import type { ErrorCode } from '../domain/errors.ts';
-import { INSTANCE_STATES, type InstanceSnapshot } from '../domain/instance.ts';
+import type { ErrorCode } from '../domain/errors/errors.ts';
+import { INSTANCE_STATES, type InstanceSnapshot } from '../domain/instances/instance.ts';
 import { API_VERSION, VERSION } from '../domain/version.ts';
 import type { TemplateSnapshot } from '../gateway/gateway-types.ts';
 

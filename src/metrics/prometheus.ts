@@ -8,9 +8,9 @@ import type { Registry } from 'prom-client';
 import type { ClusterCounts } from '../actors/cluster-counts.ts';
 import { BUCKET_SECONDS } from '../actors/durations.ts';
 import { increment } from '../actors/metrics.ts';
-import type { Principal } from '../domain/account.ts';
-import type { ErrorCode } from '../domain/errors.ts';
-import { hasAllTemplates, mayUse } from '../domain/rights.ts';
+import type { Principal } from '../domain/accounts/account.ts';
+import { hasAllTemplates, mayUse } from '../domain/accounts/rights.ts';
+import type { ErrorCode } from '../domain/errors/errors.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { METRICS, type Metric, type MetricsReading } from './metric-table.ts';
 

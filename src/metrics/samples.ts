@@ -17,11 +17,11 @@ import {
 } from 'rxjs';
 import { DurationHistogram } from '../actors/durations.ts';
 import { getOrInsert, type InstanceCounts, type TemplateCounts, tallyOf } from '../actors/metrics.ts';
-import { mayDo, type Principal } from '../domain/account.ts';
-import { systemClock } from '../domain/clock.ts';
-import { ticks$, timer$ } from '../domain/clock-streams.ts';
-import type { InstanceSnapshot } from '../domain/instance.ts';
-import { hasAllTemplates, mayUse, rightsKey } from '../domain/rights.ts';
+import { mayDo, type Principal } from '../domain/accounts/account.ts';
+import { hasAllTemplates, mayUse, rightsKey } from '../domain/accounts/rights.ts';
+import type { InstanceSnapshot } from '../domain/instances/instance.ts';
+import { systemClock } from '../domain/time/clock.ts';
+import { ticks$, timer$ } from '../domain/time/clock-streams.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { TemplateSnapshot } from '../gateway/gateway-types.ts';
 import {

@@ -10,7 +10,7 @@ import {
   hkdfSync,
   randomBytes,
 } from 'node:crypto';
-import { OperatorError } from '../domain/errors.ts';
+import { OperatorError } from '../domain/errors/errors.ts';
 
 /** Encrypts and decrypts texts. A text that was encrypted for one purpose cannot be decrypted for another. */
 export interface Cipher {

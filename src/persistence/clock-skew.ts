@@ -3,9 +3,9 @@
 
 import type { Logger } from 'pino';
 import { exhaustMap, merge, type Subscription } from 'rxjs';
-import { LARGEST_SKEW_MS, systemClock } from '../domain/clock.ts';
-import { ticks$, timer$ } from '../domain/clock-streams.ts';
-import { asGatewayError } from '../domain/errors.ts';
+import { asGatewayError } from '../domain/errors/errors.ts';
+import { LARGEST_SKEW_MS, systemClock } from '../domain/time/clock.ts';
+import { ticks$, timer$ } from '../domain/time/clock-streams.ts';
 import type { Store } from './store.ts';
 
 const CHECK_MS = 3_600_000;

@@ -2,7 +2,7 @@
 // databases/ implements it; open.ts, orm.ts and migrate.ts use it.
 
 import type { Options } from '@mikro-orm/sql';
-import { sleep, systemClock } from '../domain/clock.ts';
+import { sleep, systemClock } from '../domain/time/clock.ts';
 import type { Sockets } from './mikro-orm-patches.ts';
 import { type DriverError, driverErrorOf, urlRefused } from './store-errors.ts';
 

@@ -3,8 +3,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders
 
 import { homedir } from 'node:os';
-import { splitCommand, type Variables } from '../domain/command.ts';
-import { isJsonObject } from '../domain/json.ts';
+import { splitCommand, type Variables } from '../domain/instances/command.ts';
+import { isJsonObject } from '../domain/json/json.ts';
 import { pathTo } from '../domain/validation.ts';
 
 /**

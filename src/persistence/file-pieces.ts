@@ -2,8 +2,8 @@
 
 import { closeSync, constants, createReadStream, openSync, readSync, statSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { sleep, systemClock } from '../domain/clock.ts';
-import { codeOf } from '../domain/errors.ts';
+import { codeOf } from '../domain/errors/errors.ts';
+import { sleep, systemClock } from '../domain/time/clock.ts';
 
 const PIECE_BYTES = 65_536;
 /** A program that opens the other end of a pipe is waited for this long, and looked for this often, in ms. */

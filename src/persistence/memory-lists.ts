@@ -1,6 +1,6 @@
 // What is known of the lists of servers, in the store without a database: lists as they were read last, and approved tools.
 
-import type { NewApproval } from '../domain/approval.ts';
+import type { NewApproval } from '../domain/views/approval.ts';
 import {
   type ApprovalStore,
   type ListStore,

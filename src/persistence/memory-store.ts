@@ -3,9 +3,9 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { changedTemplate, type TemplateChange, type TemplateSettings } from '../balancing/policy-schemas.ts';
-import { type AuditEntry, entriesOf, isMatch, mostExpired, newestFirst } from '../domain/audit.ts';
-import { configIncomplete, duplicateServer } from '../domain/error-catalogue.ts';
-import type { InstanceDefinition } from '../domain/instance.ts';
+import { type AuditEntry, entriesOf, isMatch, mostExpired, newestFirst } from '../domain/accounts/audit.ts';
+import { configIncomplete, duplicateServer } from '../domain/errors/error-catalogue.ts';
+import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { MemoryAccounts } from './memory-accounts.ts';
 import { memoryApprovals, memoryLists } from './memory-lists.ts';
 import { memoryOAuth } from './memory-oauth.ts';

@@ -4,7 +4,7 @@
 import { access, constants, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { codeOf } from '../domain/errors.ts';
+import { codeOf } from '../domain/errors/errors.ts';
 import { shellWord } from '../domain/text.ts';
 import { ownCommand } from '../domain/version.ts';
 import type { Cipher } from './cipher.ts';

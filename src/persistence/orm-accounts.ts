@@ -14,8 +14,8 @@ import {
   withChange,
   withEndedToken,
   withKeyChange,
-} from '../domain/account.ts';
-import { duplicateUsername, lastAdmin, userNotFound } from '../domain/error-catalogue.ts';
+} from '../domain/accounts/account.ts';
+import { duplicateUsername, lastAdmin, userNotFound } from '../domain/errors/error-catalogue.ts';
 import {
   type ApiKeyTableRow,
   type Columns,

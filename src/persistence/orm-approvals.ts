@@ -1,8 +1,8 @@
 // The approved definitions of tools in a database. Source: ADR 238.
 
 import { createHash } from 'node:crypto';
-import type { Approval } from '../domain/approval.ts';
-import type { JsonObject } from '../domain/json.ts';
+import type { JsonObject } from '../domain/json/json.ts';
+import type { Approval } from '../domain/views/approval.ts';
 import { fromDocument, toDocument } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
 import type { ApprovalStore } from './store.ts';

@@ -17,9 +17,9 @@ import {
   mostExpired,
   newestFirst,
   timeOf,
-} from '../domain/audit.ts';
-import { hasCode } from '../domain/errors.ts';
-import { definedFields } from '../domain/json.ts';
+} from '../domain/accounts/audit.ts';
+import { hasCode } from '../domain/errors/errors.ts';
+import { definedFields } from '../domain/json/json.ts';
 import {
   type AuditTableRow,
   CALL_BLOCKS,

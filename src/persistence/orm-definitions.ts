@@ -1,6 +1,6 @@
 // The template definitions in a database. Source: ADR 235.
 
-import type { JsonObject } from '../domain/json.ts';
+import type { JsonObject } from '../domain/json/json.ts';
 import { fromDocument, toDocument } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
 import type { DefinitionStore } from './store.ts';

@@ -10,9 +10,15 @@ import {
   UniqueConstraintViolationException,
 } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { settlesWithin, sleep, systemClock } from '../domain/clock.ts';
-import { codeOf, type Delivered, databaseFull, databaseUnavailable, GatewayError } from '../domain/errors.ts';
-import { SerialQueue } from '../domain/serial-queue.ts';
+import {
+  codeOf,
+  type Delivered,
+  databaseFull,
+  databaseUnavailable,
+  GatewayError,
+} from '../domain/errors/errors.ts';
+import { settlesWithin, sleep, systemClock } from '../domain/time/clock.ts';
+import { SerialQueue } from '../domain/time/serial-queue.ts';
 import type { Database, Statement } from './database.ts';
 import type { Tables } from './entities.ts';
 import type { Orm } from './orm.ts';

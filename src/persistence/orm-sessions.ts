@@ -3,7 +3,7 @@
 
 import { type FilterQuery, raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { hasCode } from '../domain/errors.ts';
+import { hasCode } from '../domain/errors/errors.ts';
 import type { Cipher } from './cipher.ts';
 import { SESSIONS, type SessionTableRow, type Tables } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';

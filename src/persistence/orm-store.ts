@@ -5,9 +5,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { UniqueConstraintViolationException } from '@mikro-orm/core';
 import { changedTemplate, type TemplateSettings } from '../balancing/policy-schemas.ts';
-import { configIncomplete, duplicateServer } from '../domain/error-catalogue.ts';
-import type { InstanceDefinition } from '../domain/instance.ts';
-import { TaskScheduler } from '../domain/task-scheduler.ts';
+import { configIncomplete, duplicateServer } from '../domain/errors/error-catalogue.ts';
+import type { InstanceDefinition } from '../domain/instances/instance.ts';
+import { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { type Cipher, CipherError } from './cipher.ts';
 import {
   type Columns,

@@ -1,7 +1,7 @@
 // The views in a database.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { StoredView } from '../domain/view.ts';
+import type { StoredView } from '../domain/views/view.ts';
 import { columnsOf, recordOf } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
 import { VIEWS, type ViewStore } from './store.ts';

@@ -2,18 +2,18 @@
 // tools. registry-file.ts finds the entries in a document.
 
 import { hash } from 'node:crypto';
-import type { Variables } from '../domain/command.ts';
-import { GatewayError } from '../domain/errors.ts';
-import { type InstanceInput, instanceIdOf, type TemplateAuth } from '../domain/instance.ts';
-import { canonicalText, isJsonObject, type JsonObject } from '../domain/json.ts';
+import { GatewayError } from '../domain/errors/errors.ts';
+import type { Variables } from '../domain/instances/command.ts';
+import { type InstanceInput, instanceIdOf, type TemplateAuth } from '../domain/instances/instance.ts';
 import {
   checkedInput,
   defineInstance,
   instanceShape,
   type RegistrationContext,
   withTemplateAuth,
-} from '../domain/registration.ts';
-import { transportNamed } from '../domain/transport-kinds.ts';
+} from '../domain/instances/registration.ts';
+import { transportNamed } from '../domain/instances/transport-kinds.ts';
+import { canonicalText, isJsonObject, type JsonObject } from '../domain/json/json.ts';
 import { issueLines, pathTo } from '../domain/validation.ts';
 import { withoutPlaceholders } from './entry-placeholders.ts';
 

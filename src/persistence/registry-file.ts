@@ -2,18 +2,18 @@
 // written. registry-entry.ts reads one entry; registry-sync.ts synchronizes the registry with the file.
 
 import { LoadBalancerSettings, type TemplateSettings } from '../balancing/policy-schemas.ts';
-import { bytesWithin } from '../domain/bounded-bytes.ts';
-import type { Variables } from '../domain/command.ts';
-import { codeOf, GatewayError, messageOf, OperatorError } from '../domain/errors.ts';
-import type { TemplateAuth } from '../domain/instance.ts';
-import { definedFields, isJsonObject, type JsonObject } from '../domain/json.ts';
-import { checkedTemplateAuth } from '../domain/registration.ts';
-import { TaskScheduler } from '../domain/task-scheduler.ts';
-import { isTemplateId } from '../domain/template.ts';
+import { codeOf, GatewayError, messageOf, OperatorError } from '../domain/errors/errors.ts';
+import type { Variables } from '../domain/instances/command.ts';
+import type { TemplateAuth } from '../domain/instances/instance.ts';
+import { checkedTemplateAuth } from '../domain/instances/registration.ts';
+import { isTemplateId } from '../domain/instances/template.ts';
+import { definedFields, isJsonObject, type JsonObject } from '../domain/json/json.ts';
+import { bytesWithin } from '../domain/memory/bounded-bytes.ts';
 import { utf8Text } from '../domain/text.ts';
+import { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { compileShape, issueLines, pathTo } from '../domain/validation.ts';
-import type { ViewDefinition } from '../domain/view.ts';
-import { viewIssues } from '../domain/view-schema.ts';
+import type { ViewDefinition } from '../domain/views/view.ts';
+import { viewIssues } from '../domain/views/view-schema.ts';
 import { filePieces } from './file-pieces.ts';
 import { type EntrySource, type RegistryEntry, readEntry } from './registry-entry.ts';
 import type { StoredDefinition } from './store.ts';

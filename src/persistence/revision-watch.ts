@@ -2,9 +2,9 @@
 // of one database notice each other's changes. Source: ADR 19.
 
 import { defer, exhaustMap, merge, type Observable } from 'rxjs';
-import { systemClock } from '../domain/clock.ts';
-import { ticks$, timer$ } from '../domain/clock-streams.ts';
-import { GatewayError, reasonOf } from '../domain/errors.ts';
+import { GatewayError, reasonOf } from '../domain/errors/errors.ts';
+import { systemClock } from '../domain/time/clock.ts';
+import { ticks$, timer$ } from '../domain/time/clock-streams.ts';
 import type { Store } from './store.ts';
 
 export type RevisionChange =

@@ -1,6 +1,6 @@
 // Errors of databases: those for the operator when a store cannot be opened, and the properties of a driver's error.
 
-import { OperatorError } from '../domain/errors.ts';
+import { OperatorError } from '../domain/errors/errors.ts';
 
 /** An unusable database. The message is one line, with the problem and its remedy, and without a password. */
 export class StoreOpenError extends OperatorError {

@@ -2,13 +2,13 @@
 // runtime state (health, counts) is never stored.
 
 import type { TemplateChange, TemplateSettings } from '../balancing/policy-schemas.ts';
-import type { ApiKey, ApiKeyChange, EndedToken, User, UserChange } from '../domain/account.ts';
-import type { Approval, NewApproval } from '../domain/approval.ts';
-import type { AuditEntry, AuditFilter, CallBlock } from '../domain/audit.ts';
-import type { InstanceDefinition } from '../domain/instance.ts';
-import type { JsonObject } from '../domain/json.ts';
-import type { LifeEnd } from '../domain/life.ts';
-import type { StoredView } from '../domain/view.ts';
+import type { ApiKey, ApiKeyChange, EndedToken, User, UserChange } from '../domain/accounts/account.ts';
+import type { AuditEntry, AuditFilter, CallBlock } from '../domain/accounts/audit.ts';
+import type { InstanceDefinition } from '../domain/instances/instance.ts';
+import type { JsonObject } from '../domain/json/json.ts';
+import type { LifeEnd } from '../domain/nodes/life.ts';
+import type { Approval, NewApproval } from '../domain/views/approval.ts';
+import type { StoredView } from '../domain/views/view.ts';
 
 /**
  * Every method rejects with DATABASE_UNAVAILABLE within a bounded time when its database does not answer;
@@ -207,7 +207,7 @@ export interface StoredSession extends SessionOwner {
   readonly usedAt: string;
 }
 
-/** One start of a node: see domain/life.ts. */
+/** One start of a node: see domain/nodes/life.ts. */
 interface SessionOwner {
   /** Id of the node. */
   readonly node: string;

@@ -1,7 +1,7 @@
 // A timeout for a promise. A server that accepts a connection may never answer, and its own limits do not
 // help when its messages are lost.
 
-import { settlesWithin } from '../domain/clock.ts';
+import { settlesWithin } from '../domain/time/clock.ts';
 
 /** The result of `work`, or an error with the code ETIMEDOUT after `withinMs`. A later result is passed to `tooLate`. */
 export async function withTimeout<T>(

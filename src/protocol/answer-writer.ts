@@ -3,9 +3,9 @@
 // legacy/legacy-call.ts, modern/modern-call.ts.
 
 import type { Observable, Subscription } from 'rxjs';
-import { type Clock, SLOW_MS } from '../domain/clock.ts';
-import { internalError } from '../domain/errors.ts';
-import type { Answer, CallReport } from '../domain/exchange.ts';
+import type { Answer, CallReport } from '../domain/calls/exchange.ts';
+import { internalError } from '../domain/errors/errors.ts';
+import { type Clock, SLOW_MS } from '../domain/time/clock.ts';
 import { aggregateInstance } from './aggregate/names.ts';
 import { faultOf, type RpcFailure } from './rpc.ts';
 

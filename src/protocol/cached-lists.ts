@@ -26,20 +26,20 @@ import {
   tap,
   throttle,
 } from 'rxjs';
+import { type Answer, type ExchangeRequest, isFinal, parsedResult } from '../domain/calls/exchange.ts';
+import { GatewayError, hasCode } from '../domain/errors/errors.ts';
+import { canonicalText, isJsonObject } from '../domain/json/json.ts';
 import {
   type ClientProfile,
   listNotice,
   type ServerMessage,
   type ServerNotification,
-} from '../domain/client.ts';
-import type { Clock } from '../domain/clock.ts';
-import { timer$ } from '../domain/clock-streams.ts';
-import { GatewayError, hasCode } from '../domain/errors.ts';
-import { type Answer, type ExchangeRequest, isFinal, parsedResult } from '../domain/exchange.ts';
-import { OwnerAmounts } from '../domain/held-bytes.ts';
-import { canonicalText, isJsonObject } from '../domain/json.ts';
-import { announcesChanges, changedList, type ListField, listOf, type Peer } from '../domain/mcp.ts';
-import type { TaskScheduler } from '../domain/task-scheduler.ts';
+} from '../domain/mcp/client.ts';
+import { announcesChanges, changedList, type ListField, listOf, type Peer } from '../domain/mcp/mcp.ts';
+import { OwnerAmounts } from '../domain/memory/held-bytes.ts';
+import type { Clock } from '../domain/time/clock.ts';
+import { timer$ } from '../domain/time/clock-streams.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { shortKey } from './client-bounds.ts';
 import type { McpSession, SessionlessOptions } from './ports.ts';
 

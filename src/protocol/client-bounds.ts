@@ -2,8 +2,8 @@
 // each era refuses what exceeds them.
 
 import { createHash } from 'node:crypto';
-import { type JsonFields, type JsonObject, valuesIn } from '../domain/json.ts';
-import { listOf } from '../domain/mcp.ts';
+import { type JsonFields, type JsonObject, valuesIn } from '../domain/json/json.ts';
+import { listOf } from '../domain/mcp/mcp.ts';
 import { isTaskId, isTaskMethod, LONGEST_TASK_ID } from './task-log.ts';
 
 /** Capabilities and client info, which are stored as long as the session: UTF-16 units of JSON, and values with keys. */

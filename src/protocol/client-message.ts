@@ -2,7 +2,6 @@
 // does not know methods and eras.
 
 import { isUtf8 } from 'node:buffer';
-import type { ClientReply } from '../domain/client.ts';
 import {
   definedFields,
   isFields,
@@ -10,7 +9,7 @@ import {
   type JsonFields,
   type JsonObject,
   parseExact,
-} from '../domain/json.ts';
+} from '../domain/json/json.ts';
 import {
   hasMoreValues,
   NONE,
@@ -22,9 +21,10 @@ import {
   skipSpace,
   skipValue,
   textOf,
-} from '../domain/json-scanner.ts';
-import { type JsonRpcId, RPC, readId } from '../domain/jsonrpc.ts';
+} from '../domain/json/json-scanner.ts';
 import { LIMITS } from '../domain/limits.ts';
+import type { ClientReply } from '../domain/mcp/client.ts';
+import { type JsonRpcId, RPC, readId } from '../domain/mcp/jsonrpc.ts';
 import { invalidRequest, type RpcFailure, refused, rpcFailureOf } from './rpc.ts';
 
 /**

@@ -1,13 +1,13 @@
 // Requests and replies of the MCP endpoint, without HTTP library and sockets: src/http reads and writes them.
 
 import { defer, finalize, type Observable } from 'rxjs';
-import type { Principal } from '../domain/account.ts';
-import type { Clock } from '../domain/clock.ts';
-import type { ErrorCode } from '../domain/errors.ts';
-import type { CallReport } from '../domain/exchange.ts';
-import type { PlacedInstance } from '../domain/forwarding.ts';
-import type { ByteBudget } from '../domain/held-bytes.ts';
-import type { TaskScheduler } from '../domain/task-scheduler.ts';
+import type { Principal } from '../domain/accounts/account.ts';
+import type { CallReport } from '../domain/calls/exchange.ts';
+import type { ErrorCode } from '../domain/errors/errors.ts';
+import type { ByteBudget } from '../domain/memory/held-bytes.ts';
+import type { PlacedInstance } from '../domain/nodes/forwarding.ts';
+import type { Clock } from '../domain/time/clock.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { ClientRequest } from './client-message.ts';
 import type { RequestHeaders } from './headers.ts';
 import type { StateKeys } from './modern/state-cipher.ts';

@@ -2,8 +2,8 @@
 // The body decides; the header counts only where the body names no revision.
 // Sources: MCP 2026-07-28 basic/versioning#compatibility-matrix; `classifyInboundRequest` of the SDK.
 
-import { isJsonObject } from '../domain/json.ts';
-import { META, MODERN_VERSIONS } from '../domain/mcp.ts';
+import { isJsonObject } from '../domain/json/json.ts';
+import { META, MODERN_VERSIONS } from '../domain/mcp/mcp.ts';
 import {
   type ClientNotification,
   type ClientRequest,

@@ -1,9 +1,9 @@
 // Reads the headers of a request, checks its media types, and compares the headers that repeat fields of a modern body. Headers
 // for the arguments of a tool are in modern/param-headers.ts.
 
-import type { JsonFields } from '../domain/json.ts';
-import { RPC } from '../domain/jsonrpc.ts';
-import { METHODS } from '../domain/mcp.ts';
+import type { JsonFields } from '../domain/json/json.ts';
+import { RPC } from '../domain/mcp/jsonrpc.ts';
+import { METHODS } from '../domain/mcp/mcp.ts';
 import { decodeHeader } from '../domain/text.ts';
 import { RpcFailure, refused } from './rpc.ts';
 

@@ -2,12 +2,12 @@
 // that a client must declare for them. Source: MCP 2026-07-28 basic/patterns/mrtr.
 
 import { randomUUID } from 'node:crypto';
-import { CLIENT_CAPABILITIES } from '../domain/client.ts';
-import type { ConnectionRequired } from '../domain/connection-required.ts';
-import type { FinalEvent } from '../domain/exchange.ts';
-import { isJsonObject, type JsonObject, JsonText } from '../domain/json.ts';
-import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
-import { hasRounds } from '../domain/mcp.ts';
+import type { ConnectionRequired } from '../domain/calls/connection-required.ts';
+import type { FinalEvent } from '../domain/calls/exchange.ts';
+import { isJsonObject, type JsonObject, JsonText } from '../domain/json/json.ts';
+import { CLIENT_CAPABILITIES } from '../domain/mcp/client.ts';
+import { type JsonRpcError, RPC } from '../domain/mcp/jsonrpc.ts';
+import { hasRounds } from '../domain/mcp/mcp.ts';
 
 /** Input requests of one result. */
 const MAX_REQUESTS = 64;

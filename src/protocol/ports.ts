@@ -2,6 +2,9 @@
 // actors on the other side of these interfaces own instances, sessions and processes.
 
 import type { Observable } from 'rxjs';
+import type { Answer, ExchangeRequest } from '../domain/calls/exchange.ts';
+import type { GatewayError } from '../domain/errors/errors.ts';
+import type { JsonObject } from '../domain/json/json.ts';
 import type {
   Client,
   ClientProfile,
@@ -10,13 +13,10 @@ import type {
   Owner,
   ServerMessage,
   ServerNotification,
-} from '../domain/client.ts';
-import type { GatewayError } from '../domain/errors.ts';
-import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
-import type { PlacedInstance } from '../domain/forwarding.ts';
-import type { JsonObject } from '../domain/json.ts';
-import type { Peer, Tool, WantedChanges } from '../domain/mcp.ts';
-import type { RecoveredSession, SessionOpening } from '../domain/session-value.ts';
+} from '../domain/mcp/client.ts';
+import type { Peer, Tool, WantedChanges } from '../domain/mcp/mcp.ts';
+import type { PlacedInstance } from '../domain/nodes/forwarding.ts';
+import type { RecoveredSession, SessionOpening } from '../domain/sessions/session-value.ts';
 
 /** Everything behind one path: the instances of one template, or those of all templates a caller may use. */
 export interface Backends {
@@ -133,7 +133,7 @@ export interface McpSession {
   readonly recovered?: RecoveredSession | undefined;
   /** Emits once when the session is over (closed, expired, lost), then completes; replayed. */
   readonly ended$: Observable<string>;
-  /** `reason`: a clause; with ENDED_BY_CLIENT of domain/session-value.ts no other life recovers the session. */
+  /** `reason`: a clause; with ENDED_BY_CLIENT of domain/sessions/session-value.ts no other life recovers the session. */
   close(reason?: string): Promise<void>;
 }
 

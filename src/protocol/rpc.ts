@@ -2,9 +2,9 @@
 // failures of the MCP endpoint, JSON-RPC errors with an HTTP status. Errors of the gateway are converted here; error answers of
 // backends are no failures and pass unchanged.
 
-import { asGatewayError, type ErrorCode, GatewayError } from '../domain/errors.ts';
-import type { JsonFields, JsonObject, JsonText } from '../domain/json.ts';
-import { idValue, type JsonRpcError, type JsonRpcId, RPC } from '../domain/jsonrpc.ts';
+import { asGatewayError, type ErrorCode, GatewayError } from '../domain/errors/errors.ts';
+import type { JsonFields, JsonObject, JsonText } from '../domain/json/json.ts';
+import { idValue, type JsonRpcError, type JsonRpcId, RPC } from '../domain/mcp/jsonrpc.ts';
 
 /** A refusal: thrown before anything was answered, or written where an answer was awaited. */
 export class RpcFailure extends Error {

@@ -2,13 +2,13 @@
 // sends requests about a task there, and refuses those about tasks of other owners. A task that did not begin here is asked of the
 // other nodes, once.
 
-import type { Owner } from '../domain/client.ts';
-import type { Clock } from '../domain/clock.ts';
-import { queueFull } from '../domain/error-catalogue.ts';
-import { OwnerShares } from '../domain/held-bytes.ts';
-import { isJsonObject, type JsonText } from '../domain/json.ts';
+import { queueFull } from '../domain/errors/error-catalogue.ts';
+import { isJsonObject, type JsonText } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { LruMap } from '../domain/lru-map.ts';
+import type { Owner } from '../domain/mcp/client.ts';
+import { OwnerShares } from '../domain/memory/held-bytes.ts';
+import { LruMap } from '../domain/memory/lru-map.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import { aggregateInstance, splitInstance } from './aggregate/names.ts';
 
 /** Tasks remembered of one owner, and owners: no caller can push out the tasks of others. */

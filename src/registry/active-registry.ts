@@ -11,17 +11,17 @@ import {
   type TemplateChange,
   type TemplateSettings,
 } from '../balancing/policy-schemas.ts';
-import type { Clock } from '../domain/clock.ts';
-import type { InstanceAuth } from '../domain/connection.ts';
-import { registryFull, validationFailed } from '../domain/error-catalogue.ts';
+import type { InstanceAuth } from '../domain/accounts/connection.ts';
+import { registryFull, validationFailed } from '../domain/errors/error-catalogue.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
-import { keptBytes } from '../domain/held-bytes.ts';
-import type { InstanceDefinition, TemplateAuth } from '../domain/instance.ts';
-import { definedFields } from '../domain/json.ts';
+import type { InstanceDefinition, TemplateAuth } from '../domain/instances/instance.ts';
+import { isStored } from '../domain/instances/transport-kinds.ts';
+import { definedFields } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { isShared } from '../domain/nodes.ts';
+import { keptBytes } from '../domain/memory/held-bytes.ts';
+import { isShared } from '../domain/nodes/nodes.ts';
 import { counted } from '../domain/text.ts';
-import { isStored } from '../domain/transport-kinds.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { Definitions } from '../templates/definitions.ts';
 import type { InProcessHandler } from '../transports/transport.ts';

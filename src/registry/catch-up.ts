@@ -16,8 +16,8 @@ import {
   tap,
   throttle,
 } from 'rxjs';
-import { systemClock } from '../domain/clock.ts';
-import { timer$ } from '../domain/clock-streams.ts';
+import { systemClock } from '../domain/time/clock.ts';
+import { timer$ } from '../domain/time/clock-streams.ts';
 
 export interface CatchUpOptions {
   readonly work: () => Promise<unknown>;

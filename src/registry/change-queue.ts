@@ -1,10 +1,10 @@
 // Serializes the changes of the registry, so that a queue behind a database that does not answer ends with its first change. The
 // store bounds the time of each query. Source: ADR 53.
 
-import { systemClock } from '../domain/clock.ts';
-import { databaseUnavailable, hasCode } from '../domain/errors.ts';
-import { SerialQueue } from '../domain/serial-queue.ts';
-import type { TaskScheduler } from '../domain/task-scheduler.ts';
+import { databaseUnavailable, hasCode } from '../domain/errors/errors.ts';
+import { systemClock } from '../domain/time/clock.ts';
+import { SerialQueue } from '../domain/time/serial-queue.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 
 /** Longest wait behind changes that fail because the database is unavailable, in ms. Source: ADR 53. */
 const LONGEST_WAIT_MS = 1_000;

@@ -1,11 +1,16 @@
-// Checks the input of embedding programs with the schemas and messages of the HTTP routes. domain/registration.ts has the rules about
+// Checks the input of embedding programs with the schemas and messages of the HTTP routes. domain/instances/registration.ts has the rules about
 // several fields of an instance.
 
 import Type from 'typebox';
 import { LoadBalancerChange, type TemplateChange } from '../balancing/policy-schemas.ts';
-import { TemplateId } from '../domain/input-schemas.ts';
-import { InstanceChange, InstanceInput, type TemplateAuth } from '../domain/instance.ts';
-import { checkedInput, checkedTemplateAuth, checkMetadata, instanceShape } from '../domain/registration.ts';
+import { TemplateId } from '../domain/accounts/input-schemas.ts';
+import { InstanceChange, InstanceInput, type TemplateAuth } from '../domain/instances/instance.ts';
+import {
+  checkedInput,
+  checkedTemplateAuth,
+  checkMetadata,
+  instanceShape,
+} from '../domain/instances/registration.ts';
 import { compileShape, locatedAt, refuse, type Shape } from '../domain/validation.ts';
 import type { RegisterOptions } from './registry-types.ts';
 

@@ -2,9 +2,9 @@
 // succeeds. registry.ts reads and applies it.
 
 import { filter, type Observable, pairwise, retry, Subject, Subscription, startWith } from 'rxjs';
-import type { Clock } from '../domain/clock.ts';
-import { asGatewayError } from '../domain/errors.ts';
+import { asGatewayError } from '../domain/errors/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import { catchUp } from './catch-up.ts';
 

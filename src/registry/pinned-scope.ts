@@ -1,6 +1,9 @@
 // What is approved of a pinned template, or of a pinned view, and what waits for approval. Source: ADR 238, ADR 242.
 
 import { createHash } from 'node:crypto';
+import type { GatewayEvent } from '../domain/events.ts';
+import { canonicalText, type JsonObject } from '../domain/json/json.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import {
   type Approval,
   approvedPart,
@@ -8,10 +11,7 @@ import {
   type NewApproval,
   splitToolKey,
   WAITING_REASONS,
-} from '../domain/approval.ts';
-import type { Clock } from '../domain/clock.ts';
-import type { GatewayEvent } from '../domain/events.ts';
-import { canonicalText, type JsonObject } from '../domain/json.ts';
+} from '../domain/views/approval.ts';
 import type { Waiting } from '../protocol/aggregate/view-problems.ts';
 
 /** UTF-16 units of the definitions of one scope that wait for approval. Those beyond are withheld, and can be approved later. */

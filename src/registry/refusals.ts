@@ -1,7 +1,7 @@
 // What no instance and no template definition may name: an address in a denied network, a protected path in a command.
 
-import { commandExposes, endpointNotAllowed } from '../domain/error-catalogue.ts';
-import type { InstanceDefinition } from '../domain/instance.ts';
+import { commandExposes, endpointNotAllowed } from '../domain/errors/error-catalogue.ts';
+import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { type ExposedProgram, exposureOf, type ProtectedPath } from '../templates/command-exposure.ts';
 import { type AddressCheck, deniedAddress } from '../transports/network-guard.ts';
 

@@ -3,6 +3,7 @@
 // decides when.
 
 import { hash } from 'node:crypto';
+import { asGatewayError, databaseUnavailable, hasCode } from '../domain/errors/errors.ts';
 import type {
   Deployment,
   ImportReport,
@@ -11,10 +12,9 @@ import type {
   SyncedInstance,
   SyncOptions,
   SyncReport,
-} from '../domain/deployment.ts';
-import { asGatewayError, databaseUnavailable, hasCode } from '../domain/errors.ts';
-import type { InstanceDefinition } from '../domain/instance.ts';
-import { definedFields } from '../domain/json.ts';
+} from '../domain/instances/deployment.ts';
+import type { InstanceDefinition } from '../domain/instances/instance.ts';
+import { definedFields } from '../domain/json/json.ts';
 import type { Registry } from './registry.ts';
 import type { FileContents } from './registry-types.ts';
 import { importViews } from './view-import.ts';

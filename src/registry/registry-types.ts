@@ -2,8 +2,8 @@
 // indirectly.
 
 import type { LoadBalancerSettings } from '../balancing/policy-schemas.ts';
-import type { InstanceDefinition, InstanceInput, InstanceSnapshot } from '../domain/instance.ts';
-import type { RegistrationOrigin } from '../domain/registration.ts';
+import type { InstanceDefinition, InstanceInput, InstanceSnapshot } from '../domain/instances/instance.ts';
+import type { RegistrationOrigin } from '../domain/instances/registration.ts';
 import type { RegistryContents } from '../persistence/registry-file.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import type { InProcessHandler } from '../transports/transport.ts';

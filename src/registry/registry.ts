@@ -13,21 +13,26 @@ import {
   type TemplateChange,
   type TemplateSettings,
 } from '../balancing/policy-schemas.ts';
-import { timer$ } from '../domain/clock-streams.ts';
-import { duplicateServer, notHealthyInTime } from '../domain/error-catalogue.ts';
-import { databaseUnavailable, hasCode, shuttingDown } from '../domain/errors.ts';
-import type { InstanceChange, InstanceDefinition, InstanceInput, TemplateAuth } from '../domain/instance.ts';
-import { definedFields } from '../domain/json.ts';
-import { LIMITS } from '../domain/limits.ts';
-import { isShared } from '../domain/nodes.ts';
+import { duplicateServer, notHealthyInTime } from '../domain/errors/error-catalogue.ts';
+import { databaseUnavailable, hasCode, shuttingDown } from '../domain/errors/errors.ts';
+import type {
+  InstanceChange,
+  InstanceDefinition,
+  InstanceInput,
+  TemplateAuth,
+} from '../domain/instances/instance.ts';
 import {
   changedInstance,
   defineInstance,
   type RegistrationContext,
   withTemplateAuth,
-} from '../domain/registration.ts';
-import type { TaskScheduler } from '../domain/task-scheduler.ts';
-import { isStored } from '../domain/transport-kinds.ts';
+} from '../domain/instances/registration.ts';
+import { isStored } from '../domain/instances/transport-kinds.ts';
+import { definedFields } from '../domain/json/json.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { isShared } from '../domain/nodes/nodes.ts';
+import { timer$ } from '../domain/time/clock-streams.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import { ActiveRegistry, type ActiveRegistryDeps } from './active-registry.ts';
@@ -216,7 +221,8 @@ export class Registry {
     return this.#change(async () => {
       await this.#reload(); // the tombstone needs the present fingerprint
       const { fingerprint } = this.#deps.fleet.instance(template, id).definition;
-      await this.#remove(template, id, fingerprint);
+      this.#advance(await this.#store.deleteInstance(template, id, fingerprint));
+      this.#active.remove(template, id);
     });
   }
 
@@ -406,11 +412,6 @@ export class Registry {
       await this.#reload();
     }
     throw databaseUnavailable(new Error('other nodes changed it again and again'), 'no');
-  }
-
-  async #remove(template: string, id: string, fingerprint?: string): Promise<void> {
-    this.#advance(await this.#store.deleteInstance(template, id, fingerprint));
-    this.#active.remove(template, id);
   }
 
   async #saveSettings(change: TemplateChange): Promise<boolean> {

@@ -3,12 +3,12 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../actors/fleet.ts';
-import { registryFull, templateNotFound, validationFailed } from '../domain/error-catalogue.ts';
-import { GatewayError } from '../domain/errors.ts';
-import type { JsonObject } from '../domain/json.ts';
+import { registryFull, templateNotFound, validationFailed } from '../domain/errors/error-catalogue.ts';
+import { GatewayError } from '../domain/errors/errors.ts';
+import { duplicateView } from '../domain/errors/view-errors.ts';
+import { isSecretName } from '../domain/instances/secret-names.ts';
+import type { JsonObject } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { isSecretName } from '../domain/secret-names.ts';
-import { duplicateView } from '../domain/view-errors.ts';
 import type { Store } from '../persistence/store.ts';
 import { definitionOf, SCRATCH, type TemplateDefinition, TemplateError } from '../templates/definition.ts';
 import { Definitions } from '../templates/definitions.ts';

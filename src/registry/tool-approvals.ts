@@ -11,13 +11,13 @@ import {
   withOwnHints,
 } from '../actors/instances/tool-trust.ts';
 import type { TemplateSettings } from '../balancing/policy-schemas.ts';
-import { type Approval, type NewApproval, splitToolKey, toolKey } from '../domain/approval.ts';
-import { toolNotFound } from '../domain/error-catalogue.ts';
-import { groupsToMatch } from '../domain/globs.ts';
-import type { JsonObject } from '../domain/json.ts';
-import type { Tool, WithheldItem } from '../domain/mcp.ts';
-import type { TaskScheduler } from '../domain/task-scheduler.ts';
-import type { ToolHints, ViewDefinition } from '../domain/view.ts';
+import { groupsToMatch } from '../domain/accounts/globs.ts';
+import { toolNotFound } from '../domain/errors/error-catalogue.ts';
+import type { JsonObject } from '../domain/json/json.ts';
+import type { Tool, WithheldItem } from '../domain/mcp/mcp.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
+import { type Approval, type NewApproval, splitToolKey, toolKey } from '../domain/views/approval.ts';
+import type { ToolHints, ViewDefinition } from '../domain/views/view.ts';
 import { type ApprovalStore, MAX_APPENDED } from '../persistence/store.ts';
 import { checkedItem } from '../protocol/aggregate/items.ts';
 import { type ChosenItem, CompiledView } from '../protocol/aggregate/view-choices.ts';

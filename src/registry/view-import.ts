@@ -1,9 +1,9 @@
 // Brings the views of source `file` in step with those of a registry file. Views of the API are not changed.
 
 import { hash } from 'node:crypto';
-import type { SkippedDeployment } from '../domain/deployment.ts';
-import { asGatewayError, hasCode } from '../domain/errors.ts';
-import { NO_NAMES, type ViewDefinition } from '../domain/view.ts';
+import { asGatewayError, hasCode } from '../domain/errors/errors.ts';
+import type { SkippedDeployment } from '../domain/instances/deployment.ts';
+import { NO_NAMES, type ViewDefinition } from '../domain/views/view.ts';
 import { VIEWS } from '../persistence/store.ts';
 import type { Registry } from './registry.ts';
 

@@ -4,13 +4,13 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { Subject } from 'rxjs';
-import type { Clock } from '../domain/clock.ts';
-import { registryFull } from '../domain/error-catalogue.ts';
-import { databaseUnavailable } from '../domain/errors.ts';
+import { registryFull } from '../domain/errors/error-catalogue.ts';
+import { databaseUnavailable } from '../domain/errors/errors.ts';
+import { duplicateView, viewChanged, viewNotFound } from '../domain/errors/view-errors.ts';
 import type { GatewayEvent, ViewChange } from '../domain/events.ts';
-import { keptBytes } from '../domain/held-bytes.ts';
-import type { NameOwners, StoredView, ViewDefinition } from '../domain/view.ts';
-import { duplicateView, viewChanged, viewNotFound } from '../domain/view-errors.ts';
+import { keptBytes } from '../domain/memory/held-bytes.ts';
+import type { Clock } from '../domain/time/clock.ts';
+import type { NameOwners, StoredView, ViewDefinition } from '../domain/views/view.ts';
 import type { ViewStore } from '../persistence/store.ts';
 import type { ToolApprovals } from './tool-approvals.ts';
 

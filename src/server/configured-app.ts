@@ -1,10 +1,10 @@
 // Makes the HTTP application of a server, from its settings and from what was opened before it.
 
 import type { Logger } from 'pino';
-import type { SigningSecrets } from '../auth/signing-secret.ts';
+import type { SigningSecrets } from '../auth/secrets/signing-secret.ts';
 import { type Config, isLoopback } from '../config/config.ts';
-import type { MemoryBounds } from '../domain/held-bytes.ts';
-import type { WorkerPlace } from '../domain/workers.ts';
+import type { MemoryBounds } from '../domain/memory/held-bytes.ts';
+import type { WorkerPlace } from '../domain/nodes/workers.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { createApp, type HttpApp } from '../http/app.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';

@@ -3,11 +3,11 @@
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
 import type { Auth } from '../auth/auth.ts';
-import type { SigningSecrets } from '../auth/signing-secret.ts';
+import type { SigningSecrets } from '../auth/secrets/signing-secret.ts';
 import type { Config } from '../config/config.ts';
-import type { ProgramUser } from '../domain/command.ts';
-import type { ByteBounds } from '../domain/held-bytes.ts';
-import type { GatewayAddress } from '../domain/resource.ts';
+import type { GatewayAddress } from '../domain/accounts/resource.ts';
+import type { ProgramUser } from '../domain/instances/command.ts';
+import type { ByteBounds } from '../domain/memory/held-bytes.ts';
 import { Gateway } from '../gateway/gateway.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';

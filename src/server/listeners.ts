@@ -3,11 +3,11 @@
 import type { IncomingMessage, RequestListener, ServerOptions, ServerResponse } from 'node:http';
 import { Server as NetServer, Socket } from 'node:net';
 import type { Config, ListenAddress } from '../config/config.ts';
-import { systemClock } from '../domain/clock.ts';
-import { hostAndPort, localUrl } from '../domain/endpoint.ts';
-import { OperatorError } from '../domain/errors.ts';
+import { OperatorError } from '../domain/errors/errors.ts';
+import { hostAndPort, localUrl } from '../domain/instances/endpoint.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { TaskScheduler } from '../domain/task-scheduler.ts';
+import { systemClock } from '../domain/time/clock.ts';
+import { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { BodyRequest } from '../http/body/body-request.ts';
 import { OpenConnections } from './open-connections.ts';
 import type { PublicTls } from './public-tls.ts';

@@ -7,9 +7,9 @@ import { realpath } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { exhaustMap } from 'rxjs';
 import { ConfigError } from '../config/config-error.ts';
-import { settlesWithin, sleep, systemClock } from '../domain/clock.ts';
-import { ticks$ } from '../domain/clock-streams.ts';
-import { reasonOf } from '../domain/errors.ts';
+import { reasonOf } from '../domain/errors/errors.ts';
+import { settlesWithin, sleep, systemClock } from '../domain/time/clock.ts';
+import { ticks$ } from '../domain/time/clock-streams.ts';
 import { lockFile } from '../persistence/file-lock.ts';
 import type { SettingStore } from '../persistence/store.ts';
 

@@ -4,9 +4,9 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { networkOf } from '../auth/network-of.ts';
-import { systemClock } from '../domain/clock.ts';
+import { networkOf } from '../auth/limits/network-of.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { systemClock } from '../domain/time/clock.ts';
 import { type AddressCheck, addressesIn } from '../transports/network-guard.ts';
 
 export interface ConnectionBounds {

@@ -2,8 +2,8 @@
 // asks them to read the members, instead of waiting until they do (ADR 175).
 
 import { socketAddress } from '../cluster/members.ts';
-import { gatewayOf, type NodeView, workerOf } from '../domain/nodes.ts';
-import { type WorkerPlace, workerSocket } from '../domain/workers.ts';
+import { gatewayOf, type NodeView, workerOf } from '../domain/nodes/nodes.ts';
+import { type WorkerPlace, workerSocket } from '../domain/nodes/workers.ts';
 
 /** Resolves when the other workers have read the members. Undefined where nodes of other gateways must read them, too. */
 export function readByWorkers(

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { PeerCertificates } from '../cluster/channel/peer-certificates.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
-import { systemClock } from '../domain/clock.ts';
+import { systemClock } from '../domain/time/clock.ts';
 
 /** Undefined without certificates of the operator. Rejects with ConfigError, and with OperatorError for files that cannot be used. */
 export async function certificatesOf(

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import type { Logger } from 'pino';
 import type { ClusterCounts } from '../actors/cluster-counts.ts';
 import type { Auth } from '../auth/auth.ts';
-import { WindowCounter } from '../auth/rate-limiter.ts';
+import { WindowCounter } from '../auth/limits/rate-limiter.ts';
 import type { ChannelKeys } from '../cluster/channel/channel-keys.ts';
 import { serveInstances } from '../cluster/channel/instance-listener.ts';
 import {
@@ -18,10 +18,10 @@ import { TokenVerifier } from '../cluster/channel/peer-tokens.ts';
 import { Peers } from '../cluster/channel/peers.ts';
 import { type Member, type Members, socketAddress } from '../cluster/members.ts';
 import { type Config, isLoopback } from '../config/config.ts';
-import { systemClock } from '../domain/clock.ts';
-import { hostAndPort } from '../domain/endpoint.ts';
-import { OperatorError, reasonOf } from '../domain/errors.ts';
-import type { SessionOwners } from '../domain/forwarding.ts';
+import { OperatorError, reasonOf } from '../domain/errors/errors.ts';
+import { hostAndPort } from '../domain/instances/endpoint.ts';
+import type { SessionOwners } from '../domain/nodes/forwarding.ts';
+import { systemClock } from '../domain/time/clock.ts';
 import type { InstanceHost } from '../transports/instance-host.ts';
 
 /** Refusals that the audit log records in a minute; further ones are counted. */

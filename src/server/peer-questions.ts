@@ -1,12 +1,12 @@
 // Small questions of this node to the other members over the peer channel. A question is a GET with the principal in its token; only members
 // can send one. Source: ADR 148.
 
-import type { Principal } from '../domain/account.ts';
-import { systemClock } from '../domain/clock.ts';
-import type { SessionOwners } from '../domain/forwarding.ts';
-import { jsonIn } from '../domain/json.ts';
-import type { NodeView } from '../domain/nodes.ts';
-import { nodeUnavailable } from '../domain/session-errors.ts';
+import type { Principal } from '../domain/accounts/account.ts';
+import { nodeUnavailable } from '../domain/errors/session-errors.ts';
+import { jsonIn } from '../domain/json/json.ts';
+import type { SessionOwners } from '../domain/nodes/forwarding.ts';
+import type { NodeView } from '../domain/nodes/nodes.ts';
+import { systemClock } from '../domain/time/clock.ts';
 import { answerOf } from '../http/deployment/peer-answer.ts';
 
 /** Longest answer, in bytes. */

@@ -4,9 +4,9 @@ import { X509Certificate } from 'node:crypto';
 import { constants, type FileHandle, open } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { Logger } from 'pino';
-import { type Clock, systemClock } from '../domain/clock.ts';
-import { codeOf, OperatorError, reasonOf } from '../domain/errors.ts';
-import { readRenewed } from '../domain/renewed.ts';
+import { codeOf, OperatorError, reasonOf } from '../domain/errors/errors.ts';
+import { type Clock, systemClock } from '../domain/time/clock.ts';
+import { readRenewed } from '../domain/time/renewed.ts';
 
 export interface PublicTls {
   /** Options of a secure context. */

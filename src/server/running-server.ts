@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { Subscription } from 'rxjs';
 import type { Auth } from '../auth/auth.ts';
 import type { MemberTable } from '../cluster/member-table.ts';
-import type { WorkerQuestion } from '../domain/workers.ts';
+import type { WorkerQuestion } from '../domain/nodes/workers.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { HttpApp } from '../http/app.ts';
 import type { Listeners } from './listeners.ts';

@@ -3,18 +3,18 @@
 
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
+import { type Announcements, ensureFirstAdmin, forgetInitialPassword } from '../auth/accounts/first-admin.ts';
+import type { FirstPassword } from '../auth/accounts/first-password.ts';
+import { Passwords } from '../auth/accounts/passwords.ts';
 import { type Auth, createAuth } from '../auth/auth.ts';
-import { type Announcements, ensureFirstAdmin, forgetInitialPassword } from '../auth/first-admin.ts';
-import type { FirstPassword } from '../auth/first-password.ts';
-import type { Issuers } from '../auth/issuers.ts';
-import { OAuthKeys } from '../auth/oauth-keys.ts';
-import { unreadableRows } from '../auth/oauth-rows.ts';
-import { Passwords } from '../auth/passwords.ts';
+import type { Issuers } from '../auth/issuers/issuers.ts';
+import { OAuthKeys } from '../auth/oauth/oauth-keys.ts';
+import { unreadableRows } from '../auth/oauth/oauth-rows.ts';
 import type { MemberTable } from '../cluster/member-table.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
-import { systemClock } from '../domain/clock.ts';
-import type { GatewayAddress, SignIn } from '../domain/resource.ts';
+import type { GatewayAddress, SignIn } from '../domain/accounts/resource.ts';
+import { systemClock } from '../domain/time/clock.ts';
 import { AuthorizationServer, type AuthorizationServerOptions } from '../http/oauth/authorization-server.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Storage } from './storage.ts';
@@ -107,8 +107,8 @@ async function companyOf(
     throw new ConfigError('auth.providers needs the pages of the sign-in: auth.oauth is false');
   const own = settings.find(({ issuer }) => issuer.replace(/\/$/, '') === address.issuer);
   if (own !== undefined) throw new ConfigError(`auth.providers: ${own.issuer} is this gateway itself`);
-  const { IdentityProvider } = await import('../auth/identity-provider.ts');
-  const { CompanyAccounts } = await import('../auth/company-accounts.ts');
+  const { IdentityProvider } = await import('../auth/issuers/identity-provider.ts');
+  const { CompanyAccounts } = await import('../auth/issuers/company-accounts.ts');
   const { now, wall } = systemClock;
   const warn = (line: string) => log.warn(line);
   const providers = settings.map((setting) => new IdentityProvider(setting, { now, keepsSecrets, warn }));
@@ -149,7 +149,7 @@ async function issuersOf(
   if (own !== undefined) throw new ConfigError(`auth.issuers: ${own.issuer} is this gateway itself`);
   if (!config.oauth.isEnabled && settings.some(({ idJag }) => idJag === true))
     log.warn('auth.issuers: `id_jag` has no effect, because the gateway signs no users in (auth.oauth)');
-  const { Issuers } = await import('../auth/issuers.ts');
+  const { Issuers } = await import('../auth/issuers/issuers.ts');
   const { now, wall, background } = systemClock;
   return new Issuers({
     settings,

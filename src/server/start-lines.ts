@@ -1,9 +1,9 @@
 // What a start says about the registry: lines for the log, and warnings.
 
 import type { Auth } from '../auth/auth.ts';
-import type { SyncReport } from '../domain/deployment.ts';
-import { isShared } from '../domain/nodes.ts';
-import type { GatewayAddress } from '../domain/resource.ts';
+import type { GatewayAddress } from '../domain/accounts/resource.ts';
+import type { SyncReport } from '../domain/instances/deployment.ts';
+import { isShared } from '../domain/nodes/nodes.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 
 /** One line when clients were allowed something at another address than this: their tokens are refused now. */

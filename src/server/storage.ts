@@ -5,7 +5,12 @@ import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { encryptionKeys, localSecrets, type SigningSecrets, sharedSecret } from '../auth/signing-secret.ts';
+import {
+  encryptionKeys,
+  localSecrets,
+  type SigningSecrets,
+  sharedSecret,
+} from '../auth/secrets/signing-secret.ts';
 import type { Config } from '../config/config.ts';
 import { createCipher } from '../persistence/cipher.ts';
 import { type DatabaseDescription, describeDatabase } from '../persistence/database-url.ts';

@@ -5,7 +5,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { codeOf } from '../domain/errors.ts';
+import { codeOf } from '../domain/errors/errors.ts';
 import { PACKAGE_ROOT } from '../domain/package-root.ts';
 import { readTemplate, type TemplateDefinition, TemplateError } from './definition.ts';
 

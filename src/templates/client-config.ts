@@ -2,9 +2,9 @@
 // with `inputs` (VS Code). An entry becomes a definition, whose variables, headers and secret words are settings without
 // values, and an instance with everything that the entry has.
 
-import { splitCommand } from '../domain/command.ts';
-import { definedFields, isJsonObject, type JsonObject } from '../domain/json.ts';
-import { isSecretName } from '../domain/secret-names.ts';
+import { splitCommand } from '../domain/instances/command.ts';
+import { isSecretName } from '../domain/instances/secret-names.ts';
+import { definedFields, isJsonObject, type JsonObject } from '../domain/json/json.ts';
 import { TemplateError } from './definition.ts';
 import {
   type ImportedFile,

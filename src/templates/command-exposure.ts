@@ -4,8 +4,8 @@
 
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, normalize, resolve } from 'node:path';
-import { sleep, systemClock } from '../domain/clock.ts';
-import type { InstanceDefinition } from '../domain/instance.ts';
+import type { InstanceDefinition } from '../domain/instances/instance.ts';
+import { sleep, systemClock } from '../domain/time/clock.ts';
 import { pathTextsIn } from './command-paths.ts';
 import { createWalk, type Look, lookAt, type Place, type Walk } from './path-walk.ts';
 

@@ -4,12 +4,12 @@
 import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/schema';
 import { LoadBalancerSettings } from '../balancing/policy-schemas.ts';
-import { commandWords } from '../domain/command.ts';
-import { GatewayError, messageOf } from '../domain/errors.ts';
-import { TemplateId } from '../domain/input-schemas.ts';
-import { TemplateAuth } from '../domain/instance.ts';
-import { checkedTemplateAuth } from '../domain/registration.ts';
-import { TRANSPORT_NAMES } from '../domain/transport-kinds.ts';
+import { TemplateId } from '../domain/accounts/input-schemas.ts';
+import { GatewayError, messageOf } from '../domain/errors/errors.ts';
+import { commandWords } from '../domain/instances/command.ts';
+import { TemplateAuth } from '../domain/instances/instance.ts';
+import { checkedTemplateAuth } from '../domain/instances/registration.ts';
+import { TRANSPORT_NAMES } from '../domain/instances/transport-kinds.ts';
 import { compileShape, issueLines, pathTo } from '../domain/validation.ts';
 import { tolerated } from './tolerant.ts';
 

@@ -2,7 +2,7 @@
 // command line fills the placeholders in what they give.
 
 import { type ParseError, parse, printParseErrorCode } from 'jsonc-parser';
-import { isDeeper, isJsonObject, jsonIn } from '../domain/json.ts';
+import { isDeeper, isJsonObject, jsonIn } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { readClientConfig } from './client-config.ts';
 import { TemplateError } from './definition.ts';

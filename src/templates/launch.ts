@@ -4,9 +4,9 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { commandWords } from '../domain/command.ts';
-import type { InstanceDefinition, InstanceInput } from '../domain/instance.ts';
-import { definedFields, isJsonObject, type JsonObject } from '../domain/json.ts';
+import { commandWords } from '../domain/instances/command.ts';
+import type { InstanceDefinition, InstanceInput } from '../domain/instances/instance.ts';
+import { definedFields, isJsonObject, type JsonObject } from '../domain/json/json.ts';
 import { fillPlaceholders, hasPlaceholder, type TemplateDefinition } from './definition.ts';
 import { mappedSettings, type SettingValues, secretVariables, withDefaults } from './settings.ts';
 

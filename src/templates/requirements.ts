@@ -3,7 +3,7 @@
 
 import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
-import type { ProgramUser } from '../domain/command.ts';
+import type { ProgramUser } from '../domain/instances/command.ts';
 
 /** Runtimes that report their version. */
 const RUNTIMES: readonly string[] = ['node', 'python', 'uv', 'deno', 'bun', 'docker', 'podman', 'git'];

@@ -1,6 +1,6 @@
 // Finds secrets in the words of a command and in addresses: by the names beside them, by the parts of a URL, and by the form of tokens.
 
-import { isSecretName } from '../domain/secret-names.ts';
+import { isSecretName } from '../domain/instances/secret-names.ts';
 
 /** The word with `***` for each secret in it; placeholders stay. `before`: the word before it, which may be its option. */
 export function withoutSecrets(word: string, before = ''): string {

@@ -1,7 +1,7 @@
 // The settings of the instances of a template, from its `config_schema`: a JSON Schema whose properties also name the place of a
 // value. `env_mapping` is a variable, `command_arg` a word of the command, `header_mapping` a header of HTTP.
 
-import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json/json.ts';
 import type { TemplateDefinition } from './definition.ts';
 
 export type SettingValues = Readonly<Record<string, unknown>>;

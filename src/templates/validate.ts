@@ -4,7 +4,7 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { ErrorObject } from 'ajv';
-import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { isJsonObject, type JsonObject } from '../domain/json/json.ts';
 import { PACKAGE_ROOT } from '../domain/package-root.ts';
 import { parseTemplate, readTemplate, TemplateError } from './definition.ts';
 import { pointerTo, type Remark, tolerated } from './tolerant.ts';

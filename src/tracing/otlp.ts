@@ -14,9 +14,9 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
-import { settlesWithin, systemClock } from '../domain/clock.ts';
-import { reasonOf } from '../domain/errors.ts';
-import { definedFields, jsonIn } from '../domain/json.ts';
+import { reasonOf } from '../domain/errors/errors.ts';
+import { definedFields, jsonIn } from '../domain/json/json.ts';
+import { settlesWithin, systemClock } from '../domain/time/clock.ts';
 import { VERSION } from '../domain/version.ts';
 import { type Environment, isRegistered } from './tracing.ts';
 

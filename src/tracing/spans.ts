@@ -15,8 +15,6 @@ import {
   TraceFlags,
   trace,
 } from '@opentelemetry/api';
-import { systemClock } from '../domain/clock.ts';
-import type { ErrorCode } from '../domain/errors.ts';
 import {
   type AttemptDetails,
   type AttemptTrace,
@@ -26,10 +24,12 @@ import {
   type PostTrace,
   type RequestTrace,
   type TraceFields,
-} from '../domain/exchange.ts';
-import { isFields, type JsonFields } from '../domain/json.ts';
+} from '../domain/calls/exchange.ts';
+import type { ErrorCode } from '../domain/errors/errors.ts';
+import { TRANSPORT_TRAITS, type TransportKind } from '../domain/instances/transport-kinds.ts';
+import { isFields, type JsonFields } from '../domain/json/json.ts';
 import { cutText } from '../domain/text.ts';
-import { TRANSPORT_TRAITS, type TransportKind } from '../domain/transport-kinds.ts';
+import { systemClock } from '../domain/time/clock.ts';
 import { VERSION } from '../domain/version.ts';
 
 /** Longest name of a tool or prompt in a span, in UTF-16 units: clients choose these names. */

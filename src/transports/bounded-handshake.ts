@@ -1,8 +1,8 @@
 // Ends a handshake that takes too long, or that the caller cancels.
 
-import { spreadClock } from '../domain/clock.ts';
-import { backendUnavailable, openingCancelled } from '../domain/error-catalogue.ts';
-import { asGatewayError, GatewayError } from '../domain/errors.ts';
+import { backendUnavailable, openingCancelled } from '../domain/errors/error-catalogue.ts';
+import { asGatewayError, GatewayError } from '../domain/errors/errors.ts';
+import { spreadClock } from '../domain/time/clock.ts';
 import type { OpenOptions } from './transport.ts';
 
 export type HandshakeBounds = Pick<OpenOptions, 'signal' | 'handshakeTimeoutMs' | 'scheduler' | 'clock'>;

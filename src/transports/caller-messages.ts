@@ -1,17 +1,17 @@
 // The messages between a backend and the callers of a conversation. Progress tokens: every client counts from 0, so tokens of two callers
 // collide; the backend gets a token of the gateway, and the caller gets its own token back. Requests of the backend: which the gateway answers.
 
+import type { ExchangeRequest } from '../domain/calls/exchange.ts';
+import { notWritable } from '../domain/errors/error-catalogue.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json/json.ts';
 import {
   acceptsServerRequests,
   CLIENT_CAPABILITIES,
   type ClientProfile,
   type ClientReply,
-} from '../domain/client.ts';
-import { notWritable } from '../domain/error-catalogue.ts';
-import type { ExchangeRequest } from '../domain/exchange.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
-import { METHOD_NOT_FOUND, requestText } from '../domain/jsonrpc.ts';
-import { META } from '../domain/mcp.ts';
+} from '../domain/mcp/client.ts';
+import { METHOD_NOT_FOUND, requestText } from '../domain/mcp/jsonrpc.ts';
+import { META } from '../domain/mcp/mcp.ts';
 
 /** The progress token that the caller gave; undefined without one. */
 export function callerTokenOf(request: ExchangeRequest): JsonValue | undefined {

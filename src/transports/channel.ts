@@ -3,14 +3,11 @@
 // message; stdio-channel.ts and sse-channel.ts send and receive. Source: MCP basic/index#requests.
 
 import { Observable, type Observer, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
-import { CallMap } from '../domain/call-map.ts';
-import { type ClientProfile, type ServerMessage, serverRequest } from '../domain/client.ts';
-import { systemClock } from '../domain/clock.ts';
-import { backendUnavailable } from '../domain/error-catalogue.ts';
-import { type Delivered, GatewayError } from '../domain/errors.ts';
-import { cancellation, type ExchangeEvent, type ExchangeRequest, isFinal } from '../domain/exchange.ts';
-import { NO_CALLER } from '../domain/held-bytes.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
+import { cancellation, type ExchangeEvent, type ExchangeRequest, isFinal } from '../domain/calls/exchange.ts';
+import { backendUnavailable } from '../domain/errors/error-catalogue.ts';
+import { type Delivered, GatewayError } from '../domain/errors/errors.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json/json.ts';
+import { type ClientProfile, type ServerMessage, serverRequest } from '../domain/mcp/client.ts';
 import {
   type AnswerMessage,
   type BackendMessage,
@@ -18,8 +15,8 @@ import {
   type NotificationMessage,
   numberMeant,
   type RequestMessage,
-} from '../domain/jsonrpc.ts';
-import { resultEvent } from '../domain/list-pages.ts';
+} from '../domain/mcp/jsonrpc.ts';
+import { resultEvent } from '../domain/mcp/list-pages.ts';
 import {
   CANCELLED,
   INITIALIZED,
@@ -29,7 +26,10 @@ import {
   META,
   type Peer,
   PROGRESS,
-} from '../domain/mcp.ts';
+} from '../domain/mcp/mcp.ts';
+import { CallMap } from '../domain/memory/call-map.ts';
+import { NO_CALLER } from '../domain/memory/held-bytes.ts';
+import { systemClock } from '../domain/time/clock.ts';
 import { boundedHandshake, type HandshakeBounds } from './bounded-handshake.ts';
 import {
   callerTokenOf,

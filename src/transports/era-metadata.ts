@@ -1,9 +1,9 @@
 // What an era adds to a request of any transport: metadata in the message, and headers of HTTP.
 
-import type { ExchangeRequest } from '../domain/exchange.ts';
-import { isFields, type JsonFields } from '../domain/json.ts';
-import type { Peer } from '../domain/mcp.ts';
-import { META, METHODS } from '../domain/mcp.ts';
+import type { ExchangeRequest } from '../domain/calls/exchange.ts';
+import { isFields, type JsonFields } from '../domain/json/json.ts';
+import type { Peer } from '../domain/mcp/mcp.ts';
+import { META, METHODS } from '../domain/mcp/mcp.ts';
 import { encodeHeader } from '../domain/text.ts';
 
 /** The gateway, or a client, as backends see it. */

@@ -1,14 +1,14 @@
 // Determines the era of a backend and agrees on a revision: by `initialize`, `server/discover`, or neither. It decides the order of
 // attempts and what counts as evidence; the channel carries the messages. The requests after it: era-metadata.ts, caller-messages.ts.
 
-import type { ClientProfile } from '../domain/client.ts';
-import { backendUnavailable, endpointUnavailable } from '../domain/error-catalogue.ts';
-import { GatewayError } from '../domain/errors.ts';
-import { type ExchangeRequest, type FinalEvent, parsedResult } from '../domain/exchange.ts';
-import { definedFields, isJsonObject, type JsonObject, type JsonText } from '../domain/json.ts';
-import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
-import type { Era, Peer, PinnedEra, ServerInfo } from '../domain/mcp.ts';
-import { ACCEPTED_LEGACY_VERSIONS, LEGACY_VERSIONS, META, MODERN_VERSIONS } from '../domain/mcp.ts';
+import { type ExchangeRequest, type FinalEvent, parsedResult } from '../domain/calls/exchange.ts';
+import { backendUnavailable, endpointUnavailable } from '../domain/errors/error-catalogue.ts';
+import { GatewayError } from '../domain/errors/errors.ts';
+import { definedFields, isJsonObject, type JsonObject, type JsonText } from '../domain/json/json.ts';
+import type { ClientProfile } from '../domain/mcp/client.ts';
+import { type JsonRpcError, RPC } from '../domain/mcp/jsonrpc.ts';
+import type { Era, Peer, PinnedEra, ServerInfo } from '../domain/mcp/mcp.ts';
+import { ACCEPTED_LEGACY_VERSIONS, LEGACY_VERSIONS, META, MODERN_VERSIONS } from '../domain/mcp/mcp.ts';
 import { type ClientInfo, type Spoken, withEraMetadata } from './era-metadata.ts';
 
 export interface HandshakeChannel {

@@ -1,8 +1,8 @@
-// Opens instances. The module of a kind of transport is `<kind>/<kind>.ts` in this folder and exports `open`; domain/transport-kinds.ts has
+// Opens instances. The module of a kind of transport is `<kind>/<kind>.ts` in this folder and exports `open`; domain/instances/transport-kinds.ts has
 // the kinds. Source: ADR 180.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { TransportKind } from '../domain/transport-kinds.ts';
+import type { TransportKind } from '../domain/instances/transport-kinds.ts';
 import type { OpenTransport } from './transport.ts';
 
 /** Modules that need about equal times, each with what only the later ones need, too: Node loads all that an import needs in one turn. */

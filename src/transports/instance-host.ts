@@ -1,9 +1,9 @@
 // What other nodes need of the instances of this node. src/gateway has them, src/cluster speaks with the other nodes. Source: ADR 170.
 
 import type { Observable } from 'rxjs';
-import type { ClientProfile } from '../domain/client.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
-import type { ByteBudget } from '../domain/held-bytes.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../domain/calls/exchange.ts';
+import type { ClientProfile } from '../domain/mcp/client.ts';
+import type { ByteBudget } from '../domain/memory/held-bytes.ts';
 import type { Closed, Upstream } from './transport.ts';
 
 /** The instances of this node. */

@@ -1,9 +1,9 @@
 // The secrets that an instance got from the gateway, and how they are hidden in what its server says: `***` stands for each one in
 // errors, texts of refusals and lines of output. Results pass unchanged.
 
-import type { InstanceDefinition } from '../domain/instance.ts';
-import type { JsonRpcError } from '../domain/jsonrpc.ts';
-import { isSecretName } from '../domain/secret-names.ts';
+import type { InstanceDefinition } from '../domain/instances/instance.ts';
+import { isSecretName } from '../domain/instances/secret-names.ts';
+import type { JsonRpcError } from '../domain/mcp/jsonrpc.ts';
 
 /** A shorter value is not a secret, and stands in many texts. */
 const SHORTEST_SECRET = 3;

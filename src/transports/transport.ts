@@ -2,19 +2,19 @@
 // (spec/conformance/transport.ts). A transport knows no actors, no health and no balancing.
 
 import { catchError, defer, type Observable } from 'rxjs';
-import type { ClientProfile, ServerMessage } from '../domain/client.ts';
-import type { Clock } from '../domain/clock.ts';
-import type { ProgramUser } from '../domain/command.ts';
-import type { RunInContainer } from '../domain/deployment.ts';
-import { asGatewayError } from '../domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
-import type { ByteBudget, InstanceHeldBytes } from '../domain/held-bytes.ts';
-import type { InstanceDefinition } from '../domain/instance.ts';
-import type { JsonObject } from '../domain/json.ts';
-import type { Peer, PinnedEra } from '../domain/mcp.ts';
-import { nextAfter } from '../domain/retry-rules.ts';
-import type { TaskScheduler } from '../domain/task-scheduler.ts';
-import type { TransportKind } from '../domain/transport-kinds.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../domain/calls/exchange.ts';
+import { nextAfter } from '../domain/calls/retry-rules.ts';
+import { asGatewayError } from '../domain/errors/errors.ts';
+import type { ProgramUser } from '../domain/instances/command.ts';
+import type { RunInContainer } from '../domain/instances/deployment.ts';
+import type { InstanceDefinition } from '../domain/instances/instance.ts';
+import type { TransportKind } from '../domain/instances/transport-kinds.ts';
+import type { JsonObject } from '../domain/json/json.ts';
+import type { ClientProfile, ServerMessage } from '../domain/mcp/client.ts';
+import type { Peer, PinnedEra } from '../domain/mcp/mcp.ts';
+import type { ByteBudget, InstanceHeldBytes } from '../domain/memory/held-bytes.ts';
+import type { Clock } from '../domain/time/clock.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { AddressCheck } from './network-guard.ts';
 import type { GroupWatch } from './stdio/process-group.ts';
 

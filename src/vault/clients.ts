@@ -2,10 +2,10 @@
 // registered there. A registration is stored and used by all nodes. Source: MCP 2025-11-25 basic/authorization#client-registration, RFC 7591.
 
 import type * as OAuth from 'oauth4webapi';
-import { oauthKey } from '../auth/oauth-rows.ts';
-import type { Clock } from '../domain/clock.ts';
-import type { WayToBeKnown } from '../domain/connection.ts';
-import { definedFields } from '../domain/json.ts';
+import { oauthKey } from '../auth/oauth/oauth-rows.ts';
+import type { WayToBeKnown } from '../domain/accounts/connection.ts';
+import { definedFields } from '../domain/json/json.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import type { OAuthStore } from '../persistence/store.ts';
 import type { StoredConnection } from './connections.ts';
 import type { OAuthBackend, ServerMetadata, Target } from './oauth-backends.ts';

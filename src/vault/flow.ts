@@ -2,9 +2,9 @@
 // state is used once, within ten minutes, by the browser and the user that began. Source: RFC 6749, RFC 7636, RFC 8707, RFC 9207, ADR 218.
 
 import { hash } from 'node:crypto';
-import { oauthKey } from '../auth/oauth-rows.ts';
-import type { Clock } from '../domain/clock.ts';
-import { definedFields } from '../domain/json.ts';
+import { oauthKey } from '../auth/oauth/oauth-rows.ts';
+import { definedFields } from '../domain/json/json.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import type { OAuthStore } from '../persistence/store.ts';
 import type { OwnClients } from './clients.ts';
 import { type Connections, connectionKey, type StoredConnection } from './connections.ts';

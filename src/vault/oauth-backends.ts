@@ -2,11 +2,11 @@
 // opening. A backend that names another server later is not used until an admin agrees: the new one would get the accounts of users.
 // Source: RFC 9728, RFC 8414, OpenID Connect Discovery 1.0, MCP 2025-11-25 basic/authorization, ADR 218.
 
-import { oauthKey } from '../auth/oauth-rows.ts';
-import type { Clock } from '../domain/clock.ts';
-import { type InstanceAuth, isResourceOf } from '../domain/connection.ts';
-import type { InstanceDefinition } from '../domain/instance.ts';
-import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { oauthKey } from '../auth/oauth/oauth-rows.ts';
+import { type InstanceAuth, isResourceOf } from '../domain/accounts/connection.ts';
+import type { InstanceDefinition } from '../domain/instances/instance.ts';
+import { isJsonObject, type JsonObject } from '../domain/json/json.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import type { OAuthStore } from '../persistence/store.ts';
 import { challengeIn, scopesIn } from '../transports/http/challenge.ts';
 import { ProviderFailure, type ProviderFetch } from './provider-fetch.ts';

@@ -10,8 +10,8 @@ import {
   type OutsideAnswer,
   OutsideFailure,
   type OutsideRequest,
-} from '../auth/outside-request.ts';
-import type { Clock } from '../domain/clock.ts';
+} from '../auth/issuers/outside-request.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import { type AddressCheck, addressesIn, SPECIAL_NETWORKS } from '../transports/network-guard.ts';
 
 /** Metadata of large providers has some 10 kB. */

@@ -2,10 +2,10 @@
 // refreshes a connection, by a lease on its row; the others wait for the new version, or for the end of that node. A connection
 // whose grant is gone has ended: it is not tried again until its owner connects it. Source: ADR 218.
 
-import { type Clock, sleep } from '../domain/clock.ts';
-import type { WhyNotConnected } from '../domain/connection.ts';
-import { hasCode } from '../domain/errors.ts';
-import { LruMap } from '../domain/lru-map.ts';
+import type { WhyNotConnected } from '../domain/accounts/connection.ts';
+import { hasCode } from '../domain/errors/errors.ts';
+import { LruMap } from '../domain/memory/lru-map.ts';
+import { type Clock, sleep } from '../domain/time/clock.ts';
 import { scopesIn } from '../transports/http/challenge.ts';
 import type { OwnClients } from './clients.ts';
 import {

@@ -3,13 +3,13 @@
 
 import { hash, randomBytes } from 'node:crypto';
 import { Subject } from 'rxjs';
-import { oauthKey } from '../auth/oauth-rows.ts';
-import { type DefinedRoles, roleRights, scopesOfUser, type User } from '../domain/account.ts';
-import type { Clock } from '../domain/clock.ts';
-import { SHARED } from '../domain/connection.ts';
-import type { Visit } from '../domain/connection-required.ts';
-import { LruMap } from '../domain/lru-map.ts';
-import { commonRights, mayUse } from '../domain/rights.ts';
+import { oauthKey } from '../auth/oauth/oauth-rows.ts';
+import { type DefinedRoles, roleRights, scopesOfUser, type User } from '../domain/accounts/account.ts';
+import { SHARED } from '../domain/accounts/connection.ts';
+import { commonRights, mayUse } from '../domain/accounts/rights.ts';
+import type { Visit } from '../domain/calls/connection-required.ts';
+import { LruMap } from '../domain/memory/lru-map.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import type { OAuthStore } from '../persistence/store.ts';
 
 /** What is to be connected, and for whom. */

@@ -1,6 +1,6 @@
 // Every error code with its status, causes and remedy. The type requires an entry for each code of the catalogue.
 
-import { ERROR_STATUS, type ErrorCode, statusesOf } from '../../src/domain/errors.ts';
+import { ERROR_STATUS, type ErrorCode, statusesOf } from '../../src/domain/errors/errors.ts';
 import { item, linked } from './markdown.ts';
 
 interface Advice {

@@ -5,9 +5,9 @@ import { mock } from 'node:test';
 import { from } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { Metrics } from '../../../src/actors/metrics.ts';
-import { systemClock } from '../../../src/domain/clock.ts';
-import { toolOf } from '../../../src/domain/exchange.ts';
+import { toolOf } from '../../../src/domain/calls/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import {
   answers,
   type Caller,

@@ -3,9 +3,9 @@
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
-import { type Delivered, GatewayError } from '../../../src/domain/errors.ts';
-import { isJsonObject } from '../../../src/domain/json.ts';
+import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
+import { type Delivered, GatewayError } from '../../../src/domain/errors/errors.ts';
+import { isJsonObject } from '../../../src/domain/json/json.ts';
 import { type Caller, Harness, settled } from '../../helpers/failing-backend.ts';
 import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';

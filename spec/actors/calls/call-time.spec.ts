@@ -3,11 +3,11 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { type Clock, spreadClock } from '../../../src/domain/clock.ts';
-import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
-import { GatewayError } from '../../../src/domain/errors.ts';
-import type { Tracker } from '../../../src/domain/exchange.ts';
+import type { Tracker } from '../../../src/domain/calls/exchange.ts';
+import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
+import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { type Clock, spreadClock } from '../../../src/domain/time/clock.ts';
 import {
   answers,
   errorView,

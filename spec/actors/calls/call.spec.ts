@@ -5,12 +5,12 @@ import { mock } from 'node:test';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { CallEvents } from '../../../src/actors/calls/call-events.ts';
-import { systemClock } from '../../../src/domain/clock.ts';
-import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
+import { toolOf } from '../../../src/domain/calls/exchange.ts';
+import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
-import { toolOf } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import type { Tool } from '../../../src/domain/mcp.ts';
+import type { Tool } from '../../../src/domain/mcp/mcp.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import {
   answers,
   errorView,

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { isRepeatable, RetryBudget } from '../../../src/actors/calls/retries.ts';
 import { Group } from '../../../src/actors/group.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
-import type { InstanceState } from '../../../src/domain/instance.ts';
+import type { InstanceState } from '../../../src/domain/instances/instance.ts';
 import { toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -3,9 +3,9 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { NO_SUBSCRIBER } from '../../../src/actors/instances/conversation.ts';
-import type { JsonObject } from '../../../src/domain/json.ts';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { META } from '../../../src/domain/mcp.ts';
+import { META } from '../../../src/domain/mcp/mcp.ts';
 import {
   ASKABLE,
   answers,

@@ -8,10 +8,10 @@ import {
   routingTo,
 } from '../../../src/actors/calls/stateless-routing.ts';
 import type { SessionSharing } from '../../../src/balancing/policy.ts';
-import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
-import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';
-import { type Era, META } from '../../../src/domain/mcp.ts';
-import type { TransportKind } from '../../../src/domain/transport-kinds.ts';
+import type { ExchangeEvent } from '../../../src/domain/calls/exchange.ts';
+import type { TransportKind } from '../../../src/domain/instances/transport-kinds.ts';
+import type { JsonObject, JsonValue } from '../../../src/domain/json/json.ts';
+import { type Era, META } from '../../../src/domain/mcp/mcp.ts';
 import { ASKABLE, definition, modernCall, modernProfile } from '../../helpers/failing-backend.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';

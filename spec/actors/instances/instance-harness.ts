@@ -8,10 +8,10 @@ import { instanceMachine } from '../../../src/actors/instances/instance.machine.
 import { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import type { InstanceEmission } from '../../../src/actors/instances/instance-setup.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
-import { systemClock } from '../../../src/domain/clock.ts';
-import type { GatewayError } from '../../../src/domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
-import type { InstanceDefinition, InstanceState } from '../../../src/domain/instance.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
+import type { GatewayError } from '../../../src/domain/errors/errors.ts';
+import type { InstanceDefinition, InstanceState } from '../../../src/domain/instances/instance.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
 import { definition, HTTP, settled } from '../../helpers/failing-backend.ts';
 import { ScriptedOpenings, ScriptedTransport } from '../../helpers/scripted-transport.ts';

@@ -4,8 +4,8 @@
 import { setImmediate as settled } from 'node:timers/promises';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
 import { STDIO } from '../../helpers/failing-backend.ts';
 import type { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -5,11 +5,11 @@
 import * as assert from 'uvu/assert';
 import { ewma } from '../../../src/balancing/health-score.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
-import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
-import type { ErrorDetails } from '../../../src/domain/errors.ts';
-import { JsonText } from '../../../src/domain/json.ts';
-import { RPC } from '../../../src/domain/jsonrpc.ts';
+import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
+import type { ErrorDetails } from '../../../src/domain/errors/errors.ts';
+import { JsonText } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import type { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';

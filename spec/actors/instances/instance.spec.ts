@@ -3,8 +3,8 @@
 import type { Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
-import { ANONYMOUS } from '../../../src/domain/account.ts';
-import { asGatewayError } from '../../../src/domain/errors.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import { asGatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { HTTP, openOwn, STDIO, settled } from '../../helpers/failing-backend.ts';
 import { codeOf } from '../../helpers/outcome.ts';

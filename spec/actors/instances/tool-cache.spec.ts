@@ -2,10 +2,10 @@
 
 import * as assert from 'uvu/assert';
 import { type ListBudget, ToolCache } from '../../../src/actors/instances/tool-cache.ts';
-import { systemClock } from '../../../src/domain/clock.ts';
-import { ByteBudget } from '../../../src/domain/held-bytes.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import type { Tool } from '../../../src/domain/mcp.ts';
+import type { Tool } from '../../../src/domain/mcp/mcp.ts';
+import { ByteBudget } from '../../../src/domain/memory/held-bytes.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';

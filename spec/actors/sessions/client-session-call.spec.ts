@@ -5,10 +5,10 @@ import { firstValueFrom, map, type Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { DEFAULT_POLICY, type SessionFailover } from '../../../src/balancing/policy.ts';
-import type { ClientProfile } from '../../../src/domain/client.ts';
-import type { GatewayError } from '../../../src/domain/errors.ts';
-import type { Answer } from '../../../src/domain/exchange.ts';
+import type { Answer } from '../../../src/domain/calls/exchange.ts';
+import type { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import type { ClientProfile } from '../../../src/domain/mcp/client.ts';
 import {
   ASKABLE,
   ask,

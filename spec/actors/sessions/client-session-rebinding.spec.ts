@@ -7,11 +7,11 @@ import * as assert from 'uvu/assert';
 import { isRepeatable } from '../../../src/actors/calls/retries.ts';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { DEFAULT_POLICY, type SessionFailover, type SessionSharing } from '../../../src/balancing/policy.ts';
-import type { ClientProfile } from '../../../src/domain/client.ts';
-import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
-import type { InstanceDefinition } from '../../../src/domain/instance.ts';
+import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
+import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import type { Peer } from '../../../src/domain/mcp.ts';
+import type { ClientProfile } from '../../../src/domain/mcp/client.ts';
+import type { Peer } from '../../../src/domain/mcp/mcp.ts';
 import {
   ASKABLE,
   ask,

@@ -4,7 +4,7 @@
 import * as assert from 'uvu/assert';
 import type { ClientSession, SessionLists } from '../../../src/actors/sessions/client-session.ts';
 import { sessionFingerprint } from '../../../src/actors/sessions/session-fingerprint.ts';
-import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
+import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import {
   ASKABLE,
   answers,

@@ -8,9 +8,9 @@ import type { InspectionEvent } from 'xstate';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { SESSION_ACTOR_ID } from '../../../src/actors/template.machine.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
-import { profileBytes } from '../../../src/domain/client.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import type { SessionRecord } from '../../../src/domain/session-table.ts';
+import { profileBytes } from '../../../src/domain/mcp/client.ts';
+import type { SessionRecord } from '../../../src/domain/sessions/session-table.ts';
 import {
   ASKABLE,
   answers,

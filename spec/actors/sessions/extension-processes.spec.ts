@@ -2,7 +2,7 @@
 // sessions, what reaches its clients, and which one ends when there are too many.
 
 import * as assert from 'uvu/assert';
-import type { JsonObject } from '../../../src/domain/json.ts';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   ask,

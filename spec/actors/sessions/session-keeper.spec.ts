@@ -5,8 +5,12 @@ import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { rowKeyOf } from '../../../src/actors/sessions/kept-session.ts';
 import { SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
-import { databaseUnavailable } from '../../../src/domain/errors.ts';
-import { readSession, SESSION_VERSION, type SessionValue } from '../../../src/domain/session-value.ts';
+import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
+import {
+  readSession,
+  SESSION_VERSION,
+  type SessionValue,
+} from '../../../src/domain/sessions/session-value.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';
 import type { SessionStore } from '../../../src/persistence/store.ts';
 import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';

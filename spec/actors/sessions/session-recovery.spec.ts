@@ -6,10 +6,10 @@ import { newSession } from '../../../src/actors/sessions/client-session.machine.
 import { rowKeyOf } from '../../../src/actors/sessions/kept-session.ts';
 import { type DecideOwner, SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
 import { SessionRecovery } from '../../../src/actors/sessions/session-recovery.ts';
-import { SessionElsewhere } from '../../../src/domain/forwarding.ts';
-import { newLife, newSessionId } from '../../../src/domain/life.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { writeSession } from '../../../src/domain/session-value.ts';
+import { SessionElsewhere } from '../../../src/domain/nodes/forwarding.ts';
+import { newLife, newSessionId } from '../../../src/domain/nodes/life.ts';
+import { writeSession } from '../../../src/domain/sessions/session-value.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';
 import type { SessionStore } from '../../../src/persistence/store.ts';
 import { PLAIN } from '../../helpers/failing-backend.ts';

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { readSession, writeSession } from '../../../src/domain/session-value.ts';
+import { readSession, writeSession } from '../../../src/domain/sessions/session-value.ts';
 import {
   ASKABLE,
   ask,

@@ -1,7 +1,7 @@
 // When the lists of a template count as changed: by notices of instances, and by instances that are added or removed.
 
 import * as assert from 'uvu/assert';
-import type { Peer } from '../../../src/domain/mcp.ts';
+import type { Peer } from '../../../src/domain/mcp/mcp.ts';
 import { Harness, pass, settled } from '../../helpers/failing-backend.ts';
 import { PEER, ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';

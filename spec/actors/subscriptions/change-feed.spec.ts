@@ -3,8 +3,8 @@
 import { Subject, type Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ChangeFeed } from '../../../src/actors/subscriptions/change-feed.ts';
-import type { InstanceDefinition } from '../../../src/domain/instance.ts';
-import type { ListChange, Peer } from '../../../src/domain/mcp.ts';
+import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
+import type { ListChange, Peer } from '../../../src/domain/mcp/mcp.ts';
 import {
   ASKABLE,
   Harness,

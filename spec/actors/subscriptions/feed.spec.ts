@@ -3,12 +3,12 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { Feed } from '../../../src/actors/subscriptions/feed.ts';
-import { systemClock } from '../../../src/domain/clock.ts';
-import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
-import { asGatewayError } from '../../../src/domain/errors.ts';
-import type { ExchangeRequest, FinalEvent } from '../../../src/domain/exchange.ts';
-import { RPC } from '../../../src/domain/jsonrpc.ts';
+import type { ExchangeRequest, FinalEvent } from '../../../src/domain/calls/exchange.ts';
+import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
+import { asGatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { type ScriptedExchange, ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';

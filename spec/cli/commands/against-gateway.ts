@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import * as assert from 'uvu/assert';
 import { main } from '../../../src/cli/main.ts';
 import { loadConfig } from '../../../src/config/config.ts';
-import type { Scope } from '../../../src/domain/account.ts';
+import type { Scope } from '../../../src/domain/accounts/account.ts';
 import { type RunningServer, startServer } from '../../../src/server/server.ts';
 import { initialize, MCP_TYPES } from '../../helpers/http-mcp.ts';
 import type { Suite } from '../../helpers/suite.ts';

@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect as connectTls } from 'node:tls';
 import * as assert from 'uvu/assert';
 import { type CertificateFiles, readCertificates } from '../../../src/cluster/channel/peer-certificates.ts';
-import { OperatorError } from '../../../src/domain/errors.ts';
+import { OperatorError } from '../../../src/domain/errors/errors.ts';
 import { hasOpenssl, issueCertificate, makeAuthority } from '../../helpers/certificates.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';

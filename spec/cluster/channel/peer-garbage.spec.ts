@@ -7,7 +7,7 @@ import { runInNewContext } from 'node:vm';
 import { lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { serveInstances } from '../../../src/cluster/channel/instance-listener.ts';
-import { JsonText } from '../../../src/domain/json.ts';
+import { JsonText } from '../../../src/domain/json/json.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { serving, text } from '../../helpers/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -9,19 +9,19 @@ import { exchangeBody } from '../../../src/cluster/channel/peer-frames.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from '../../../src/cluster/channel/peer-protocol.ts';
 import { Peers } from '../../../src/cluster/channel/peers.ts';
 import type { Member, Members } from '../../../src/cluster/members.ts';
-import { ANONYMOUS, type Principal } from '../../../src/domain/account.ts';
+import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
+import { GatewayError } from '../../../src/domain/errors/errors.ts';
+import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
+import { JsonText } from '../../../src/domain/json/json.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   type ClientReply,
   type ServerMessage,
   type ServerRequest,
   serverRequest,
-} from '../../../src/domain/client.ts';
-import { systemClock } from '../../../src/domain/clock.ts';
-import { GatewayError } from '../../../src/domain/errors.ts';
-import type { InstanceDefinition } from '../../../src/domain/instance.ts';
-import { JsonText } from '../../../src/domain/json.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
-import type { Peer } from '../../../src/domain/mcp.ts';
+} from '../../../src/domain/mcp/client.ts';
+import type { Peer } from '../../../src/domain/mcp/mcp.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { REFUSED } from '../../../src/transports/caller-messages.ts';
 import type { InstanceHost } from '../../../src/transports/instance-host.ts';

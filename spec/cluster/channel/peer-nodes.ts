@@ -14,11 +14,16 @@ import type { PeerTls } from '../../../src/cluster/channel/peer-tls.ts';
 import { TokenVerifier } from '../../../src/cluster/channel/peer-tokens.ts';
 import { Peers } from '../../../src/cluster/channel/peers.ts';
 import type { Member, Members } from '../../../src/cluster/members.ts';
-import { ANONYMOUS, type Principal } from '../../../src/domain/account.ts';
-import { type Clock, systemClock } from '../../../src/domain/clock.ts';
-import type { GatewayError } from '../../../src/domain/errors.ts';
-import type { ForwardedCaller, ForwardedHeaders, Forwarding, Hop } from '../../../src/domain/forwarding.ts';
-import { newSessionId } from '../../../src/domain/life.ts';
+import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
+import type { GatewayError } from '../../../src/domain/errors/errors.ts';
+import type {
+  ForwardedCaller,
+  ForwardedHeaders,
+  Forwarding,
+  Hop,
+} from '../../../src/domain/nodes/forwarding.ts';
+import { newSessionId } from '../../../src/domain/nodes/life.ts';
+import { type Clock, systemClock } from '../../../src/domain/time/clock.ts';
 
 type Serve = (request: IncomingMessage, response: ServerResponse, caller: ForwardedCaller) => void;
 

@@ -19,9 +19,9 @@ import {
   PART_BYTES,
   SHARED_PROTOCOL,
 } from '../../../src/cluster/channel/shared-wire.ts';
-import { ANONYMOUS } from '../../../src/domain/account.ts';
-import { systemClock } from '../../../src/domain/clock.ts';
-import { JsonText } from '../../../src/domain/json.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import { JsonText } from '../../../src/domain/json/json.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { becomes } from '../../helpers/eventually.ts';

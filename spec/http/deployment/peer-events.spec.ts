@@ -3,11 +3,15 @@
 import { mock } from 'node:test';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS } from '../../../src/domain/account.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
-import type { ForwardedAnswer, ForwardedRequest, SessionOwner } from '../../../src/domain/forwarding.ts';
-import type { NodeView } from '../../../src/domain/nodes.ts';
-import { nodeUnavailable } from '../../../src/domain/session-errors.ts';
+import type {
+  ForwardedAnswer,
+  ForwardedRequest,
+  SessionOwner,
+} from '../../../src/domain/nodes/forwarding.ts';
+import type { NodeView } from '../../../src/domain/nodes/nodes.ts';
 import { PeerEvents } from '../../../src/http/deployment/peer-events.ts';
 import type { StreamEvent, StreamReader } from '../../../src/http/reply.ts';
 import { type ReadOptions, RecentEvents } from '../../../src/http/sse/recent-events.ts';

@@ -1,9 +1,9 @@
 import * as assert from 'uvu/assert';
 import type { Auth } from '../../../src/auth/auth.ts';
-import type { Principal } from '../../../src/domain/account.ts';
-import { ANONYMOUS } from '../../../src/domain/account.ts';
-import { insufficientPermissions, rateLimitExceeded } from '../../../src/domain/error-catalogue.ts';
-import type { GatewayError } from '../../../src/domain/errors.ts';
+import type { Principal } from '../../../src/domain/accounts/account.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import { insufficientPermissions, rateLimitExceeded } from '../../../src/domain/errors/error-catalogue.ts';
+import type { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { HTTP_LIMITS } from '../../../src/http/limits.ts';
 import { auditTrail } from '../../../src/http/middleware/audit-trail.ts';
 import { json } from '../../../src/http/reply.ts';

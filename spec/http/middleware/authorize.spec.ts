@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
-import { RateLimiter, type SharedCounter } from '../../../src/auth/rate-limiter.ts';
-import type { Principal, Scope } from '../../../src/domain/account.ts';
-import { systemClock } from '../../../src/domain/clock.ts';
+import { RateLimiter, type SharedCounter } from '../../../src/auth/limits/rate-limiter.ts';
+import type { Principal, Scope } from '../../../src/domain/accounts/account.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { authorize, localAccounts } from '../../../src/http/middleware/authorize.ts';
 import { json } from '../../../src/http/reply.ts';
 import { respond } from '../../../src/http/respond.ts';

@@ -7,10 +7,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
-import { RateLimiter } from '../../../src/auth/rate-limiter.ts';
-import { systemClock } from '../../../src/domain/clock.ts';
-import { GatewayError } from '../../../src/domain/errors.ts';
-import { ByteBudget } from '../../../src/domain/held-bytes.ts';
+import { RateLimiter } from '../../../src/auth/limits/rate-limiter.ts';
+import { GatewayError } from '../../../src/domain/errors/errors.ts';
+import { ByteBudget } from '../../../src/domain/memory/held-bytes.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { HeldBodies } from '../../../src/http/body/held-bodies.ts';
 import {
   koaBodyReader,

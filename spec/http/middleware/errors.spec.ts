@@ -4,8 +4,8 @@
 import { type Logger, pino } from 'pino';
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, type Principal, type Scope } from '../../../src/domain/account.ts';
-import { toolExecutionFailed } from '../../../src/domain/answer-errors.ts';
+import { ANONYMOUS, type Principal, type Scope } from '../../../src/domain/accounts/account.ts';
+import { toolExecutionFailed } from '../../../src/domain/calls/answer-errors.ts';
 import {
   authenticationRequired,
   backendTimeout,
@@ -20,10 +20,10 @@ import {
   tokenExpired,
   tooManyAttempts,
   validationFailed,
-} from '../../../src/domain/error-catalogue.ts';
-import { atInstance, databaseUnavailable, openingFailed } from '../../../src/domain/errors.ts';
-import { JsonText } from '../../../src/domain/json.ts';
-import { sessionNotFound } from '../../../src/domain/session-errors.ts';
+} from '../../../src/domain/errors/error-catalogue.ts';
+import { atInstance, databaseUnavailable, openingFailed } from '../../../src/domain/errors/errors.ts';
+import { sessionNotFound } from '../../../src/domain/errors/session-errors.ts';
+import { JsonText } from '../../../src/domain/json/json.ts';
 import { errors, rpcErrors } from '../../../src/http/middleware/errors.ts';
 import { ErrorBody, errorBody } from '../../../src/http/reply.ts';
 import { ClientGone, type HttpMiddleware } from '../../../src/http/request.ts';

@@ -2,9 +2,9 @@
 
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import * as assert from 'uvu/assert';
-import { OAuthKeys } from '../../../src/auth/oauth-keys.ts';
+import { OAuthKeys } from '../../../src/auth/oauth/oauth-keys.ts';
 import type { IssuerSetting } from '../../../src/config/issuer-settings.ts';
-import { systemClock } from '../../../src/domain/clock.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { AuthorizationServer } from '../../../src/http/oauth/authorization-server.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
 import { KeyServer, type TokenParts } from '../../helpers/key-server.ts';

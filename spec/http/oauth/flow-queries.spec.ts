@@ -1,7 +1,7 @@
 // What a sign-in by URL costs the store when the browser is signed in: each query is CPU time that calls wait for.
 
 import * as assert from 'uvu/assert';
-import { clientKeyOf } from '../../../src/auth/oauth-rows.ts';
+import { clientKeyOf } from '../../../src/auth/oauth/oauth-rows.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import {

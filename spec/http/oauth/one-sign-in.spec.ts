@@ -1,7 +1,7 @@
 // One sign-in of a browser: a login of the console is known at the pages, and signing out at either place ends both.
 
 import * as assert from 'uvu/assert';
-import { systemClock } from '../../../src/domain/clock.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { PASSWORD } from '../../helpers/http-accounts.ts';
 import { type Answer, appFor } from '../../helpers/http-app.ts';
 import { Browser, begin, register, startSignIn } from '../../helpers/sign-in.ts';

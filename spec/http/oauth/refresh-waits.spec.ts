@@ -1,7 +1,7 @@
 // Equal refreshes while the first one is slow: the others wait for its answer, for a bounded time.
 
 import * as assert from 'uvu/assert';
-import { systemClock } from '../../../src/domain/clock.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import { register, startSignIn, tokensOf } from '../../helpers/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';

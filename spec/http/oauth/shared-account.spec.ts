@@ -7,9 +7,9 @@ import {
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import * as assert from 'uvu/assert';
-import type { Scope } from '../../../src/domain/account.ts';
-import { SHARED } from '../../../src/domain/connection.ts';
-import { databaseUnavailable } from '../../../src/domain/errors.ts';
+import type { Scope } from '../../../src/domain/accounts/account.ts';
+import { SHARED } from '../../../src/domain/accounts/connection.ts';
+import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
 import type { Gateway } from '../../../src/gateway/gateway.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';

@@ -4,7 +4,7 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import Type from 'typebox';
 import * as Schema from 'typebox/schema';
 import * as assert from 'uvu/assert';
-import { SCOPES } from '../../../src/domain/account.ts';
+import { SCOPES } from '../../../src/domain/accounts/account.ts';
 import { HEADERS, SECURITY_SCHEMES } from '../../../src/http/openapi/answers.ts';
 import { openApiDocument } from '../../../src/http/openapi/document.ts';
 import { schemaWriter } from '../../../src/http/openapi/schema.ts';

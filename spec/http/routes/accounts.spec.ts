@@ -3,8 +3,8 @@
 import { hash, randomBytes } from 'node:crypto';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { parseKey } from '../../../src/auth/api-keys.ts';
-import { proofOf } from '../../../src/auth/proof.ts';
+import { parseKey } from '../../../src/auth/accounts/api-keys.ts';
+import { proofOf } from '../../../src/auth/secrets/proof.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';

@@ -3,8 +3,8 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { Passwords } from '../../../src/auth/passwords.ts';
-import { systemClock } from '../../../src/domain/clock.ts';
+import { Passwords } from '../../../src/auth/accounts/passwords.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { suite } from '../../helpers/suite.ts';

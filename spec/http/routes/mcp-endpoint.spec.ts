@@ -2,7 +2,7 @@
 // in spec/protocol and in the journeys.
 
 import * as assert from 'uvu/assert';
-import { systemClock } from '../../../src/domain/clock.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { fakeMcp } from '../../helpers/fake-mcp.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { type Ask, startApp } from '../../helpers/http-app.ts';

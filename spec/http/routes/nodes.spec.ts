@@ -1,14 +1,14 @@
 // GET /gateway/nodes, and a node that is drained and resumed.
 
 import * as assert from 'uvu/assert';
+import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
 import type {
   ForwardedAnswer,
   ForwardedRequest,
   SessionOwner,
   SessionOwners,
-} from '../../../src/domain/forwarding.ts';
-import type { NodeView } from '../../../src/domain/nodes.ts';
-import { nodeUnavailable } from '../../../src/domain/session-errors.ts';
+} from '../../../src/domain/nodes/forwarding.ts';
+import type { NodeView } from '../../../src/domain/nodes/nodes.ts';
 import { objectOr } from '../../fixtures/wire.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { sessionFingerprint } from '../../../src/actors/sessions/session-fingerprint.ts';
-import { databaseUnavailable } from '../../../src/domain/errors.ts';
+import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';

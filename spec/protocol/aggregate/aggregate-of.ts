@@ -2,9 +2,9 @@
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ListChange } from '../../../src/domain/mcp.ts';
-import type { SessionTable } from '../../../src/domain/session-table.ts';
-import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
+import type { ListChange } from '../../../src/domain/mcp/mcp.ts';
+import type { SessionTable } from '../../../src/domain/sessions/session-table.ts';
+import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/backends.ts';
 import { everything } from '../../../src/protocol/aggregate/everything.ts';
 import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';

@@ -3,12 +3,12 @@
 import { mock } from 'node:test';
 import { firstValueFrom, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { Owner } from '../../../src/domain/client.ts';
-import { noHealthyInstance, templateNotFound } from '../../../src/domain/error-catalogue.ts';
-import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
-import type { JsonObject } from '../../../src/domain/json.ts';
-import type { ListField } from '../../../src/domain/mcp.ts';
-import type { SessionRecord, SessionTable } from '../../../src/domain/session-table.ts';
+import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
+import { noHealthyInstance, templateNotFound } from '../../../src/domain/errors/error-catalogue.ts';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
+import type { Owner } from '../../../src/domain/mcp/client.ts';
+import type { ListField } from '../../../src/domain/mcp/mcp.ts';
+import type { SessionRecord, SessionTable } from '../../../src/domain/sessions/session-table.ts';
 import { GATEWAY_INFO } from '../../../src/domain/version.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, answered, ListingBackends, PROFILE, shownTool, TABLE } from '../listing-backends.ts';

@@ -3,11 +3,11 @@
 
 import { firstValueFrom, of } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ServerMessage } from '../../../src/domain/client.ts';
-import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
-import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
-import type { ListField } from '../../../src/domain/mcp.ts';
-import { readSession, writeSession } from '../../../src/domain/session-value.ts';
+import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
+import { type JsonObject, JsonText } from '../../../src/domain/json/json.ts';
+import type { ServerMessage } from '../../../src/domain/mcp/client.ts';
+import type { ListField } from '../../../src/domain/mcp/mcp.ts';
+import { readSession, writeSession } from '../../../src/domain/sessions/session-value.ts';
 import { ResourceOwners } from '../../../src/protocol/aggregate/resource-owners.ts';
 import type { McpSession } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';

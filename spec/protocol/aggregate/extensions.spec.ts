@@ -2,11 +2,11 @@
 
 import { firstValueFrom, type Observable, of } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { Owner } from '../../../src/domain/client.ts';
-import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
-import type { JsonObject } from '../../../src/domain/json.ts';
-import { ToolRights } from '../../../src/domain/rights.ts';
-import { NO_NAMES, type ViewDefinition } from '../../../src/domain/view.ts';
+import { ToolRights } from '../../../src/domain/accounts/rights.ts';
+import type { Answer, ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
+import type { Owner } from '../../../src/domain/mcp/client.ts';
+import { NO_NAMES, type ViewDefinition } from '../../../src/domain/views/view.ts';
 import { everything } from '../../../src/protocol/aggregate/everything.ts';
 import { CompiledView } from '../../../src/protocol/aggregate/view-choices.ts';
 import { ViewDirectory } from '../../../src/protocol/aggregate/view-directory.ts';

@@ -3,12 +3,12 @@
 import { mock } from 'node:test';
 import { of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { Client } from '../../../src/domain/client.ts';
-import { noHealthyInstance } from '../../../src/domain/error-catalogue.ts';
-import type { Answer } from '../../../src/domain/exchange.ts';
-import { type JsonObject, JsonText, type JsonValue } from '../../../src/domain/json.ts';
-import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
-import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
+import type { Answer } from '../../../src/domain/calls/exchange.ts';
+import { noHealthyInstance } from '../../../src/domain/errors/error-catalogue.ts';
+import { type JsonObject, JsonText, type JsonValue } from '../../../src/domain/json/json.ts';
+import type { Client } from '../../../src/domain/mcp/client.ts';
+import type { ListChange, ListField } from '../../../src/domain/mcp/mcp.ts';
+import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';

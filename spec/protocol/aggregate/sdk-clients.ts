@@ -2,8 +2,8 @@
 
 import { Client as CurrentClient } from '@modelcontextprotocol/client';
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js';
-import type { JsonObject } from '../../../src/domain/json.ts';
-import type { ListField } from '../../../src/domain/mcp.ts';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
+import type { ListField } from '../../../src/domain/mcp/mcp.ts';
 
 export interface SdkClient {
   readonly name: string;

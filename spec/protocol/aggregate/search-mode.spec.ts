@@ -2,17 +2,17 @@
 
 import { firstValueFrom, type Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { Owner } from '../../../src/domain/client.ts';
-import { type Answer, type ExchangeRequest, isFinalAnswer } from '../../../src/domain/exchange.ts';
+import { ToolRights } from '../../../src/domain/accounts/rights.ts';
+import { type Answer, type ExchangeRequest, isFinalAnswer } from '../../../src/domain/calls/exchange.ts';
 import {
   isJsonObject,
   type JsonFields,
   type JsonObject,
   JsonText,
   writeFields,
-} from '../../../src/domain/json.ts';
-import { ToolRights } from '../../../src/domain/rights.ts';
-import type { AggregatePresentation } from '../../../src/domain/view.ts';
+} from '../../../src/domain/json/json.ts';
+import type { Owner } from '../../../src/domain/mcp/client.ts';
+import type { AggregatePresentation } from '../../../src/domain/views/view.ts';
 import { everything } from '../../../src/protocol/aggregate/everything.ts';
 import { ToolIndex } from '../../../src/protocol/tool-search/tool-index.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -1,7 +1,7 @@
 // Subscriptions in the value of a session, where names of templates and URIs are also names of what every object has.
 
 import * as assert from 'uvu/assert';
-import type { AggregateSessionValue } from '../../../src/domain/session-value.ts';
+import type { AggregateSessionValue } from '../../../src/domain/sessions/session-value.ts';
 import {
   afterAnswer,
   endOfSubscription,

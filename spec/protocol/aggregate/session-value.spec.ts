@@ -4,12 +4,12 @@
 import { mock } from 'node:test';
 import { firstValueFrom, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { Owner, ServerMessage } from '../../../src/domain/client.ts';
-import { templateNotFound } from '../../../src/domain/error-catalogue.ts';
-import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
-import { sessionLost } from '../../../src/domain/session-errors.ts';
-import type { SessionRecord } from '../../../src/domain/session-table.ts';
-import { readSession, writeSession } from '../../../src/domain/session-value.ts';
+import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
+import { templateNotFound } from '../../../src/domain/errors/error-catalogue.ts';
+import { sessionLost } from '../../../src/domain/errors/session-errors.ts';
+import type { Owner, ServerMessage } from '../../../src/domain/mcp/client.ts';
+import type { SessionRecord } from '../../../src/domain/sessions/session-table.ts';
+import { readSession, writeSession } from '../../../src/domain/sessions/session-value.ts';
 import { AggregateSession } from '../../../src/protocol/aggregate/session.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';

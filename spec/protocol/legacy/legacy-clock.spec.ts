@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import type { ClientReply } from '../../../src/domain/client.ts';
+import type { ClientReply } from '../../../src/domain/mcp/client.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answer, legacyHarness } from './legacy-harness.ts';
 

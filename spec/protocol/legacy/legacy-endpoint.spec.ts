@@ -4,7 +4,7 @@
 import { mock } from 'node:test';
 import { setImmediate as settled } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { noHealthyInstance, serverNotFound } from '../../../src/domain/error-catalogue.ts';
+import { noHealthyInstance, serverNotFound } from '../../../src/domain/errors/error-catalogue.ts';
 import { suite } from '../../helpers/suite.ts';
 import { nestedTooDeeply } from '../modern/modern-harness.ts';
 import { PEER } from '../scripted-backends.ts';

@@ -1,10 +1,10 @@
 // A legacy endpoint with one session, and a client that talks to it.
 
 import { mock } from 'node:test';
-import type { ClientProfile } from '../../../src/domain/client.ts';
-import { spreadClock } from '../../../src/domain/clock.ts';
-import type { JsonRpcId } from '../../../src/domain/jsonrpc.ts';
-import { newSessionId } from '../../../src/domain/life.ts';
+import type { ClientProfile } from '../../../src/domain/mcp/client.ts';
+import type { JsonRpcId } from '../../../src/domain/mcp/jsonrpc.ts';
+import { newSessionId } from '../../../src/domain/nodes/life.ts';
+import { spreadClock } from '../../../src/domain/time/clock.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { LegacyEndpoint } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';

@@ -1,7 +1,7 @@
 // The handshake of legacy clients: result and revision. Refusals are in legacy-refusals.spec.ts.
 
 import * as assert from 'uvu/assert';
-import type { Peer } from '../../../src/domain/mcp.ts';
+import type { Peer } from '../../../src/domain/mcp/mcp.ts';
 import { initializeResult } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { isLegacyVersion, versionToOpen } from '../../../src/protocol/legacy/legacy-request.ts';
 import { suite } from '../../helpers/suite.ts';

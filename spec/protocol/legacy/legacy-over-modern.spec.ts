@@ -2,12 +2,12 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import type { ClientProfile } from '../../../src/domain/client.ts';
-import { systemClock } from '../../../src/domain/clock.ts';
-import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
-import type { Answer, ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
-import { type JsonObject, parseExact } from '../../../src/domain/json.ts';
-import { META } from '../../../src/domain/mcp.ts';
+import type { Answer, ExchangeEvent, ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
+import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
+import { type JsonObject, parseExact } from '../../../src/domain/json/json.ts';
+import type { ClientProfile } from '../../../src/domain/mcp/client.ts';
+import { META } from '../../../src/domain/mcp/mcp.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { exchangeInSession } from '../../../src/protocol/legacy/legacy-over-modern.ts';
 import { suite } from '../../helpers/suite.ts';
 import { PEER, SessionBackends } from '../scripted-backends.ts';

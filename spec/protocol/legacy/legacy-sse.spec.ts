@@ -3,11 +3,11 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS, NO_PRINCIPAL } from '../../../src/domain/account.ts';
-import { shuttingDown } from '../../../src/domain/errors.ts';
-import type { JsonObject } from '../../../src/domain/json.ts';
-import { newSessionId } from '../../../src/domain/life.ts';
-import { sessionLimit } from '../../../src/domain/session-errors.ts';
+import { ANONYMOUS, NO_PRINCIPAL } from '../../../src/domain/accounts/account.ts';
+import { shuttingDown } from '../../../src/domain/errors/errors.ts';
+import { sessionLimit } from '../../../src/domain/errors/session-errors.ts';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
+import { newSessionId } from '../../../src/domain/nodes/life.ts';
 import { LegacySse, RESUME_MS } from '../../../src/protocol/legacy/legacy-sse.ts';
 import { SsePosition, sessionOfEvent } from '../../../src/protocol/legacy/sse-position.ts';
 import { settled } from '../../helpers/failing-backend.ts';

@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
-import type { JsonObject } from '../../../src/domain/json.ts';
-import type { Peer } from '../../../src/domain/mcp.ts';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
+import type { Peer } from '../../../src/domain/mcp/mcp.ts';
 import { commonCapabilities, discoverResult } from '../../../src/protocol/modern/discover.ts';
 import { MODERN_PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';

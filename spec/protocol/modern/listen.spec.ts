@@ -1,8 +1,8 @@
 // Subscriptions of modern clients: what they are granted, what they receive, and how they end.
 
 import * as assert from 'uvu/assert';
-import { ANONYMOUS } from '../../../src/domain/account.ts';
-import type { JsonObject } from '../../../src/domain/json.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { grant } from '../../../src/protocol/modern/listen.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { suite } from '../../helpers/suite.ts';

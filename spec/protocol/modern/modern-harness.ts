@@ -2,11 +2,11 @@
 // ones.
 
 import { ParkedCalls } from '../../../src/actors/calls/parked-calls.ts';
-import { ANONYMOUS } from '../../../src/domain/account.ts';
-import { ByteBudget, memoryBounds } from '../../../src/domain/held-bytes.ts';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/domain/json.ts';
-import { newSessionId } from '../../../src/domain/life.ts';
-import type { Peer } from '../../../src/domain/mcp.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/domain/json/json.ts';
+import type { Peer } from '../../../src/domain/mcp/mcp.ts';
+import { ByteBudget, memoryBounds } from '../../../src/domain/memory/held-bytes.ts';
+import { newSessionId } from '../../../src/domain/nodes/life.ts';
 import { encodeHeader } from '../../../src/domain/text.ts';
 import { Endpoint } from '../../../src/protocol/endpoint.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';

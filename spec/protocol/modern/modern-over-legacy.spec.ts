@@ -1,7 +1,7 @@
 // The fields that answers of legacy backends lack for modern clients, found in their bytes.
 
 import * as assert from 'uvu/assert';
-import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
+import { type JsonObject, JsonText } from '../../../src/domain/json/json.ts';
 import {
   completed,
   modernError,

@@ -1,7 +1,7 @@
 // A modern request: its envelope, and the keys that bind texts to it.
 
 import * as assert from 'uvu/assert';
-import { type JsonFields, JsonText } from '../../../src/domain/json.ts';
+import { type JsonFields, JsonText } from '../../../src/domain/json/json.ts';
 import { checkVersion, EnvelopeReader, pathKey } from '../../../src/protocol/modern/modern-request.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';
+import type { JsonObject, JsonValue } from '../../../src/domain/json/json.ts';
 import { suite } from '../../helpers/suite.ts';
 import { KEY, modernHarness, outcomeOf, resultOf, SERVER_INFO } from './modern-harness.ts';
 

@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { systemClock } from '../../../src/domain/clock.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { StateCipher } from '../../../src/protocol/modern/state-cipher.ts';
 import { suite } from '../../helpers/suite.ts';
 

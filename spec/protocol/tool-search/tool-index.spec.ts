@@ -2,8 +2,8 @@
 // search was not adjusted on is judged on its own.
 
 import * as assert from 'uvu/assert';
-import type { JsonObject } from '../../../src/domain/json.ts';
-import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
+import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { TokenCounts } from '../../../src/protocol/tool-search/token-counts.ts';
 import { type FindableTool, ToolIndex } from '../../../src/protocol/tool-search/tool-index.ts';
 import { Vocabulary } from '../../../src/protocol/tool-search/vocabulary.ts';

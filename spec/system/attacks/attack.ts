@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
-import type { JsonObject } from '../../../src/domain/json.ts';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { caller, callTool, field, repeatRequests } from '../../helpers/caller.ts';
 import type { McpHarness } from '../../helpers/mcp-program.ts';
 import { type RawServer, startRawServer } from '../../transports/raw-server.ts';

@@ -3,7 +3,7 @@
 // code. What happens to the backends meanwhile is in events.ts.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { ERROR_STATUS } from '../../../src/domain/errors.ts';
+import { ERROR_STATUS } from '../../../src/domain/errors/errors.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
 import type { Dice } from '../../helpers/dice.ts';
 import { LegacyClient, ModernClient, type Outcome, textOf } from '../../helpers/mcp-client.ts';

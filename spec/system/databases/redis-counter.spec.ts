@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import * as assert from 'uvu/assert';
-import type { SharedCounter } from '../../../src/auth/rate-limiter.ts';
-import { openRedisCounter } from '../../../src/auth/redis-counter.ts';
+import type { SharedCounter } from '../../../src/auth/limits/rate-limiter.ts';
+import { openRedisCounter } from '../../../src/auth/limits/redis-counter.ts';
 import { stoppedClock } from '../../auth/auth-harness.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { serverLine } from '../../helpers/server-line.ts';

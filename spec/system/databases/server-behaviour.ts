@@ -2,9 +2,9 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import type { ApiKey } from '../../../src/domain/account.ts';
-import type { AuditEntry } from '../../../src/domain/audit.ts';
-import { databaseUnavailable } from '../../../src/domain/errors.ts';
+import type { ApiKey } from '../../../src/domain/accounts/account.ts';
+import type { AuditEntry } from '../../../src/domain/accounts/audit.ts';
+import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
 import { migrationStatus, openStore } from '../../../src/persistence/open.ts';
 import { connectOrm } from '../../../src/persistence/orm.ts';
 import { rowOfApiKey } from '../../../src/persistence/orm-accounts.ts';

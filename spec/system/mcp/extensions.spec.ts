@@ -2,8 +2,8 @@
 // real processes: who gets which tools, and from which process.
 
 import * as assert from 'uvu/assert';
-import { ANONYMOUS } from '../../../src/domain/account.ts';
-import type { JsonObject } from '../../../src/domain/json.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { modernRequest, openSession, postTo } from '../../gateway/mcp-post.ts';
 import { suite } from '../../helpers/suite.ts';

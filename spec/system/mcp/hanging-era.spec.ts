@@ -2,7 +2,7 @@
 // real HTTP server, at every door (ADR 121).
 
 import * as assert from 'uvu/assert';
-import type { JsonObject } from '../../../src/domain/json.ts';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { modernRequest, openSession, postTo } from '../../gateway/mcp-post.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';

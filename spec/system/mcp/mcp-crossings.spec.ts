@@ -4,7 +4,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { META } from '../../../src/domain/mcp.ts';
+import { META } from '../../../src/domain/mcp/mcp.ts';
 import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { WATCHED_URI } from '../../fixtures/everything/resources.ts';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';

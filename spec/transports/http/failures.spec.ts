@@ -1,10 +1,10 @@
 // Failures and refusals of an HTTP backend: whether the request was delivered, and whether there is an answer.
 
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
-import { GatewayError } from '../../../src/domain/errors.ts';
-import type { JsonRpcId } from '../../../src/domain/jsonrpc.ts';
-import type { Peer } from '../../../src/domain/mcp.ts';
+import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
+import { GatewayError } from '../../../src/domain/errors/errors.ts';
+import type { JsonRpcId } from '../../../src/domain/mcp/jsonrpc.ts';
+import type { Peer } from '../../../src/domain/mcp/mcp.ts';
 import { answeredStatus, connectionFailed, mayBeStarting } from '../../../src/transports/http/failures.ts';
 import type { RefusedEnding } from '../../../src/transports/http/http-answer.ts';
 import { callRefusalOf, sessionNotReopened } from '../../../src/transports/http/http-call.ts';

@@ -3,10 +3,10 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { ANSWERS_HOLD_TOO_MUCH } from '../../../src/domain/error-catalogue.ts';
-import { HeldBytes, type InstanceHeldBytes } from '../../../src/domain/held-bytes.ts';
-import type { BackendMessage } from '../../../src/domain/jsonrpc.ts';
+import { ANSWERS_HOLD_TOO_MUCH } from '../../../src/domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import type { BackendMessage } from '../../../src/domain/mcp/jsonrpc.ts';
+import { HeldBytes, type InstanceHeldBytes } from '../../../src/domain/memory/held-bytes.ts';
 import { connectionClosed } from '../../../src/transports/http/failures.ts';
 import { type AnswerEnding, HttpAnswer } from '../../../src/transports/http/http-answer.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -1,7 +1,7 @@
 // One exchange against a backend that misbehaves: what the caller receives, and that the next call works.
 
 import * as assert from 'uvu/assert';
-import { GatewayError } from '../../../src/domain/errors.ts';
+import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import {
   callTool,

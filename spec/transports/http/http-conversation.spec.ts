@@ -3,8 +3,8 @@
 
 import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
-import type { ServerMessage } from '../../../src/domain/client.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import type { ServerMessage } from '../../../src/domain/mcp/client.ts';
 import { type Closed, ownExchange, type Upstream } from '../../../src/transports/transport.ts';
 import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
 import { answering, everyCapability, openFor } from '../../conformance/upstream.ts';

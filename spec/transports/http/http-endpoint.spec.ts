@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
-import { codeOf } from '../../../src/domain/errors.ts';
+import { codeOf } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { type AnswerEnding, HttpAnswer } from '../../../src/transports/http/http-answer.ts';
 import { type Headers, HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';

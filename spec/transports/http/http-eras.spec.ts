@@ -4,8 +4,8 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { GatewayError } from '../../../src/domain/errors.ts';
-import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
+import type { ExchangeEvent } from '../../../src/domain/calls/exchange.ts';
+import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { ownExchange, type Transport } from '../../../src/transports/transport.ts';
 import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
 import { answering, clientSide, everyCapability, noCapability, openFor } from '../../conformance/upstream.ts';

@@ -2,8 +2,8 @@
 
 import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
-import type { ServerMessage } from '../../../src/domain/client.ts';
-import { systemClock } from '../../../src/domain/clock.ts';
+import type { ServerMessage } from '../../../src/domain/mcp/client.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
 import { HttpListener } from '../../../src/transports/http/http-listener.ts';
 import { openSession } from '../../../src/transports/http/http-session.ts';

@@ -10,7 +10,7 @@ import {
   zstdCompressSync,
 } from 'node:zlib';
 import * as assert from 'uvu/assert';
-import { GatewayError } from '../../../src/domain/errors.ts';
+import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { open as http } from '../../../src/transports/http/http.ts';
 import { open as sse } from '../../../src/transports/sse/sse.ts';

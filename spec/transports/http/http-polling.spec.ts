@@ -2,10 +2,10 @@
 
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
-import { ANSWERS_HOLD_TOO_MUCH } from '../../../src/domain/error-catalogue.ts';
-import { GatewayError } from '../../../src/domain/errors.ts';
-import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
-import { HeldBytes } from '../../../src/domain/held-bytes.ts';
+import type { ExchangeEvent } from '../../../src/domain/calls/exchange.ts';
+import { ANSWERS_HOLD_TOO_MUCH } from '../../../src/domain/errors/error-catalogue.ts';
+import { GatewayError } from '../../../src/domain/errors/errors.ts';
+import { HeldBytes } from '../../../src/domain/memory/held-bytes.ts';
 import type { OpenOptions, Transport } from '../../../src/transports/transport.ts';
 import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
 import { openFor } from '../../conformance/upstream.ts';

@@ -3,7 +3,7 @@
 
 import { lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { GatewayError } from '../../../src/domain/errors.ts';
+import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { until } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Answer, refused } from '../scripted-server.ts';

@@ -2,8 +2,8 @@
 // transport together with its fixture server.
 
 import type { RequestListener } from 'node:http';
-import { DENIED_NETWORKS } from '../../../src/domain/endpoint.ts';
-import type { InstanceDefinition } from '../../../src/domain/instance.ts';
+import { DENIED_NETWORKS } from '../../../src/domain/instances/endpoint.ts';
+import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
 import { open as http } from '../../../src/transports/http/http.ts';
 import { addressesIn } from '../../../src/transports/network-guard.ts';
 import type { OpenOptions, Transport } from '../../../src/transports/transport.ts';

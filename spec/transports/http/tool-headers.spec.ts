@@ -2,7 +2,7 @@
 // the headers is in http-tool-headers.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
+import { type JsonObject, JsonText } from '../../../src/domain/json/json.ts';
 import {
   areTooLarge,
   MAX_HEADER_BYTES,

@@ -2,8 +2,8 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
-import { GatewayError } from '../../../src/domain/errors.ts';
-import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
+import type { ExchangeEvent } from '../../../src/domain/calls/exchange.ts';
+import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
 import { OPENINGS_PER_OWNER } from '../../../src/transports/http/http-openings.ts';
 import { open as sse } from '../../../src/transports/sse/sse.ts';

@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { programUser } from '../../../src/config/program-user.ts';
-import { childEnvironment, missingVariables } from '../../../src/domain/command.ts';
+import { childEnvironment, missingVariables } from '../../../src/domain/instances/command.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { Child, type ChildOptions, LineTail } from '../../../src/transports/stdio/child.ts';
 import type { Program } from '../../../src/transports/stdio/child-process.ts';

@@ -3,8 +3,12 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { runInContainer } from '../../../src/discovery/exec.ts';
-import { settlesWithin } from '../../../src/domain/clock.ts';
-import type { ContainerProgram, ProgramOutput, RunInContainer } from '../../../src/domain/deployment.ts';
+import type {
+  ContainerProgram,
+  ProgramOutput,
+  RunInContainer,
+} from '../../../src/domain/instances/deployment.ts';
+import { settlesWithin } from '../../../src/domain/time/clock.ts';
 import { Child } from '../../../src/transports/stdio/child.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answerJson, withRawServer } from '../raw-server.ts';

@@ -3,14 +3,14 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { ANONYMOUS } from '../../../src/domain/account.ts';
-import { systemClock } from '../../../src/domain/clock.ts';
-import { queueFull } from '../../../src/domain/error-catalogue.ts';
-import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
-import { JsonText } from '../../../src/domain/json.ts';
+import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
+import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
+import { queueFull } from '../../../src/domain/errors/error-catalogue.ts';
+import { JsonText } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { LEGACY_VERSIONS, MODERN_VERSIONS } from '../../../src/domain/mcp.ts';
-import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
+import { LEGACY_VERSIONS, MODERN_VERSIONS } from '../../../src/domain/mcp/mcp.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
+import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { Channel, type ExchangeObserver } from '../../../src/transports/channel.ts';
 import {
   DedicatedPrograms,

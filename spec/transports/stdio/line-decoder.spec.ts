@@ -2,7 +2,7 @@
 
 import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { HeldBytes } from '../../../src/domain/held-bytes.ts';
+import { HeldBytes } from '../../../src/domain/memory/held-bytes.ts';
 import { EDGE_BYTES, LineDecoder, type OversizeLine } from '../../../src/transports/stdio/line-decoder.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -2,9 +2,9 @@
 
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { HeldBytes } from '../../../src/domain/held-bytes.ts';
-import type { JsonObject } from '../../../src/domain/json.ts';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { HeldBytes } from '../../../src/domain/memory/held-bytes.ts';
 import { StdioChannel } from '../../../src/transports/stdio/stdio-channel.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import {

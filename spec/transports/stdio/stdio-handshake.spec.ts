@@ -1,8 +1,8 @@
 // Openings that fail, or are aborted, between the start of the program and the end of the handshake.
 
 import * as assert from 'uvu/assert';
-import type { ContainerProgram, RunInContainer } from '../../../src/domain/deployment.ts';
-import type { GatewayError } from '../../../src/domain/errors.ts';
+import type { GatewayError } from '../../../src/domain/errors/errors.ts';
+import type { ContainerProgram, RunInContainer } from '../../../src/domain/instances/deployment.ts';
 import { open as stdio } from '../../../src/transports/stdio/stdio.ts';
 import type { OpeningHistory, Transport } from '../../../src/transports/transport.ts';
 import {

@@ -4,10 +4,10 @@
 import { readFileSync } from 'node:fs';
 import { lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ClientProfile, ServerMessage } from '../../../src/domain/client.ts';
-import { GatewayError } from '../../../src/domain/errors.ts';
-import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
-import type { JsonObject } from '../../../src/domain/json.ts';
+import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
+import { GatewayError } from '../../../src/domain/errors/errors.ts';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
+import type { ClientProfile, ServerMessage } from '../../../src/domain/mcp/client.ts';
 import type { Transport, Upstream } from '../../../src/transports/transport.ts';
 import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
 import { noCapability, openFor, upstreamConformance } from '../../conformance/upstream.ts';

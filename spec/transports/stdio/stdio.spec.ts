@@ -1,7 +1,7 @@
 // The stdio transport: the conformance suite over real programs in every era, then how it opens and closes.
 
 import * as assert from 'uvu/assert';
-import { PASS_ENV } from '../../../src/domain/command.ts';
+import { PASS_ENV } from '../../../src/domain/instances/command.ts';
 import { open as stdio } from '../../../src/transports/stdio/stdio.ts';
 import {
   callTool,

@@ -3,11 +3,7 @@
 
 import type { Observer, Subscription } from 'rxjs';
 import type { CallVerdict, SentCall } from '../../balancing/outliers.ts';
-import { ANONYMOUS } from '../../domain/account.ts';
-import { type ClientReply, type ServerRequest, serverRequest } from '../../domain/client.ts';
-import { backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
-import { asGatewayError, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
-import type { ExchangeOutcome } from '../../domain/events.ts';
+import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import {
   type AttemptTrace,
   type ExchangeEvent,
@@ -16,8 +12,12 @@ import {
   isFinal,
   outcomeOf,
   type RequestTrace,
-} from '../../domain/exchange.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
+} from '../../domain/calls/exchange.ts';
+import { backendUnavailable, notConnected } from '../../domain/errors/error-catalogue.ts';
+import { asGatewayError, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
+import type { ExchangeOutcome } from '../../domain/events.ts';
+import { type ClientReply, type ServerRequest, serverRequest } from '../../domain/mcp/client.ts';
+import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ExchangeEnding } from './call-events.ts';
 import type { Deadline } from './deadline.ts';

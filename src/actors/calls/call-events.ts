@@ -1,13 +1,13 @@
 // The events of one call, from its start to its end at each instance. All events of one type have the same fields in the same
 // order (one hidden class): a call makes four at most, and thousands are kept.
 
-import { ANONYMOUS } from '../../domain/account.ts';
-import type { Clock } from '../../domain/clock.ts';
-import type { ErrorCode, GatewayError } from '../../domain/errors.ts';
+import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
+import type { ErrorCode, GatewayError } from '../../domain/errors/errors.ts';
 import type { ExchangeOutcome, GatewayEvent } from '../../domain/events.ts';
-import { type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { cutText } from '../../domain/text.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 
 /** A call, numbered from 1 in this run of the gateway. Of its params, events have only the name of a tool. */
 interface ReportedCall {

@@ -1,19 +1,19 @@
 // The loop of one call: choose an instance, count and send the call there in one synchronous block, wait, and try the next one if
-// domain/retry-rules.ts allows it. routes.ts says where the call may go on. dispatcher.ts has the rules in full.
+// domain/calls/retry-rules.ts allows it. routes.ts says where the call may go on. dispatcher.ts has the rules in full.
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
-import { ANONYMOUS } from '../../domain/account.ts';
-import { backendTimeout, queueFull } from '../../domain/error-catalogue.ts';
+import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import { type Answer, type ExchangeEvent, type FinalEvent, toolOf } from '../../domain/calls/exchange.ts';
+import { mayHedge, nextAfter } from '../../domain/calls/retry-rules.ts';
+import { backendTimeout, queueFull } from '../../domain/errors/error-catalogue.ts';
 import {
   asGatewayError,
   atInstance,
   type GatewayError,
   moreTelling,
   shuttingDown,
-} from '../../domain/errors.ts';
-import { type Answer, type ExchangeEvent, type FinalEvent, toolOf } from '../../domain/exchange.ts';
-import { mayHedge, nextAfter } from '../../domain/retry-rules.ts';
+} from '../../domain/errors/errors.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
 import type { CallEvents, ExchangeEnding } from './call-events.ts';

@@ -2,8 +2,8 @@
 // for its client. It also reports a call that is silent: without a message. call.ts decides what happens then.
 
 import { DEFAULT_POLICY } from '../../balancing/policy.ts';
-import type { Clock } from '../../domain/clock.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 
 /** The call of a deadline. Source: ADR 9, ADR 40. */
 export interface TimedCall {

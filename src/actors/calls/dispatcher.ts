@@ -1,11 +1,16 @@
 // The entry point of calls: finds the template or instance. call.ts chooses the instance, and the timeout.
 
 import { concatMap, map, Observable } from 'rxjs';
-import type { Clock } from '../../domain/clock.ts';
-import { toolNotFound } from '../../domain/error-catalogue.ts';
-import { asGatewayError, shuttingDown } from '../../domain/errors.ts';
+import {
+  type Answer,
+  type ExchangeOptions,
+  type ExchangeRequest,
+  toolOf,
+} from '../../domain/calls/exchange.ts';
+import { toolNotFound } from '../../domain/errors/error-catalogue.ts';
+import { asGatewayError, shuttingDown } from '../../domain/errors/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
-import { type Answer, type ExchangeOptions, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { Fleet } from '../fleet.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
 import { type ToolTrust, type TrustOf, withHints, withTrustedTools } from '../instances/tool-trust.ts';

@@ -2,10 +2,10 @@
 // other instances; here only the longest time of the call ends it, in case that node is frozen. Source: ADR 170.
 
 import { Observable } from 'rxjs';
-import type { Clock } from '../../domain/clock.ts';
-import { backendTimeout } from '../../domain/error-catalogue.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { backendTimeout } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';

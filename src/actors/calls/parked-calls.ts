@@ -6,17 +6,17 @@
 //                             as a call that waits
 
 import { Observable, type Subscriber, Subscription } from 'rxjs';
-import type { ClientQuestion, ClientReply, ServerRequest } from '../../domain/client.ts';
-import { type Clock, spreadClock } from '../../domain/clock.ts';
-import { backendUnavailable, callCutOff } from '../../domain/error-catalogue.ts';
-import type { GatewayError } from '../../domain/errors.ts';
-import { type Answer, type FinalEvent, isFinal } from '../../domain/exchange.ts';
-import { HeldBytes, type Holding, memoryOf, OwnerShares } from '../../domain/held-bytes.ts';
-import { type JsonObject, valuesIn } from '../../domain/json.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
-import { newLife, newSessionId } from '../../domain/life.ts';
+import { type Answer, type FinalEvent, isFinal } from '../../domain/calls/exchange.ts';
+import { backendUnavailable, callCutOff } from '../../domain/errors/error-catalogue.ts';
+import type { GatewayError } from '../../domain/errors/errors.ts';
+import { type JsonObject, valuesIn } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { TaskScheduler } from '../../domain/task-scheduler.ts';
+import type { ClientQuestion, ClientReply, ServerRequest } from '../../domain/mcp/client.ts';
+import { RPC } from '../../domain/mcp/jsonrpc.ts';
+import { HeldBytes, type Holding, memoryOf, OwnerShares } from '../../domain/memory/held-bytes.ts';
+import { newLife, newSessionId } from '../../domain/nodes/life.ts';
+import { type Clock, spreadClock } from '../../domain/time/clock.ts';
+import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { parkingRefusal } from '../instances/call-counter.ts';
 import { MessageBuffer } from '../message-buffer.ts';
 

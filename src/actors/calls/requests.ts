@@ -1,11 +1,8 @@
 // Requests for callers that do not stream: one promise each, for a result, a whole list, or the meaning of an error answer.
 
 import { filter, fromEvent, lastValueFrom, map, type Observable, race, takeUntil } from 'rxjs';
-import { errorOfAnswer, needsList, promptOf } from '../../domain/answer-errors.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { timer$ } from '../../domain/clock-streams.ts';
-import { backendTimeout, backendUnavailable } from '../../domain/error-catalogue.ts';
-import { atInstance, type GatewayError } from '../../domain/errors.ts';
+import type { ToolRights } from '../../domain/accounts/rights.ts';
+import { errorOfAnswer, needsList, promptOf } from '../../domain/calls/answer-errors.ts';
 import {
   type Answer,
   type ExchangeEvent,
@@ -17,14 +14,17 @@ import {
   isFinalAnswer,
   parsedResult,
   type Tracker,
-} from '../../domain/exchange.ts';
-import { definedFields, type JsonObject } from '../../domain/json.ts';
-import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
-import { gatherPages } from '../../domain/list-pages.ts';
-import { allowedTools } from '../../domain/listed-tools.ts';
-import type { ListField } from '../../domain/mcp.ts';
-import type { ToolRights } from '../../domain/rights.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+} from '../../domain/calls/exchange.ts';
+import { backendTimeout, backendUnavailable } from '../../domain/errors/error-catalogue.ts';
+import { atInstance, type GatewayError } from '../../domain/errors/errors.ts';
+import { definedFields, type JsonObject } from '../../domain/json/json.ts';
+import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
+import { gatherPages } from '../../domain/mcp/list-pages.ts';
+import { allowedTools } from '../../domain/mcp/listed-tools.ts';
+import type { ListField } from '../../domain/mcp/mcp.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import { timer$ } from '../../domain/time/clock-streams.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 
 /** Aborting `signal` cancels the request on the backend and rejects with the reason of the signal. */
 export interface RequestOptions extends ExchangeOptions {

@@ -1,12 +1,12 @@
-// Which requests may be repeated, the repeats of one call, and the retry budget of the gateway. domain/retry-rules.ts decides; a route says
+// Which requests may be repeated, the repeats of one call, and the retry budget of the gateway. domain/calls/retry-rules.ts decides; a route says
 // at which instance (routes.ts). Source: ADR 9.
 
 import { Observable } from 'rxjs';
 import { RecentCount } from '../../balancing/recent-count.ts';
-import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
-import { type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
+import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
+import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { isRepeatableMethod } from '../../domain/mcp.ts';
+import { isRepeatableMethod } from '../../domain/mcp/mcp.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ToolCache } from '../instances/tool-cache.ts';
 import type { CallEvents } from './call-events.ts';

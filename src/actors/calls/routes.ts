@@ -3,11 +3,16 @@
 
 import type { Observable } from 'rxjs';
 import type { RequestView } from '../../balancing/strategies.ts';
-import { ANONYMOUS } from '../../domain/account.ts';
-import type { GatewayError } from '../../domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest, FinalEvent, RequestTrace } from '../../domain/exchange.ts';
-import type { InstanceState } from '../../domain/instance.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import type {
+  ExchangeEvent,
+  ExchangeRequest,
+  FinalEvent,
+  RequestTrace,
+} from '../../domain/calls/exchange.ts';
+import type { GatewayError } from '../../domain/errors/errors.ts';
+import type { InstanceState } from '../../domain/instances/instance.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { CallUpstream } from '../../transports/transport.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';

@@ -2,10 +2,6 @@
 // the owner, leased after the choice (stateless-pool.ts). stateless-routing.ts has the rules; everything else is in calls/call.ts.
 
 import { from, Observable, of, race, tap } from 'rxjs';
-import { type Client, type ClientProfile, extensionsOf } from '../../domain/client.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { backendTimeout } from '../../domain/error-catalogue.ts';
-import { isBackendAnswer } from '../../domain/errors.ts';
 import {
   type Answer,
   type ExchangeEvent,
@@ -13,11 +9,15 @@ import {
   type FinalEvent,
   isAnswered,
   parsedResult,
-} from '../../domain/exchange.ts';
-import { isJsonObject } from '../../domain/json.ts';
-import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
-import { listOf, type Peer } from '../../domain/mcp.ts';
-import { isNetworked } from '../../domain/transport-kinds.ts';
+} from '../../domain/calls/exchange.ts';
+import { backendTimeout } from '../../domain/errors/error-catalogue.ts';
+import { isBackendAnswer } from '../../domain/errors/errors.ts';
+import { isNetworked } from '../../domain/instances/transport-kinds.ts';
+import { isJsonObject } from '../../domain/json/json.ts';
+import { type Client, type ClientProfile, extensionsOf } from '../../domain/mcp/client.ts';
+import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
+import { listOf, type Peer } from '../../domain/mcp/mcp.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { CallUpstream } from '../../transports/transport.ts';
 import type { Fleet } from '../fleet.ts';
 import type { Group } from '../group.ts';

@@ -3,6 +3,11 @@
 // and idle time.
 
 import { catchError, defer, EMPTY, filter, from, map, merge, mergeMap, Observable, Subject } from 'rxjs';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { shuttingDown } from '../../domain/errors/errors.ts';
+import { declarationsTooLarge } from '../../domain/errors/session-errors.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import {
   acceptsServerRequests,
   type Client,
@@ -10,15 +15,10 @@ import {
   type Owner,
   profileBytes,
   type ServerMessage,
-} from '../../domain/client.ts';
-import { shuttingDown } from '../../domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
-import type { ByteBudget } from '../../domain/held-bytes.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import { isCustomNotice, LEGACY_VERSIONS } from '../../domain/mcp.ts';
-import { declarationsTooLarge } from '../../domain/session-errors.ts';
-import { TaskScheduler } from '../../domain/task-scheduler.ts';
+} from '../../domain/mcp/client.ts';
+import { isCustomNotice, LEGACY_VERSIONS } from '../../domain/mcp/mcp.ts';
+import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
+import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { CallUpstream, Upstream } from '../../transports/transport.ts';
 import { type Conversation, NO_SUBSCRIBER, sharedBy } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';

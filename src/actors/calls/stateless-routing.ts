@@ -2,13 +2,21 @@
 // and the log messages that reach the client. stateless-clients.ts applies these rules.
 
 import type { SessionSharing } from '../../balancing/policy.ts';
-import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/client.ts';
-import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
-import { isJsonObject } from '../../domain/json.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
-import { includesLevel, isLogLevel, isOfOtherEra, LOG, listOf, META, withoutMeta } from '../../domain/mcp.ts';
-import { isNetworked, TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
+import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/calls/exchange.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
+import { isJsonObject } from '../../domain/json/json.ts';
+import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/mcp/client.ts';
+import { RPC } from '../../domain/mcp/jsonrpc.ts';
+import {
+  includesLevel,
+  isLogLevel,
+  isOfOtherEra,
+  LOG,
+  listOf,
+  META,
+  withoutMeta,
+} from '../../domain/mcp/mcp.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 
 /**

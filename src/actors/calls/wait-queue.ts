@@ -2,10 +2,10 @@
 // turns; the calls of one owner are served in order of arrival. It decides which call tries next, not at which instance. Each call is
 // served in its own task of the scheduler: an instance that falls, or returns, may concern thousands. Source: ADR 41, ADR 102, ADR 113.
 
-import type { Clock } from '../../domain/clock.ts';
-import { isWithinEqualPart } from '../../domain/held-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { isWithinEqualPart } from '../../domain/memory/held-bytes.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 
 /** An instance as the queue sees it. */
 export interface QueueTarget {

@@ -3,11 +3,11 @@
 // probes, the machine count here synchronously, past the mailbox. The balancer chooses the instance. Source: ADR 41, ADR 67.
 
 import { ewma } from '../../balancing/health-score.ts';
-import type { GatewayError } from '../../domain/errors.ts';
+import type { GatewayError } from '../../domain/errors/errors.ts';
+import { parkedCallsFull } from '../../domain/errors/session-errors.ts';
 import type { ExchangeOutcome } from '../../domain/events.ts';
-import { isWithinEqualPart, OwnerShares } from '../../domain/held-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { parkedCallsFull } from '../../domain/session-errors.ts';
+import { isWithinEqualPart, OwnerShares } from '../../domain/memory/held-bytes.ts';
 
 export class CallCounter {
   /** Exponentially weighted share of answered calls and probes, 0 to 1. */

@@ -4,14 +4,14 @@
 //   opening ──► open ──► retired ──► gone      opening, open ──► retired      retired: takes no leases any more
 
 import { type Observable, type Observer, tap } from 'rxjs';
-import type { ClientProfile, ClientReply } from '../../domain/client.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { includesLevel, LEGACY_VERSIONS } from '../../domain/mcp.ts';
+import type { ClientProfile, ClientReply } from '../../domain/mcp/client.ts';
+import { RPC } from '../../domain/mcp/jsonrpc.ts';
+import { includesLevel, LEGACY_VERSIONS } from '../../domain/mcp/mcp.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { CallUpstream, Closed, Upstream } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
 import { Feed } from '../subscriptions/feed.ts';

@@ -2,9 +2,9 @@
 // never run at the same time: a program waits here for the end of those before it.
 
 import { once } from 'node:events';
-import { openingCancelled } from '../../domain/error-catalogue.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
-import { isShared } from '../../domain/nodes.ts';
+import { openingCancelled } from '../../domain/errors/error-catalogue.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import { isShared } from '../../domain/nodes/nodes.ts';
 import type { Open } from '../../transports/transport.ts';
 import type { InstanceRef } from './instance-ref.ts';
 

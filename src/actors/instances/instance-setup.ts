@@ -2,14 +2,14 @@
 
 import { assign, emit, enqueueActions, fromCallback, fromPromise, or, sendTo, setup, stateIn } from 'xstate';
 import type { BalancerPolicy } from '../../balancing/policy.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { GatewayError, reasonOf } from '../../domain/errors.ts';
+import type { HttpRefusal } from '../../domain/calls/exchange.ts';
+import { GatewayError, reasonOf } from '../../domain/errors/errors.ts';
 import type { EventName, GatewayEvent, GatewayEvents, InstanceFields } from '../../domain/events.ts';
-import type { HttpRefusal } from '../../domain/exchange.ts';
-import type { ByteBudget } from '../../domain/held-bytes.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
-import type { Peer } from '../../domain/mcp.ts';
+import type { Peer } from '../../domain/mcp/mcp.ts';
+import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { EXITED_CLEANLY, type Open, type TransportDiagnostics } from '../../transports/transport.ts';
 import { backOffMs } from '../back-off.ts';
 import type { CallCounter } from './call-counter.ts';

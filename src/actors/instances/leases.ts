@@ -3,17 +3,21 @@
 // equal extensions, and cannot be asked anything, share a process (ADR 104).
 
 import { createHash } from 'node:crypto';
-import type { ClientProfile } from '../../domain/client.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { notConnected, queueFull } from '../../domain/error-catalogue.ts';
-import { asGatewayError, reasonOf } from '../../domain/errors.ts';
+import { notConnected, queueFull } from '../../domain/errors/error-catalogue.ts';
+import { asGatewayError, reasonOf } from '../../domain/errors/errors.ts';
+import {
+  dedicatedShareLimit,
+  extensionProcessLimit,
+  processLimit,
+} from '../../domain/errors/session-errors.ts';
 import { eventOf, type GatewayEvent } from '../../domain/events.ts';
-import { OwnerShares } from '../../domain/held-bytes.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
-import { canonicalText } from '../../domain/json.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import { TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
+import { canonicalText } from '../../domain/json/json.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
-import { dedicatedShareLimit, extensionProcessLimit, processLimit } from '../../domain/session-errors.ts';
-import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
+import type { ClientProfile } from '../../domain/mcp/client.ts';
+import { OwnerShares } from '../../domain/memory/held-bytes.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { Closed, Transport, Upstream } from '../../transports/transport.ts';
 import { Conversation, type ConversationListener, type LeaseRequest } from './conversation.ts';
 

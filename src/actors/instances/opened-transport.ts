@@ -1,13 +1,13 @@
 // The open transport of an instance, with what the instance knows from it: its tools, its messages, the times of its last ones.
 
 import { tap } from 'rxjs';
-import type { Clock } from '../../domain/clock.ts';
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
-import { type ExchangeEvent, type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
-import type { JsonObject } from '../../domain/json.ts';
+import { type ExchangeEvent, type ExchangeRequest, isFinal } from '../../domain/calls/exchange.ts';
+import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { gatherPages } from '../../domain/list-pages.ts';
-import type { Peer, Tool } from '../../domain/mcp.ts';
+import { gatherPages } from '../../domain/mcp/list-pages.ts';
+import type { Peer, Tool } from '../../domain/mcp/mcp.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { ownExchange, type Transport, type Upstream } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
 import { Feed } from '../subscriptions/feed.ts';

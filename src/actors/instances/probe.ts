@@ -1,11 +1,11 @@
 // The health probe of an instance: one request of the gateway itself. What passed and failed ones mean is decided in instance.machine.ts.
 
 import { fromPromise } from 'xstate';
-import type { Clock } from '../../domain/clock.ts';
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
-import type { FinalEvent } from '../../domain/exchange.ts';
-import { definedFields } from '../../domain/json.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
+import type { FinalEvent } from '../../domain/calls/exchange.ts';
+import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
+import { definedFields } from '../../domain/json/json.ts';
+import { RPC } from '../../domain/mcp/jsonrpc.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { ownExchange, type Transport } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
 import type { OpenedTransport } from './opened-transport.ts';

@@ -1,13 +1,13 @@
 // The listed tools of one open transport, to answer "no such tool" and "safe to repeat" without asking the backend.
 
 import { firstValueFrom, from, race } from 'rxjs';
-import type { Clock } from '../../domain/clock.ts';
-import { timer$ } from '../../domain/clock-streams.ts';
-import { type ByteBudget, keptBytes } from '../../domain/held-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { isRepeatableBy, isRepeatableTool, type Tool } from '../../domain/mcp.ts';
-import { declaredBy } from '../../domain/param-headers.ts';
-import type { ToolHints } from '../../domain/view.ts';
+import { isRepeatableBy, isRepeatableTool, type Tool } from '../../domain/mcp/mcp.ts';
+import { declaredBy } from '../../domain/mcp/param-headers.ts';
+import { type ByteBudget, keptBytes } from '../../domain/memory/held-bytes.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import { timer$ } from '../../domain/time/clock-streams.ts';
+import type { ToolHints } from '../../domain/views/view.ts';
 import type { ListedDigests, ToolDigests, ToolTrust } from './tool-trust.ts';
 
 /** Most names that are kept of an instance that is down. */

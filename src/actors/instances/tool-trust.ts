@@ -1,10 +1,10 @@
 // Which definitions of the tools of a template are used. By default all are; of a pinned template, and through a pinned view, only the
 // approved ones. Source: ADR 238, ADR 242.
 
-import { type Answer, parsedResult } from '../../domain/exchange.ts';
-import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
-import type { Tool } from '../../domain/mcp.ts';
-import type { ToolHints } from '../../domain/view.ts';
+import { type Answer, parsedResult } from '../../domain/calls/exchange.ts';
+import { isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
+import type { Tool } from '../../domain/mcp/mcp.ts';
+import type { ToolHints } from '../../domain/views/view.ts';
 
 /** What identifies a definition. */
 export interface ToolDigests {

@@ -2,17 +2,17 @@
 
 import { fromEvent, take, takeUntil } from 'rxjs';
 import type { BalancerPolicy } from '../../balancing/policy.ts';
-import { ANONYMOUS } from '../../domain/account.ts';
-import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/client.ts';
-import { type Clock, SLOW_MS } from '../../domain/clock.ts';
-import { notConnected } from '../../domain/error-catalogue.ts';
-import { asGatewayError, atInstance, type GatewayError, shuttingDown } from '../../domain/errors.ts';
+import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import { mayHedge, nextAfter } from '../../domain/calls/retry-rules.ts';
+import { notConnected } from '../../domain/errors/error-catalogue.ts';
+import { asGatewayError, atInstance, type GatewayError, shuttingDown } from '../../domain/errors/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
+import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Peer } from '../../domain/mcp.ts';
-import { mayHedge, nextAfter } from '../../domain/retry-rules.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
-import { isNetworked, TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
+import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/mcp/client.ts';
+import type { Peer } from '../../domain/mcp/mcp.ts';
+import { type Clock, SLOW_MS } from '../../domain/time/clock.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { StartQueue } from '../../transports/stdio/start-queue.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { HEDGE_DIVISOR } from '../calls/deadline.ts';

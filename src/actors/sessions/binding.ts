@@ -2,12 +2,12 @@
 // that of the instance, or of a process for clients with equal extensions. binder.ts chooses.
 
 import type { Subscription } from 'rxjs';
-import type { ServerMessage } from '../../domain/client.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
-import { isCustomNotice, type Peer } from '../../domain/mcp.ts';
-import { greetedOf, type SessionValue } from '../../domain/session-value.ts';
-import { isNetworked, TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
+import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
+import type { ServerMessage } from '../../domain/mcp/client.ts';
+import { RPC } from '../../domain/mcp/jsonrpc.ts';
+import { isCustomNotice, type Peer } from '../../domain/mcp/mcp.ts';
+import { greetedOf, type SessionValue } from '../../domain/sessions/session-value.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Lease } from '../instances/leases.ts';

@@ -1,4 +1,4 @@
-// The session of one legacy client: what it is (domain/session-value.ts), its present binding, and its states. This machine alone
+// The session of one legacy client: what it is (domain/sessions/session-value.ts), its present binding, and its states. This machine alone
 // changes them; session-ref.ts does the work of each state, and follows what the machine emits.
 //
 //   entering ─┬─ has a binding ─────────────► serving ── lost, upgrade ──► binding ── bound ──► serving
@@ -24,10 +24,10 @@
 
 import { type Actor, assign, emit, fromCallback, raise, setup } from 'xstate';
 import { timeoutFor } from '../../balancing/policy.ts';
-import { backendTimeout } from '../../domain/error-catalogue.ts';
-import { asGatewayError, type Delivered, type GatewayError } from '../../domain/errors.ts';
+import { backendTimeout } from '../../domain/errors/error-catalogue.ts';
+import { asGatewayError, type Delivered, type GatewayError } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { SESSION_VERSION, type SessionValue } from '../../domain/session-value.ts';
+import { SESSION_VERSION, type SessionValue } from '../../domain/sessions/session-value.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Binding } from './binding.ts';

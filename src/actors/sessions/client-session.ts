@@ -2,20 +2,25 @@
 // calls before it ends. client-session.machine.ts has its state, client-sessions.ts its idle time.
 
 import { AsyncSubject, Observable, of, Subject, Subscription } from 'rxjs';
-import { type Linked, LinkedSet } from '../../domain/call-map.ts';
-import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
-import { backendUnavailable, callCutOff } from '../../domain/error-catalogue.ts';
-import { asGatewayError, atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
+import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { backendUnavailable, callCutOff } from '../../domain/errors/error-catalogue.ts';
+import {
+  asGatewayError,
+  atInstance,
+  type GatewayError,
+  perhapsDelivered,
+} from '../../domain/errors/errors.ts';
+import { sessionLost } from '../../domain/errors/session-errors.ts';
 import { type Ending, eventOf } from '../../domain/events.ts';
-import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
-import { listedAnswers } from '../../domain/listed-tools.ts';
-import { isOfOtherEra, listOf, type Peer, setsClientState } from '../../domain/mcp.ts';
-import { sessionLost } from '../../domain/session-errors.ts';
-import type { SessionTable } from '../../domain/session-table.ts';
-import type { RecoveredSession, SessionOpening, SessionValue } from '../../domain/session-value.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
+import type { ClientProfile, ServerMessage } from '../../domain/mcp/client.ts';
+import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
+import { listedAnswers } from '../../domain/mcp/listed-tools.ts';
+import { isOfOtherEra, listOf, type Peer, setsClientState } from '../../domain/mcp/mcp.ts';
+import { type Linked, LinkedSet } from '../../domain/memory/call-map.ts';
+import type { SessionTable } from '../../domain/sessions/session-table.ts';
+import type { RecoveredSession, SessionOpening, SessionValue } from '../../domain/sessions/session-value.ts';
 import type { FeedClient, ResourceUris } from '../subscriptions/feed.ts';
 import type { Binder, SessionDeps } from './binder.ts';
 import type { Binding } from './binding.ts';

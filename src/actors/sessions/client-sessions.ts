@@ -2,20 +2,20 @@
 // number, parks them after a short time without use and ends them after a long one, and ends many of them together. Callers of
 // `find` compare the owner. The table owns the sessions, a session its binding, and a dedicated binding its conversation.
 
-import type { ClientProfile, ClientSessionView } from '../../domain/client.ts';
-import { wallAt } from '../../domain/clock.ts';
-import { nodeCutOff, nodeDraining, shuttingDown } from '../../domain/errors.ts';
-import type { ByteBudget } from '../../domain/held-bytes.ts';
-import { lifeOf, newLife, newSessionId } from '../../domain/life.ts';
+import { nodeCutOff, nodeDraining, shuttingDown } from '../../domain/errors/errors.ts';
+import { sessionLost, sessionUnknown } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { sessionLost, sessionUnknown } from '../../domain/session-errors.ts';
-import type { PrepareRecovery, SessionRecord, SessionTable } from '../../domain/session-table.ts';
+import type { ClientProfile, ClientSessionView } from '../../domain/mcp/client.ts';
+import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
+import { lifeOf, newLife, newSessionId } from '../../domain/nodes/life.ts';
+import type { PrepareRecovery, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
 import {
   ENDED_BY_DRAIN,
   type SessionValue,
   type StorableSession,
   TAKEN_OVER,
-} from '../../domain/session-value.ts';
+} from '../../domain/sessions/session-value.ts';
+import { wallAt } from '../../domain/time/clock.ts';
 import { Binder, type SessionDeps } from './binder.ts';
 import { newSession } from './client-session.machine.ts';
 import { ClientSession, type SessionLists, type SessionOptions } from './client-session.ts';

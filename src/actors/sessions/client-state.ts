@@ -16,14 +16,19 @@ import {
   tap,
   throwError,
 } from 'rxjs';
-import type { Clock } from '../../domain/clock.ts';
-import { notConnected } from '../../domain/error-catalogue.ts';
-import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
-import { JsonText } from '../../domain/json.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
+import {
+  type ExchangeEvent,
+  type ExchangeRequest,
+  type FinalEvent,
+  isFinal,
+} from '../../domain/calls/exchange.ts';
+import { notConnected } from '../../domain/errors/error-catalogue.ts';
+import { JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { isLogLevel, SET_LEVEL, SUBSCRIBE } from '../../domain/mcp.ts';
-import type { SessionValue } from '../../domain/session-value.ts';
+import { RPC } from '../../domain/mcp/jsonrpc.ts';
+import { isLogLevel, SET_LEVEL, SUBSCRIBE } from '../../domain/mcp/mcp.ts';
+import type { SessionValue } from '../../domain/sessions/session-value.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/routes.ts';

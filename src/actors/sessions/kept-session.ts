@@ -2,7 +2,7 @@
 // of others. Source: ADR 143.
 
 import { hash } from 'node:crypto';
-import type { KeptRow } from '../../domain/session-table.ts';
+import type { KeptRow } from '../../domain/sessions/session-table.ts';
 import {
   type AnySessionValue,
   ENDED_BY_CLIENT,
@@ -10,7 +10,7 @@ import {
   type StorableSession,
   TAKEN_OVER,
   writeSession,
-} from '../../domain/session-value.ts';
+} from '../../domain/sessions/session-value.ts';
 
 /** What the row of a session needs of its keeper. */
 export interface RowWriter {

@@ -1,8 +1,8 @@
 // Releases the sessions of a node that is drained, so that other nodes recover them: spread over some seconds, each of them while it has no
 // call. Nothing is released while no other node takes sessions. Source: ADR 166.
 
-import type { Clock } from '../../domain/clock.ts';
-import type { SessionRecord } from '../../domain/session-table.ts';
+import type { SessionRecord } from '../../domain/sessions/session-table.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 
 /** Time over which sessions without calls are released, in ms: their clients open streams again, elsewhere. */
 const SPREAD_MS = 5_000;

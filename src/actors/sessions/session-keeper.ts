@@ -2,11 +2,11 @@
 // answers: the row of a new session, its deletion, and the mark `unsafe`. All others are written behind. Writes are grouped, and
 // there is none per call. Source: ADR 143, 294. How a session is read again: session-recovery.ts.
 
-import { type Clock, settlesWithin, wallAt } from '../../domain/clock.ts';
-import { RELEASED } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { gatewayOf } from '../../domain/nodes.ts';
-import { FIRST_GENERATION, type StorableSession } from '../../domain/session-value.ts';
+import { RELEASED } from '../../domain/nodes/life.ts';
+import { gatewayOf } from '../../domain/nodes/nodes.ts';
+import { FIRST_GENERATION, type StorableSession } from '../../domain/sessions/session-value.ts';
+import { type Clock, settlesWithin, wallAt } from '../../domain/time/clock.ts';
 import { MAX_SESSION_ROWS, type SessionStore, type StoredSession } from '../../persistence/store.ts';
 import { KeptSession, type RowWriter } from './kept-session.ts';
 

@@ -1,13 +1,13 @@
 // The places for sessions: how many there may be with one template and with all templates, how many of them each owner may have, and the
 // memory for what their clients declare. client-sessions.ts decides what happens when there is none.
 
-import { type ClientProfile, profileBytes } from '../../domain/client.ts';
-import { type ByteBudget, OwnerShares } from '../../domain/held-bytes.ts';
-import { canonicalText } from '../../domain/json.ts';
+import { declarationsTooLarge, sessionLimit, sessionShareLimit } from '../../domain/errors/session-errors.ts';
+import { canonicalText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { LruMap } from '../../domain/lru-map.ts';
-import { declarationsTooLarge, sessionLimit, sessionShareLimit } from '../../domain/session-errors.ts';
-import type { SessionRecord } from '../../domain/session-table.ts';
+import { type ClientProfile, profileBytes } from '../../domain/mcp/client.ts';
+import { type ByteBudget, OwnerShares } from '../../domain/memory/held-bytes.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { SessionRecord } from '../../domain/sessions/session-table.ts';
 
 /** Different profiles remembered; large ones are not. */
 const PROFILES_REMEMBERED = 256;

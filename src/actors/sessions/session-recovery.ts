@@ -2,24 +2,24 @@
 // makes the session again. Reads and claims of many sessions are grouped: after a restart all clients come at once. Source: ADR 143.
 
 import { filter, firstValueFrom, race } from 'rxjs';
-import type { Clock } from '../../domain/clock.ts';
-import { timer$ } from '../../domain/clock-streams.ts';
-import { queueFull } from '../../domain/error-catalogue.ts';
-import { hasCode, nodeDraining } from '../../domain/errors.ts';
-import { SessionElsewhere } from '../../domain/forwarding.ts';
-import { OwnerShares } from '../../domain/held-bytes.ts';
-import { lifeOf } from '../../domain/life.ts';
+import { queueFull } from '../../domain/errors/error-catalogue.ts';
+import { hasCode, nodeDraining } from '../../domain/errors/errors.ts';
+import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
+import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { LruMap } from '../../domain/lru-map.ts';
-import { nodeUnavailable } from '../../domain/session-errors.ts';
-import type { PrepareRecovery } from '../../domain/session-table.ts';
+import { OwnerShares } from '../../domain/memory/held-bytes.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import { SessionElsewhere } from '../../domain/nodes/forwarding.ts';
+import { lifeOf } from '../../domain/nodes/life.ts';
+import type { PrepareRecovery } from '../../domain/sessions/session-table.ts';
 import {
   type AnySessionValue,
   readSession,
   type SessionValue,
   SessionValueError,
-} from '../../domain/session-value.ts';
-import { isNetworked } from '../../domain/transport-kinds.ts';
+} from '../../domain/sessions/session-value.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import { timer$ } from '../../domain/time/clock-streams.ts';
 import { MAX_SESSION_ROWS, type StoredSession } from '../../persistence/store.ts';
 import type { Group, Instance } from '../group.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';

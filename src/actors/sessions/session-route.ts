@@ -2,8 +2,7 @@
 // call is repeated if it did not arrive, or, once, if it may be made twice. Everything else is in calls/call.ts. Source: ADR 71.
 
 import { from, of, tap } from 'rxjs';
-import type { Linked } from '../../domain/call-map.ts';
-import { timer$ } from '../../domain/clock-streams.ts';
+import { type ExchangeEvent, type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
 import {
   atInstance,
   type Delivered,
@@ -11,10 +10,11 @@ import {
   isBackendAnswer,
   moreTelling,
   perhapsDelivered,
-} from '../../domain/errors.ts';
-import { type ExchangeEvent, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
-import { listOf, setsClientState } from '../../domain/mcp.ts';
-import { capacityYielded } from '../../domain/session-errors.ts';
+} from '../../domain/errors/errors.ts';
+import { capacityYielded } from '../../domain/errors/session-errors.ts';
+import { listOf, setsClientState } from '../../domain/mcp/mcp.ts';
+import type { Linked } from '../../domain/memory/call-map.ts';
+import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { ExchangeEnding } from '../calls/call-events.ts';
 import { isRepeatable } from '../calls/retries.ts';
 import {

@@ -1,7 +1,7 @@
 // What the handle and the actor of a session see of it.
 
 import type { Ending } from '../../domain/events.ts';
-import type { SessionRecord } from '../../domain/session-table.ts';
+import type { SessionRecord } from '../../domain/sessions/session-table.ts';
 import type { LeaseHolder } from '../instances/conversation.ts';
 import type { Binding } from './binding.ts';
 import type { RestingSession } from './client-session.machine.ts';

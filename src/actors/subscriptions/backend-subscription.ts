@@ -3,14 +3,14 @@
 // renews a subscription that ended, with a back-off. Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
 import { firstValueFrom, map, merge, Subject, Subscription } from 'rxjs';
-import { listNotice, type ServerNotification } from '../../domain/client.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { timer$ } from '../../domain/clock-streams.ts';
-import type { ExchangeEvent } from '../../domain/exchange.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
+import type { ExchangeEvent } from '../../domain/calls/exchange.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { announcesChanges, type ListField, META, NOTICED_LISTS, withoutMeta } from '../../domain/mcp.ts';
+import { listNotice, type ServerNotification } from '../../domain/mcp/client.ts';
+import { RPC } from '../../domain/mcp/jsonrpc.ts';
+import { announcesChanges, type ListField, META, NOTICED_LISTS, withoutMeta } from '../../domain/mcp/mcp.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { backOffMs } from '../back-off.ts';
 

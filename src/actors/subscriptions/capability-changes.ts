@@ -2,9 +2,9 @@
 // all others, or the last transport of its kind ends. While no instance is healthy the lists count as unchanged.
 
 import { hash } from 'node:crypto';
-import type { InstanceState } from '../../domain/instance.ts';
-import { canonicalText } from '../../domain/json.ts';
-import { type ListField, NOTICED_LISTS, type Peer } from '../../domain/mcp.ts';
+import type { InstanceState } from '../../domain/instances/instance.ts';
+import { canonicalText } from '../../domain/json/json.ts';
+import { type ListField, NOTICED_LISTS, type Peer } from '../../domain/mcp/mcp.ts';
 
 /** `peer`: undefined without a transport. */
 interface ListingInstance {

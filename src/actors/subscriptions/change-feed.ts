@@ -19,13 +19,18 @@ import {
   switchMap,
   takeUntil,
 } from 'rxjs';
-import { type Client, type ClientProfile, listNotice, type ServerNotification } from '../../domain/client.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { timer$ } from '../../domain/clock-streams.ts';
+import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { announcesUpdates, type Peer, type WantedChanges } from '../../domain/mcp.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
-import { isNetworked } from '../../domain/transport-kinds.ts';
+import {
+  type Client,
+  type ClientProfile,
+  listNotice,
+  type ServerNotification,
+} from '../../domain/mcp/client.ts';
+import { announcesUpdates, type Peer, type WantedChanges } from '../../domain/mcp/mcp.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import { timer$ } from '../../domain/time/clock-streams.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { backOffMs } from '../back-off.ts';
 import type { StatelessPool } from '../calls/stateless-pool.ts';
 import type { Fleet } from '../fleet.ts';

@@ -2,10 +2,10 @@
 // because each takes a connection; at a legacy one, which sends all messages, one for each resource (resource-subscriptions.ts).
 
 import { Observable, type Subscription, takeUntil } from 'rxjs';
-import type { ServerMessage, ServerNotification } from '../../domain/client.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { changedList } from '../../domain/mcp.ts';
-import { enclosingUris } from '../../domain/resource-uris.ts';
+import type { ServerMessage, ServerNotification } from '../../domain/mcp/client.ts';
+import { changedList } from '../../domain/mcp/mcp.ts';
+import { enclosingUris } from '../../domain/mcp/resource-uris.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { BackendSubscription } from './backend-subscription.ts';
 import { MAX_RESOURCES, ResourceSubscriptions, type SharedSubscription } from './resource-subscriptions.ts';

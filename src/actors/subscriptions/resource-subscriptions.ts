@@ -2,11 +2,11 @@
 // `resources/unsubscribe` after the last one. feed.ts distributes the updates.
 
 import { Subscription } from 'rxjs';
-import type { Clock } from '../../domain/clock.ts';
-import { timer$ } from '../../domain/clock-streams.ts';
-import { backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
-import type { FinalEvent } from '../../domain/exchange.ts';
-import { SerialQueue } from '../../domain/serial-queue.ts';
+import type { FinalEvent } from '../../domain/calls/exchange.ts';
+import { backendUnavailable, notConnected } from '../../domain/errors/error-catalogue.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import { timer$ } from '../../domain/time/clock-streams.ts';
+import { SerialQueue } from '../../domain/time/serial-queue.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
 

@@ -1,7 +1,14 @@
 // Reads options about accounts, and passwords from the hidden prompt, standard input or the command line.
 
-import { isBuiltIn, ROLE_PATTERN, ROLE_SCOPES, type Role, SCOPES, type Scope } from '../../domain/account.ts';
-import { TOOL_ENTRY } from '../../domain/rights.ts';
+import {
+  isBuiltIn,
+  ROLE_PATTERN,
+  ROLE_SCOPES,
+  type Role,
+  SCOPES,
+  type Scope,
+} from '../../domain/accounts/account.ts';
+import { TOOL_ENTRY } from '../../domain/accounts/rights.ts';
 import type { CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';

@@ -1,6 +1,6 @@
 // Requests to the authorization server of a gateway, without credentials. Every wait is bounded, and every failure is one line.
 
-import { jsonIn } from '../../domain/json.ts';
+import { jsonIn } from '../../domain/json/json.ts';
 import { plainLine } from '../../domain/text.ts';
 import { beginningOf } from '../answering-url.ts';
 import { type Fields, fields } from '../answers.ts';

@@ -7,7 +7,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { SCOPES } from '../../domain/account.ts';
+import { SCOPES } from '../../domain/accounts/account.ts';
 import { plainLine } from '../../domain/text.ts';
 import { COMMAND_LINE, DEVICE_GRANT } from '../../http/oauth/client-record.ts';
 import type { Fields } from '../answers.ts';

@@ -2,7 +2,7 @@
 
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { codeOf } from '../../domain/errors.ts';
+import { codeOf } from '../../domain/errors/errors.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
 import { fields } from '../answers.ts';

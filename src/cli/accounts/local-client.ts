@@ -1,14 +1,14 @@
 // Accounts in the database itself, without a gateway: for the first user of a machine, for scripts, and for a lost
 // password. A gateway on the same database sees every change within 10 s.
 
-import { Accounts } from '../../auth/accounts.ts';
-import { AuditLog } from '../../auth/audit.ts';
-import { forgetInitialPassword } from '../../auth/first-admin.ts';
-import { Grants } from '../../auth/grants.ts';
-import { Passwords } from '../../auth/passwords.ts';
-import { ANONYMOUS } from '../../domain/account.ts';
-import { systemClock } from '../../domain/clock.ts';
-import { definedFields } from '../../domain/json.ts';
+import { Accounts } from '../../auth/accounts/accounts.ts';
+import { forgetInitialPassword } from '../../auth/accounts/first-admin.ts';
+import { Passwords } from '../../auth/accounts/passwords.ts';
+import { AuditLog } from '../../auth/audit/audit.ts';
+import { Grants } from '../../auth/oauth/grants.ts';
+import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import { definedFields } from '../../domain/json/json.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 import type { BytesReply } from '../../http/reply.ts';
 import type { HttpRequest } from '../../http/request.ts';
 import type { RawInput, Services } from '../../http/route.ts';

@@ -1,9 +1,9 @@
 // Makes a gateway prove that it knows a key or a token before a command sends it over plain HTTP. Source: ADR 88.
 
 import { hash, randomBytes } from 'node:crypto';
-import { parseKey } from '../../auth/api-keys.ts';
-import { isProof, proofOf } from '../../auth/proof.ts';
-import { jsonIn } from '../../domain/json.ts';
+import { parseKey } from '../../auth/accounts/api-keys.ts';
+import { isProof, proofOf } from '../../auth/secrets/proof.ts';
+import { jsonIn } from '../../domain/json/json.ts';
 import { fields } from '../answers.ts';
 import { secured, speaksHttps } from '../certificate-fault.ts';
 import { CommandFailure } from '../failures.ts';

@@ -1,8 +1,8 @@
 // The tokens that `gateway login` stores, by the URL of their gateway, and the URLs that get credentials without a proof.
 
 import { readFileSync } from 'node:fs';
-import { codeOf } from '../../domain/errors.ts';
-import { jsonIn } from '../../domain/json.ts';
+import { codeOf } from '../../domain/errors/errors.ts';
+import { jsonIn } from '../../domain/json/json.ts';
 import { fields, itemsOf } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
 import { writePrivateFile } from '../private-file.ts';

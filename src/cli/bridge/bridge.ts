@@ -2,10 +2,10 @@
 // bridge adds what HTTP needs: headers, the session, and a new session when the gateway was restarted.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { messageOf } from '../../domain/errors.ts';
-import { definedFields, isJsonObject, type JsonObject, jsonIn, parseExact } from '../../domain/json.ts';
-import { idValue, type JsonRpcId, numberMeant, RPC, readId, readMessage } from '../../domain/jsonrpc.ts';
-import { CANCELLED, LEGACY_VERSIONS, LISTEN, META, METHODS } from '../../domain/mcp.ts';
+import { messageOf } from '../../domain/errors/errors.ts';
+import { definedFields, isJsonObject, type JsonObject, jsonIn, parseExact } from '../../domain/json/json.ts';
+import { idValue, type JsonRpcId, numberMeant, RPC, readId, readMessage } from '../../domain/mcp/jsonrpc.ts';
+import { CANCELLED, LEGACY_VERSIONS, LISTEN, META, METHODS } from '../../domain/mcp/mcp.ts';
 import { eraHeaders } from '../../transports/era-metadata.ts';
 import { beginningOf, textWithin } from '../answering-url.ts';
 import { fields } from '../answers.ts';

@@ -1,10 +1,10 @@
 // Sends HTTP requests to the MCP endpoint, and repeats a request while the gateway is unreachable and certainly did not get it.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { bytesWithin } from '../../domain/bounded-bytes.ts';
-import { codeOf, messageOf } from '../../domain/errors.ts';
-import { definedFields } from '../../domain/json.ts';
+import { codeOf, messageOf } from '../../domain/errors/errors.ts';
+import { definedFields } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import { SseReader } from '../../transports/http/sse-reader.ts';
 import type { RequestCredentials } from '../accounts/credentials.ts';
 import { PROVEN_MS, ProofUnavailable } from '../accounts/proof.ts';

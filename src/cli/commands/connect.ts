@@ -15,7 +15,7 @@ import {
   overlongTools,
   stepsOf,
 } from '../../connect/kind.ts';
-import { definedFields } from '../../domain/json.ts';
+import { definedFields } from '../../domain/json/json.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
 import { PASSWORD_OPTION } from '../accounts/account-client.ts';
 import { readPassword } from '../accounts/account-options.ts';

@@ -3,9 +3,9 @@
 
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { bytesWithin } from '../../domain/bounded-bytes.ts';
-import { codeOf } from '../../domain/errors.ts';
-import { definedFields } from '../../domain/json.ts';
+import { codeOf } from '../../domain/errors/errors.ts';
+import { definedFields } from '../../domain/json/json.ts';
+import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { filePieces } from '../../persistence/file-pieces.ts';
 import { type Fields, fields, itemsOf, listOf, shownReasonOf, warningsOf } from '../answers.ts';

@@ -2,7 +2,7 @@
 // `gateway log-level`: the log level of a running gateway.
 
 import { type FileHandle, open } from 'node:fs/promises';
-import { codeOf, messageOf } from '../../domain/errors.ts';
+import { codeOf, messageOf } from '../../domain/errors/errors.ts';
 import { fields } from '../answers.ts';
 import { DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
 import type { Command } from '../command.ts';

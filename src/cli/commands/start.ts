@@ -54,7 +54,7 @@ export const start: Command = {
       return runSupervisor(config, { count, terminal });
     }
     const effective = isDemo ? demoConfig(config) : config;
-    const { beginFirstPassword } = await import('../../auth/first-password.ts');
+    const { beginFirstPassword } = await import('../../auth/accounts/first-password.ts');
     const firstPassword = beginFirstPassword(effective);
     // Most of the program. Meanwhile another thread hashes that password.
     const { runGateway } = await import('../run-gateway.ts');

@@ -2,8 +2,8 @@
 // file says how to start or reach them.
 
 import { basename, dirname, resolve } from 'node:path';
-import { bytesWithin } from '../../domain/bounded-bytes.ts';
-import { codeOf, messageOf } from '../../domain/errors.ts';
+import { codeOf, messageOf } from '../../domain/errors/errors.ts';
+import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import { filePieces } from '../../persistence/file-pieces.ts';
 import type { ImportedFile, RefusedEntry } from '../../templates/imported-server.ts';
 import { type Fields, fields } from '../answers.ts';

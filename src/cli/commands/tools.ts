@@ -1,7 +1,7 @@
 // `stagedoor gateway tools | call`: the tools of a template and their arguments, and a call of one.
 
-import { messageOf } from '../../domain/errors.ts';
-import { isJsonObject, jsonIn, parseExact } from '../../domain/json.ts';
+import { messageOf } from '../../domain/errors/errors.ts';
+import { isJsonObject, jsonIn, parseExact } from '../../domain/json/json.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import { type Command, pairsOf } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';

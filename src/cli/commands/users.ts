@@ -1,7 +1,7 @@
 // `stagedoor gateway users | create-user | set-password | delete-user` and `users set`: users, at a running gateway or in its database.
 // `users link | unlink`: at a running gateway, which knows the providers.
 
-import { definedFields } from '../../domain/json.ts';
+import { definedFields } from '../../domain/json/json.ts';
 import {
   ACCOUNT_CLIENT_OPTIONS,
   findUser,

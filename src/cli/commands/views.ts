@@ -1,7 +1,7 @@
 // `stagedoor view list | show | set | delete | preview`: servers that are made of choices from templates.
 
 import { resolve } from 'node:path';
-import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
 import type { Command } from '../command.ts';
 import { CommandFailure } from '../failures.ts';

@@ -18,7 +18,7 @@ import {
   type FileLocations,
   KEY_PLACEHOLDER,
 } from '../../connect/kind.ts';
-import { codeOf } from '../../domain/errors.ts';
+import { codeOf } from '../../domain/errors/errors.ts';
 import { homeFolder } from '../../templates/command-exposure.ts';
 import type { CommandInput } from '../command.ts';
 import { CommandFailure, UsageError, writeFailure } from '../failures.ts';

@@ -14,8 +14,8 @@ import {
 import { isMap, isSeq, parseDocument } from 'yaml';
 import { configText, tomlTable } from '../../connect/file-clients.ts';
 import type { ConfigFile, Connection } from '../../connect/kind.ts';
-import { messageOf } from '../../domain/errors.ts';
-import { isJsonObject } from '../../domain/json.ts';
+import { messageOf } from '../../domain/errors/errors.ts';
+import { isJsonObject } from '../../domain/json/json.ts';
 import { CommandFailure } from '../failures.ts';
 
 export interface ConfigEdit {

@@ -13,8 +13,8 @@ import {
   type ProgramConnection,
   signInConnection,
 } from '../../connect/kind.ts';
-import { commandWords } from '../../domain/command.ts';
-import { jsonIn } from '../../domain/json.ts';
+import { commandWords } from '../../domain/instances/command.ts';
+import { jsonIn } from '../../domain/json/json.ts';
 import { PACKAGE_ROOT } from '../../domain/package-root.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';

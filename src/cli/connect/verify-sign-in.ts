@@ -3,7 +3,7 @@
 
 import { createHash, randomBytes } from 'node:crypto';
 import type { EndpointConnection } from '../../connect/kind.ts';
-import { jsonIn } from '../../domain/json.ts';
+import { jsonIn } from '../../domain/json/json.ts';
 import { beginningOf } from '../answering-url.ts';
 import { type Fields, fields, itemsOf } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';

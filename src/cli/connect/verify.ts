@@ -2,13 +2,13 @@
 
 import { listTools } from '../../actors/instances/opened-transport.ts';
 import type { Connection, EndpointConnection } from '../../connect/kind.ts';
-import { settlesWithin, systemClock } from '../../domain/clock.ts';
-import { GatewayError, reasonOf } from '../../domain/errors.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
-import { definedFields } from '../../domain/json.ts';
-import { LEGACY_VERSIONS } from '../../domain/mcp.ts';
-import { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { GatewayError, reasonOf } from '../../domain/errors/errors.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import { definedFields } from '../../domain/json/json.ts';
+import { LEGACY_VERSIONS } from '../../domain/mcp/mcp.ts';
 import { lastWords } from '../../domain/text.ts';
+import { settlesWithin, systemClock } from '../../domain/time/clock.ts';
+import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { VERSION } from '../../domain/version.ts';
 import { openTransport } from '../../transports/index.ts';
 import { Reaper } from '../../transports/stdio/process-group.ts';

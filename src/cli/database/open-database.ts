@@ -2,7 +2,7 @@
 // not become an empty database without accounts.
 
 import type { Config } from '../../config/config.ts';
-import { asGatewayError, OperatorError, reasonOf } from '../../domain/errors.ts';
+import { asGatewayError, OperatorError, reasonOf } from '../../domain/errors/errors.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type DatabaseDescription, describeDatabase } from '../../persistence/database-url.ts';
 import {

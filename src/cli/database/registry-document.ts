@@ -2,15 +2,15 @@
 // persistence/registry-file.ts has read.
 
 import type { TemplateSettings } from '../../balancing/policy-schemas.ts';
-import { commandExposes, registryFull } from '../../domain/error-catalogue.ts';
-import { asGatewayError } from '../../domain/errors.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
-import { definedFields, type JsonObject } from '../../domain/json.ts';
-import { ANY_NODE, isShared } from '../../domain/nodes.ts';
-import { defineInstance, withTemplateAuth } from '../../domain/registration.ts';
-import { isStored } from '../../domain/transport-kinds.ts';
-import { NO_NAMES, type StoredView, type ViewDefinition } from '../../domain/view.ts';
-import { duplicateView } from '../../domain/view-errors.ts';
+import { commandExposes, registryFull } from '../../domain/errors/error-catalogue.ts';
+import { asGatewayError } from '../../domain/errors/errors.ts';
+import { duplicateView } from '../../domain/errors/view-errors.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import { defineInstance, withTemplateAuth } from '../../domain/instances/registration.ts';
+import { isStored } from '../../domain/instances/transport-kinds.ts';
+import { definedFields, type JsonObject } from '../../domain/json/json.ts';
+import { ANY_NODE, isShared } from '../../domain/nodes/nodes.ts';
+import { NO_NAMES, type StoredView, type ViewDefinition } from '../../domain/views/view.ts';
 import { escapePlaceholders } from '../../persistence/entry-placeholders.ts';
 import type { RegistryContents } from '../../persistence/registry-file.ts';
 import type { Store, StoredDefinition } from '../../persistence/store.ts';

@@ -2,8 +2,8 @@
 // process alone that keeps nothing.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { InstanceInput } from '../../domain/instance.ts';
-import { definedFields } from '../../domain/json.ts';
+import type { InstanceInput } from '../../domain/instances/instance.ts';
+import { definedFields } from '../../domain/json/json.ts';
 import { fields, itemsOf, listOf } from '../answers.ts';
 import { type CommandInput, pairsOf } from '../command.ts';
 import { UsageError } from '../failures.ts';
@@ -75,8 +75,8 @@ async function examineHere(
     await Promise.all([
       import('../../gateway/gateway.ts'),
       import('../../gateway/doctor/server-doctor.ts'),
-      import('../../domain/clock.ts'),
-      import('../../domain/errors.ts'),
+      import('../../domain/time/clock.ts'),
+      import('../../domain/errors/errors.ts'),
     ]);
   // A program gets the variables that it has in this shell. The addresses are those of the caller.
   const passEnv = Object.keys(env).filter((name) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name));

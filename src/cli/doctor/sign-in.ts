@@ -4,9 +4,9 @@
 import { type Config, isLoopback } from '../../config/config.ts';
 import { isSafeUrl } from '../../config/issuer-settings.ts';
 import { CALLBACK, type ProviderSetting } from '../../config/provider-settings.ts';
-import { localUrl } from '../../domain/endpoint.ts';
-import { codeOf, messageOf } from '../../domain/errors.ts';
-import { jsonIn } from '../../domain/json.ts';
+import { codeOf, messageOf } from '../../domain/errors/errors.ts';
+import { localUrl } from '../../domain/instances/endpoint.ts';
+import { jsonIn } from '../../domain/json/json.ts';
 import { beginningOf, gatewayAt } from '../answering-url.ts';
 import { type Fields, fields } from '../answers.ts';
 import { certificateFault } from '../certificate-fault.ts';

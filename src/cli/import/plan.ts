@@ -1,7 +1,7 @@
 // What an import would change at a gateway: the template of each server, and whether it is new, changed or as it was. It changes nothing.
 
 import { isDeepStrictEqual } from 'node:util';
-import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import { freeId, type ImportedServer, identityOf } from '../../templates/imported-server.ts';
 import { shownAddress, withoutSecrets } from '../../templates/secret-words.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';

@@ -1,8 +1,8 @@
 // Asks a registry of MCP servers that speaks the official API, v0.1: with a bound for every wait and every answer. It sends no
 // credentials, and nothing but the words of the search.
 
-import { messageOf } from '../../domain/errors.ts';
-import { definedFields, isDeeper, jsonIn } from '../../domain/json.ts';
+import { messageOf } from '../../domain/errors/errors.ts';
+import { definedFields, isDeeper, jsonIn } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { plainLine } from '../../domain/text.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';

@@ -1,6 +1,6 @@
 // What the supervisor of a gateway with several workers and its workers tell each other, over the channel of their process.
 
-import type { WorkerQuestion } from '../../domain/workers.ts';
+import type { WorkerQuestion } from '../../domain/nodes/workers.ts';
 
 /** Set for a worker: the JSON of a `WorkerStart`. */
 export const WORKER_MARK = 'STAGEDOOR_WORKER';

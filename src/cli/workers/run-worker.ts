@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { rmdir } from 'node:fs/promises';
 import type { Config } from '../../config/config.ts';
-import type { WorkerQuestion } from '../../domain/workers.ts';
+import type { WorkerQuestion } from '../../domain/nodes/workers.ts';
 import type { RunningServer } from '../../server/server.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { createLog } from '../log.ts';

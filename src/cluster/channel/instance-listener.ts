@@ -4,16 +4,20 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Subscription } from 'rxjs';
-import { mayDo, type Principal } from '../../domain/account.ts';
-import type { ServerRequest } from '../../domain/client.ts';
-import { backendUnavailable, templateNotFound, tooManyMessages } from '../../domain/error-catalogue.ts';
-import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
-import type { AttemptTrace, ExchangeRequest, TraceFields } from '../../domain/exchange.ts';
-import type { ForwardedCaller } from '../../domain/forwarding.ts';
-import { type ByteBudget, NO_CALLER } from '../../domain/held-bytes.ts';
-import { isJsonObject } from '../../domain/json.ts';
+import { mayDo, type Principal } from '../../domain/accounts/account.ts';
+import { mayUse } from '../../domain/accounts/rights.ts';
+import type { AttemptTrace, ExchangeRequest, TraceFields } from '../../domain/calls/exchange.ts';
+import {
+  backendUnavailable,
+  templateNotFound,
+  tooManyMessages,
+} from '../../domain/errors/error-catalogue.ts';
+import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts';
+import { isJsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { mayUse } from '../../domain/rights.ts';
+import type { ServerRequest } from '../../domain/mcp/client.ts';
+import { type ByteBudget, NO_CALLER } from '../../domain/memory/held-bytes.ts';
+import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
 import { REFUSED } from '../../transports/caller-messages.ts';
 import type { HostedConversation, InstanceHost, InstanceWay } from '../../transports/instance-host.ts';
 import { exchangeIn, failureOf, frameOf, objectIn, type PeerFrame } from './peer-frames.ts';

@@ -5,9 +5,9 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { checkServerIdentity, createSecureContext } from 'node:tls';
-import type { Clock } from '../../domain/clock.ts';
-import { OperatorError, reasonOf } from '../../domain/errors.ts';
-import { readRenewed } from '../../domain/renewed.ts';
+import { OperatorError, reasonOf } from '../../domain/errors/errors.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import { readRenewed } from '../../domain/time/renewed.ts';
 import type { PeerTls } from './peer-tls.ts';
 
 const READ_AGAIN_MS = 60_000;

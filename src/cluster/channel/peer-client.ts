@@ -3,17 +3,17 @@
 // for it, 15 s at most. Source: ADR 148.
 
 import type { ClusterCounts, HopOutcome } from '../../actors/cluster-counts.ts';
-import { LinkedSet } from '../../domain/call-map.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { asGatewayError, codeOf } from '../../domain/errors.ts';
+import { asGatewayError, codeOf } from '../../domain/errors/errors.ts';
+import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
+import { LinkedSet } from '../../domain/memory/call-map.ts';
 import {
   ELSEWHERE,
   type ForwardedAnswer,
   type ForwardedRequest,
   type Forwarding,
   type SessionOwner,
-} from '../../domain/forwarding.ts';
-import { nodeUnavailable } from '../../domain/session-errors.ts';
+} from '../../domain/nodes/forwarding.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { ConnectionPool } from '../../transports/http/connection-pool.ts';
 import type { Connector } from '../../transports/http/connector.ts';
 import type { Member } from '../members.ts';

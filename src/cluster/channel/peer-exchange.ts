@@ -2,9 +2,9 @@
 // connection when the client has left.
 
 import type { HopOutcome } from '../../actors/cluster-counts.ts';
-import type { Linked } from '../../domain/call-map.ts';
-import type { GatewayError } from '../../domain/errors.ts';
-import type { ForwardedAnswer, ForwardedRequest, Forwarding } from '../../domain/forwarding.ts';
+import type { GatewayError } from '../../domain/errors/errors.ts';
+import type { Linked } from '../../domain/memory/call-map.ts';
+import type { ForwardedAnswer, ForwardedRequest, Forwarding } from '../../domain/nodes/forwarding.ts';
 import type { AnswerReceiver } from '../../transports/http/http1-connection.ts';
 import type { ResponseHeaders } from '../../transports/http/response-parser.ts';
 import { PEER_HEADERS } from './peer-protocol.ts';

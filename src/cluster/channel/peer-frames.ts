@@ -1,9 +1,8 @@
 // What two nodes say to each other about an instance: the request of an exchange, and frames, of which every answer consists. A frame is
 // one byte for its kind, four for its length, and its content: JSON, or the bytes of a result, which no node parses. Source: ADR 170.
 
-import type { ClientReply } from '../../domain/client.ts';
-import { type Delivered, ERROR_STATUS, type ErrorCode, GatewayError } from '../../domain/errors.ts';
-import type { ExchangeRequest, HttpRefusal, TraceFields } from '../../domain/exchange.ts';
+import type { ExchangeRequest, HttpRefusal, TraceFields } from '../../domain/calls/exchange.ts';
+import { type Delivered, ERROR_STATUS, type ErrorCode, GatewayError } from '../../domain/errors/errors.ts';
 import {
   definedFields,
   isJsonObject,
@@ -11,10 +10,11 @@ import {
   type JsonObject,
   JsonText,
   parseExact,
-} from '../../domain/json.ts';
-import type { JsonRpcError } from '../../domain/jsonrpc.ts';
+} from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Peer } from '../../domain/mcp.ts';
+import type { ClientReply } from '../../domain/mcp/client.ts';
+import type { JsonRpcError } from '../../domain/mcp/jsonrpc.ts';
+import type { Peer } from '../../domain/mcp/mcp.ts';
 import type { InstanceDuty } from '../../transports/instance-host.ts';
 
 export type PeerFrame =

@@ -6,12 +6,12 @@
 import { rmSync } from 'node:fs';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Principal } from '../../domain/account.ts';
-import { systemClock } from '../../domain/clock.ts';
-import { OperatorError, reasonOf } from '../../domain/errors.ts';
-import type { ForwardedCaller, Hop } from '../../domain/forwarding.ts';
-import { jsonIn } from '../../domain/json.ts';
+import type { Principal } from '../../domain/accounts/account.ts';
+import { OperatorError, reasonOf } from '../../domain/errors/errors.ts';
+import { jsonIn } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { ForwardedCaller, Hop } from '../../domain/nodes/forwarding.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 import { INSTANCE_PATHS, PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
 import type { PeerTls } from './peer-tls.ts';
 import type { TokenProblem, TokenVerifier } from './peer-tokens.ts';

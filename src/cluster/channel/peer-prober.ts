@@ -1,9 +1,9 @@
 // Pings the other nodes, for the member table: whether each answers, and whether it refuses connections. Only a node with the key of the
 // deployment can answer a greeting: whatever another program at the address answers does not count.
 
-import type { Clock } from '../../domain/clock.ts';
-import { codeOf } from '../../domain/errors.ts';
-import { jsonIn } from '../../domain/json.ts';
+import { codeOf } from '../../domain/errors/errors.ts';
+import { jsonIn } from '../../domain/json/json.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { ConnectionPool } from '../../transports/http/connection-pool.ts';
 import type { Member } from '../members.ts';
 import type { ChannelKeys } from './channel-keys.ts';

@@ -1,6 +1,6 @@
 // What both ends of the peer channel must agree on: names of headers and paths. Source: ADR 148.
 
-import { REFUSED_HEADER } from '../../domain/forwarding.ts';
+import { REFUSED_HEADER } from '../../domain/nodes/forwarding.ts';
 
 /** Headers of the channel, besides those of the client that cross. */
 export const PEER_HEADERS = {

@@ -1,7 +1,7 @@
 // One request on the peer channel, as text, and the receiver of its answer. Only headers that the owner reads cross: no credentials, no
 // cookies, no hop-by-hop headers.
 
-import type { ForwardedHeaders, ForwardedRequest } from '../../domain/forwarding.ts';
+import type { ForwardedHeaders, ForwardedRequest } from '../../domain/nodes/forwarding.ts';
 import { PEER_HEADERS } from './peer-protocol.ts';
 
 /** Of the client; besides those that begin with `mcp-`. */

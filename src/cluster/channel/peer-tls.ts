@@ -3,7 +3,7 @@
 
 import { hkdfSync } from 'node:crypto';
 import type { ConnectionOptions, TlsOptions } from 'node:tls';
-import type { Secrets } from '../../auth/secrets.ts';
+import type { Secrets } from '../../auth/secrets/secrets.ts';
 
 export interface PeerTls {
   /** Of a listener. */

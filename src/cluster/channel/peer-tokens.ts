@@ -3,11 +3,11 @@
 // those of the receiver's monotonic clock, which a greeting asks for: no clocks are compared. Source: ADR 148.
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { holderOf, type Principal, SCOPES, type Scope } from '../../domain/account.ts';
-import { isJsonObject, type JsonObject, jsonIn } from '../../domain/json.ts';
-import { LruMap } from '../../domain/lru-map.ts';
-import { isResourcePath } from '../../domain/resource.ts';
-import { type Rights, ToolRights } from '../../domain/rights.ts';
+import { holderOf, type Principal, SCOPES, type Scope } from '../../domain/accounts/account.ts';
+import { isResourcePath } from '../../domain/accounts/resource.ts';
+import { type Rights, ToolRights } from '../../domain/accounts/rights.ts';
+import { isJsonObject, type JsonObject, jsonIn } from '../../domain/json/json.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
 
 const TOKEN_MS = 30_000;
 /** A token with less time left is not sent. */

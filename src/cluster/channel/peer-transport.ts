@@ -3,29 +3,29 @@
 // Source: ADR 170.
 
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
-import type { Principal } from '../../domain/account.ts';
-import { type Linked, LinkedSet } from '../../domain/call-map.ts';
-import {
-  type ClientProfile,
-  type ServerMessage,
-  type ServerRequest,
-  serverRequest,
-} from '../../domain/client.ts';
+import type { Principal } from '../../domain/accounts/account.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
 import {
   ANSWERS_HOLD_TOO_MUCH,
   backendUnavailable,
   notConnected,
   notWritable,
   openingCancelled,
-} from '../../domain/error-catalogue.ts';
-import { type Delivered, type GatewayError, reasonOf } from '../../domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
-import type { ForwardedAnswer, Forwarding } from '../../domain/forwarding.ts';
-import { type InstanceHeldBytes, NO_CALLER, UNCOUNTED_BYTES } from '../../domain/held-bytes.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
-import { definedFields, type JsonObject } from '../../domain/json.ts';
-import { LruMap } from '../../domain/lru-map.ts';
-import type { Peer } from '../../domain/mcp.ts';
+} from '../../domain/errors/error-catalogue.ts';
+import { type Delivered, type GatewayError, reasonOf } from '../../domain/errors/errors.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import { definedFields, type JsonObject } from '../../domain/json/json.ts';
+import {
+  type ClientProfile,
+  type ServerMessage,
+  type ServerRequest,
+  serverRequest,
+} from '../../domain/mcp/client.ts';
+import type { Peer } from '../../domain/mcp/mcp.ts';
+import { type Linked, LinkedSet } from '../../domain/memory/call-map.ts';
+import { type InstanceHeldBytes, NO_CALLER, UNCOUNTED_BYTES } from '../../domain/memory/held-bytes.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { ForwardedAnswer, Forwarding } from '../../domain/nodes/forwarding.ts';
 import { REFUSED } from '../../transports/caller-messages.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type Transport, type Upstream } from '../../transports/transport.ts';
 import type { PeerClient } from './peer-client.ts';

@@ -2,14 +2,14 @@
 // the life that opened it, so the owner is found without a query.
 
 import type { ClusterCounts } from '../../actors/cluster-counts.ts';
-import { type Clock, sleep } from '../../domain/clock.ts';
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
-import type { PlacedInstance, SessionOwner, SessionOwners } from '../../domain/forwarding.ts';
-import type { InstanceHeldBytes } from '../../domain/held-bytes.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
-import { lifeOf } from '../../domain/life.ts';
-import { LruMap } from '../../domain/lru-map.ts';
-import { isShared } from '../../domain/nodes.ts';
+import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import type { InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { PlacedInstance, SessionOwner, SessionOwners } from '../../domain/nodes/forwarding.ts';
+import { lifeOf } from '../../domain/nodes/life.ts';
+import { isShared } from '../../domain/nodes/nodes.ts';
+import { type Clock, sleep } from '../../domain/time/clock.ts';
 import type { Open } from '../../transports/transport.ts';
 import type { Member, Members } from '../members.ts';
 import type { ChannelKeys } from './channel-keys.ts';

@@ -2,9 +2,9 @@
 // take is sent on a connection of its own, and what happens to one that it took is reported as there. Source: ADR 149.
 
 import type { Socket } from 'node:net';
-import { CallMap } from '../../domain/call-map.ts';
-import { systemClock } from '../../domain/clock.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { CallMap } from '../../domain/memory/call-map.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 import type { Connector } from '../../transports/http/connector.ts';
 import type { Carrier, PeerExchange } from './peer-exchange.ts';
 import { LOST_PING_MS } from './peer-ping.ts';

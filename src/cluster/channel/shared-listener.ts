@@ -2,9 +2,9 @@
 // the check of its token. Source: ADR 149.
 
 import type { Duplex } from 'node:stream';
-import type { Principal } from '../../domain/account.ts';
-import { CallMap } from '../../domain/call-map.ts';
-import type { ForwardedCaller } from '../../domain/forwarding.ts';
+import type { Principal } from '../../domain/accounts/account.ts';
+import { CallMap } from '../../domain/memory/call-map.ts';
+import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
 import { INSTANCE_PATHS } from './peer-protocol.ts';
 import {
   MAX_SHARED,

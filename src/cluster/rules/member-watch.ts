@@ -1,7 +1,7 @@
 // What this node knows of the life of another member: whether its row changes, whether it answers pings, and when that means that the life
 // is to be ended. All times are those of this node; no clocks are compared. Source: ADR 146.
 
-import type { LifeEnd } from '../../domain/life.ts';
+import type { LifeEnd } from '../../domain/nodes/life.ts';
 import type { LifeRow } from './rows.ts';
 
 /** A row without a change for this time, in ms, is expired. Longer than a lease (LEASE_MS) by the time that SIGKILL and late timers take. */

@@ -1,7 +1,7 @@
 // The rules of one node: its own life, what it knows of the others, and the leases of programs, as one function (state, event) -> (state,
 // actions). No I/O and no clock: events carry times, and new lives. Source: ADR 146.
 
-import type { LifeEnd } from '../../domain/life.ts';
+import type { LifeEnd } from '../../domain/nodes/life.ts';
 import {
   dueEnd,
   forgetRefusals,

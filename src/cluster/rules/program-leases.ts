@@ -1,7 +1,7 @@
 // Which programs that any member may run run here: when this node takes a lease, starts, stops and releases. It assumes that the reaper
 // starts a program only before the end of the lease, and kills it then (own-life.ts says when). Source: ADR 146.
 
-import { rendezvousOrder } from '../../domain/rendezvous.ts';
+import { rendezvousOrder } from '../../domain/nodes/rendezvous.ts';
 import type { ProgramRow } from './rows.ts';
 
 /** Wait of each further rank before it takes a free program, in ms. */

@@ -1,7 +1,7 @@
 // The rows that members share, as the rules see them: lives, programs, sessions. Every change of a row is a conditional update that
 // names the life, and the counter or generation, that was read. Source: ADR 146.
 
-import type { LifeEnd } from '../../domain/life.ts';
+import type { LifeEnd } from '../../domain/nodes/life.ts';
 
 /** One start of a node. Its row stays when the life has ended. */
 export interface LifeRow {

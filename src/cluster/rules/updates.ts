@@ -1,7 +1,7 @@
 // The conditional updates, as functions: the stored row and what the update names, to the new row, or undefined where the update changes
 // nothing. Each names what was read, so that an update that comes late, or twice, changes nothing. Source: ADR 146.
 
-import type { LifeEnd } from '../../domain/life.ts';
+import type { LifeEnd } from '../../domain/nodes/life.ts';
 import type { LifeRow, ProgramRow, SessionRow } from './rows.ts';
 
 /** A heartbeat. An ended life has none. */

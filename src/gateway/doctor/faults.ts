@@ -1,7 +1,7 @@
 // TABLE of the faults of servers: what the gateway does about each, and what to change in the server. docs/reference/server-faults.md is
 // made from it; `stagedoor doctor` finds those that have a code.
 
-import type { ListField } from '../../domain/mcp.ts';
+import type { ListField } from '../../domain/mcp/mcp.ts';
 
 export interface Fault {
   /** Only of a fault that the doctor finds. */

@@ -2,8 +2,8 @@
 // answers are typed, encoded and ended, and what is in them. The session that this opens is ended.
 
 import { randomUUID } from 'node:crypto';
-import { isJsonObject, type JsonObject, jsonIn } from '../../domain/json.ts';
-import { LEGACY_VERSIONS, MODERN_VERSIONS } from '../../domain/mcp.ts';
+import { isJsonObject, type JsonObject, jsonIn } from '../../domain/json/json.ts';
+import { LEGACY_VERSIONS, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
 import type { ProviderRequest } from '../../vault/provider-fetch.ts';
 import type { Finding } from './faults.ts';
 import {

@@ -1,8 +1,8 @@
 // One conversation in each era, message by message and without tolerance: what the transports of the gateway forgive is a finding here.
 // It opens, lists tools, asks for a method that no server has, and cancels a request that is over; it calls no tool.
 
-import { isJsonObject, type JsonObject, jsonIn } from '../../domain/json.ts';
-import { LEGACY_VERSIONS, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
+import { isJsonObject, type JsonObject, jsonIn } from '../../domain/json/json.ts';
+import { LEGACY_VERSIONS, META, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import type { Finding } from './faults.ts';
 

@@ -1,9 +1,9 @@
 // Starts a program and talks with it line by line, without the tolerance of the gateway's own transport: once in each era, since a program
 // may take the era of its first message. For programs of the command line only: one of a template may hold a lock.
 
-import { settlesWithin, sleep, systemClock } from '../../domain/clock.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import { jsonIn } from '../../domain/json.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
+import { jsonIn } from '../../domain/json/json.ts';
+import { settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
 import { type Program, type RunningProgram, startProcess } from '../../transports/stdio/child-process.ts';
 import type { Finding } from './faults.ts';
 import {

@@ -1,13 +1,13 @@
 // Examines the servers of a template as a client uses them: reads every list of an instance, asks an endpoint as plain HTTP does, and
 // names what it finds by the table of faults. It changes nothing and calls no tool.
 
-import type { Clock } from '../../domain/clock.ts';
-import { messageOf } from '../../domain/errors.ts';
-import type { InstanceDefinition, InstanceSnapshot } from '../../domain/instance.ts';
-import { isJsonObject, type JsonObject } from '../../domain/json.ts';
-import type { ListField } from '../../domain/mcp.ts';
+import { messageOf } from '../../domain/errors/errors.ts';
+import type { InstanceDefinition, InstanceSnapshot } from '../../domain/instances/instance.ts';
+import { TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
+import type { ListField } from '../../domain/mcp/mcp.ts';
 import { counted } from '../../domain/text.ts';
-import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { checkedItem, KEY_FIELDS } from '../../protocol/aggregate/items.ts';
 import { addressesIn } from '../../transports/network-guard.ts';
 import { ProviderFetch, type ProviderRequest } from '../../vault/provider-fetch.ts';

@@ -3,9 +3,9 @@
 
 import { isUtf8 } from 'node:buffer';
 import type { Readable } from 'node:stream';
-import { malformedJson, payloadTooLarge, validationFailed } from '../../domain/error-catalogue.ts';
-import type { ValidationItem } from '../../domain/errors.ts';
-import { fieldValue, type JsonFields, JsonText } from '../../domain/json.ts';
+import { malformedJson, payloadTooLarge, validationFailed } from '../../domain/errors/error-catalogue.ts';
+import type { ValidationItem } from '../../domain/errors/errors.ts';
+import { fieldValue, type JsonFields, JsonText } from '../../domain/json/json.ts';
 import {
   type Excess,
   NONE,
@@ -17,9 +17,9 @@ import {
   setField,
   skipSpace,
   skipValue,
-} from '../../domain/json-scanner.ts';
+} from '../../domain/json/json-scanner.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { loadOnce } from '../../domain/load-once.ts';
+import { loadOnce } from '../../domain/memory/load-once.ts';
 import { HIDES_BAD_TEXT, NOT_UNICODE } from '../../domain/text.ts';
 import { inspect } from '../../domain/validation.ts';
 import { HTTP_LIMITS } from '../limits.ts';

@@ -3,8 +3,8 @@
 // setting. Source: ADR 172.
 
 import Type from 'typebox';
-import { ANONYMOUS } from '../../domain/account.ts';
-import { foreignNodes, otherVersions, silentNodes } from '../../domain/nodes.ts';
+import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import { foreignNodes, otherVersions, silentNodes } from '../../domain/nodes/nodes.ts';
 import { compileShape } from '../../domain/validation.ts';
 import { whenKnown } from '../caller-check.ts';
 import type { Services } from '../route.ts';

@@ -2,13 +2,13 @@
 // node that it is, with its rights. A node that is asked answers for itself alone. Source: ADR 172.
 
 import Type from 'typebox';
-import { mayDo, type Principal } from '../../domain/account.ts';
-import { systemClock } from '../../domain/clock.ts';
-import type { SessionOwner, SessionOwners } from '../../domain/forwarding.ts';
-import { jsonIn } from '../../domain/json.ts';
-import { LruMap } from '../../domain/lru-map.ts';
-import { type NodeView, runsProgramsOf } from '../../domain/nodes.ts';
-import { hasAllTemplates, rightsKey } from '../../domain/rights.ts';
+import { mayDo, type Principal } from '../../domain/accounts/account.ts';
+import { hasAllTemplates, rightsKey } from '../../domain/accounts/rights.ts';
+import { jsonIn } from '../../domain/json/json.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { SessionOwner, SessionOwners } from '../../domain/nodes/forwarding.ts';
+import { type NodeView, runsProgramsOf } from '../../domain/nodes/nodes.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 import type { Shape } from '../../domain/validation.ts';
 import { NO_BYTES } from '../body/read.ts';
 import { type BytesReply, bytes, noContent } from '../reply.ts';

@@ -2,7 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import { DurationHistogram } from '../../actors/durations.ts';
-import type { Principal } from '../../domain/account.ts';
+import type { Principal } from '../../domain/accounts/account.ts';
 import { compileShape } from '../../domain/validation.ts';
 import { HISTORY_INTERVAL_MS, HISTORY_POINTS, percentileOf } from '../../metrics/samples.ts';
 import { whenKnown } from '../caller-check.ts';

@@ -1,8 +1,8 @@
 // One question to one other node, and its whole answer, for answers of this node that need it: those of sessions are passed on as they come
 // (relay.ts).
 
-import { GatewayError, retryAfter } from '../../domain/errors.ts';
-import type { ForwardedRequest, SessionOwner } from '../../domain/forwarding.ts';
+import { GatewayError, retryAfter } from '../../domain/errors/errors.ts';
+import type { ForwardedRequest, SessionOwner } from '../../domain/nodes/forwarding.ts';
 
 export interface PeerAnswer {
   readonly status: number;

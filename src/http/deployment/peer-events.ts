@@ -3,13 +3,13 @@
 // Source: ADR 172.
 
 import { Observable } from 'rxjs';
-import { type Principal, SCOPES } from '../../domain/account.ts';
-import { type Clock, systemClock } from '../../domain/clock.ts';
+import { type Principal, SCOPES } from '../../domain/accounts/account.ts';
 import { EVENTS, REGISTRY_EVENTS } from '../../domain/events.ts';
-import type { ForwardedAnswer, SessionOwners } from '../../domain/forwarding.ts';
-import { NO_CALLER } from '../../domain/held-bytes.ts';
-import { jsonIn } from '../../domain/json.ts';
-import type { NodeView } from '../../domain/nodes.ts';
+import { jsonIn } from '../../domain/json/json.ts';
+import { NO_CALLER } from '../../domain/memory/held-bytes.ts';
+import type { ForwardedAnswer, SessionOwners } from '../../domain/nodes/forwarding.ts';
+import type { NodeView } from '../../domain/nodes/nodes.ts';
+import { type Clock, systemClock } from '../../domain/time/clock.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
 import { SseReader } from '../../transports/http/sse-reader.ts';
 import { NO_BYTES } from '../body/read.ts';

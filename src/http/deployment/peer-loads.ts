@@ -3,10 +3,10 @@
 
 import Type from 'typebox';
 import { DurationHistogram } from '../../actors/durations.ts';
-import { type Clock, systemClock } from '../../domain/clock.ts';
-import { INSTANCE_STATES } from '../../domain/instance.ts';
-import { jsonIn } from '../../domain/json.ts';
-import type { NodeView } from '../../domain/nodes.ts';
+import { INSTANCE_STATES } from '../../domain/instances/instance.ts';
+import { jsonIn } from '../../domain/json/json.ts';
+import type { NodeView } from '../../domain/nodes/nodes.ts';
+import { type Clock, systemClock } from '../../domain/time/clock.ts';
 import { compileShape } from '../../domain/validation.ts';
 import {
   type InstanceLoad,

@@ -1,8 +1,12 @@
 // The state of an instance that several nodes use, as each of them sees it. A node at which it is stopped does not use it. Source: ADR 172.
 
 import Type from 'typebox';
-import { INSTANCE_STATES, type InstanceState, STATE_RANKS as RANKS } from '../../domain/instance.ts';
-import { runsProgramsOf } from '../../domain/nodes.ts';
+import {
+  INSTANCE_STATES,
+  type InstanceState,
+  STATE_RANKS as RANKS,
+} from '../../domain/instances/instance.ts';
+import { runsProgramsOf } from '../../domain/nodes/nodes.ts';
 import { text } from '../schemas.ts';
 
 /** Field of an instance: its states where they differ. */

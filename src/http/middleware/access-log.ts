@@ -3,9 +3,9 @@
 
 import type { Logger } from 'pino';
 import { sessionFingerprint } from '../../actors/sessions/session-fingerprint.ts';
-import { systemClock } from '../../domain/clock.ts';
-import type { CallOutcome } from '../../domain/exchange.ts';
-import { Repeated } from '../../domain/repeated.ts';
+import type { CallOutcome } from '../../domain/calls/exchange.ts';
+import { Repeated } from '../../domain/memory/repeated.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 import type { Prometheus } from '../../metrics/prometheus.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
 import { HTTP_LIMITS } from '../limits.ts';

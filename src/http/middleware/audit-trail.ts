@@ -1,13 +1,13 @@
 // Records, with any outcome, every request that may change the registry, the accounts or the settings, every login,
-// and the calls of tools. Never bodies, queries or credentials; auth/audit.ts handles the arguments of calls.
+// and the calls of tools. Never bodies, queries or credentials; auth/audit/audit.ts handles the arguments of calls.
 
-import type { AuditLog } from '../../auth/audit.ts';
-import { WindowCounter } from '../../auth/rate-limiter.ts';
-import { nameOf } from '../../domain/account.ts';
-import { CALL_ACTION } from '../../domain/audit.ts';
-import { systemClock } from '../../domain/clock.ts';
-import { asGatewayError, ERROR_STATUS, type ErrorCode } from '../../domain/errors.ts';
-import type { CallOutcome } from '../../domain/exchange.ts';
+import type { AuditLog } from '../../auth/audit/audit.ts';
+import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
+import { nameOf } from '../../domain/accounts/account.ts';
+import { CALL_ACTION } from '../../domain/accounts/audit.ts';
+import type { CallOutcome } from '../../domain/calls/exchange.ts';
+import { asGatewayError, ERROR_STATUS, type ErrorCode } from '../../domain/errors/errors.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';
 import {

@@ -2,15 +2,15 @@
 // but not now. src/auth verifies and counts; when it answers at once, no promise is created.
 
 import type { Auth } from '../../auth/auth.ts';
-import { FREE_MESSAGES_PER_SECOND, type RateLimiter } from '../../auth/rate-limiter.ts';
-import { NO_PRINCIPAL } from '../../domain/account.ts';
+import { FREE_MESSAGES_PER_SECOND, type RateLimiter } from '../../auth/limits/rate-limiter.ts';
+import { NO_PRINCIPAL } from '../../domain/accounts/account.ts';
+import { opens } from '../../domain/accounts/resource.ts';
 import {
   accountsFromHereOnly,
   invalidCredentials,
   tooManyFreeMessages,
-} from '../../domain/error-catalogue.ts';
-import { gatewayStarting } from '../../domain/errors.ts';
-import { opens } from '../../domain/resource.ts';
+} from '../../domain/errors/error-catalogue.ts';
+import { gatewayStarting } from '../../domain/errors/errors.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import {
   callerCheck,

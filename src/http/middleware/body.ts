@@ -2,11 +2,15 @@
 // body/read.ts reads and parses the bytes.
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import type { RateLimit, RateLimiter } from '../../auth/rate-limiter.ts';
-import { NO_PRINCIPAL } from '../../domain/account.ts';
-import { systemClock } from '../../domain/clock.ts';
-import { payloadTooLarge, rateLimitExceeded, unsupportedMediaType } from '../../domain/error-catalogue.ts';
-import type { JsonFields } from '../../domain/json.ts';
+import type { RateLimit, RateLimiter } from '../../auth/limits/rate-limiter.ts';
+import { NO_PRINCIPAL } from '../../domain/accounts/account.ts';
+import {
+  payloadTooLarge,
+  rateLimitExceeded,
+  unsupportedMediaType,
+} from '../../domain/errors/error-catalogue.ts';
+import type { JsonFields } from '../../domain/json/json.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 import type { HeldBodies } from '../body/held-bodies.ts';
 import { NO_BYTES, parseCallBody, parseFormBody, parseJsonBody, type ReadBody } from '../body/read.ts';
 import { consumeRateLimit, requestsIn, whenKnown } from '../caller-check.ts';

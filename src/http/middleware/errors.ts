@@ -4,8 +4,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
-import { asGatewayError, GatewayError, hasCode } from '../../domain/errors.ts';
-import { ELSEWHERE, REFUSED_HEADER } from '../../domain/forwarding.ts';
+import { asGatewayError, GatewayError, hasCode } from '../../domain/errors/errors.ts';
+import { ELSEWHERE, REFUSED_HEADER } from '../../domain/nodes/forwarding.ts';
 import { noteError } from '../../protocol/endpoint-types.ts';
 import { resumesSse } from '../../protocol/legacy/legacy-sse.ts';
 import { faultOf, type RpcFailure, rpcFailureOf } from '../../protocol/rpc.ts';

@@ -5,8 +5,8 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { Next } from 'koa';
-import { LOCAL_HOST } from '../../domain/endpoint.ts';
-import { originNotAllowed } from '../../domain/error-catalogue.ts';
+import { originNotAllowed } from '../../domain/errors/error-catalogue.ts';
+import { LOCAL_HOST } from '../../domain/instances/endpoint.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';
 import { noContent } from '../reply.ts';

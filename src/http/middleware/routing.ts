@@ -3,8 +3,8 @@
 
 import type { Router } from '@koa/router';
 import type { Auth } from '../../auth/auth.ts';
-import { NO_PRINCIPAL } from '../../domain/account.ts';
-import { methodNotAllowed, routeNotFound } from '../../domain/error-catalogue.ts';
+import { NO_PRINCIPAL } from '../../domain/accounts/account.ts';
+import { methodNotAllowed, routeNotFound } from '../../domain/errors/error-catalogue.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { credentialsOf, whenKnown } from '../caller-check.ts';
 import { HTTP_LIMITS } from '../limits.ts';

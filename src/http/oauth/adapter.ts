@@ -2,9 +2,9 @@
 // nodes is one conditional update; the second try ends the grant. Source: ADR 201.
 
 import { type Adapter, type AdapterPayload, errors } from 'oidc-provider';
-import { clientKeyOf, grantOf, oauthKey, rowOfGrant } from '../../auth/oauth-rows.ts';
-import type { Clock } from '../../domain/clock.ts';
-import type { Grant } from '../../domain/grant.ts';
+import { clientKeyOf, grantOf, oauthKey, rowOfGrant } from '../../auth/oauth/oauth-rows.ts';
+import type { Grant } from '../../domain/accounts/grant.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { OAuthKind, OAuthStore } from '../../persistence/store.ts';
 import { DocumentFault } from './client-documents.ts';
 import { metadataOf } from './client-record.ts';

@@ -4,14 +4,19 @@
 
 import { randomUUID } from 'node:crypto';
 import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
-import type { AuditLog } from '../../auth/audit.ts';
-import type { Assertion, AssertionHolder, Issuers } from '../../auth/issuers.ts';
-import { clientKeyOf, grantOf, oauthKey, rowOfGrant } from '../../auth/oauth-rows.ts';
-import { CLIENT_SCOPES, nameWithClient, type ResourcePath, type Scope } from '../../domain/account.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { asGatewayError } from '../../domain/errors.ts';
-import type { Grant } from '../../domain/grant.ts';
-import { opens } from '../../domain/resource.ts';
+import type { AuditLog } from '../../auth/audit/audit.ts';
+import type { Assertion, AssertionHolder, Issuers } from '../../auth/issuers/issuers.ts';
+import { clientKeyOf, grantOf, oauthKey, rowOfGrant } from '../../auth/oauth/oauth-rows.ts';
+import {
+  CLIENT_SCOPES,
+  nameWithClient,
+  type ResourcePath,
+  type Scope,
+} from '../../domain/accounts/account.ts';
+import type { Grant } from '../../domain/accounts/grant.ts';
+import { opens } from '../../domain/accounts/resource.ts';
+import { asGatewayError } from '../../domain/errors/errors.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { OAuthStore } from '../../persistence/store.ts';
 import type { ClientRecord } from './client-record.ts';
 import type { Clients } from './clients.ts';

@@ -2,9 +2,9 @@
 // Everything that is not named here is dropped, not refused: clients send fields of many profiles. Source: RFC 7591, ADR 203.
 
 import type { AllClientMetadata } from 'oidc-provider';
-import type { Scope } from '../../domain/account.ts';
-import { isJsonObject } from '../../domain/json.ts';
-import type { RightsLists } from '../../domain/rights.ts';
+import type { Scope } from '../../domain/accounts/account.ts';
+import type { RightsLists } from '../../domain/accounts/rights.ts';
+import { isJsonObject } from '../../domain/json/json.ts';
 import { plainLine } from '../../domain/text.ts';
 
 export interface ClientRecord {

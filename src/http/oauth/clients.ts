@@ -2,14 +2,14 @@
 // its URL. Source: ADR 203.
 
 import { randomBytes, randomUUID } from 'node:crypto';
-import { networkOf } from '../../auth/network-of.ts';
-import { clientKeyOf } from '../../auth/oauth-rows.ts';
-import { WindowCounter } from '../../auth/rate-limiter.ts';
-import type { Scope } from '../../domain/account.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { tooManyAttempts } from '../../domain/error-catalogue.ts';
-import { LruMap } from '../../domain/lru-map.ts';
-import type { RightsLists } from '../../domain/rights.ts';
+import { networkOf } from '../../auth/limits/network-of.ts';
+import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
+import { clientKeyOf } from '../../auth/oauth/oauth-rows.ts';
+import type { Scope } from '../../domain/accounts/account.ts';
+import type { RightsLists } from '../../domain/accounts/rights.ts';
+import { tooManyAttempts } from '../../domain/errors/error-catalogue.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
 import { type ClientDocuments, DocumentFault, isDocumentUrl } from './client-documents.ts';
 import {

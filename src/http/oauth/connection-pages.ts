@@ -3,10 +3,10 @@
 
 import type { Logger } from 'pino';
 import type { Auth } from '../../auth/auth.ts';
-import { roleRights } from '../../domain/account.ts';
-import { SHARED } from '../../domain/connection.ts';
-import { hasCode } from '../../domain/errors.ts';
-import { commonRights, mayUse } from '../../domain/rights.ts';
+import { roleRights } from '../../domain/accounts/account.ts';
+import { SHARED } from '../../domain/accounts/connection.ts';
+import { commonRights, mayUse } from '../../domain/accounts/rights.ts';
+import { hasCode } from '../../domain/errors/errors.ts';
 import { UnknownState } from '../../vault/flow.ts';
 import type { Target } from '../../vault/oauth-backends.ts';
 import { ProviderRefusal } from '../../vault/provider.ts';

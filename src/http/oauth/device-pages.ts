@@ -2,11 +2,11 @@
 // deny. The library makes the code and answers the command; the decision is written into the row of the code. Sources: RFC 8628, ADR 217.
 
 import type { AdapterPayload } from 'oidc-provider';
-import { networkOf } from '../../auth/network-of.ts';
-import { oauthKey } from '../../auth/oauth-rows.ts';
-import { WindowCounter } from '../../auth/rate-limiter.ts';
-import type { DefinedRoles } from '../../domain/account.ts';
-import type { Clock } from '../../domain/clock.ts';
+import { networkOf } from '../../auth/limits/network-of.ts';
+import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
+import { oauthKey } from '../../auth/oauth/oauth-rows.ts';
+import type { DefinedRoles } from '../../domain/accounts/account.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
 import { COMMAND_LINE } from './client-record.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from './exchange.ts';

@@ -2,7 +2,7 @@
 // without a click: such errors are sent back only to where a client of this computer, an admin or the user has agreed before; else a page
 // shows them, with a link. Source: RFC 9700, 4.11.2.
 
-import { clientKeyOf } from '../../auth/oauth-rows.ts';
+import { clientKeyOf } from '../../auth/oauth/oauth-rows.ts';
 import type { OAuthStore } from '../../persistence/store.ts';
 import { type ClientRecord, isLoopback } from './client-record.ts';
 import { faultPage, type Page } from './pages.ts';

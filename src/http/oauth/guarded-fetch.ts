@@ -4,9 +4,9 @@
 import { lookup } from 'node:dns/promises';
 import type { LookupFunction } from 'node:net';
 import { isIP } from 'node:net';
-import { askOutside, OutsideFailure } from '../../auth/outside-request.ts';
-import { WindowCounter } from '../../auth/rate-limiter.ts';
-import type { Clock } from '../../domain/clock.ts';
+import { askOutside, OutsideFailure } from '../../auth/issuers/outside-request.ts';
+import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { addressesIn, SPECIAL_NETWORKS } from '../../transports/network-guard.ts';
 
 export interface FetchBounds {

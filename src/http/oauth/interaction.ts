@@ -2,9 +2,9 @@
 
 import { randomUUID } from 'node:crypto';
 import { errors, type Provider } from 'oidc-provider';
-import { networkOf } from '../../auth/network-of.ts';
-import { oauthKey, rowOfGrant } from '../../auth/oauth-rows.ts';
-import { WindowCounter } from '../../auth/rate-limiter.ts';
+import { networkOf } from '../../auth/limits/network-of.ts';
+import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
+import { oauthKey, rowOfGrant } from '../../auth/oauth/oauth-rows.ts';
 import {
   type DefinedRoles,
   roleRights,
@@ -12,11 +12,11 @@ import {
   type Scope,
   scopesOfUser,
   type User,
-} from '../../domain/account.ts';
-import type { Clock } from '../../domain/clock.ts';
-import type { Grant } from '../../domain/grant.ts';
-import { commonRights, mayUse, mayUseInView, type RightsLists } from '../../domain/rights.ts';
+} from '../../domain/accounts/account.ts';
+import type { Grant } from '../../domain/accounts/grant.ts';
+import { commonRights, mayUse, mayUseInView, type RightsLists } from '../../domain/accounts/rights.ts';
 import { counted } from '../../domain/text.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
 import { type ClientRecord, COMMAND_LINE, isLoopback } from './client-record.ts';
 import type { Clients } from './clients.ts';

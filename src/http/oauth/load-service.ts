@@ -1,6 +1,6 @@
 // Loads the authorization server in several turns of the event loop, because Node evaluates all that an import needs in one turn. Source: ADR 276.
 
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 
 /** Files of the library that need about equal times, each with what only the later ones need, too. */
 export const PARTS = [

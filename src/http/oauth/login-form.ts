@@ -2,8 +2,8 @@
 // the same throttle and the same two hashes at once, or the browser goes to an identity provider.
 
 import type { Auth } from '../../auth/auth.ts';
-import { ProviderFailure } from '../../auth/identity-provider.ts';
-import { asGatewayError } from '../../domain/errors.ts';
+import { ProviderFailure } from '../../auth/issuers/identity-provider.ts';
+import { asGatewayError } from '../../domain/errors/errors.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from './exchange.ts';
 import { faultPage, type LoginView, loginPage, type Page } from './pages.ts';
 import type { ProviderSignIns, Purpose } from './provider-sign-ins.ts';

@@ -2,8 +2,8 @@
 // makes codes and signs tokens; what it does not do by itself is in the files beside this one. Source: ADR 203.
 
 import { errors, interactionPolicy, type JWKS, type KoaContextWithOIDC, Provider } from 'oidc-provider';
-import type { KeySet } from '../../auth/oauth-keys.ts';
-import { SCOPES } from '../../domain/account.ts';
+import type { KeySet } from '../../auth/oauth/oauth-keys.ts';
+import { SCOPES } from '../../domain/accounts/account.ts';
 import { type AdapterOptions, adapterFor } from './adapter.ts';
 import { type AssertionOptions, assertionHandler } from './assertion.ts';
 import { COMMAND_LINE, JWT_BEARER } from './client-record.ts';

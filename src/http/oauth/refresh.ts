@@ -3,8 +3,8 @@
 // the grant. Source: ADR 204.
 
 import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
-import { grantOf, oauthKey, rowOfGrant } from '../../auth/oauth-rows.ts';
-import { type Clock, sleep } from '../../domain/clock.ts';
+import { grantOf, oauthKey, rowOfGrant } from '../../auth/oauth/oauth-rows.ts';
+import { type Clock, sleep } from '../../domain/time/clock.ts';
 import { decryptBytes, encryptBytes, encryptionKeyFrom } from '../../persistence/cipher.ts';
 import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/store.ts';
 import type { Clients } from './clients.ts';

@@ -2,9 +2,9 @@
 // failures beyond some per minute are counted instead.
 
 import type { Auth } from '../../auth/auth.ts';
-import { WindowCounter } from '../../auth/rate-limiter.ts';
-import type { NewEntry } from '../../domain/audit.ts';
-import type { Clock } from '../../domain/clock.ts';
+import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
+import type { NewEntry } from '../../domain/accounts/audit.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
 export class Trail {

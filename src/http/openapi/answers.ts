@@ -2,8 +2,8 @@
 // description that routes share.
 
 import type { TSchema } from 'typebox';
-import { SCOPES, type Scope } from '../../domain/account.ts';
-import { type ErrorCode, statusesOf } from '../../domain/errors.ts';
+import { SCOPES, type Scope } from '../../domain/accounts/account.ts';
+import { type ErrorCode, statusesOf } from '../../domain/errors/errors.ts';
 import { ErrorBody } from '../reply.ts';
 import type { AnswerDoc, Route } from '../route.ts';
 import { RpcRefusal } from '../routes/mcp-endpoint.ts';

@@ -1,6 +1,6 @@
 // The API description: OpenAPI 3.1, made from the table of routes. Source: ADR 21.
 
-import type { Scope } from '../../domain/account.ts';
+import type { Scope } from '../../domain/accounts/account.ts';
 import { API_VERSION } from '../../domain/version.ts';
 import type { Route } from '../route.ts';
 import { answersOf, HEADERS, SECURITY_SCHEMES, type SharedAnswers } from './answers.ts';

@@ -1,10 +1,10 @@
 // API keys, for admins.
 
 import Type, { type Static } from 'typebox';
-import type { ApiKeyView } from '../../auth/accounts.ts';
-import { isOfIssuer, SCOPES } from '../../domain/account.ts';
-import { keysNeedAnAccount } from '../../domain/error-catalogue.ts';
-import { KeyName, KeyPermissions, RoleName } from '../../domain/input-schemas.ts';
+import type { ApiKeyView } from '../../auth/accounts/accounts.ts';
+import { isOfIssuer, SCOPES } from '../../domain/accounts/account.ts';
+import { KeyName, KeyPermissions, RoleName } from '../../domain/accounts/input-schemas.ts';
+import { keysNeedAnAccount } from '../../domain/errors/error-catalogue.ts';
 import { BY_CREATION, creationOf, PAGE_HEADERS, PAGE_QUERY, pagedList } from '../paged-list.ts';
 import { json, noContent } from '../reply.ts';
 import { rightsOfNewKey, shownListFields, shownLists, WRITTEN_LISTS } from '../rights-fields.ts';

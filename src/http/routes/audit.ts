@@ -1,9 +1,9 @@
 // The audit log, for admins. ../middleware/audit-trail.ts records it.
 
 import Type, { type Static } from 'typebox';
-import { type AuditEntry, type AuditedCall, idAt } from '../../domain/audit.ts';
-import { validationFailed } from '../../domain/error-catalogue.ts';
-import { definedFields } from '../../domain/json.ts';
+import { type AuditEntry, type AuditedCall, idAt } from '../../domain/accounts/audit.ts';
+import { validationFailed } from '../../domain/errors/error-catalogue.ts';
+import { definedFields } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { timestampOf } from '../../domain/text.ts';
 import { json } from '../reply.ts';

@@ -2,10 +2,10 @@
 // themselves are listed, too.
 
 import Type, { type Static } from 'typebox';
-import { checkLists } from '../../auth/accounts.ts';
-import { SCOPES } from '../../domain/account.ts';
-import { clientNotFound, validationFailed } from '../../domain/error-catalogue.ts';
-import { GatewayError } from '../../domain/errors.ts';
+import { checkLists } from '../../auth/accounts/accounts.ts';
+import { SCOPES } from '../../domain/accounts/account.ts';
+import { clientNotFound, validationFailed } from '../../domain/errors/error-catalogue.ts';
+import { GatewayError } from '../../domain/errors/errors.ts';
 import { BadClient, type ClientRecord } from '../oauth/client-record.ts';
 import type { Clients } from '../oauth/clients.ts';
 import { json, noContent } from '../reply.ts';

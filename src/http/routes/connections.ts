@@ -1,20 +1,20 @@
 // The connected accounts at backends that want OAuth: a list, and their end. The pages below /connections make them.
 
 import Type, { type Static } from 'typebox';
-import type { AuditLog } from '../../auth/audit.ts';
-import { mayDo, type Principal, SCOPES, userIdIn } from '../../domain/account.ts';
-import { type Connection, SHARED } from '../../domain/connection.ts';
+import type { AuditLog } from '../../auth/audit/audit.ts';
+import { mayDo, type Principal, SCOPES, userIdIn } from '../../domain/accounts/account.ts';
+import { type Connection, SHARED } from '../../domain/accounts/connection.ts';
+import { TemplateId } from '../../domain/accounts/input-schemas.ts';
+import { isRestricted, mayUse } from '../../domain/accounts/rights.ts';
 import {
   connectionNotFound,
   insufficientPermissions,
   keysHaveNoAccount,
   templateNotFound,
   validationFailed,
-} from '../../domain/error-catalogue.ts';
-import type { GatewayError } from '../../domain/errors.ts';
-import { TemplateId } from '../../domain/input-schemas.ts';
-import { InstanceId } from '../../domain/instance.ts';
-import { isRestricted, mayUse } from '../../domain/rights.ts';
+} from '../../domain/errors/error-catalogue.ts';
+import type { GatewayError } from '../../domain/errors/errors.ts';
+import { InstanceId } from '../../domain/instances/instance.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { json, noContent } from '../reply.ts';
 import { ConnectionParams, defineRoute, type Route } from '../route.ts';

@@ -1,6 +1,6 @@
 // Template definitions that admins store through the API, beside those of the folder of templates. Source: ADR 235.
 
-import { templateNotFound } from '../../domain/error-catalogue.ts';
+import { templateNotFound } from '../../domain/errors/error-catalogue.ts';
 import { SCRATCH } from '../../templates/definition.ts';
 import { instanceInputOf } from '../../templates/launch.ts';
 import { json, located, noContent } from '../reply.ts';

@@ -2,11 +2,11 @@
 
 import { map, merge } from 'rxjs';
 import Type from 'typebox';
-import { mayDo, type Principal } from '../../domain/account.ts';
-import { validationFailed } from '../../domain/error-catalogue.ts';
+import { mayDo, type Principal } from '../../domain/accounts/account.ts';
+import { TemplateId } from '../../domain/accounts/input-schemas.ts';
+import { hasAllTemplates, mayCall, mayUse, mayUseView } from '../../domain/accounts/rights.ts';
+import { validationFailed } from '../../domain/errors/error-catalogue.ts';
 import { EVENT_ALIASES, EVENTS } from '../../domain/events.ts';
-import { TemplateId } from '../../domain/input-schemas.ts';
-import { hasAllTemplates, mayCall, mayUse, mayUseView } from '../../domain/rights.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
 import type { EventSource } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';

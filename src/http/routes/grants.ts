@@ -1,10 +1,10 @@
 // The grants of MCP clients: what users have allowed them, and the end of that. The authorization server makes grants.
 
 import Type, { type Static } from 'typebox';
-import type { Grants, GrantView } from '../../auth/grants.ts';
-import { grantIdIn, holderOf, mayDo, type Principal, SCOPES } from '../../domain/account.ts';
-import { grantNotFound } from '../../domain/error-catalogue.ts';
-import { isRestricted } from '../../domain/rights.ts';
+import type { Grants, GrantView } from '../../auth/oauth/grants.ts';
+import { grantIdIn, holderOf, mayDo, type Principal, SCOPES } from '../../domain/accounts/account.ts';
+import { isRestricted } from '../../domain/accounts/rights.ts';
+import { grantNotFound } from '../../domain/errors/error-catalogue.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, GrantParams, type Route } from '../route.ts';
 import { NullableTime, named, Time, text } from '../schemas.ts';

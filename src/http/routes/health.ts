@@ -3,19 +3,19 @@
 
 import Type, { type Static } from 'typebox';
 import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
-import { ANONYMOUS, mayDo, type Principal } from '../../domain/account.ts';
-import { systemClock } from '../../domain/clock.ts';
+import { ANONYMOUS, mayDo, type Principal } from '../../domain/accounts/account.ts';
+import { mayUseInView } from '../../domain/accounts/rights.ts';
 import {
   databaseUnavailable,
   type GatewayError,
   gatewayStarting,
   nodeDraining,
   shuttingDown,
-} from '../../domain/errors.ts';
-import { countHealth, type InstanceState } from '../../domain/instance.ts';
-import { callable } from '../../domain/listed-tools.ts';
-import type { WithheldItem } from '../../domain/mcp.ts';
-import { mayUseInView } from '../../domain/rights.ts';
+} from '../../domain/errors/errors.ts';
+import { countHealth, type InstanceState } from '../../domain/instances/instance.ts';
+import { callable } from '../../domain/mcp/listed-tools.ts';
+import type { WithheldItem } from '../../domain/mcp/mcp.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 import { API_VERSION, VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { TemplateView } from '../../gateway/gateway-types.ts';

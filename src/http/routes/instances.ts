@@ -1,12 +1,12 @@
 // The record of a registered instance, and the routes that change, drain, resume and restart it. Source: ADR 6.
 
 import Type, { type Static } from 'typebox';
-import type { Principal } from '../../domain/account.ts';
-import { INSTANCE_STATES, InstanceChange, type InstanceSnapshot } from '../../domain/instance.ts';
-import { definedFields } from '../../domain/json.ts';
-import { ANY_NODE, isShared } from '../../domain/nodes.ts';
+import type { Principal } from '../../domain/accounts/account.ts';
+import { INSTANCE_STATES, InstanceChange, type InstanceSnapshot } from '../../domain/instances/instance.ts';
+import { TRANSPORT_KINDS } from '../../domain/instances/transport-kinds.ts';
+import { definedFields } from '../../domain/json/json.ts';
+import { ANY_NODE, isShared } from '../../domain/nodes/nodes.ts';
 import { cutText, lastWords } from '../../domain/text.ts';
-import { TRANSPORT_KINDS } from '../../domain/transport-kinds.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import { MissingNodes, missing } from '../deployment/deployment.ts';

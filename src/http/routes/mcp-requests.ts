@@ -2,9 +2,9 @@
 // server/tools and server/utilities/completion.
 
 import Type, { type Static, type TSchema } from 'typebox';
-import type { ErrorCode } from '../../domain/errors.ts';
-import { isJsonObject, type JsonObject } from '../../domain/json.ts';
-import { LIST_METHODS, type ListField } from '../../domain/mcp.ts';
+import type { ErrorCode } from '../../domain/errors/errors.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
+import { LIST_METHODS, type ListField } from '../../domain/mcp/mcp.ts';
 import { gatherList, RESULT_TYPES, resultReply, streamReply } from '../exchange-reply.ts';
 import { json } from '../reply.ts';
 import { defineRoute, FROM_BACKEND, type Route, TemplateParams } from '../route.ts';

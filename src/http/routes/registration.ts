@@ -1,24 +1,24 @@
 // Registers and deregisters instances, tests connections before a registration, and decides which caller may register which command,
-// because this machine runs it. domain/command.ts has the rule for callers without the scope `admin`.
+// because this machine runs it. domain/instances/command.ts has the rule for callers without the scope `admin`.
 // Also synchronizes instances with running containers and pods, and with the registry file. Source: ADRs 59 and 65.
 
 import Type, { type Static } from 'typebox';
 import { LoadBalancerSettings } from '../../balancing/policy-schemas.ts';
-import { mayDo, type Principal } from '../../domain/account.ts';
-import { commandRefusal, commandWords } from '../../domain/command.ts';
-import type { SyncedInstance } from '../../domain/deployment.ts';
+import { mayDo, type Principal } from '../../domain/accounts/account.ts';
+import { TemplateId } from '../../domain/accounts/input-schemas.ts';
+import { hasAllTemplates, isRestricted, mayUse } from '../../domain/accounts/rights.ts';
 import {
   BEHIND_A_PROXY,
   commandNotAllowed,
   insufficientPermissions,
   validationFailed,
-} from '../../domain/error-catalogue.ts';
-import { type ErrorCode, GatewayError, type ValidationItem } from '../../domain/errors.ts';
-import { TemplateId } from '../../domain/input-schemas.ts';
-import { InstanceInput } from '../../domain/instance.ts';
-import { definedFields } from '../../domain/json.ts';
-import { pathWarnings } from '../../domain/nodes.ts';
-import { hasAllTemplates, isRestricted, mayUse } from '../../domain/rights.ts';
+} from '../../domain/errors/error-catalogue.ts';
+import { type ErrorCode, GatewayError, type ValidationItem } from '../../domain/errors/errors.ts';
+import { commandRefusal, commandWords } from '../../domain/instances/command.ts';
+import type { SyncedInstance } from '../../domain/instances/deployment.ts';
+import { InstanceInput } from '../../domain/instances/instance.ts';
+import { definedFields } from '../../domain/json/json.ts';
+import { pathWarnings } from '../../domain/nodes/nodes.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import type { Registration } from '../../registry/registry-types.ts';

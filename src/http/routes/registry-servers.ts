@@ -2,12 +2,12 @@
 // offers at /mcp/{template} and /mcp/{view}, as remotes. With `registry.public` anyone reads it, and it has names and addresses only.
 
 import Type, { type Static } from 'typebox';
-import type { Principal } from '../../domain/account.ts';
-import { quoted } from '../../domain/error-catalogue.ts';
-import { GatewayError } from '../../domain/errors.ts';
-import { mayUseView } from '../../domain/rights.ts';
+import type { Principal } from '../../domain/accounts/account.ts';
+import { mayUseView } from '../../domain/accounts/rights.ts';
+import { quoted } from '../../domain/errors/error-catalogue.ts';
+import { GatewayError } from '../../domain/errors/errors.ts';
 import { timestampOf } from '../../domain/text.ts';
-import type { StoredView } from '../../domain/view.ts';
+import type { StoredView } from '../../domain/views/view.ts';
 import { json, type Reply } from '../reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';

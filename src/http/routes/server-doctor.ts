@@ -1,9 +1,9 @@
 // Examines the servers of a template for faults. It runs here, since only the gateway has their addresses and secrets.
 
 import Type from 'typebox';
-import { systemClock } from '../../domain/clock.ts';
-import { DENIED_NETWORKS } from '../../domain/endpoint.ts';
-import { callable } from '../../domain/listed-tools.ts';
+import { DENIED_NETWORKS } from '../../domain/instances/endpoint.ts';
+import { callable } from '../../domain/mcp/listed-tools.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 import type { Finding } from '../../gateway/doctor/faults.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';

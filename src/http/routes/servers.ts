@@ -2,14 +2,18 @@
 // of one server, without balancing and failover: a result that is an error becomes an error answer.
 
 import Type from 'typebox';
-import { invalidToolArguments, refusedArguments, toolExecutionFailed } from '../../domain/answer-errors.ts';
-import { systemClock } from '../../domain/clock.ts';
-import { atInstance, type GatewayError } from '../../domain/errors.ts';
-import { parsedResult } from '../../domain/exchange.ts';
-import { TemplateId } from '../../domain/input-schemas.ts';
-import { isJsonObject, type JsonText } from '../../domain/json.ts';
-import { fieldIn } from '../../domain/json-fields.ts';
+import { TemplateId } from '../../domain/accounts/input-schemas.ts';
+import {
+  invalidToolArguments,
+  refusedArguments,
+  toolExecutionFailed,
+} from '../../domain/calls/answer-errors.ts';
+import { parsedResult } from '../../domain/calls/exchange.ts';
+import { atInstance, type GatewayError } from '../../domain/errors/errors.ts';
+import { isJsonObject, type JsonText } from '../../domain/json/json.ts';
+import { fieldIn } from '../../domain/json/json-fields.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import { whenKnown } from '../caller-check.ts';
 import { knownElsewhere, ListedServer, recordWith, SERVER_LIST } from '../deployment/instances.ts';

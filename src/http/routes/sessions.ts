@@ -2,11 +2,11 @@
 // its fingerprint, because its id is a credential.
 
 import Type, { type Static } from 'typebox';
-import { mayDo, type Principal } from '../../domain/account.ts';
-import { hasCode } from '../../domain/errors.ts';
-import { TemplateId } from '../../domain/input-schemas.ts';
-import { hasAllTemplates, mayUse } from '../../domain/rights.ts';
-import { sessionUnknown } from '../../domain/session-errors.ts';
+import { mayDo, type Principal } from '../../domain/accounts/account.ts';
+import { TemplateId } from '../../domain/accounts/input-schemas.ts';
+import { hasAllTemplates, mayUse } from '../../domain/accounts/rights.ts';
+import { hasCode } from '../../domain/errors/errors.ts';
+import { sessionUnknown } from '../../domain/errors/session-errors.ts';
 import { cutText } from '../../domain/text.ts';
 import { compileShape } from '../../domain/validation.ts';
 import type { ClientSessionView } from '../../gateway/gateway-types.ts';

@@ -1,7 +1,7 @@
 // The tools of a template with their approval, and the approval itself. Source: ADR 238.
 
 import Type from 'typebox';
-import { callable } from '../../domain/listed-tools.ts';
+import { callable } from '../../domain/mcp/listed-tools.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';

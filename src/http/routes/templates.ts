@@ -7,9 +7,9 @@ import {
   LoadBalancerView,
   loadBalancerView,
 } from '../../balancing/policy-schemas.ts';
-import { mayDo, type Principal } from '../../domain/account.ts';
-import { insufficientPermissions } from '../../domain/error-catalogue.ts';
-import { countHealth, TemplateAuth } from '../../domain/instance.ts';
+import { mayDo, type Principal } from '../../domain/accounts/account.ts';
+import { insufficientPermissions } from '../../domain/errors/error-catalogue.ts';
+import { countHealth, TemplateAuth } from '../../domain/instances/instance.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { TemplateDefinition } from '../../templates/definition.ts';
 import { withoutSecrets } from '../../templates/settings.ts';

@@ -1,7 +1,7 @@
 // The tools of a view with their approval, and the approval itself. Source: ADR 242.
 
 import Type from 'typebox';
-import { callable } from '../../domain/listed-tools.ts';
+import { callable } from '../../domain/mcp/listed-tools.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route, ViewParams } from '../route.ts';
 import { text } from '../schemas.ts';

@@ -1,13 +1,13 @@
 // Views: their definitions, what is wrong with them, and what they would list.
 
 import Type, { type Static } from 'typebox';
-import { mayDo, type Principal } from '../../domain/account.ts';
-import { insufficientPermissions, templateNotFound } from '../../domain/error-catalogue.ts';
-import type { ErrorCode } from '../../domain/errors.ts';
-import { mayUse, mayUseInView, mayUseView, type Rights } from '../../domain/rights.ts';
-import type { StoredView, ViewDefinition, ViewProblem } from '../../domain/view.ts';
-import { viewNotFound } from '../../domain/view-errors.ts';
-import { checkedView, VIEW_FIELDS, ViewBody, withViewId } from '../../domain/view-schema.ts';
+import { mayDo, type Principal } from '../../domain/accounts/account.ts';
+import { mayUse, mayUseInView, mayUseView, type Rights } from '../../domain/accounts/rights.ts';
+import { insufficientPermissions, templateNotFound } from '../../domain/errors/error-catalogue.ts';
+import type { ErrorCode } from '../../domain/errors/errors.ts';
+import { viewNotFound } from '../../domain/errors/view-errors.ts';
+import type { StoredView, ViewDefinition, ViewProblem } from '../../domain/views/view.ts';
+import { checkedView, VIEW_FIELDS, ViewBody, withViewId } from '../../domain/views/view-schema.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { etagOf } from '../../registry/view-registry.ts';
 import { callerRefusalOf } from '../caller-check.ts';

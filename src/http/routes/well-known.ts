@@ -2,9 +2,9 @@
 // origin may read them. Source: RFC 9728, ADR 205.
 
 import Type from 'typebox';
-import { CLIENT_SCOPES, type ResourcePath } from '../../domain/account.ts';
-import { routeNotFound } from '../../domain/error-catalogue.ts';
-import type { SignIn } from '../../domain/resource.ts';
+import { CLIENT_SCOPES, type ResourcePath } from '../../domain/accounts/account.ts';
+import type { SignIn } from '../../domain/accounts/resource.ts';
+import { routeNotFound } from '../../domain/errors/error-catalogue.ts';
 import { json, type Reply } from '../reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';

@@ -4,12 +4,12 @@
 import type { ServerResponse } from 'node:http';
 import { type Observer, Subscription } from 'rxjs';
 import { availableMemoryBytes } from '../../config/memory.ts';
-import { SLOW_MS, spreadClock, systemClock } from '../../domain/clock.ts';
-import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
-import type { Tracker } from '../../domain/exchange.ts';
-import { type ByteBounds, memoryBounds } from '../../domain/held-bytes.ts';
+import type { Tracker } from '../../domain/calls/exchange.ts';
+import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { type ByteBounds, memoryBounds } from '../../domain/memory/held-bytes.ts';
+import { SLOW_MS, spreadClock, systemClock } from '../../domain/time/clock.ts';
+import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { McpEvent, McpStream } from '../../protocol/endpoint-types.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { type EventSource, errorBody, type StreamEvent, type StreamReader } from '../reply.ts';

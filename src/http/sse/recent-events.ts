@@ -4,11 +4,11 @@
 // rate, so that readers cannot slow down a busy gateway. The route decides which events a caller may read.
 
 import { Observable, type Subscriber } from 'rxjs';
-import type { Principal } from '../../domain/account.ts';
-import { systemClock } from '../../domain/clock.ts';
+import type { Principal } from '../../domain/accounts/account.ts';
+import { eventStreamLimit } from '../../domain/errors/session-errors.ts';
 import { EVENTS, type GatewayEvent, writtenFields } from '../../domain/events.ts';
-import { OwnerShares } from '../../domain/held-bytes.ts';
-import { eventStreamLimit } from '../../domain/session-errors.ts';
+import { OwnerShares } from '../../domain/memory/held-bytes.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 import { OPAQUE_NUMBERS, OpaqueNumbers } from '../../protocol/opaque-numbers.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { StreamEvent, StreamReader } from '../reply.ts';

@@ -1,7 +1,7 @@
 // SQLite: a file, or memory. One connection per process; processes wait for each other's locks on the file.
 
 import { open } from 'node:fs/promises';
-import { LruMap } from '../../domain/lru-map.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
 import { type Database, type Execute, retryConflicts, type Statement, type Value } from '../database.ts';
 
 /**

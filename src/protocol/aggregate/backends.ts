@@ -18,10 +18,9 @@ import {
   takeUntil,
   throttle,
 } from 'rxjs';
-import type { Client, ClientProfile, Owner, ServerNotification } from '../../domain/client.ts';
-import { timer$ } from '../../domain/clock-streams.ts';
-import type { Answer, ExchangeRequest, SentTo } from '../../domain/exchange.ts';
-import { LruMap } from '../../domain/lru-map.ts';
+import type { Answer, ExchangeRequest, SentTo } from '../../domain/calls/exchange.ts';
+import { sessionLost } from '../../domain/errors/session-errors.ts';
+import type { Client, ClientProfile, Owner, ServerNotification } from '../../domain/mcp/client.ts';
 import {
   LEGACY_VERSIONS,
   type ListChange,
@@ -29,9 +28,10 @@ import {
   type Peer,
   type Tool,
   type WantedChanges,
-} from '../../domain/mcp.ts';
-import { sessionLost } from '../../domain/session-errors.ts';
-import type { AggregateSessionValue, SessionOpening } from '../../domain/session-value.ts';
+} from '../../domain/mcp/mcp.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { AggregateSessionValue, SessionOpening } from '../../domain/sessions/session-value.ts';
+import { timer$ } from '../../domain/time/clock-streams.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends, McpSession, SessionlessOptions } from '../ports.ts';

@@ -1,7 +1,7 @@
 // Whether validators of JSON Schema compile a schema, without compiling it. Strict where validators differ: it accepts only what all
 // of them accept. The validator of the official SDK 1 (ajv, draft 7) is the strictest one. Source: ADR 116.
 
-import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
 
 /** True for a schema that compiles. It must not be nested deeper than LIMITS.nestingDepth. */
 export function compiles(root: JsonObject): boolean {

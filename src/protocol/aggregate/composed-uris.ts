@@ -1,10 +1,10 @@
 // The form of a URI that several templates have: `<scheme>://<template>/<rest>`. It is made and read here, and put into results by
 // scanning them: all other bytes stay. Source: ADR 234.
 
-import type { ServerNotification } from '../../domain/client.ts';
-import { JsonText } from '../../domain/json.ts';
-import { editedFields, editedItems } from '../../domain/json-fields.ts';
-import { isAboutOneOf } from '../../domain/resource-uris.ts';
+import { JsonText } from '../../domain/json/json.ts';
+import { editedFields, editedItems } from '../../domain/json/json-fields.ts';
+import type { ServerNotification } from '../../domain/mcp/client.ts';
+import { isAboutOneOf } from '../../domain/mcp/resource-uris.ts';
 
 /** A resource at its template. */
 export interface ResourceTarget {

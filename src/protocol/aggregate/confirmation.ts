@@ -2,18 +2,18 @@
 // state says that it was confirmed (modern/modern-routing.ts); a session is asked on the stream of the call. Source: ADR 241.
 
 import { map, Observable, of } from 'rxjs';
-import { toolKey } from '../../domain/approval.ts';
-import { type Client, type ClientReply, serverRequest } from '../../domain/client.ts';
-import type { Clock } from '../../domain/clock.ts';
 import {
   CONFIRM_MS,
   ConfirmationRequired,
   type ConfirmedTool,
   notConfirmed,
-} from '../../domain/confirmation-required.ts';
-import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
-import { isJsonObject } from '../../domain/json.ts';
-import { MODERN_VERSIONS } from '../../domain/mcp.ts';
+} from '../../domain/calls/confirmation-required.ts';
+import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { isJsonObject } from '../../domain/json/json.ts';
+import { type Client, type ClientReply, serverRequest } from '../../domain/mcp/client.ts';
+import { MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import { toolKey } from '../../domain/views/approval.ts';
 import { failure, missingCapabilities } from '../input-requests.ts';
 
 interface UnconfirmedCall {

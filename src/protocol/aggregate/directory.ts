@@ -2,12 +2,12 @@
 // unknown name.
 
 import { nearName } from '../../config/nearest.ts';
-import type { Client, Owner } from '../../domain/client.ts';
-import { type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
-import { LruMap } from '../../domain/lru-map.ts';
-import { type ListField, MODERN_VERSIONS } from '../../domain/mcp.ts';
-import { mayCall } from '../../domain/rights.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { mayCall } from '../../domain/accounts/rights.ts';
+import { type JsonFields, type JsonObject, JsonText } from '../../domain/json/json.ts';
+import type { Client, Owner } from '../../domain/mcp/client.ts';
+import { type ListField, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { KEY_FIELDS } from './items.ts';
 import { type AggregateListing, listingOf } from './listing.ts';
 import { type AggregateLists, type GatheredList, isSameInput } from './lists.ts';

@@ -1,10 +1,10 @@
 // The selection of `/mcp`: everything that a caller may use.
 
 import { merge, NEVER, type Observable } from 'rxjs';
-import type { Owner } from '../../domain/client.ts';
-import { mayUse } from '../../domain/rights.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
-import { NO_NAMES } from '../../domain/view.ts';
+import { mayUse } from '../../domain/accounts/rights.ts';
+import type { Owner } from '../../domain/mcp/client.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { NO_NAMES } from '../../domain/views/view.ts';
 import { AggregateDirectory, type Directory } from './directory.ts';
 import type { AggregateLists } from './lists.ts';
 import type { Presentation, Selection } from './selection.ts';

@@ -2,10 +2,15 @@
 // the skills of all templates are one list. Source: ADR 240.
 
 import { filter, firstValueFrom, type Observable } from 'rxjs';
-import type { Client, Owner } from '../../domain/client.ts';
-import { type Answer, type ExchangeRequest, isFinalAnswer, parsedResult } from '../../domain/exchange.ts';
-import { isDeeper, isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import {
+  type Answer,
+  type ExchangeRequest,
+  isFinalAnswer,
+  parsedResult,
+} from '../../domain/calls/exchange.ts';
+import { isDeeper, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { Client, Owner } from '../../domain/mcp/client.ts';
 import { withShownUris } from './composed-uris.ts';
 import type { AggregateLists } from './lists.ts';
 import { SKILLS } from './resource-owners.ts';

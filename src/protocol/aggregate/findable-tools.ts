@@ -4,12 +4,12 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Observable, Subscription } from 'rxjs';
-import type { Client } from '../../domain/client.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { canonicalText, type JsonObject } from '../../domain/json.ts';
-import { LruMap } from '../../domain/lru-map.ts';
-import { SerialQueue } from '../../domain/serial-queue.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { canonicalText, type JsonObject } from '../../domain/json/json.ts';
+import type { Client } from '../../domain/mcp/client.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import { SerialQueue } from '../../domain/time/serial-queue.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { FindableTool, ToolIndex } from '../tool-search/tool-index.ts';
 import type { Directory } from './directory.ts';

@@ -1,8 +1,14 @@
 // The handshake result of all templates as one server: what they can do, united, and their instructions, each under the name of its
 // template. Source: ADR 105.
 
-import { definedFields, isJsonObject, type JsonObject, type JsonValue, valuesIn } from '../../domain/json.ts';
-import type { Peer } from '../../domain/mcp.ts';
+import {
+  definedFields,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  valuesIn,
+} from '../../domain/json/json.ts';
+import type { Peer } from '../../domain/mcp/mcp.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { SEARCH_INSTRUCTIONS } from './search-mode.ts';
 import type { Presentation, ViewInfo } from './selection.ts';

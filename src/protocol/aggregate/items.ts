@@ -1,8 +1,8 @@
 // Makes the items of the lists of all templates acceptable to clients, which reject a whole list for one bad item. An item that
 // needs no repair stays the same object. The checks are those of the official SDKs. Source: ADR 116.
 
-import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
-import type { ListField } from '../../domain/mcp.ts';
+import { isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
+import type { ListField } from '../../domain/mcp/mcp.ts';
 import { isTooLong, MAX_REFERENCE_BYTES } from '../client-bounds.ts';
 import { refersNowhere } from './compilable-schema.ts';
 import { inputSchemaOf, outputSchemaOf } from './schemas.ts';

@@ -1,6 +1,6 @@
 // A list of several templates as one server, and what is incomplete in it.
 
-import type { JsonObject, JsonText } from '../../domain/json.ts';
+import type { JsonObject, JsonText } from '../../domain/json/json.ts';
 import type { GatheredList } from './lists.ts';
 
 export interface AggregateListing {

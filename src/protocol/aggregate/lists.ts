@@ -3,20 +3,32 @@
 // template without an instance that offers the list is left out. Source: ADR 117.
 
 import { filter, firstValueFrom, type Observable, Subject, type Subscription } from 'rxjs';
-import type { Client, ClientProfile, Owner } from '../../domain/client.ts';
-import { type Clock, settlesWithin } from '../../domain/clock.ts';
-import { noHealthyInstance } from '../../domain/error-catalogue.ts';
-import { type ExchangeRequest, isFinalAnswer } from '../../domain/exchange.ts';
-import { memoryOf } from '../../domain/held-bytes.ts';
-import { canonicalText, isDeeper, isJsonObject, type JsonObject, type JsonText } from '../../domain/json.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
+import { type ExchangeRequest, isFinalAnswer } from '../../domain/calls/exchange.ts';
+import { noHealthyInstance } from '../../domain/errors/error-catalogue.ts';
+import {
+  canonicalText,
+  isDeeper,
+  isJsonObject,
+  type JsonObject,
+  type JsonText,
+} from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { gatherPages } from '../../domain/list-pages.ts';
-import { allowedTools } from '../../domain/listed-tools.ts';
-import { LruMap } from '../../domain/lru-map.ts';
-import { LIST_METHODS, type ListChange, type ListField, META, type WithheldItem } from '../../domain/mcp.ts';
-import { TaskScheduler } from '../../domain/task-scheduler.ts';
+import type { Client, ClientProfile, Owner } from '../../domain/mcp/client.ts';
+import { RPC } from '../../domain/mcp/jsonrpc.ts';
+import { gatherPages } from '../../domain/mcp/list-pages.ts';
+import { allowedTools } from '../../domain/mcp/listed-tools.ts';
+import {
+  LIST_METHODS,
+  type ListChange,
+  type ListField,
+  META,
+  type WithheldItem,
+} from '../../domain/mcp/mcp.ts';
+import { memoryOf } from '../../domain/memory/held-bytes.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
 import { cutText } from '../../domain/text.ts';
+import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
+import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { ListCache } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends } from '../ports.ts';

@@ -2,7 +2,7 @@
 // `{template}/{instance}`. The rule is never changed, since clients keep names in their lists of allowed tools. Source: ADR 93.
 
 import { createHash } from 'node:crypto';
-import type { Answer, SentTo } from '../../domain/exchange.ts';
+import type { Answer, SentTo } from '../../domain/calls/exchange.ts';
 
 /** Longest name that clients accept for a tool. */
 const MAX_NAME_CHARACTERS = 64;

@@ -2,11 +2,9 @@
 // template uses.
 
 import { defer, from, isObservable, map, type Observable, of, switchMap } from 'rxjs';
-import type { Client } from '../../domain/client.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { toolNotFound, withHint } from '../../domain/error-catalogue.ts';
-import { GatewayError } from '../../domain/errors.ts';
-import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { toolNotFound, withHint } from '../../domain/errors/error-catalogue.ts';
+import { GatewayError } from '../../domain/errors/errors.ts';
 import {
   definedFields,
   fieldValue,
@@ -14,9 +12,11 @@ import {
   type JsonFields,
   type JsonObject,
   JsonText,
-} from '../../domain/json.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
-import { type ListField, listOf, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
+} from '../../domain/json/json.ts';
+import type { Client } from '../../domain/mcp/client.ts';
+import { RPC } from '../../domain/mcp/jsonrpc.ts';
+import { type ListField, listOf, META, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { isTaskMethod } from '../task-log.ts';
 import { asAsked, withShownUris } from './composed-uris.ts';

@@ -1,11 +1,11 @@
 // The URIs of several templates as one server: which templates have a resource, how its URI is shown, and where a URI leads. It knows what
 // the lists of resources, of URI templates, of tools with pages and of skills say. Source: ADR 234.
 
-import type { Client, Owner } from '../../domain/client.ts';
-import type { JsonObject } from '../../domain/json.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { LruMap } from '../../domain/lru-map.ts';
-import type { ListField } from '../../domain/mcp.ts';
+import type { Client, Owner } from '../../domain/mcp/client.ts';
+import type { ListField } from '../../domain/mcp/mcp.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
 import { isTooLong } from '../client-bounds.ts';
 import { composedUri, isOfSkill, ownedAs, partsOfComposed, type ResourceTarget } from './composed-uris.ts';
 import { KEY_FIELDS } from './items.ts';

@@ -1,9 +1,9 @@
 // What is served as one server: everything that a caller may use, or one view.
 
 import type { Observable } from 'rxjs';
-import type { Owner } from '../../domain/client.ts';
-import type { ListField } from '../../domain/mcp.ts';
-import type { AggregatePresentation, ViewLimit } from '../../domain/view.ts';
+import type { Owner } from '../../domain/mcp/client.ts';
+import type { ListField } from '../../domain/mcp/mcp.ts';
+import type { AggregatePresentation, ViewLimit } from '../../domain/views/view.ts';
 import type { Directory } from './directory.ts';
 
 export interface Selection {

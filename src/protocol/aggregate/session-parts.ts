@@ -2,9 +2,9 @@
 // one after it has ended. session.ts decides what a new one gets.
 
 import { defer, filter, finalize, from, merge, mergeMap, type Observable, Subject, takeUntil } from 'rxjs';
-import type { ServerMessage } from '../../domain/client.ts';
-import { sessionLost } from '../../domain/session-errors.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { sessionLost } from '../../domain/errors/session-errors.ts';
+import type { ServerMessage } from '../../domain/mcp/client.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { McpSession } from '../ports.ts';
 
 export interface SessionPartsDeps {

@@ -1,10 +1,14 @@
 // The value of a session with all templates: what a new one is, and which one may be made again.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { ClientProfile, Owner } from '../../domain/client.ts';
-import type { Peer } from '../../domain/mcp.ts';
-import { sessionLost } from '../../domain/session-errors.ts';
-import { type AggregateSessionValue, greetedOf, SESSION_VERSION } from '../../domain/session-value.ts';
+import { sessionLost } from '../../domain/errors/session-errors.ts';
+import type { ClientProfile, Owner } from '../../domain/mcp/client.ts';
+import type { Peer } from '../../domain/mcp/mcp.ts';
+import {
+  type AggregateSessionValue,
+  greetedOf,
+  SESSION_VERSION,
+} from '../../domain/sessions/session-value.ts';
 
 export const RIGHTS_CHANGED = 'the templates that its owner may use have changed';
 const NO_URIS: AggregateSessionValue['uris'] = Object.freeze({});

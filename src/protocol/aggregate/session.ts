@@ -1,6 +1,6 @@
 // The session of a legacy client with all templates together. It opens a session with a template at the first use of the template,
 // and another one after that session has ended; the client's own session continues. What it is, is one plain value
-// (domain/session-value.ts); the sessions with templates are not part of that.
+// (domain/sessions/session-value.ts); the sessions with templates are not part of that.
 
 import { isDeepStrictEqual } from 'node:util';
 import {
@@ -22,20 +22,24 @@ import {
   takeUntil,
   tap,
 } from 'rxjs';
-import type { ClientProfile, Owner, ServerMessage } from '../../domain/client.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { ticks$ } from '../../domain/clock-streams.ts';
-import { backendTimeout, backendUnavailable } from '../../domain/error-catalogue.ts';
-import { asGatewayError, hasCode } from '../../domain/errors.ts';
-import { type Answer, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
-import { type JsonObject, JsonText } from '../../domain/json.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
+import { type Answer, type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
+import { backendTimeout, backendUnavailable } from '../../domain/errors/error-catalogue.ts';
+import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
+import { sessionLost } from '../../domain/errors/session-errors.ts';
+import { type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { isLogLevel, type ListChange, type Peer } from '../../domain/mcp.ts';
-import { sessionLost } from '../../domain/session-errors.ts';
-import type { KeptRow, SessionRecord, SessionTable } from '../../domain/session-table.ts';
-import { type AggregateSessionValue, type RecoveredSession, TAKEN_OVER } from '../../domain/session-value.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import type { ClientProfile, Owner, ServerMessage } from '../../domain/mcp/client.ts';
+import { RPC } from '../../domain/mcp/jsonrpc.ts';
+import { isLogLevel, type ListChange, type Peer } from '../../domain/mcp/mcp.ts';
+import type { KeptRow, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
+import {
+  type AggregateSessionValue,
+  type RecoveredSession,
+  TAKEN_OVER,
+} from '../../domain/sessions/session-value.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import { ticks$ } from '../../domain/time/clock-streams.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
 import type { Backends, McpSession } from '../ports.ts';

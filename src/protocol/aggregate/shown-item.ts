@@ -1,6 +1,6 @@
 // An item of a template as clients of several templates as one server see it.
 
-import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import { mayBeMapped } from './names.ts';
 import { objectSchemaOf } from './schemas.ts';
 

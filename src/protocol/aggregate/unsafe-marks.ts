@@ -1,7 +1,7 @@
 // The mark `unsafe` of a session with all templates: in sessions with which templates its client made a call that is not safe to repeat, or any
 // call where `session_failover` is `never`. Those sessions ask for it, as they do without the others. Source: ADR 167.
 
-import type { UnsafeMark } from '../../domain/session-value.ts';
+import type { UnsafeMark } from '../../domain/sessions/session-value.ts';
 
 export class UnsafeMarks {
   readonly #marked: () => readonly string[] | undefined;

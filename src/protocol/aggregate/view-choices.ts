@@ -1,11 +1,17 @@
 // What a view takes of the lists of its templates, under which wishes for names, and with which changes. Compiled once from the
 // definition; what was chosen of a list is remembered as long as the list is.
 
-import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../domain/globs.ts';
-import { definedFields, isJsonObject, type JsonObject } from '../../domain/json.ts';
-import { isRepeatableBy, type ListField } from '../../domain/mcp.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
-import type { ViewChoice, ViewDefinition, ViewHints, ViewLimit, ViewSource } from '../../domain/view.ts';
+import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../domain/accounts/globs.ts';
+import { definedFields, isJsonObject, type JsonObject } from '../../domain/json/json.ts';
+import { isRepeatableBy, type ListField } from '../../domain/mcp/mcp.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type {
+  ViewChoice,
+  ViewDefinition,
+  ViewHints,
+  ViewLimit,
+  ViewSource,
+} from '../../domain/views/view.ts';
 import { DefaultArguments } from './default-arguments.ts';
 import { KEY_FIELDS } from './items.ts';
 import type { Presentation } from './selection.ts';

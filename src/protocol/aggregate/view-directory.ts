@@ -3,15 +3,15 @@
 
 import { LRUCache } from 'lru-cache';
 import { nearName } from '../../config/nearest.ts';
-import type { Client, Owner } from '../../domain/client.ts';
-import { groupsToMatch } from '../../domain/globs.ts';
-import { type JsonObject, JsonText } from '../../domain/json.ts';
-import { ByRights } from '../../domain/listed-tools.ts';
-import { LruMap } from '../../domain/lru-map.ts';
-import { type ListField, MODERN_VERSIONS } from '../../domain/mcp.ts';
-import { mayCall, mayUseInView } from '../../domain/rights.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
-import type { NameOwners } from '../../domain/view.ts';
+import { groupsToMatch } from '../../domain/accounts/globs.ts';
+import { mayCall, mayUseInView } from '../../domain/accounts/rights.ts';
+import { type JsonObject, JsonText } from '../../domain/json/json.ts';
+import type { Client, Owner } from '../../domain/mcp/client.ts';
+import { ByRights } from '../../domain/mcp/listed-tools.ts';
+import { type ListField, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { NameOwners } from '../../domain/views/view.ts';
 import type { Directory, OwnTarget } from './directory.ts';
 import { type AggregateListing, listingOf } from './listing.ts';
 import { type AggregateLists, type GatheredList, isSameInput } from './lists.ts';

@@ -1,7 +1,7 @@
 // The names of the tools and prompts of a view. A bare name that two of them want when it is given is given to none: both are
 // prefixed, and stay so. One that was given stays with its owner, which is stored with the view. Source: ADR 232.
 
-import type { NameOwners, ViewNames } from '../../domain/view.ts';
+import type { NameOwners, ViewNames } from '../../domain/views/view.ts';
 import { aggregateName, safeName } from './names.ts';
 import type { ChosenItem } from './view-choices.ts';
 

@@ -1,6 +1,6 @@
 // The last messages of a stream of HTTP+SSE that leads through another node: they may go with that. Source: ADR 310.
 
-import type { Clock } from '../../domain/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { type LogDeps, MessageLog } from './legacy-stream.ts';
 
 const MAX_KEPT = 64;

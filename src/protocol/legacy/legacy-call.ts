@@ -2,9 +2,9 @@
 // connection does not end it. Below it, the requests of the server that wait for an answer of the client.
 // Source: MCP 2025-11-25 basic/utilities/cancellation.
 
-import type { ClientReply, ServerRequest } from '../../domain/client.ts';
-import type { Answer, CallReport, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
-import { type JsonRpcId, numberMeant, RPC } from '../../domain/jsonrpc.ts';
+import type { Answer, CallReport, ExchangeEvent, FinalEvent } from '../../domain/calls/exchange.ts';
+import type { ClientReply, ServerRequest } from '../../domain/mcp/client.ts';
+import { type JsonRpcId, numberMeant, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { AnswerWriter } from '../answer-writer.ts';
 import { noteError } from '../endpoint-types.ts';
 import { errorMessage, notificationMessage, type RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';

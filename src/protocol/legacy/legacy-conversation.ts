@@ -3,15 +3,15 @@
 // Source: MCP 2025-11-25 basic/transports.
 
 import type { Observable, Subscription } from 'rxjs';
-import { CallMap } from '../../domain/call-map.ts';
-import { acceptsServerRequests, type ServerMessage, type ServerRequest } from '../../domain/client.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { backendUnavailable, queueFull } from '../../domain/error-catalogue.ts';
-import type { Answer, CallReport, Canceller } from '../../domain/exchange.ts';
-import type { JsonValue } from '../../domain/json.ts';
-import { type JsonRpcId, numberMeant, requestText } from '../../domain/jsonrpc.ts';
+import type { Answer, CallReport, Canceller } from '../../domain/calls/exchange.ts';
+import { backendUnavailable, queueFull } from '../../domain/errors/error-catalogue.ts';
+import type { JsonValue } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { FIRST_GENERATION } from '../../domain/session-value.ts';
+import { acceptsServerRequests, type ServerMessage, type ServerRequest } from '../../domain/mcp/client.ts';
+import { type JsonRpcId, numberMeant, requestText } from '../../domain/mcp/jsonrpc.ts';
+import { CallMap } from '../../domain/memory/call-map.ts';
+import { FIRST_GENERATION } from '../../domain/sessions/session-value.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { McpReply } from '../endpoint-types.ts';
 import type { McpSession } from '../ports.ts';
 import { invalidRequest, notificationMessage, type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';

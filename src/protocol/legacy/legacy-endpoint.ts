@@ -2,16 +2,22 @@
 // the era before; the conversation of a session holds its state between requests.
 // Source: MCP 2025-11-25 basic/transports#streamable-http, basic/lifecycle#initialization.
 
-import { settlesWithin } from '../../domain/clock.ts';
-import { callCutOff } from '../../domain/error-catalogue.ts';
-import { hasCode, perhapsDelivered, shuttingDown } from '../../domain/errors.ts';
-import { isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
-import { type JsonRpcError, type JsonRpcId, METHOD_NOT_FOUND, RPC, readId } from '../../domain/jsonrpc.ts';
-import { lifeOf } from '../../domain/life.ts';
-import { isOfOtherEra } from '../../domain/mcp.ts';
-import { sessionNotFound } from '../../domain/session-errors.ts';
-import { ENDED_BY_CLIENT } from '../../domain/session-value.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { callCutOff } from '../../domain/errors/error-catalogue.ts';
+import { hasCode, perhapsDelivered, shuttingDown } from '../../domain/errors/errors.ts';
+import { sessionNotFound } from '../../domain/errors/session-errors.ts';
+import { isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json/json.ts';
+import {
+  type JsonRpcError,
+  type JsonRpcId,
+  METHOD_NOT_FOUND,
+  RPC,
+  readId,
+} from '../../domain/mcp/jsonrpc.ts';
+import { isOfOtherEra } from '../../domain/mcp/mcp.ts';
+import { lifeOf } from '../../domain/nodes/life.ts';
+import { ENDED_BY_CLIENT } from '../../domain/sessions/session-value.ts';
+import { settlesWithin } from '../../domain/time/clock.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { badReferenceIn } from '../client-bounds.ts';
 import {
   type ClientRequest,

@@ -4,14 +4,19 @@
 // Source: MCP 2026-07-28 basic/patterns/mrtr; `LegacyInputRequiredShim` of @modelcontextprotocol/server.
 
 import { catchError, map, mergeMap, Observable, of } from 'rxjs';
-import type { ClientReply } from '../../domain/client.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { ConnectionRequired } from '../../domain/connection-required.ts';
-import { asGatewayError, perhapsDelivered } from '../../domain/errors.ts';
-import { type Answer, type ExchangeRequest, type FinalEvent, parsedResult } from '../../domain/exchange.ts';
-import { isJsonObject, type JsonObject, JsonText, type JsonValue } from '../../domain/json.ts';
-import { editedFields } from '../../domain/json-fields.ts';
-import { hasRounds, META } from '../../domain/mcp.ts';
+import { ConnectionRequired } from '../../domain/calls/connection-required.ts';
+import {
+  type Answer,
+  type ExchangeRequest,
+  type FinalEvent,
+  parsedResult,
+} from '../../domain/calls/exchange.ts';
+import { asGatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
+import { isJsonObject, type JsonObject, JsonText, type JsonValue } from '../../domain/json/json.ts';
+import { editedFields } from '../../domain/json/json-fields.ts';
+import type { ClientReply } from '../../domain/mcp/client.ts';
+import { hasRounds, META } from '../../domain/mcp/mcp.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import {
   connectionInWords,
   errorEvent,

@@ -2,7 +2,7 @@
 // stream; else the stream is open until the last answer. The answers of a batch are sent when they come.
 // Source: MCP 2025-03-26 and later basic/transports#sending-messages-to-the-server; the SDK's servers.
 
-import type { JsonRpcId } from '../../domain/jsonrpc.ts';
+import type { JsonRpcId } from '../../domain/mcp/jsonrpc.ts';
 import type { McpLog, McpReply } from '../endpoint-types.ts';
 import type { LegacyStream } from './legacy-stream.ts';
 

@@ -5,12 +5,12 @@
 // Source: MCP 2024-11-05 basic/transports#http-with-sse; 2025-03-26 basic/transports#backwards-compatibility; ADR 50, ADR 145, ADR 310.
 
 import { filter, firstValueFrom, map, ReplaySubject, race, Subject, Subscription } from 'rxjs';
-import { timer$ } from '../../domain/clock-streams.ts';
-import { shuttingDown } from '../../domain/errors.ts';
-import { OwnerShares } from '../../domain/held-bytes.ts';
-import { isJsonObject } from '../../domain/json.ts';
-import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
-import { sessionLimit, sessionShareLimit } from '../../domain/session-errors.ts';
+import { shuttingDown } from '../../domain/errors/errors.ts';
+import { sessionLimit, sessionShareLimit } from '../../domain/errors/session-errors.ts';
+import { isJsonObject } from '../../domain/json/json.ts';
+import { type JsonRpcId, RPC } from '../../domain/mcp/jsonrpc.ts';
+import { OwnerShares } from '../../domain/memory/held-bytes.ts';
+import { timer$ } from '../../domain/time/clock-streams.ts';
 import { readBody } from '../client-message.ts';
 import {
   type CommonOptions,

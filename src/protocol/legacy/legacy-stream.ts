@@ -2,10 +2,10 @@
 // for a client that resumes it, and ends once. Below it, the stored events and the bounds of their memory (ADR 30).
 // Source: MCP 2025-11-25 basic/transports#sending-messages-to-the-server, #resumability-and-redelivery.
 
-import type { Clock } from '../../domain/clock.ts';
-import { ByteBudget } from '../../domain/held-bytes.ts';
-import { type JsonRpcId, RPC, readId } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { type JsonRpcId, RPC, readId } from '../../domain/mcp/jsonrpc.ts';
+import { ByteBudget } from '../../domain/memory/held-bytes.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import type { McpReply, McpStream } from '../endpoint-types.ts';
 import { errorMessage } from '../rpc.ts';
 

@@ -2,8 +2,8 @@
 // nothing for a call, so the client brings these when it opens its stream again: after the death of a node they have no answer, which it would
 // wait for. Source: ADR 165, 258, 310.
 
-import { jsonIn } from '../../domain/json.ts';
-import { type JsonRpcId, readId } from '../../domain/jsonrpc.ts';
+import { jsonIn } from '../../domain/json/json.ts';
+import { type JsonRpcId, readId } from '../../domain/mcp/jsonrpc.ts';
 import type { McpRequest } from '../endpoint-types.ts';
 import { headerOf } from '../headers.ts';
 

@@ -2,13 +2,13 @@
 // legacy server distinguishes sessions; other servers know only the id of the task.
 
 import { catchError, defer, finalize, from as fromPromise, type Observable, switchMap, tap } from 'rxjs';
-import type { Owner } from '../../domain/client.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { hasCode } from '../../domain/errors.ts';
-import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
-import { isJsonObject, type JsonObject } from '../../domain/json.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
-import { TASKS_EXTENSION } from '../../domain/mcp.ts';
+import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { hasCode } from '../../domain/errors/errors.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
+import type { Owner } from '../../domain/mcp/client.ts';
+import { RPC } from '../../domain/mcp/jsonrpc.ts';
+import { TASKS_EXTENSION } from '../../domain/mcp/mcp.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { rpcErrorAnswer } from '../aggregate/requests.ts';
 import type { Backends, McpSession } from '../ports.ts';
 import { isTaskId, isTaskMethod, type TaskLog, type TaskScope } from '../task-log.ts';

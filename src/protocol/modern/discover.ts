@@ -1,8 +1,8 @@
 // The answer to `server/discover`: capabilities, name and instructions of the servers behind one path, merged as if they were
 // one server. Source: MCP 2026-07-28 server/discover.
 
-import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
-import { META, MODERN_VERSIONS, type Peer, type ServerInfo } from '../../domain/mcp.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json/json.ts';
+import { META, MODERN_VERSIONS, type Peer, type ServerInfo } from '../../domain/mcp/mcp.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import type { ModernRequest } from './modern-request.ts';
 

@@ -2,11 +2,17 @@
 // `Backends.changes` gathers the changes. Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
 import { EMPTY, Subscription } from 'rxjs';
-import type { ServerNotification } from '../../domain/client.ts';
-import { type ByteBudget, keptBytes, OwnerShares } from '../../domain/held-bytes.ts';
-import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
-import { idValue } from '../../domain/jsonrpc.ts';
+import { declarationsTooLarge, listenLimit } from '../../domain/errors/session-errors.ts';
+import {
+  fieldValue,
+  isJsonObject,
+  type JsonFields,
+  type JsonObject,
+  JsonText,
+} from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { ServerNotification } from '../../domain/mcp/client.ts';
+import { idValue } from '../../domain/mcp/jsonrpc.ts';
 import {
   announcesChanges,
   announcesUpdates,
@@ -15,10 +21,10 @@ import {
   META,
   NOTICED_LISTS,
   type WantedChanges,
-} from '../../domain/mcp.ts';
-import { isAboutOneOf } from '../../domain/resource-uris.ts';
-import { declarationsTooLarge, listenLimit } from '../../domain/session-errors.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+} from '../../domain/mcp/mcp.ts';
+import { isAboutOneOf } from '../../domain/mcp/resource-uris.ts';
+import { type ByteBudget, keptBytes, OwnerShares } from '../../domain/memory/held-bytes.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { isTooLong, MAX_REFERENCE_BYTES } from '../client-bounds.ts';
 import type { CommonOptions, EndpointOptions, FaultListener, McpReply } from '../endpoint-types.ts';
 import { notificationMessage, type RpcFailure, resultMessage } from '../rpc.ts';

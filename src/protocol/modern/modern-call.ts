@@ -3,16 +3,16 @@
 // destination.
 // Source: MCP 2026-07-28 basic/transports/streamable-http, basic/patterns/cancellation.
 
-import type { ClientQuestion, ServerNotification, ServerRequest } from '../../domain/client.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { CONFIRM, CONFIRM_MS, ConfirmationRequired } from '../../domain/confirmation-required.ts';
-import { ConnectionRequired } from '../../domain/connection-required.ts';
-import { type ErrorCode, hasCode } from '../../domain/errors.ts';
-import type { Answer, CallReport, FinalEvent } from '../../domain/exchange.ts';
-import type { JsonFields, JsonObject, JsonText } from '../../domain/json.ts';
-import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
+import { CONFIRM, CONFIRM_MS, ConfirmationRequired } from '../../domain/calls/confirmation-required.ts';
+import { ConnectionRequired } from '../../domain/calls/connection-required.ts';
+import type { Answer, CallReport, FinalEvent } from '../../domain/calls/exchange.ts';
+import { type ErrorCode, hasCode } from '../../domain/errors/errors.ts';
+import type { JsonFields, JsonObject, JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { hasRounds, includesLevel, isCustomNotice, LOG, PROGRESS } from '../../domain/mcp.ts';
+import type { ClientQuestion, ServerNotification, ServerRequest } from '../../domain/mcp/client.ts';
+import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
+import { hasRounds, includesLevel, isCustomNotice, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { AnswerWriter } from '../answer-writer.ts';
 import { type McpReply, type McpStream, noteError } from '../endpoint-types.ts';
 import {

@@ -2,14 +2,14 @@
 // decided the era before; modern-call.ts carries a request under way.
 
 import { catchError, defer, type Observable, of, switchMap } from 'rxjs';
-import { acceptsServerRequests, type ClientQuestion } from '../../domain/client.ts';
-import { notConfirmed } from '../../domain/confirmation-required.ts';
-import { noHealthyInstance } from '../../domain/error-catalogue.ts';
-import { hasCode } from '../../domain/errors.ts';
-import type { Answer, CallReport } from '../../domain/exchange.ts';
-import { definedFields, isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
-import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
-import { hasRounds, isOfOtherEra, META } from '../../domain/mcp.ts';
+import { notConfirmed } from '../../domain/calls/confirmation-required.ts';
+import type { Answer, CallReport } from '../../domain/calls/exchange.ts';
+import { noHealthyInstance } from '../../domain/errors/error-catalogue.ts';
+import { hasCode } from '../../domain/errors/errors.ts';
+import { definedFields, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
+import { acceptsServerRequests, type ClientQuestion } from '../../domain/mcp/client.ts';
+import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
+import { hasRounds, isOfOtherEra, META } from '../../domain/mcp/mcp.ts';
 import { badReferenceIn } from '../client-bounds.ts';
 import type { ClientNotification, ClientRequest } from '../client-message.ts';
 import {

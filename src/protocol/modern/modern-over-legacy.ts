@@ -2,7 +2,7 @@
 // and without being parsed; errors get the modern codes.
 // Sources: MCP 2026-07-28 basic/index#resulttype, #error-codes, server/utilities/caching.
 
-import { URL_ELICITATION_REQUIRED } from '../../domain/connection-required.ts';
+import { URL_ELICITATION_REQUIRED } from '../../domain/calls/connection-required.ts';
 import {
   isJsonObject,
   type JsonFields,
@@ -10,12 +10,12 @@ import {
   JsonText,
   type JsonValue,
   parseExact,
-} from '../../domain/json.ts';
-import { fieldIn } from '../../domain/json-fields.ts';
-import { CLOSE_BRACE, OPEN_BRACE, skipSpace } from '../../domain/json-scanner.ts';
-import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
+} from '../../domain/json/json.ts';
+import { fieldIn } from '../../domain/json/json-fields.ts';
+import { CLOSE_BRACE, OPEN_BRACE, skipSpace } from '../../domain/json/json-scanner.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { listOf, META } from '../../domain/mcp.ts';
+import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
+import { listOf, META } from '../../domain/mcp/mcp.ts';
 import type { InputRequests } from '../input-requests.ts';
 
 /** The end of most results: the last of repeated keys counts, and a quote after a comma begins a text. */

@@ -2,7 +2,6 @@
 // modern-call.ts carries it.
 
 import { createHash } from 'node:crypto';
-import type { ClientProfile, Owner } from '../../domain/client.ts';
 import {
   canonicalText,
   definedFields,
@@ -12,11 +11,12 @@ import {
   type JsonFields,
   type JsonObject,
   JsonText,
-} from '../../domain/json.ts';
-import { hasMoreValues } from '../../domain/json-scanner.ts';
-import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
+} from '../../domain/json/json.ts';
+import { hasMoreValues } from '../../domain/json/json-scanner.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { isLogLevel, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
+import type { ClientProfile, Owner } from '../../domain/mcp/client.ts';
+import { type JsonRpcId, RPC } from '../../domain/mcp/jsonrpc.ts';
+import { isLogLevel, META, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
 import { cutText } from '../../domain/text.ts';
 import {
   declaredFields,

@@ -3,13 +3,19 @@
 // not encrypted: they occur in results, notifications and headers of an extension that the gateway only passes on.
 // Source: MCP 2026-07-28 basic/patterns/mrtr, server/utilities/pagination (cursors are opaque).
 
-import type { ClientReply } from '../../domain/client.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { CONFIRM, CONFIRM_MS } from '../../domain/confirmation-required.ts';
-import { type Answer, parsedResult } from '../../domain/exchange.ts';
-import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
-import { hasRounds, listOf, META } from '../../domain/mcp.ts';
+import { CONFIRM, CONFIRM_MS } from '../../domain/calls/confirmation-required.ts';
+import { type Answer, parsedResult } from '../../domain/calls/exchange.ts';
+import {
+  fieldValue,
+  isJsonObject,
+  type JsonFields,
+  type JsonObject,
+  JsonText,
+} from '../../domain/json/json.ts';
+import type { ClientReply } from '../../domain/mcp/client.ts';
+import { RPC } from '../../domain/mcp/jsonrpc.ts';
+import { hasRounds, listOf, META } from '../../domain/mcp/mcp.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { isTooLong, shortKey } from '../client-bounds.ts';
 import type { InputRequests } from '../input-requests.ts';
 import { RpcFailure } from '../rpc.ts';

@@ -1,16 +1,16 @@
 // Arguments of a tool that a modern client repeats in headers: finds these headers in a request, and compares them with the
-// body. domain/param-headers.ts finds the headers that a tool asks for; transports/http/tool-headers.ts writes them to backends.
+// body. domain/mcp/param-headers.ts finds the headers that a tool asks for; transports/http/tool-headers.ts writes them to backends.
 // Source: MCP 2026-07-28 basic/transports/streamable-http#custom-headers-from-tool-parameters.
 
-import type { JsonFields } from '../../domain/json.ts';
-import type { Tool } from '../../domain/mcp.ts';
+import type { JsonFields } from '../../domain/json/json.ts';
+import type { Tool } from '../../domain/mcp/mcp.ts';
 import {
   type Declaration,
   declaredBy,
   headerTextOf,
   PARAM_PREFIX,
   valueAt,
-} from '../../domain/param-headers.ts';
+} from '../../domain/mcp/param-headers.ts';
 import { decodeHeader } from '../../domain/text.ts';
 import { headerMismatch, headerOf, type RequestHeaders } from '../headers.ts';
 import type { ModernRequest } from './modern-request.ts';

@@ -3,8 +3,8 @@
 // decides on the content and on the key that binds it.
 
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
-import type { Clock } from '../../domain/clock.ts';
-import { isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { decryptBytes, encryptBytes } from '../../persistence/cipher.ts';
 
 /** Longest encrypted text, in characters. A backend's state that does not fit is refused, and so is a longer text. */

@@ -1,9 +1,9 @@
 // Finds tools by words: BM25 over names, titles, descriptions and arguments. It knows neither templates nor permissions: an index has
 // the tools that may be found. Loaded with the first search. Source: ADR 237.
 
-import { isJsonObject, type JsonObject } from '../../domain/json.ts';
-import { SerialQueue } from '../../domain/serial-queue.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
+import { SerialQueue } from '../../domain/time/serial-queue.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { tokensOf, type Word, wordsOf } from './search-words.ts';
 import { BYTES_PER_POSTING, PARTS, type Part, type Postings, TokenCounts } from './token-counts.ts';
 import { Vocabulary } from './vocabulary.ts';

@@ -2,15 +2,15 @@
 // account, and where each user has an own one, it only knows that the server answers: every call needs a connection first.
 
 import { AsyncSubject, defer, EMPTY, from, map, mergeMap, type Observable, of, throwError } from 'rxjs';
-import type { Clock } from '../../domain/clock.ts';
-import { SHARED } from '../../domain/connection.ts';
-import { connectionRequired } from '../../domain/error-catalogue.ts';
-import { hasCode } from '../../domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
-import { definedFields, JsonText } from '../../domain/json.ts';
-import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
-import { LISTEN, listOf, MODERN_VERSIONS, type Peer } from '../../domain/mcp.ts';
+import { SHARED } from '../../domain/accounts/connection.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { connectionRequired } from '../../domain/errors/error-catalogue.ts';
+import { hasCode } from '../../domain/errors/errors.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import { definedFields, JsonText } from '../../domain/json/json.ts';
+import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
+import { LISTEN, listOf, MODERN_VERSIONS, type Peer } from '../../domain/mcp/mcp.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import {
   type BackendAccount,
   type BearerTokens,

@@ -10,7 +10,7 @@ import {
   createZstdDecompress,
   type ZlibOptions,
 } from 'node:zlib';
-import { codeOf } from '../../domain/errors.ts';
+import { codeOf } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
 /** The content codings that are decoded. */

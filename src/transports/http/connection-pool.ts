@@ -1,8 +1,8 @@
 // The connections to one origin that requests share, one request on each at a time. An origin at rest has at most one idle connection.
 // The one that was used last is used next, so that the others expire. Source: ADR 118, 135.
 
-import { systemClock } from '../../domain/clock.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 import type { Connector } from './connector.ts';
 import { Http1Connection, type Http1Request } from './http1-connection.ts';
 

@@ -2,7 +2,7 @@
 // origin that set them and nowhere else, and end with the conversation. Source: RFC 6265; ADR 110.
 
 import { isIP } from 'node:net';
-import { systemClock } from '../../domain/clock.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 
 /** Bounds of one jar. Over them the oldest cookies are removed; a larger cookie is not kept. */
 export const COOKIES = { most: 50, bytes: 8 * 1024 } as const;

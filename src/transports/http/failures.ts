@@ -2,8 +2,12 @@
 // backend, and whether the instance should be probed. A reason repeats the beginning of a refusal (refusal-text.ts). Decisions depend
 // on codes, never on texts.
 
-import { backendRefused, backendUnavailable, endpointUnavailable } from '../../domain/error-catalogue.ts';
-import { codeOf, GatewayError } from '../../domain/errors.ts';
+import {
+  backendRefused,
+  backendUnavailable,
+  endpointUnavailable,
+} from '../../domain/errors/error-catalogue.ts';
+import { codeOf, GatewayError } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { AddressDenied } from '../network-guard.ts';
 import { CODINGS, MAX_CODINGS } from './body-decoder.ts';

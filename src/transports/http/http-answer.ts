@@ -2,17 +2,17 @@
 // collected and read at its end, an event stream event by event, both after they were decoded. A redirect within the origin is
 // followed once. It knows no calls and no sessions.
 
-import { systemClock } from '../../domain/clock.ts';
-import { ANSWERS_HOLD_TOO_MUCH } from '../../domain/error-catalogue.ts';
-import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
+import { ANSWERS_HOLD_TOO_MUCH } from '../../domain/errors/error-catalogue.ts';
+import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { type BackendMessage, readBatch, readMessage, unparsedSize } from '../../domain/mcp/jsonrpc.ts';
 import {
   type Holding,
   type InstanceHeldBytes,
   PIECE_BYTES,
   UNCOUNTED_BYTES,
-} from '../../domain/held-bytes.ts';
-import { type BackendMessage, readBatch, readMessage, unparsedSize } from '../../domain/jsonrpc.ts';
-import { LIMITS } from '../../domain/limits.ts';
+} from '../../domain/memory/held-bytes.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 import type { BearerTokens } from '../transport.ts';
 import { BodyDecoder, codingOf } from './body-decoder.ts';
 import { challengeIn } from './challenge.ts';

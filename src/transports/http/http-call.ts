@@ -6,11 +6,11 @@
 // Source: MCP 2025-11-25 basic/transports#resumability, SEP-1699.
 
 import type { Subscriber } from 'rxjs';
-import type { CallMap } from '../../domain/call-map.ts';
-import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/error-catalogue.ts';
-import { asGatewayError, GatewayError, perhapsDelivered } from '../../domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest, PostTrace } from '../../domain/exchange.ts';
-import type { JsonText, JsonValue } from '../../domain/json.ts';
+import type { ExchangeEvent, ExchangeRequest, PostTrace } from '../../domain/calls/exchange.ts';
+import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/errors/error-catalogue.ts';
+import { asGatewayError, GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
+import type { JsonText, JsonValue } from '../../domain/json/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import {
   type BackendMessage,
   type JsonRpcError,
@@ -18,10 +18,10 @@ import {
   numberMeant,
   type RequestMessage,
   RPC,
-} from '../../domain/jsonrpc.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import { resultEvent } from '../../domain/list-pages.ts';
-import { CANCELLED, isCustomNotice, LISTEN, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
+} from '../../domain/mcp/jsonrpc.ts';
+import { resultEvent } from '../../domain/mcp/list-pages.ts';
+import { CANCELLED, isCustomNotice, LISTEN, LOG, type Peer, PROGRESS } from '../../domain/mcp/mcp.ts';
+import type { CallMap } from '../../domain/memory/call-map.ts';
 import { callerTokenOf, paramsForCaller, reportsProgress, textWithToken } from '../caller-messages.ts';
 import { errorWithoutSecrets } from '../secrets.ts';
 import type { Closed, OpenOptions } from '../transport.ts';

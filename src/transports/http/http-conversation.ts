@@ -3,19 +3,19 @@
 // everything that only calls and messages need is created on first use.
 
 import { AsyncSubject, Observable, Subject } from 'rxjs';
-import { CallMap } from '../../domain/call-map.ts';
-import { type ClientProfile, type ServerMessage, serverRequest } from '../../domain/client.ts';
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
-import { NO_CALLER } from '../../domain/held-bytes.ts';
-import type { JsonObject } from '../../domain/json.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
+import { type ClientProfile, type ServerMessage, serverRequest } from '../../domain/mcp/client.ts';
 import {
   type BackendMessage,
   type NotificationMessage,
   numberMeant,
   type RequestMessage,
-} from '../../domain/jsonrpc.ts';
-import { CANCELLED, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
+} from '../../domain/mcp/jsonrpc.ts';
+import { CANCELLED, LOG, type Peer, PROGRESS } from '../../domain/mcp/mcp.ts';
+import { CallMap } from '../../domain/memory/call-map.ts';
+import { NO_CALLER } from '../../domain/memory/held-bytes.ts';
 import { gatewayReplyTo, RecentCallers } from '../caller-messages.ts';
 import { withEraMetadata } from '../era-metadata.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type Upstream } from '../transport.ts';

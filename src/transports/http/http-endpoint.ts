@@ -1,9 +1,9 @@
 // The way to one HTTP backend: a bounded pool for requests, one connection for each stream that stays open, the endpoint,
 // and the headers of every request, none of which comes from a client. Session, calls and listener decide what is sent.
 
-import type { ByteBudget, InstanceHeldBytes } from '../../domain/held-bytes.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { ByteBudget, InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
 import { secretsOf } from '../secrets.ts';
 import type { BearerTokens, OpenOptions } from '../transport.ts';
 import { ConnectionPool } from './connection-pool.ts';

@@ -2,13 +2,13 @@
 // handshake.ts decides the order of requests. `ask` awaits one answer for everything off the hot path: handshakes, notifications
 // and session deletes. Calls do not use it (http-call.ts).
 
-import { type Clock, systemClock, timeLimit } from '../../domain/clock.ts';
-import { tooManyMessages } from '../../domain/error-catalogue.ts';
-import type { ExchangeRequest } from '../../domain/exchange.ts';
-import type { ByteBudget } from '../../domain/held-bytes.ts';
-import { type AnswerMessage, numberMeant, RPC, requestText } from '../../domain/jsonrpc.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { tooManyMessages } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type Era, INITIALIZED } from '../../domain/mcp.ts';
+import { type AnswerMessage, numberMeant, RPC, requestText } from '../../domain/mcp/jsonrpc.ts';
+import { type Era, INITIALIZED } from '../../domain/mcp/mcp.ts';
+import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
+import { type Clock, systemClock, timeLimit } from '../../domain/time/clock.ts';
 import { eraHeaders, type Spoken } from '../era-metadata.ts';
 import type { HandshakeAnswer, HandshakeChannel, RefusalError } from '../handshake.ts';
 import { CookieJar } from './cookie-jar.ts';

@@ -2,9 +2,9 @@
 // offers one, and losing it does not make the instance unhealthy: the stream is reopened at growing intervals, after the last
 // event. http-conversation.ts sorts the messages. Source: MCP 2025-11-25 basic/transports#listening.
 
-import type { Clock } from '../../domain/clock.ts';
-import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { BackendMessage } from '../../domain/mcp/jsonrpc.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer, mayReopen } from './http-answer.ts';
 import type { Headers } from './http-endpoint.ts';
 import type { HttpSession } from './http-session.ts';

@@ -1,9 +1,9 @@
 // The conversations that single clients have with one HTTP backend: how many are being opened at a time, and how many sessions are
 // being deleted. The transport opens one conversation, and its caller bounds their number.
 
-import { openingCancelled } from '../../domain/error-catalogue.ts';
+import { openingCancelled } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { StartQueue } from '../stdio/start-queue.ts';
 import type { Closed, Upstream } from '../transport.ts';
 import type { HttpSession } from './http-session.ts';

@@ -2,11 +2,11 @@
 // dedicated conversation has one, so an idle session must be small. It detects that a backend forgot the session;
 // http-conversation.ts decides what follows.
 
-import type { ClientProfile, ClientReply } from '../../domain/client.ts';
-import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import { idValue, type JsonRpcId, numberMeant, RPC, requestText } from '../../domain/jsonrpc.ts';
-import { CANCELLED, type Era, type Peer } from '../../domain/mcp.ts';
+import { cancellation, type ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
+import type { ClientProfile, ClientReply } from '../../domain/mcp/client.ts';
+import { idValue, type JsonRpcId, numberMeant, RPC, requestText } from '../../domain/mcp/jsonrpc.ts';
+import { CANCELLED, type Era, type Peer } from '../../domain/mcp/mcp.ts';
 import { boundedHandshake, type HandshakeBounds } from '../bounded-handshake.ts';
 import { eraHeaders } from '../era-metadata.ts';
 import { shakeHands } from '../handshake.ts';

@@ -2,10 +2,10 @@
 // refuses it and speaks the older transport, HTTP+SSE, gets that (sse/sse.ts). A transport has the connections to one backend, its
 // own conversation and those of single clients (http-conversation.ts); managed-http.ts runs the program behind an endpoint.
 
-import type { ClientProfile } from '../../domain/client.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
-import { LruMap } from '../../domain/lru-map.ts';
-import type { Peer } from '../../domain/mcp.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import type { ClientProfile } from '../../domain/mcp/client.ts';
+import type { Peer } from '../../domain/mcp/mcp.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
 import { isRefusal } from '../handshake.ts';
 import { openSse } from '../sse/sse.ts';
 import {

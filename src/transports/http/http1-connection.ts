@@ -3,8 +3,8 @@
 // before it had the whole request. connection-pool.ts decides what is sent on which connection.
 
 import type { Socket } from 'node:net';
-import { systemClock } from '../../domain/clock.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 import type { Connector } from './connector.ts';
 import { closedEarly, ResponseParser, type ResponseSink } from './response-parser.ts';
 

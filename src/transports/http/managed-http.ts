@@ -2,11 +2,11 @@
 // when it exits. The transport is http.ts or sse.ts, the program child.ts.
 
 import { AsyncSubject, delayWhen } from 'rxjs';
-import { sleep } from '../../domain/clock.ts';
-import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
-import { asGatewayError, openingFailed } from '../../domain/errors.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
+import { backendUnavailable, openingCancelled } from '../../domain/errors/error-catalogue.ts';
+import { asGatewayError, openingFailed } from '../../domain/errors/errors.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { sleep } from '../../domain/time/clock.ts';
 import { Child, type KillLadder } from '../stdio/child.ts';
 import type { Program } from '../stdio/child-process.ts';
 import type { Closed, OpenOptions, OpenTransport, Transport } from '../transport.ts';

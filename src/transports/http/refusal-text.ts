@@ -1,8 +1,8 @@
 // What a server says in the body of a refusal, as one line for the caller: the beginning of a text, without markup, control characters
 // and the secrets that the gateway sent. http-answer.ts bounds the body, failures.ts makes the error.
 
-import { type BackendMessage, readBatch, readMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { type BackendMessage, readBatch, readMessage } from '../../domain/mcp/jsonrpc.ts';
 import { cutText, plainLine } from '../../domain/text.ts';
 import { cutWithoutSecrets, withoutSecrets } from '../secrets.ts';
 import type { RefusedStatus } from './failures.ts';

@@ -2,7 +2,7 @@
 // and until the close. Whatever is not exactly HTTP is an error, because a guess could take the bytes of one answer for another.
 // Sources: RFC 9112, 2.2, 4, 5, 6, 7, 9; ADR 135.
 
-import { withoutFrames } from '../../domain/errors.ts';
+import { withoutFrames } from '../../domain/errors/errors.ts';
 
 /** By name in lower case; all values of a repeated header. */
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;

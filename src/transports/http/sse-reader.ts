@@ -1,7 +1,7 @@
 // Reads server-sent events from bytes as they arrive. The data of an event is a view of the bytes of the socket, so that a large
 // result is neither decoded nor copied. http-answer.ts interprets the events. Source: WHATWG HTML, "Server-sent events".
 
-import { PIECE_BYTES } from '../../domain/held-bytes.ts';
+import { PIECE_BYTES } from '../../domain/memory/held-bytes.ts';
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;

@@ -1,13 +1,13 @@
 // The arguments that the tools of one modern HTTP backend want mirrored in headers. Declarations are read from every list of tools
 // that passes, so that the calls of all callers carry the headers: callers of the HTTP API and legacy clients do not know them.
-// domain/param-headers.ts reads declarations and writes headers.
+// domain/mcp/param-headers.ts reads declarations and writes headers.
 
-import type { ExchangeRequest } from '../../domain/exchange.ts';
-import { isJsonObject, JsonText, jsonIn, parseExact } from '../../domain/json.ts';
-import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
-import { LruMap } from '../../domain/lru-map.ts';
-import type { Peer } from '../../domain/mcp.ts';
-import { type Declaration, declaredBy, headerBytes, paramHeaders } from '../../domain/param-headers.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { isJsonObject, JsonText, jsonIn, parseExact } from '../../domain/json/json.ts';
+import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
+import type { Peer } from '../../domain/mcp/mcp.ts';
+import { type Declaration, declaredBy, headerBytes, paramHeaders } from '../../domain/mcp/param-headers.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
 import { cutText } from '../../domain/text.ts';
 import type { OpenOptions } from '../transport.ts';
 

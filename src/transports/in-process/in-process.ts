@@ -4,13 +4,13 @@
 
 import { inspect } from 'node:util';
 import type { Unsubscribable } from 'rxjs';
-import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
-import { messageOf } from '../../domain/errors.ts';
-import type { ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
-import { type JsonObject, JsonText } from '../../domain/json.ts';
-import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
-import { LEGACY_VERSIONS, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
+import type { ExchangeRequest, FinalEvent } from '../../domain/calls/exchange.ts';
+import { backendUnavailable, openingCancelled } from '../../domain/errors/error-catalogue.ts';
+import { messageOf } from '../../domain/errors/errors.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import { type JsonObject, JsonText } from '../../domain/json/json.ts';
+import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
+import { LEGACY_VERSIONS, LOG, type Peer, PROGRESS } from '../../domain/mcp/mcp.ts';
 import { callerTokenOf, paramsForCaller, reportsProgress } from '../caller-messages.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../channel.ts';
 import type { InProcessHandler, OpenTransport, Transport } from '../transport.ts';

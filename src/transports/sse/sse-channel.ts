@@ -2,13 +2,13 @@
 // first event names. Owns both and ends every exchange; sse.ts shakes hands. Source: MCP 2024-11-05 basic/transports#http-with-sse.
 
 import type { Unsubscribable } from 'rxjs';
-import type { ClientProfile } from '../../domain/client.ts';
-import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/error-catalogue.ts';
-import type { GatewayError } from '../../domain/errors.ts';
-import type { ExchangeRequest } from '../../domain/exchange.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import type { BackendMessage } from '../../domain/jsonrpc.ts';
-import { CANCELLED, INITIALIZED } from '../../domain/mcp.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/errors/error-catalogue.ts';
+import type { GatewayError } from '../../domain/errors/errors.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
+import type { ClientProfile } from '../../domain/mcp/client.ts';
+import type { BackendMessage } from '../../domain/mcp/jsonrpc.ts';
+import { CANCELLED, INITIALIZED } from '../../domain/mcp/mcp.ts';
 import { cutText } from '../../domain/text.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../channel.ts';
 import { CookieJar } from '../http/cookie-jar.ts';

@@ -1,8 +1,8 @@
 // Transport to a backend that only speaks the first transport of MCP for HTTP (2024-11-05): a stream and posts. Each client with a
 // dedicated conversation has its own stream. sse-channel.ts is a stream with its posts.
 
-import type { ClientProfile } from '../../domain/client.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import type { ClientProfile } from '../../domain/mcp/client.ts';
 import { HttpEndpoint } from '../http/http-endpoint.ts';
 import { HttpOpenings } from '../http/http-openings.ts';
 import { type EndpointTransport, managed } from '../http/managed-http.ts';

@@ -4,11 +4,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import type { Readable } from 'node:stream';
-import { settlesWithin, sleep, systemClock } from '../../domain/clock.ts';
-import { childEnvironment, type ProgramUser } from '../../domain/command.ts';
-import type { ContainerProgram, ProgramOutput } from '../../domain/deployment.ts';
-import { codeOf, messageOf } from '../../domain/errors.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
+import { codeOf, messageOf } from '../../domain/errors/errors.ts';
+import { childEnvironment, type ProgramUser } from '../../domain/instances/command.ts';
+import type { ContainerProgram, ProgramOutput } from '../../domain/instances/deployment.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import { settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
 import type { OpenOptions } from '../transport.ts';
 import { groupRuns, killGroup, killTree, ownsGroup } from './process-group.ts';
 

@@ -4,9 +4,9 @@
 
 import { StringDecoder } from 'node:string_decoder';
 import { stripVTControlCharacters } from 'node:util';
-import { settlesWithin } from '../../domain/clock.ts';
-import { messageOf } from '../../domain/errors.ts';
+import { messageOf } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { settlesWithin } from '../../domain/time/clock.ts';
 import { cutWithoutSecrets, longestOf, programSecrets, withoutSecrets } from '../secrets.ts';
 import type { OpenOptions } from '../transport.ts';
 import {

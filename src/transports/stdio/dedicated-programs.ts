@@ -1,9 +1,9 @@
 // The programs that one instance dedicates to single clients, or to clients with equal extensions: a bounded number starts at a
 // time, and a few are started in advance. The caller bounds their number; stdio-handshake.ts shakes hands with them.
 
-import type { ClientProfile } from '../../domain/client.ts';
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
+import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { ClientProfile } from '../../domain/mcp/client.ts';
 import type { Channel } from '../channel.ts';
 import type { HandshakeOptions } from '../handshake.ts';
 import type { OpenOptions } from '../transport.ts';

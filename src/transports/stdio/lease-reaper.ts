@@ -3,7 +3,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { systemClock } from '../../domain/clock.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 import { type GatedProgram, type GroupWatch, killGroup, ownsGroup, type Reaper } from './process-group.ts';
 
 /** `12345.67 …`: seconds since the start of the machine, those in which it was suspended included. Not on every system. */

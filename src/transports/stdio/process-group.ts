@@ -4,9 +4,9 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Writable } from 'node:stream';
-import { systemClock } from '../../domain/clock.ts';
-import { codeOf } from '../../domain/errors.ts';
+import { codeOf } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 import { ReaperPipe, type ReaperPipeOptions } from './reaper-pipe.ts';
 
 /** POSIX: a detached child leads its own group, which can be signalled as a whole. Windows has no such groups. */

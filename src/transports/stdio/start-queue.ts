@@ -1,10 +1,10 @@
 // A semaphore for openings, of conversations with one instance or of programs: it bounds how many are opened at a time, in all and
 // per owner. A free slot goes to the owner with the fewest openings, so that openings that hang hardly delay other owners.
 
-import { ANONYMOUS } from '../../domain/account.ts';
-import { spreadClock } from '../../domain/clock.ts';
-import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import { backendUnavailable, openingCancelled } from '../../domain/errors/error-catalogue.ts';
+import { spreadClock } from '../../domain/time/clock.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 
 export interface StartQueueOptions {
   readonly atOnce: number;

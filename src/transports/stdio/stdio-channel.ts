@@ -2,21 +2,25 @@
 // writing, and ends every exchange. stdio-handshake.ts determines the protocol era. Source: MCP basic/transports#stdio.
 
 import type { Unsubscribable } from 'rxjs';
-import { type Linked, LinkedSet } from '../../domain/call-map.ts';
-import { type Clock, settlesWithin, systemClock } from '../../domain/clock.ts';
-import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable, tooManyMessages } from '../../domain/error-catalogue.ts';
-import type { ExchangeRequest } from '../../domain/exchange.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import {
+  ANSWERS_HOLD_TOO_MUCH,
+  backendUnavailable,
+  tooManyMessages,
+} from '../../domain/errors/error-catalogue.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
+import { definedFields } from '../../domain/json/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { type BackendMessage, readBatch, readMessage, unparsedSize } from '../../domain/mcp/jsonrpc.ts';
+import { CANCELLED, INITIALIZED } from '../../domain/mcp/mcp.ts';
+import { type Linked, LinkedSet } from '../../domain/memory/call-map.ts';
 import {
   type ByteBudget,
   type InstanceHeldBytes,
   PIECE_BYTES,
   UNCOUNTED_BYTES,
-} from '../../domain/held-bytes.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import { definedFields } from '../../domain/json.ts';
-import { type BackendMessage, readBatch, readMessage, unparsedSize } from '../../domain/jsonrpc.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import { CANCELLED, INITIALIZED } from '../../domain/mcp.ts';
+} from '../../domain/memory/held-bytes.ts';
+import { type Clock, settlesWithin, systemClock } from '../../domain/time/clock.ts';
 import {
   Channel,
   type ChannelOpening,

@@ -13,10 +13,10 @@ import {
   type Subscription,
   tap,
 } from 'rxjs';
-import type { Clock } from '../../domain/clock.ts';
-import { timer$ } from '../../domain/clock-streams.ts';
-import { asGatewayError, openingFailed } from '../../domain/errors.ts';
-import { type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
+import { type ExchangeRequest, isFinal } from '../../domain/calls/exchange.ts';
+import { asGatewayError, openingFailed } from '../../domain/errors/errors.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { Channel, ChannelOpening } from '../channel.ts';
 import type { HandshakeAnswer, HandshakeChannel } from '../handshake.ts';
 import type { OpenOptions } from '../transport.ts';

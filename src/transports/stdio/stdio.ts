@@ -2,8 +2,8 @@
 // clients, or to clients with equal extensions (dedicated-programs.ts). The pipe is stdio-channel.ts, the handshake
 // stdio-handshake.ts, the program child.ts.
 
-import type { ClientProfile } from '../../domain/client.ts';
-import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
+import { backendUnavailable, openingCancelled } from '../../domain/errors/error-catalogue.ts';
+import type { ClientProfile } from '../../domain/mcp/client.ts';
 import { leavesEra, type OpenOptions, type OpenTransport, type Transport } from '../transport.ts';
 import type { KillLadder } from './child.ts';
 import type { Program } from './child-process.ts';

@@ -1,0 +1,192 @@
+// Accounts of users of an identity provider: when the provider is asked again, and what ends them.
+
+import * as assert from 'uvu/assert';
+import { newUser } from '../../../src/auth/accounts/accounts.ts';
+import { CompanyAccounts } from '../../../src/auth/issuers/company-accounts.ts';
+import { type ProviderAnswer, ProviderFailure } from '../../../src/auth/issuers/identity-provider.ts';
+import type { ProviderSetting } from '../../../src/config/provider-settings.ts';
+import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('accounts of a company');
+const MINUTE_MS = 60_000;
+const SETTING: ProviderSetting = {
+  ...{ id: 'login.example.com', issuer: 'https://login.example.com', clientId: 'gw', clientSecret: 'unused' },
+  ...{ label: 'Example', claims: {}, require: [], sessionMs: 12 * 60 * MINUTE_MS },
+  roles: [['staff', { role: 'user' }]],
+};
+
+function started({ keepsSecrets = true } = {}) {
+  let nowMs = Date.parse('2030-01-01T00:00:00Z');
+  let answer = async (): Promise<ProviderAnswer> => said(['staff']);
+  const asked: string[] = [];
+  const store = new MemoryStore();
+  const company = new CompanyAccounts({
+    ...{ store: store.oauth, accounts: store.accounts, wall: () => nowMs, keepsSecrets },
+    ...{ onChange: () => {}, warn: () => {} },
+    providers: [
+      {
+        setting: SETTING,
+        refresh: (token) => {
+          asked.push(token);
+          return answer();
+        },
+      },
+    ],
+  });
+  const said = (groups: readonly string[]): ProviderAnswer => ({
+    ...{ subject: 's-1', refreshToken: `token ${asked.length}` },
+    claims: { sub: 's-1', preferred_username: 'eve', groups },
+  });
+  const isActive = async () => (await store.accounts.findUserByName('eve'))?.isActive;
+  return {
+    ...{ store, company, asked, said, isActive },
+    pass: (ms: number) => {
+      nowMs += ms;
+    },
+    answerWith: (next: () => Promise<ProviderAnswer>) => {
+      answer = next;
+    },
+  };
+}
+
+test('are confirmed each 15 min while they are used, with the newest refresh token', async () => {
+  const { company, asked, said, pass } = started();
+  const { id } = await company.signIn(SETTING, said(['staff']));
+  await company.confirm(id, 15 * MINUTE_MS);
+  assert.equal(asked, [], 'the sign-in was less than 15 min ago');
+  for (let round = 0; round < 2; round += 1) {
+    pass(15 * MINUTE_MS);
+    await Promise.all([company.confirm(id, 15 * MINUTE_MS), company.confirm(id, 15 * MINUTE_MS)]);
+  }
+  assert.equal(asked, ['token 0', 'token 1']);
+});
+
+test('sleep when the provider ends them, or no group has a role, until the next sign-in', async () => {
+  for (const end of [
+    () => Promise.reject(new ProviderFailure('over', true)),
+    async (): Promise<ProviderAnswer> => ({ subject: 's-2', claims: { sub: 's-2', groups: ['staff'] } }),
+    async (): Promise<ProviderAnswer> => ({ subject: 's-1', claims: { sub: 's-1', groups: ['others'] } }),
+    async (): Promise<ProviderAnswer> => ({ subject: 's-1', claims: { sub: 's-1', hasgroups: true } }),
+  ]) {
+    const { company, said, isActive, answerWith, store, pass } = started();
+    const { id } = await company.signIn(SETTING, said(['staff']));
+    answerWith(end);
+    await company.confirm(id);
+    assert.is(await isActive(), false);
+    await company.signIn(SETTING, said(['staff']));
+    assert.is(await isActive(), true);
+    await company.confirm(id);
+    pass(1);
+    await store.accounts.changeUser(id, { isActive: false, updatedAt: '2030-01-02T00:00:00.000Z' });
+    const refusal = await company.signIn(SETTING, said(['staff'])).catch((error: Error) => error.message);
+    assert.match(String(refusal), 'is disabled', 'by an admin');
+  }
+});
+
+test('go on for a day without their provider, and for `session_hours` without a refresh token', async () => {
+  const kept = started();
+  const { id } = await kept.company.signIn(SETTING, kept.said(['staff']));
+  kept.answerWith(() => Promise.reject(new ProviderFailure('away', false)));
+  kept.pass(24 * 60 * MINUTE_MS);
+  await kept.company.confirm(id);
+  assert.is(await kept.isActive(), true);
+  kept.pass(MINUTE_MS);
+  await kept.company.confirm(id);
+  assert.is(await kept.isActive(), false);
+
+  const bare = started({ keepsSecrets: false });
+  const user = await bare.company.signIn(SETTING, bare.said(['staff']));
+  const [row] = await bare.store.oauth.list({ kind: 'identity', userId: user.id }, 1);
+  assert.not.match(row?.value ?? '', 'token 0', 'it could not be encrypted');
+  bare.pass(12 * 60 * MINUTE_MS);
+  await bare.company.confirm(user.id);
+  assert.is(await bare.isActive(), true);
+  bare.pass(1);
+  await bare.company.confirm(user.id);
+  assert.is(await bare.isActive(), false);
+  assert.equal(bare.asked, []);
+});
+
+test('are those of an identity assertion, unless the provider has said something since', async () => {
+  const { company, store, said, pass, answerWith, asked } = started();
+  const vouch = async (issuedAtMs: number, groups?: readonly string[]) => {
+    const claims = { sub: 's-1', preferred_username: 'eve', ...(groups && { groups }) };
+    const { account } = await company.vouched(SETTING, { subject: 's-1', claims, issuedAtMs });
+    return account();
+  };
+  const messageOf = (work: Promise<unknown>) => work.then(String, (error: Error) => error.message);
+  const startMs = Date.parse('2030-01-01T00:00:00Z');
+  assert.match(await messageOf(vouch(startMs)), 'sign in once in a browser');
+  assert.match(await messageOf(vouch(startMs, ['others'])), 'No group');
+  const { id } = await vouch(startMs, ['staff']);
+  await company.signIn(SETTING, said(['staff']));
+  pass(MINUTE_MS);
+  assert.is((await vouch(startMs + MINUTE_MS, ['staff'])).id, id);
+  pass(15 * MINUTE_MS);
+  assert.is((await vouch(startMs)).id, id);
+  assert.equal(asked, ['token 0'], 'the refresh token was kept, and the provider is asked as for each use');
+
+  answerWith(() => Promise.reject(new ProviderFailure('over', true)));
+  await company.confirm(id);
+  const sleptMs = startMs + 16 * MINUTE_MS;
+  assert.match(await messageOf(vouch(sleptMs - 1_000, ['staff'])), 'is disabled', 'made before the end');
+  assert.match(await messageOf(vouch(sleptMs)), 'is disabled', 'it does not say what the user may do');
+  assert.is((await vouch(sleptMs, ['staff'])).isActive, true);
+  pass(MINUTE_MS);
+  await store.accounts.changeUser(id, { isActive: false, updatedAt: '2030-01-02T00:00:00.000Z' });
+  assert.match(await messageOf(vouch(sleptMs + MINUTE_MS, ['staff'])), 'is disabled', 'by an admin');
+});
+
+test('are those of local users once an admin links them, until the link ends', async () => {
+  const { company, store, said, pass } = started();
+  const eve = newUser({ username: 'eve', email: 'eve@localhost', role: 'admin' }, 'a hash', 0);
+  await store.accounts.insertUser(newUser({ ...eve, username: 'root' }, 'a hash', 0));
+  await store.accounts.insertUser(eve);
+  const identity = { issuer: SETTING.issuer, subject: 's-1' };
+  const refused = (work: Promise<unknown>) =>
+    work.then(
+      () => 'done',
+      (error: Error) => error.message,
+    );
+  assert.match(
+    await refused(company.signIn(SETTING, said(['staff']))),
+    'stagedoor users link eve --issuer=https://login.example.com --subject=s-1"',
+  );
+  assert.match(
+    await refused(company.link(eve, { ...identity, issuer: 'https://x.example' })),
+    'auth.providers',
+  );
+  await company.link(eve, identity);
+  const linked = await company.signIn(SETTING, said(['staff']));
+  assert.equal([linked.id, linked.role, linked.passwordHash], [eve.id, 'user', 'a hash']);
+
+  const bo = newUser({ username: 'bo', email: 'bo@localhost', role: 'user' }, 'a hash', 0);
+  await store.accounts.insertUser(bo);
+  assert.match(await refused(company.link(bo, identity)), 'the account of eve');
+  await company.link(eve, identity);
+  const [kept] = await store.oauth.list({ kind: 'identity', userId: eve.id }, 2);
+  assert.match(kept?.value ?? '', 'token 0', 'the same link again changes nothing');
+
+  pass(MINUTE_MS);
+  const createdAt = '2030-01-01T00:00:00.000Z';
+  const grant = { kind: 'grant', key: 'g', grantId: 'g-1', userId: eve.id, createdAt, value: '{}' } as const;
+  await store.oauth.save(grant);
+  await company.link(eve, { ...identity, subject: 's-2' });
+  assert.equal(
+    await store.oauth.list({ kind: 'grant', userId: eve.id }, 1),
+    [],
+    'nothing asks about it again',
+  );
+  const [changed] = await store.accounts.findUsers([eve.id]);
+  assert.is(changed?.credentialsChangedAt, '2030-01-01T00:01:00.000Z', 'the sign-ins of s-1 ended');
+  assert.match(await refused(company.signIn(SETTING, said(['staff']))), 'users link eve');
+  for (let number = 0; number < 510; number += 1)
+    await store.oauth.save({ ...grant, key: `grant-${number}`, grantId: `g-${number}` });
+  await company.unlink(eve);
+  assert.equal(await store.oauth.list({ kind: 'identity', userId: eve.id }, 1), []);
+  assert.is(await store.oauth.count({ kind: 'grant', userId: eve.id }), 0, 'also more than a list has');
+  assert.match(await refused(company.unlink(eve)), 'has no account of an identity provider');
+});
+
+test.run();

@@ -1,0 +1,38 @@
+// The gateway as a client of an identity provider, a second authorization server of the same library.
+
+import * as assert from 'uvu/assert';
+import { IdentityProvider } from '../../../src/auth/issuers/identity-provider.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
+import { answerOf, startCompanyProvider } from '../../helpers/company-provider.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('an identity provider');
+const CALLBACK = 'http://127.0.0.1:43118/oauth/callback/example';
+
+for (const refusal of ['invalid_client', 'unauthorized_client'])
+  test(`that refuses the secret in the header with ${refusal} gets it in the body, from then on at once`, async () => {
+    const there = await startCompanyProvider({ auth: 'client_secret_post', refusal });
+    try {
+      there.users.set('s-1', { preferred_username: 'eve' });
+      const { client_id: clientId, client_secret: clientSecret } = Object(there.setting({}));
+      const warnings: string[] = [];
+      const provider = new IdentityProvider(
+        {
+          ...{ id: 'example', issuer: there.issuer, label: 'Example', clientId, clientSecret, claims: {} },
+          ...{ roles: [], require: [], everyone: { role: 'user' }, sessionMs: 1 },
+        },
+        { now: systemClock.now, keepsSecrets: true, warn: (line) => void warnings.push(line) },
+      );
+      const { proof, location } = await provider.begin(CALLBACK);
+      const answer = await answerOf(there, new URL(location), 's-1');
+      const { subject, refreshToken = '' } = await provider.finish(answer, proof);
+      assert.equal([subject, there.tokenRequests()], ['s-1', 2]);
+      assert.is((await provider.refresh(refreshToken, 's-1')).subject, 's-1');
+      assert.is(there.tokenRequests(), 3);
+      assert.equal(warnings, []);
+    } finally {
+      await there.close();
+    }
+  });
+
+test.run();

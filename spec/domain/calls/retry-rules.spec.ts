@@ -1,0 +1,52 @@
+// The rules of retries and hedges, for all that can fail and all that can be silent. What calls and openings make of them is in
+// actors/calls and actors/sessions.
+
+import * as assert from 'uvu/assert';
+import { mayHedge, nextAfter } from '../../../src/domain/calls/retry-rules.ts';
+import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
+import type { Delivered } from '../../../src/domain/errors/errors.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('retry rules');
+
+const failed = (delivered: Delivered, mayRepeat: boolean, isRepaired = false) => ({
+  error: backendUnavailable('x', { delivered, isRepaired }),
+  mayRepeat,
+});
+
+test('what did not arrive is done again, what may have arrived only if that does no harm, an answer never', () => {
+  const rows = (['no', 'unknown', 'yes'] as const).map((delivered) =>
+    [true, false].map((mayRepeat) => nextAfter(failed(delivered, mayRepeat), { elsewhere: 1 })),
+  );
+  assert.equal(rows, [
+    ['elsewhere', 'elsewhere'],
+    ['elsewhere', 'stop'],
+    ['stop', 'stop'],
+  ]);
+});
+
+test('without a try left the failure is final', () => {
+  for (const elsewhere of [0, -1]) assert.is(nextAfter(failed('no', true), { elsewhere }), 'stop');
+});
+
+test('once the cause of a refusal is removed, it is done in the same conversation, as often as is left', () => {
+  const next = (here: number, elsewhere: number) => nextAfter(failed('no', false, true), { here, elsewhere });
+  assert.equal([next(1, 1), next(1, 0), next(0, 1), next(0, 0)], ['here', 'here', 'elsewhere', 'stop']);
+  assert.is(nextAfter(failed('no', true), { here: 1, elsewhere: 0 }), 'stop', 'nothing was removed');
+  assert.is(nextAfter(failed('unknown', false, true), { here: 1, elsewhere: 1 }), 'stop');
+});
+
+test('one more begins beside what is silent if it does no harm, a try is left, and the budget has room', () => {
+  const found = [true, false].map((mayRepeat) =>
+    [0, 1].map((elsewhere) =>
+      [true, false].map((isAffordable) => mayHedge({ mayRepeat }, { elsewhere }, isAffordable)),
+    ),
+  );
+  const never = [false, false];
+  assert.equal(found, [
+    [never, [true, false]],
+    [never, never],
+  ]);
+});
+
+test.run();

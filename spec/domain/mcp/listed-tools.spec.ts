@@ -1,0 +1,91 @@
+// What a list of tools has for callers with rights: it is matched in tasks of the scheduler, and once for equal rights.
+
+import { lastValueFrom, of, toArray } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { ToolRights } from '../../../src/domain/accounts/rights.ts';
+import type { Answer } from '../../../src/domain/calls/exchange.ts';
+import { JsonText } from '../../../src/domain/json/json.ts';
+import { allowedTools, listedAnswers } from '../../../src/domain/mcp/listed-tools.ts';
+import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('listed tools');
+
+const TOOLS = Array.from({ length: 10_000 }, (_, index) => ({ name: `tool_${10_000 + index}` }));
+/** Of names of 10 characters, more than a task may match. */
+const MOST_IN_TASK = 200;
+const EVEN = ['t/*0', 't/*2', 't/*4', 't/*6', 't/*8'];
+
+/** Counts the names that are matched, and those of the largest task. */
+class Counted extends ToolRights {
+  matched = 0;
+
+  override allow(template: string, tool: string): boolean {
+    this.matched += 1;
+    return super.allow(template, tool);
+  }
+}
+
+function watched(rights: Counted) {
+  const tasks: number[] = [];
+  const scheduler = new TaskScheduler({
+    nextTurn: (run) =>
+      setImmediate(() => {
+        const before = rights.matched;
+        run();
+        tasks.push(rights.matched - before);
+      }),
+    perTurn: 1,
+  });
+  return { scheduler, tasks };
+}
+
+/** Each reads the list anew. */
+const DOORS: Record<string, (rights: ToolRights, scheduler: TaskScheduler) => Promise<readonly unknown[]>> = {
+  'that were read': (rights, scheduler) => allowedTools('t', rights, [...TOOLS], scheduler),
+  'of an answer': async (rights, scheduler) => {
+    const answers$ = listedAnswers('t', { method: 'tools/list', tools: rights }, of(answerOf()), scheduler);
+    const [answer, ...others] = await lastValueFrom(answers$.pipe(toArray()));
+    assert.equal(others, []);
+    assert.is(answer?.event.kind, 'result');
+    const { tools, ...rest } = Object(answer?.event.kind === 'result' && answer.event.result.value);
+    assert.equal(rest, { n: 1.5 });
+    return tools;
+  },
+};
+const TEXT = JSON.stringify({ tools: [...TOOLS, {}, 1], n: 1.5 });
+function answerOf(): Answer {
+  return { event: { kind: 'result', result: JsonText.ofText(TEXT) }, instanceId: 'one', serverId: 't-one' };
+}
+
+for (const [which, list] of Object.entries(DOORS)) {
+  test(`tools ${which} are matched in many tasks`, async () => {
+    const rights = new Counted([EVEN, ['t/*', '!t/*9', '!t/tool_10000']]);
+    const { scheduler, tasks } = watched(rights);
+    const allowed = await list(rights, scheduler);
+    assert.is(allowed.length, TOOLS.length / 2 - 1);
+    assert.equal(allowed[0], { name: 'tool_10002' });
+    assert.ok(Math.max(...tasks) <= MOST_IN_TASK, `${Math.max(...tasks)} in one task`);
+  });
+
+  test(`tools ${which} are matched once for equal rights, also at the same time, as long as their names are the same`, async () => {
+    const [first, second] = [new Counted([['t/*1']]), new Counted([['t/*1']])];
+    const scheduler = new TaskScheduler();
+    const [one, other] = await Promise.all([list(first, scheduler), list(second, scheduler)]);
+    assert.equal(one, other);
+    assert.is(one.length, TOOLS.length / 10);
+    await list(second, scheduler);
+    assert.is(first.matched, TOOLS.length);
+    assert.is(second.matched, 0);
+  });
+}
+
+test('tools that were read are the same array for equal rights, and others for other rights', async () => {
+  const scheduler = new TaskScheduler();
+  const listed = (glob: string) => allowedTools('t', new ToolRights([[glob]]), TOOLS, scheduler);
+  assert.is(await listed('t/*3'), await listed('t/*3'));
+  assert.equal(await listed('u/*'), []);
+  assert.is((await listed('*/*')).length, TOOLS.length);
+});
+
+test.run();

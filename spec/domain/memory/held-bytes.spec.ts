@@ -1,0 +1,139 @@
+// Limits, and bytes that are held in memory: which answer is cut, which body is refused, and the bounds by the memory.
+
+import * as assert from 'uvu/assert';
+import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import {
+  ByteBudget,
+  HeldBytes,
+  type Holding,
+  memoryBounds,
+  OwnerAmounts,
+} from '../../../src/domain/memory/held-bytes.ts';
+import { seeded } from '../../balancing/candidates.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const GIB = 1024 ** 3;
+const test = suite('held bytes');
+
+/** A budget of 100 bytes, 60 per owner, with a clock that the spec moves. */
+function setUp() {
+  const clock = { nowMs: 0 };
+  const held = new HeldBytes({ totalBytes: 100, ownerBytes: 60 }, () => clock.nowMs);
+  const cut: string[] = [];
+  const hold = (name: string, bytes: number): Holding => {
+    const holding = held.hold(name.slice(0, 1), () => cut.push(name));
+    holding.set(bytes);
+    return holding;
+  };
+  return { held, cut, hold, clock };
+}
+
+test('keeps the amounts of owners like a Map, for any sequence of changes', () => {
+  const random = seeded(9);
+  const amounts = new OwnerAmounts();
+  const expected = new Map<string, number>();
+  for (let step = 0; step < 5_000; step += 1) {
+    const owner = ['a', 'b', 'c', ''][Math.floor(random() * 4)] as string;
+    const before = expected.get(owner) ?? 0;
+    const change = random() < 0.4 ? 1 : -Math.min(before, 2);
+    amounts.add(owner, change);
+    if (before + change > 0) expected.set(owner, before + change);
+    else expected.delete(owner);
+    const total = [...expected.values()].reduce((sum, held) => sum + held, 0);
+    assert.equal([amounts.held(owner), amounts.size, amounts.total], [before + change, expected.size, total]);
+    assert.equal([...amounts.owners].sort(), [...expected.keys()].sort());
+  }
+});
+
+test('over the limit of an owner cut the holding of that owner with the most bytes for the longest time', () => {
+  const { held, cut, hold, clock } = setUp();
+  hold('b1', 30);
+  hold('a-slow', 20);
+  clock.nowMs = 1_000;
+  hold('a-large', 35);
+  const growing = hold('a-growing', 5);
+  assert.ok(growing.set(10));
+  assert.equal([cut, held.bytes], [['a-slow'], 75]);
+});
+
+test('over the total limit cut the owner that holds the most, not the one that adds', () => {
+  const { held, cut, hold } = setUp();
+  hold('a1', 50);
+  hold('b1', 45);
+  hold('c1', 30);
+  assert.equal([cut, held.bytes], [['a1'], 75]);
+});
+
+test('cut the holding that grows if it is the largest, and refuse it from then on', () => {
+  const { held, cut, hold } = setUp();
+  const holding = hold('a1', 40);
+  assert.not(holding.set(61));
+  assert.not(holding.set(10));
+  assert.equal([cut, held.bytes], [['a1'], 0]);
+});
+
+test('are released once', () => {
+  const { held, hold } = setUp();
+  const holding = hold('a1', 40);
+  holding.set(20);
+  assert.is(held.bytes, 20);
+  holding.release();
+  holding.release();
+  assert.is(held.bytes, 0);
+});
+
+test('refuse calls of an owner near its limit, and near the total limit of every owner that holds bytes', () => {
+  const { held, hold } = setUp();
+  hold('a1', 40);
+  assert.not(held.isPressed('a'));
+  const more = hold('a2', 10);
+  assert.equal([held.isPressed('a'), held.isPressed('b')], [true, false]);
+  hold('b1', 30);
+  more.release();
+  hold('a3', 8);
+  assert.ok(held.of('b').refuses('tools/call'));
+  assert.not(held.of('b').refuses('ping'));
+  assert.not(held.isPressed('c'));
+});
+
+test('of bodies are refused over the limit of their owner, while other owners are served', () => {
+  const budget = new ByteBudget({ totalBytes: 100, ownerBytes: 40 });
+  const taken = [budget.take('a', 40), budget.take('a', 1), budget.take('b', 40)];
+  assert.equal([taken, budget.total], [[true, false, true], 80]);
+});
+
+test('of bodies are refused over the total limit, and are not counted then', () => {
+  const budget = new ByteBudget({ totalBytes: 100, ownerBytes: 100 });
+  assert.equal([budget.take('a', 90), budget.take('b', 11), budget.held('b')], [true, false, 0]);
+  assert.ok(budget.take('b', 10));
+});
+
+test('of bodies list no owner that released all bytes', () => {
+  const budget = new ByteBudget({ totalBytes: 100, ownerBytes: 100 });
+  budget.take('a', 10);
+  budget.take('b', 30);
+  budget.add('b', -30);
+  assert.equal([...budget.owners], ['a']);
+});
+
+test('are bounded by the memory, but allow one message of the largest size', () => {
+  const { requests, backendAnswers } = memoryBounds(GIB);
+  assert.equal(requests, { totalBytes: GIB / 8, ownerBytes: GIB / 32 });
+  assert.equal(backendAnswers, { totalBytes: GIB / 8, ownerBytes: LIMITS.backendMessageBytes });
+  const small = memoryBounds(0.1 * GIB);
+  assert.is(small.backendAnswers.totalBytes, LIMITS.backendMessageBytes);
+  assert.ok(small.requests.ownerBytes >= LIMITS.requestBodyBytes);
+});
+
+test('have limits in a consistent order: messages, the end of a child, queue waits and restart delays', () => {
+  const { inspectedResultBytes, parsedMessageBytes, backendMessageBytes, callMaximumMs } = LIMITS;
+  assert.ok(inspectedResultBytes < parsedMessageBytes && parsedMessageBytes < backendMessageBytes);
+  assert.ok(LIMITS.stdinEndMs + LIMITS.terminateMs < LIMITS.graceMs);
+  const { callTimeoutMs } = DEFAULT_POLICY;
+  assert.ok(LIMITS.queueWaitMs < callTimeoutMs && callTimeoutMs <= callMaximumMs);
+  const { restartFirstMs, restartLongestMs, restartForgivenMs } = LIMITS;
+  assert.ok(restartFirstMs < restartLongestMs && restartLongestMs < restartForgivenMs);
+});
+
+test.run();

@@ -1,0 +1,283 @@
+// Manages users and API keys: hashes and stores them, and notifies the authenticator of changes. The routes authorize the caller, check
+// the fields by their schemas and write the audit log; the store applies the rules that need a transaction.
+
+import { randomUUID } from 'node:crypto';
+import {
+  type ApiKey,
+  type ApiKeyChange,
+  grantIdIn,
+  grantPrincipalId,
+  nameWithClient,
+  passwordIssue,
+  type User,
+  type UserChange,
+  usernameKey,
+} from '../../domain/accounts/account.ts';
+import { isRestricted, type RightsLists, tooLongLists } from '../../domain/accounts/rights.ts';
+import {
+  apiKeyNotFound,
+  keptAdmin,
+  userNotFound,
+  validationFailed,
+} from '../../domain/errors/error-catalogue.ts';
+import { definedFields } from '../../domain/json/json.ts';
+import { timestampOf } from '../../domain/text.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import type { AccountStore } from '../../persistence/store.ts';
+import { type Grants, usersOf } from '../oauth/grants.ts';
+import { newKey } from './api-keys.ts';
+import type { HashCaller, Passwords } from './passwords.ts';
+
+/** Name of the user that the first start creates. Source: ADR 16. */
+export const FIRST_ADMIN = 'admin';
+
+/** True for `admin`, which may always log in with its password: identity providers may fail. */
+export function isFirstAdmin({ username }: Pick<User, 'username'>): boolean {
+  return usernameKey(username) === FIRST_ADMIN;
+}
+
+/** Lists of rights as they are written: null for all. */
+type WrittenLists = Pick<UserChange, 'templates' | 'views' | 'tools'>;
+
+/** `scopes`: null for all of the role. */
+export type NewUser = Pick<User, 'username' | 'email' | 'role'> &
+  Pick<UserChange, 'scopes'> &
+  WrittenLists & { readonly password: string };
+
+/** A change of a user as an admin writes it, with a new password in plain text; else as in UserChange. */
+export type UserUpdate = Pick<UserChange, 'email' | 'role' | 'scopes' | 'isActive'> &
+  WrittenLists & { readonly password?: string | undefined };
+
+export type NewApiKey = Pick<ApiKey, 'name' | 'permissions'> &
+  WrittenLists & {
+    /** ISO 8601 with an offset or `Z`, in the future; null for never. */
+    readonly expiresAt?: string | null | undefined;
+    /** The user that creates it; absent for the operator without an account. */
+    readonly ownerId?: string | undefined;
+  };
+
+export interface ApiKeyView {
+  readonly apiKey: ApiKey;
+  /** False when it has expired or its owner was deleted or disabled. */
+  readonly isActive: boolean;
+  /** Name of the owner; null when the operator created it. */
+  readonly createdBy: string | null;
+}
+
+export interface AccountsOptions {
+  readonly store: AccountStore;
+  readonly passwords: Passwords;
+  readonly wall: Clock['wall'];
+  /** Called with the principal id of a key, or of a user, whose keys it concerns, too, after each change that voids verifications. */
+  readonly onChange?: (principalId: string) => void;
+  /** Called with the id of each new key. */
+  readonly onKeyCreated?: (id: string) => void;
+  /** Called when the first admin gets a new password or is deleted. Must not throw. */
+  readonly onAdminPasswordChanged?: (() => void) | undefined;
+  /** Whether the first admin has to stay: identity providers give roles. Default false. */
+  readonly keepsFirstAdmin?: boolean | undefined;
+  /** Undefined: there are none. */
+  readonly grants?: Pick<Grants, 'find'> | undefined;
+  /** Writes the times of use of keys, before a list of keys is read. */
+  readonly flushKeyUse?: () => Promise<void>;
+}
+
+/** Users and keys for admins. Every change is in force on this node when its promise resolves. */
+export class Accounts {
+  readonly #options: AccountsOptions;
+  readonly #store: AccountStore;
+
+  constructor(options: AccountsOptions) {
+    this.#options = options;
+    this.#store = options.store;
+  }
+
+  users(): Promise<User[]> {
+    return this.#store.findUsers();
+  }
+
+  /** USER_NOT_FOUND. */
+  async user(id: string): Promise<User> {
+    const [user] = await this.#store.findUsers([id]);
+    if (user === undefined) throw userNotFound(id);
+    return user;
+  }
+
+  /** `caller`: in whose share of the hashes the password is hashed. VALIDATION_ERROR, DUPLICATE_USERNAME, TOO_MANY_ATTEMPTS. */
+  async createUser(input: NewUser, caller?: HashCaller): Promise<User> {
+    checkPassword(input.password);
+    checkLists(input);
+    const passwordHash = await this.#options.passwords.hash(input.password, caller);
+    const user = newUser(input, passwordHash, this.#options.wall());
+    await this.#store.insertUser(user);
+    return user;
+  }
+
+  /** USER_NOT_FOUND, LAST_ADMIN, VALIDATION_ERROR. A change of password, role or activity voids all tokens. */
+  async changeUser(id: string, change: UserUpdate, caller?: HashCaller): Promise<User> {
+    const { password, ...fields } = change;
+    if (password !== undefined) checkPassword(password);
+    checkLists(fields);
+    const before = await this.user(id);
+    const { role = 'admin', isActive = true, scopes = null } = fields;
+    const isLimited = scopes !== null || isRestricted(listsOf(fields));
+    if (role !== 'admin' || !isActive || isLimited) this.#keepFirstAdmin(before);
+    const passwordHash =
+      password === undefined ? undefined : await this.#options.passwords.hash(password, caller);
+    const updatedAt = new Date(this.#options.wall()).toISOString();
+    const user = await this.#store.changeUser(id, { ...fields, passwordHash, updatedAt });
+    const isVoid = user.credentialsChangedAt !== before.credentialsChangedAt;
+    const { templates, views, tools } = fields;
+    const isNarrowed = [fields.scopes, templates, views, tools].some((list) => list !== undefined);
+    if (isVoid || isNarrowed) this.#options.onChange?.(`user:${id}`);
+    if (passwordHash !== undefined) this.#adminChanged(before);
+    return user;
+  }
+
+  /** Also deletes the user's keys. USER_NOT_FOUND, LAST_ADMIN. */
+  async deleteUser(id: string): Promise<void> {
+    const before = await this.user(id);
+    this.#keepFirstAdmin(before);
+    await this.#store.deleteUser(id);
+    this.#options.onChange?.(`user:${id}`);
+    this.#adminChanged(before);
+  }
+
+  /** Names of users and keys by the id of their principal, without unknown ones. */
+  async names(principalIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const ids = new Set(principalIds.flatMap((id) => grantIdIn(id) ?? []));
+    const grants = (await this.#options.grants?.find([...ids])) ?? [];
+    const named = idsBehind('user:', principalIds).concat(usersOf(grants));
+    const [users, keys] = await Promise.all([
+      this.#store.findUsers([...new Set(named)]),
+      this.#store.findApiKeys(idsBehind('key:', principalIds)),
+    ]);
+    const usernames = new Map(users.map(({ id, username }) => [id, username]));
+    return new Map([
+      ...grants.map(
+        ({ id, userId, clientName, subject }) =>
+          [
+            grantPrincipalId(id, userId),
+            nameWithClient(subject?.name ?? usernames.get(userId) ?? '', clientName),
+          ] as const,
+      ),
+      ...users.map(({ id, username }) => [`user:${id}`, username] as const),
+      ...keys.map(({ id, name }) => [`key:${id}`, name] as const),
+    ]);
+  }
+
+  async apiKeys(): Promise<ApiKeyView[]> {
+    await this.#options.flushKeyUse?.();
+    const keys = await this.#store.findApiKeys();
+    const users = await this.#store.findUsers([...new Set(keys.flatMap(({ ownerId }) => ownerId ?? []))]);
+    const owners = new Map(users.map((user) => [user.id, user]));
+    return keys.map((key) => apiKeyViewOf(key, owners.get(key.ownerId ?? ''), this.#options.wall()));
+  }
+
+  /** Only this result contains the key itself. VALIDATION_ERROR, USER_NOT_FOUND. */
+  async createApiKey(input: NewApiKey): Promise<{ readonly apiKey: ApiKeyView; readonly key: string }> {
+    checkLists(input);
+    const nowMs = this.#options.wall();
+    const expiresAt = checkedExpiry(input.expiresAt ?? undefined, nowMs);
+    const owner = input.ownerId === undefined ? undefined : await this.user(input.ownerId);
+    const { key, id, secretHash } = newKey();
+    const apiKey: ApiKey = {
+      id,
+      name: input.name,
+      permissions: [...new Set(input.permissions)],
+      ...listsOf(input),
+      ...definedFields({ expiresAt, ownerId: owner?.id }),
+      secretHash,
+      createdAt: new Date(nowMs).toISOString(),
+    };
+    await this.#store.insertApiKey(apiKey);
+    this.#options.onKeyCreated?.(id);
+    return { apiKey: apiKeyViewOf(apiKey, owner, nowMs), key };
+  }
+
+  /** In force at the next call; what the key has open ends. API_KEY_NOT_FOUND, VALIDATION_ERROR. */
+  async changeApiKey(id: string, change: ApiKeyChange): Promise<ApiKeyView> {
+    checkLists(change);
+    const apiKey = await this.#store.changeApiKey(id, change);
+    this.#options.onChange?.(`key:${id}`);
+    if (apiKey === undefined) throw apiKeyNotFound(id);
+    const [owner] = apiKey.ownerId === undefined ? [] : await this.#store.findUsers([apiKey.ownerId]);
+    return apiKeyViewOf(apiKey, owner, this.#options.wall());
+  }
+
+  /** API_KEY_NOT_FOUND. */
+  async revokeApiKey(id: string): Promise<void> {
+    const existed = await this.#store.deleteApiKey(id);
+    this.#options.onChange?.(`key:${id}`);
+    if (!existed) throw apiKeyNotFound(id);
+  }
+
+  #keepFirstAdmin(user: User): void {
+    if (this.#options.keepsFirstAdmin === true && isFirstAdmin(user)) throw keptAdmin();
+  }
+
+  #adminChanged(user: User): void {
+    if (isFirstAdmin(user)) this.#options.onAdminPasswordChanged?.();
+  }
+}
+
+/** The ids in principal ids of one kind, without duplicates. */
+export function idsBehind(kind: string, principalIds: readonly string[]): readonly string[] {
+  return [...new Set(principalIds.flatMap((id) => (id.startsWith(kind) ? id.slice(kind.length) : [])))];
+}
+
+/** A new user, from checked input. */
+export function newUser(input: Omit<NewUser, 'password'>, passwordHash: string, nowMs: number): User {
+  const at = new Date(nowMs).toISOString();
+  const { username, email, role, scopes } = input;
+  return {
+    id: randomUUID(),
+    username,
+    email,
+    role,
+    ...definedFields({ scopes: scopes ?? undefined }),
+    ...listsOf(input),
+    isActive: true,
+    passwordHash,
+    credentialsChangedAt: at,
+    createdAt: at,
+    updatedAt: at,
+  };
+}
+
+function listsOf({ templates, views, tools }: WrittenLists): RightsLists {
+  return definedFields({
+    templates: templates ?? undefined,
+    views: views ?? undefined,
+    tools: tools ?? undefined,
+  });
+}
+
+function apiKeyViewOf(apiKey: ApiKey, owner: User | undefined, nowMs: number): ApiKeyView {
+  const isExpired = apiKey.expiresAt !== undefined && Date.parse(apiKey.expiresAt) <= nowMs;
+  const isOwned = apiKey.ownerId === undefined || owner?.isActive === true;
+  return { apiKey, isActive: !isExpired && isOwned, createdBy: owner?.username ?? null };
+}
+
+/** The time of expiry in UTC. VALIDATION_ERROR. `nowMs`: since 1970. */
+function checkedExpiry(text: string | undefined, nowMs: number): string | undefined {
+  if (text === undefined) return undefined;
+  const atMs = timestampOf(text);
+  if (atMs > nowMs) return new Date(atMs).toISOString();
+  const loc = ['body', 'expires_at'];
+  if (!Number.isNaN(atMs))
+    throw validationFailed([{ loc, msg: 'Input should be in the future', type: 'datetime_future' }]);
+  const msg = 'Input should be a valid datetime with an offset, such as 2030-01-31T12:00:00Z';
+  throw validationFailed([{ loc, msg, type: 'datetime_parsing' }]);
+}
+
+function checkPassword(password: string): void {
+  const issue = passwordIssue(password);
+  if (issue !== undefined) throw validationFailed([{ loc: ['body', 'password'], ...issue }]);
+}
+
+/** VALIDATION_ERROR for lists of rights that are too long. */
+export function checkLists(lists: WrittenLists): void {
+  const issues = tooLongLists(lists).map(({ list, msg }) => ({ loc: ['body', list], msg, type: 'too_long' }));
+  if (issues.length > 0) throw validationFailed(issues);
+}

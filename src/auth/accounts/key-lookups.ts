@@ -1,0 +1,84 @@
+// Bounds the queries for API keys that this node has not verified yet: random keys, sent without end, must not hold up the other
+// work of the database, nor the verification of keys of other callers. Source: ADR 100.
+
+import { invalidCredentials, tooManyKeys } from '../../domain/errors/error-catalogue.ts';
+import { hasCode } from '../../domain/errors/errors.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { AccountStore } from '../../persistence/store.ts';
+import { FairQueue } from '../limits/fair-queue.ts';
+import { networkOf } from '../limits/network-of.ts';
+import { WindowCounter } from '../limits/rate-limiter.ts';
+
+/** Other queries wait for at most so many look-ups. */
+const AT_ONCE = 8;
+/** After a restart all callers are verified again. */
+const WAITING = 1_000;
+const RETRY_AFTER_SECONDS = 1;
+
+/** Wrong keys of one address in the window; further ids are looked up in memory. */
+const WRONG_KEYS = 100;
+const WINDOW_SECONDS = 10;
+const COUNTED_ADDRESSES = 10_000;
+/** Age of the list of ids in memory: the longest time until a key of another node is found. */
+const LONGEST_LIST_MS = 10_000;
+const KNOWN_IDS = 10_000;
+
+/** The same text for unknown, revoked and wrong keys, so that it does not reveal which ids exist. */
+export const WRONG_KEY = 'The API key is not valid';
+
+export class KeyLookups {
+  readonly #accounts: Pick<AccountStore, 'findApiKeys'>;
+  readonly #now: () => number;
+  readonly #queue: FairQueue;
+  readonly #wrong = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_ADDRESSES });
+  /** Ids of keys that were valid, or were created on this node. */
+  readonly #known = new LruMap<true>(KNOWN_IDS);
+  #list: { readonly fromMs: number; readonly ids: Promise<ReadonlySet<string>> } | undefined;
+
+  /** `now`: milliseconds of a clock that is never set. */
+  constructor(accounts: Pick<AccountStore, 'findApiKeys'>, now: () => number) {
+    this.#accounts = accounts;
+    this.#now = now;
+    const refusal = () => tooManyKeys(RETRY_AFTER_SECONDS);
+    this.#queue = new FairQueue({ atOnce: AT_ONCE, waiting: WAITING, now, refusal });
+  }
+
+  /** A key was created on this node. */
+  created(id: string): void {
+    this.#known.set(id, true);
+  }
+
+  /** Runs the verification of a key in the share of its address. INVALID_CREDENTIALS, TOO_MANY_ATTEMPTS. */
+  async verify<T>(id: string, address: string, verification: () => Promise<T>): Promise<T> {
+    const network = networkOf(address);
+    const isKnown = this.#known.has(id);
+    const wrong = this.#wrong.add(network, this.#nowMs(), 0).count;
+    if (!isKnown && wrong >= WRONG_KEYS && !(await this.#exists(id))) throw invalidCredentials(WRONG_KEY);
+    try {
+      const verified = await this.#queue.run({ shares: [network], isKnown }, verification);
+      this.#known.set(id, true);
+      return verified;
+    } catch (thrown) {
+      if (hasCode(thrown, 'INVALID_CREDENTIALS')) this.#wrong.add(network, this.#nowMs());
+      throw thrown;
+    }
+  }
+
+  async #exists(id: string): Promise<boolean> {
+    const nowMs = this.#now();
+    if (this.#list === undefined || nowMs - this.#list.fromMs >= LONGEST_LIST_MS) {
+      const ids = this.#accounts.findApiKeys().then((keys) => new Set(keys.map((key) => key.id)));
+      const list = { fromMs: nowMs, ids };
+      this.#list = list;
+      ids.catch(() => {
+        // The requests that wait for the list get the error; the next one reads it again.
+        if (this.#list === list) this.#list = undefined;
+      });
+    }
+    return (await this.#list.ids).has(id);
+  }
+
+  #nowMs(): number {
+    return Math.floor(this.#now());
+  }
+}

@@ -1,0 +1,319 @@
+// The audit log: HTTP records entries, which are buffered and written in batches, so that recording costs a request little. A
+// crash may lose the entries of the last FLUSH_MS; a stop loses none that the database accepts. Source: ADR 77, 78, 82.
+
+import { hash, randomBytes } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { Config } from '../../config/config.ts';
+import {
+  type AuditEntry,
+  CallBlockWriter,
+  idAt,
+  type NewCall,
+  type NewEntry,
+} from '../../domain/accounts/audit.ts';
+import { asGatewayError } from '../../domain/errors/errors.ts';
+import { definedFields, type JsonFields, JsonText } from '../../domain/json/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { cutText } from '../../domain/text.ts';
+import { type Clock, isoTimes, LARGEST_SKEW_MS, steadiness } from '../../domain/time/clock.ts';
+import { type AuditPage, type AuditStore, MAX_APPENDED, type Store } from '../../persistence/store.ts';
+import { Flusher } from '../flusher.ts';
+import { SuppressedRequests } from './suppressed-requests.ts';
+
+/** Entries are written at this age, or when a whole block of calls waits. */
+const FLUSH_MS = 1_000;
+/** Most changes, and most calls, that wait while the database is unavailable; further ones are counted and dropped. */
+const BUFFER_ENTRIES = 10_000;
+/**
+ * Most kept changes, the newest. A trim counts all entries: it runs after the larger of this many entries and this share of the
+ * kept calls, and once an hour, which is also when entries are deleted for their age. Source: ADR 95.
+ */
+const KEPT_CHANGES = 100_000;
+const TRIM_EVERY_ENTRIES = 5_000;
+const TRIM_EVERY_SHARE = 0.05;
+const TRIM_MS = 3_600_000;
+/** Bytes of arguments that are digested in one turn of the event loop: about 1 ms. */
+const DIGESTED_BYTES = 1_000_000;
+const DAY_MS = 86_400_000;
+
+/** Which calls are recorded, and how long entries are kept. */
+export type AuditSettings = Config['audit'];
+
+export interface AuditOptions {
+  readonly store: AuditStore;
+  readonly log: Pick<Logger, 'warn'>;
+  readonly wall: Clock['wall'];
+  readonly now: Clock['now'];
+  /** See Store. Default: the database has no clock of its own. */
+  readonly serverTimeMs?: Store['serverTimeMs'];
+  readonly settings: AuditSettings;
+}
+
+interface Undigested extends Stamp {
+  readonly entry: NewCall;
+  readonly source: Uint8Array | string | undefined;
+}
+
+type Stamp = Pick<AuditEntry, 'id' | 'at'>;
+
+/** Recording neither fails nor delays a request. */
+export class AuditLog {
+  readonly #options: AuditOptions;
+  readonly #trimEvery: number;
+  readonly #nextId: () => string;
+  readonly #isoTime = isoTimes();
+  readonly #flusher = new Flusher(FLUSH_MS, () => this.#write());
+  #undigested: Undigested[] = [];
+  #changes: AuditEntry[] = [];
+  readonly #suppressed = new SuppressedRequests();
+  readonly #calls = new CallBlockWriter();
+  /** Calls that are not written yet, digested or not. */
+  #waitingCalls = 0;
+  #dropped = 0;
+  #sinceTrim = 0;
+  readonly #now: Clock['now'];
+  /** By the monotonic clock. */
+  #nextHourlyMs: number;
+  /** Whether the wall clock was not set since the last hourly trim. */
+  readonly #isSteady: () => boolean;
+  #isClosed = false;
+
+  constructor(options: AuditOptions) {
+    this.#options = options;
+    this.#trimEvery = Math.max(TRIM_EVERY_ENTRIES, options.settings.keptCalls * TRIM_EVERY_SHARE);
+    this.#nextId = timeOrderedIds(options.wall);
+    this.#now = options.now;
+    this.#nextHourlyMs = this.#now() + TRIM_MS;
+    this.#isSteady = steadiness(options.wall, this.#now);
+  }
+
+  /** False: `recordCall` does nothing. */
+  get recordsCalls(): boolean {
+    return this.#options.settings.recordsCalls;
+  }
+
+  /** Records a change or a login, with the number of suppressed requests before it. */
+  record(entry: NewEntry): void {
+    if (this.#isClosed || this.#changes.length >= BUFFER_ENTRIES) {
+      this.#drop();
+      return;
+    }
+    this.#addChanges(this.#suppressed.takeWith(entry));
+    this.#flusher.later();
+  }
+
+  /** Counts a request of an unknown caller that gets no entry: the next entry of this action and address has the number, or one at close. */
+  suppress(entry: NewEntry): void {
+    this.#suppressed.add(entry);
+  }
+
+  /** Records a call. The digest of its arguments, if configured, is made after this turn of the event loop. */
+  recordCall(entry: NewCall, callArguments: JsonFields[string]): void {
+    if (!this.#options.settings.recordsCalls) return;
+    if (this.#isClosed || this.#waitingCalls >= BUFFER_ENTRIES) {
+      this.#drop();
+      return;
+    }
+    this.#waitingCalls += 1;
+    const { id, at } = this.#stamp();
+    const { callArguments: recorded } = this.#options.settings;
+    const source = recorded === 'none' ? undefined : sourceOf(callArguments);
+    this.#undigested.push({ id, at, entry, source });
+    if (this.#undigested.length === 1) setImmediate(() => this.#digest(DIGESTED_BYTES));
+  }
+
+  /** Newest first, including all entries that were recorded before. */
+  async list(page: AuditPage): Promise<AuditEntry[]> {
+    this.#digest();
+    this.#calls.end();
+    await this.#flusher.beforeReading();
+    return this.#options.store.list(page);
+  }
+
+  /**
+   * Writes all waiting entries; bounded in time. A warning says how many could not be written and are lost; another one, that a request
+   * which took longer than the stop has no entry.
+   */
+  async close(): Promise<void> {
+    this.#addChanges(this.#suppressed.takeAll());
+    this.#digest();
+    this.#calls.end();
+    await this.#flusher.close();
+    this.#isClosed = true;
+    const lost = this.#changes.length + this.#waitingCalls + this.#dropped;
+    if (lost > 0) this.#options.log.warn({ entries: lost }, 'entries of the audit log were lost');
+  }
+
+  #addChanges(entries: readonly NewEntry[]): void {
+    for (const { suppressed, ...entry } of entries)
+      this.#changes.push({ ...entryOf(entry, this.#stamp()), ...definedFields({ suppressed }) });
+  }
+
+  #stamp(): Stamp {
+    return { id: this.#nextId(), at: this.#isoTime(this.#options.wall()) };
+  }
+
+  /** Digests arguments up to a number of bytes, the rest in later turns. Default: all. */
+  #digest(mostBytes = Number.POSITIVE_INFINITY): void {
+    const isStored = this.#options.settings.callArguments === 'full';
+    const storedText = (source: Undigested['source']) =>
+      source && isStored ? beginningOf(source) : undefined;
+    let bytes = 0;
+    let done = 0;
+    for (const next of this.#undigested) {
+      if (bytes >= mostBytes) break;
+      bytes += next.source?.length ?? 0;
+      done += 1;
+      const { entry, source } = next;
+      const isFull = this.#calls.add(next, entry, source && hash('sha256', source), storedText(source));
+      if (isFull) void this.#flusher.now();
+      else this.#flusher.later();
+    }
+    this.#undigested = this.#undigested.slice(done);
+    if (this.#undigested.length > 0) setImmediate(() => this.#digest(mostBytes));
+  }
+
+  #drop(): void {
+    this.#dropped += 1;
+    if (this.#dropped === 1) this.#options.log.warn('the audit log cannot be written: entries are dropped');
+  }
+
+  /**
+   * Other operations run between two writes. Entries that arrive meanwhile wait for the next write, and so do
+   * calls of an incomplete block when there is a whole block.
+   */
+  async #write(): Promise<boolean> {
+    if (this.#calls.finished.length === 0) this.#calls.end();
+    for (let due = this.#changes.length; due > 0; due -= MAX_APPENDED) {
+      const chunk = this.#changes.slice(0, MAX_APPENDED);
+      if (!(await this.#append(chunk.length, () => this.#options.store.append(chunk)))) return true;
+      this.#changes = this.#changes.slice(chunk.length);
+    }
+    if (!(await this.#writeBlocks())) return true;
+    if (this.#dropped > 0) {
+      this.#options.log.warn({ entries: this.#dropped }, 'entries of the audit log were dropped');
+      this.#dropped = 0;
+    }
+    const isHourly = this.#now() >= this.#nextHourlyMs;
+    if (isHourly || this.#sinceTrim >= this.#trimEvery) await this.#trim(isHourly);
+    return !this.#calls.isEmpty;
+  }
+
+  /** False when the database is unavailable. */
+  async #writeBlocks(): Promise<boolean> {
+    const { finished } = this.#calls;
+    for (let block = finished[0]; block !== undefined; block = finished[0]) {
+      const next = block;
+      if (!(await this.#append(next.calls, () => this.#options.store.appendCalls(next)))) return false;
+      finished.shift();
+      this.#waitingCalls -= next.calls;
+    }
+    return true;
+  }
+
+  /** Resolves when the database accepted or refused the entries; with false when it is unavailable. */
+  async #append(count: number, append: () => Promise<void>): Promise<boolean> {
+    try {
+      await append();
+    } catch (error) {
+      const { code } = asGatewayError(error);
+      if (code === 'DATABASE_UNAVAILABLE') return false;
+      // The database is available, so the same entries would fail again and hold up all others.
+      this.#options.log.warn({ entries: count, reason: code }, 'entries of the audit log were refused');
+    }
+    this.#sinceTrim += count;
+    await nextTurn();
+    return true;
+  }
+
+  async #trim(isHourly: boolean): Promise<void> {
+    this.#sinceTrim = 0;
+    if (isHourly) this.#nextHourlyMs = this.#now() + TRIM_MS;
+    try {
+      const from = isHourly ? await this.#oldestKept() : undefined;
+      await this.#options.store.trim({
+        changes: KEPT_CHANGES,
+        calls: this.#options.settings.keptCalls,
+        from,
+      });
+    } catch {
+      // A later trim tries again: a longer log does no harm for a while.
+    }
+  }
+
+  /** Undefined when no entry is too old, and while the clock of this machine may be wrong. Source: ADR 95. */
+  async #oldestKept(): Promise<string | undefined> {
+    const { wall, log, settings, serverTimeMs = async () => undefined } = this.#options;
+    // Both are asked first, so that the next hour is compared with this one.
+    const isSteady = this.#isSteady();
+    const nowMs = wall();
+    if (settings.keptDays === 0) return undefined;
+    const skewMs = Math.abs(((await serverTimeMs()) ?? nowMs) - nowMs);
+    if (isSteady && skewMs <= LARGEST_SKEW_MS) return idAt(nowMs - settings.keptDays * DAY_MS);
+    const reason = isSteady ? 'differs from the clock of the database' : 'was set within the last hour';
+    log.warn({ reason }, 'no entries of the audit log are deleted for their age: the clock may be wrong');
+    return undefined;
+  }
+}
+
+/** Arguments as received: objects are kept as text, except those made in this process. */
+function sourceOf(callArguments: JsonFields[string]): Uint8Array | string | undefined {
+  if (callArguments === undefined) return undefined;
+  return callArguments instanceof JsonText ? callArguments.source : JSON.stringify(callArguments);
+}
+
+function beginningOf(source: Uint8Array | string): string {
+  const text =
+    typeof source === 'string'
+      ? source
+      : Buffer.from(source.subarray(0, 4 * LIMITS.auditArgumentUnits)).toString();
+  return cutText(text, LIMITS.auditArgumentUnits);
+}
+
+/** Texts are cut, so that no entry is refused for its length. */
+function entryOf(
+  { actor, actorName, action, subject, status, address, requestId }: NewEntry,
+  { id, at }: Stamp,
+): AuditEntry {
+  return {
+    id,
+    at,
+    actor: cut(actor),
+    actorName: cut(actorName),
+    action: cut(action),
+    subject: cut(subject),
+    status,
+    address: address && cut(address),
+    requestId: requestId && cut(requestId),
+  };
+}
+
+function cut(text: string): string {
+  return cutText(text, LIMITS.auditTextUnits);
+}
+
+const SEQUENCES = 4_096;
+
+/**
+ * Ids that sort by time as texts and are unique across nodes: UUID version 7 (RFC 9562). The ids of one
+ * process rise strictly, even within a millisecond and when the clock is set back.
+ */
+export function timeOrderedIds(wall: Clock['wall']): () => string {
+  // 62 random bits per process; time and sequence distinguish the ids of one process.
+  const node = randomBytes(8);
+  node.writeUInt8((node.readUInt8(0) & 0x3f) | 0x80, 0);
+  const tail = `${node.toString('hex', 0, 2)}-${node.toString('hex', 2)}`;
+  let lastMs = 0;
+  let head = idAt(lastMs);
+  let sequence = 0;
+  return () => {
+    const nowMs = Math.floor(wall());
+    sequence = nowMs > lastMs ? 0 : (sequence + 1) % SEQUENCES;
+    if (nowMs > lastMs || sequence === 0) {
+      lastMs = Math.max(lastMs + 1, nowMs);
+      head = idAt(lastMs);
+    }
+    return `${head}-7${sequence.toString(16).padStart(3, '0')}-${tail}`;
+  };
+}

@@ -1,0 +1,428 @@
+// Accounts of users who sign in at an identity provider. They are found by issuer and subject, never by a name or an address, which a
+// provider may give to another user later. Source: ADR 214.
+
+import { isDeepStrictEqual } from 'node:util';
+import { Check } from 'typebox/schema';
+import type { GroupRole } from '../../config/issuer-settings.ts';
+import type { ProviderSetting } from '../../config/provider-settings.ts';
+import {
+  type DefinedRoles,
+  isBuiltIn,
+  NO_PASSWORD,
+  ROLE_SCOPES,
+  scopesOfUser,
+  type User,
+} from '../../domain/accounts/account.ts';
+import { Email, Username } from '../../domain/accounts/input-schemas.ts';
+import {
+  accountDisabled,
+  linkedElsewhere,
+  nameOfLocalAccount,
+  noRoleForGroups,
+  notLinked,
+  unknownProvider,
+} from '../../domain/errors/error-catalogue.ts';
+import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import {
+  type AccountStore,
+  MAX_OAUTH_ROWS,
+  type OAuthRow,
+  type OAuthStore,
+} from '../../persistence/store.ts';
+import { newUser } from '../accounts/accounts.ts';
+import { oauthKey } from '../oauth/oauth-rows.ts';
+import { scopesOfRole } from '../permissions.ts';
+import { claimOf, groupsIn, roleForGroups } from './claims.ts';
+import {
+  type Claims,
+  type IdentityProvider,
+  type ProviderAnswer,
+  ProviderFailure,
+} from './identity-provider.ts';
+
+export interface CompanyAccountsOptions extends Pick<Clock, 'wall'> {
+  readonly store: OAuthStore;
+  readonly accounts: Pick<AccountStore, 'findUsers' | 'insertUser' | 'changeUser' | 'deleteUser'>;
+  readonly providers: readonly Pick<IdentityProvider, 'setting' | 'refresh'>[];
+  /** Whether refresh tokens are encrypted; else they are not kept. */
+  readonly keepsSecrets: boolean;
+  readonly warn: (line: string) => void;
+  /** Called with the id of the principal of an account whose rights changed. */
+  readonly onChange: (principalId: string) => void;
+  /** The roles of the settings. Default: there are none. */
+  readonly roles?: DefinedRoles | undefined;
+}
+
+/** Which user of which provider an account belongs to. */
+export interface Identity {
+  readonly issuer: string;
+  readonly subject: string;
+}
+
+/** What an identity assertion says. */
+export interface Vouched extends Pick<ProviderAnswer, 'subject' | 'claims'> {
+  /** In ms since 1970. */
+  readonly issuedAtMs: number;
+}
+
+/** As it is stored. Times are in ms since 1970. */
+interface Stored extends Identity {
+  /** The claim `sub`, by which the provider knows the user. */
+  readonly sub: string;
+  /** When the provider last said what the user may do. */
+  readonly confirmedAtMs: number;
+  readonly refreshToken?: string | undefined;
+  /** A node asks the provider until then: most refresh tokens work once. */
+  readonly askedUntilMs?: number | undefined;
+  /** The account was disabled here, and not by an admin: `updatedAt` of the account as it was then. */
+  readonly sleptAt?: string | undefined;
+}
+
+/** The provider is asked again after this time, while the account is used. */
+const CONFIRM_MS = 15 * 60_000;
+/** How long an account goes on while its provider cannot be asked. */
+const UNREACHABLE_MS = 24 * 3_600_000;
+const ASKING_MS = 30_000;
+const REMEMBERED = 10_000;
+
+export class CompanyAccounts {
+  /** When this node last looked at an account, by user. */
+  readonly #looked = new LruMap<number>(REMEMBERED);
+  readonly #asking = new Map<string, Promise<void>>();
+  readonly #options: CompanyAccountsOptions;
+
+  constructor(options: CompanyAccountsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * The account of a user who has just signed in at the provider, with the rights that the provider gives now; it is made at the first
+   * sign-in. INSUFFICIENT_PERMISSIONS, DUPLICATE_USERNAME, LAST_ADMIN.
+   */
+  async signIn(setting: ProviderSetting, { subject, claims, refreshToken }: ProviderAnswer): Promise<User> {
+    const role = roleOf(setting, claims, this.#options.roles);
+    const identity = { issuer: setting.issuer, subject };
+    const known = await this.#find(identity);
+    const user =
+      known === undefined
+        ? await this.#create(setting, identity, claims, role)
+        : await this.#update(await this.#awake(known), setting, claims, role);
+    const { keepsSecrets, store, wall } = this.#options;
+    const stored: Stored = {
+      ...identity,
+      sub: String(claims.sub),
+      confirmedAtMs: wall(),
+      ...(keepsSecrets ? { refreshToken } : {}),
+    };
+    await store.save(rowOf(stored, user));
+    return user;
+  }
+
+  /**
+   * What a provider says about a user in an identity assertion, and, once that is used, the account. An assertion with the claims from which
+   * the role follows counts as a sign-in, unless the provider has said something since; one without them is for accounts that are there.
+   * INSUFFICIENT_PERMISSIONS when the user may not sign in, or has no account that can be used.
+   */
+  async vouched(setting: ProviderSetting, { subject, claims, issuedAtMs }: Vouched) {
+    const identity = { issuer: setting.issuer, subject };
+    const role = hasRights(setting, claims) ? roleOf(setting, claims, this.#options.roles) : undefined;
+    const row = await this.#rowOf(identity);
+    const known = await this.#userOf(row);
+    const stored: Partial<Stored> = row === undefined ? {} : JSON.parse(row.value);
+    const { confirmedAtMs = 0, sleptAt = '1970-01-01' } = stored;
+    // Assertions have whole seconds.
+    const isLate = issuedAtMs + 999 < Math.max(confirmedAtMs, Date.parse(sleptAt));
+    if (known === undefined || row === undefined) {
+      if (role === undefined)
+        throw noRoleForGroups(
+          `The user of ${setting.label} has no account here, and the assertion does not say its role: sign in once in a browser.`,
+        );
+      return {
+        scopes: scopesOfRole(role, this.#options.roles),
+        account: () => this.signIn(setting, { subject, claims }),
+      };
+    }
+    if (role === undefined || isLate) {
+      if (!known.isActive) throw accountDisabled(known.username);
+      const own = scopesOfUser(known, this.#options.roles);
+      const scopes =
+        role === undefined
+          ? own
+          : own.filter((scope) => scopesOfRole(role, this.#options.roles).includes(scope));
+      const account = async () => {
+        await this.confirm(known.id, CONFIRM_MS);
+        const user = await this.#find(identity);
+        if (user?.isActive !== true) throw accountDisabled(known.username);
+        return user;
+      };
+      return { scopes, account };
+    }
+    const account = async () => {
+      const user = await this.#update(await this.#awake(known), setting, claims, role);
+      const { sleptAt: _, ...kept } = stored;
+      const saidAtMs = Math.max(issuedAtMs, confirmedAtMs);
+      const now = { ...kept, ...identity, sub: String(claims.sub), confirmedAtMs: saidAtMs };
+      // Unless a node asks the provider at this moment, whose refresh token would be lost.
+      await this.#options.store.replace(rowOf(now, user), row.version);
+      return user;
+    };
+    return { scopes: scopesOfRole(role, this.#options.roles), account };
+  }
+
+  /**
+   * From now on this user of the provider signs in to the account, with the rights that the provider gives; an earlier link of the account
+   * ends. VALIDATION_ERROR for another issuer, and for a user who has an account already.
+   */
+  async link(user: User, identity: Identity): Promise<void> {
+    const { store, providers } = this.#options;
+    if (!providers.some(({ setting }) => setting.issuer === identity.issuer)) throw unknownProvider();
+    const owner = await this.#find(identity);
+    if (owner?.id === user.id) return;
+    if (owner !== undefined) throw linkedElsewhere(owner.username);
+    await this.#endLink(user);
+    if (!(await store.replace(rowOf(identity, user), 0))) throw linkedElsewhere();
+  }
+
+  /** The account is one of this gateway only, and the tokens and grants of the user end; keys stay. NOT_FOUND without a link. */
+  async unlink(user: User): Promise<void> {
+    if (!(await this.#endLink(user))) throw notLinked(user.username);
+  }
+
+  async #endLink(user: User): Promise<boolean> {
+    const { store, accounts, wall, onChange } = this.#options;
+    if (!(await store.end({ kind: 'identity', userId: user.id }))) return false;
+    const grants = await store.list({ kind: 'grant', userId: user.id }, MAX_OAUTH_ROWS);
+    for (const { grantId } of grants) if (grantId !== undefined) await store.end({ grantId });
+    // Further ones, without which their tokens are none.
+    if (grants.length === MAX_OAUTH_ROWS) await store.end({ kind: 'grant', userId: user.id });
+    const updatedAt = new Date(wall()).toISOString();
+    await accounts.changeUser(user.id, { credentialsChangedAt: updatedAt, updatedAt });
+    onChange(`user:${user.id}`);
+    return true;
+  }
+
+  /** Asks the provider again in the background, unless this node did so within the last 15 min. Costs a look-up. */
+  used(userId: string): void {
+    const nowMs = this.#options.wall();
+    if (nowMs - (this.#looked.get(userId) ?? 0) < CONFIRM_MS) return;
+    this.#looked.set(userId, nowMs);
+    this.confirm(userId, CONFIRM_MS).catch((thrown: unknown) => {
+      this.#looked.delete(userId);
+      if (!hasCode(thrown, 'DATABASE_UNAVAILABLE'))
+        this.#options.warn(
+          `the rights of the user ${userId} cannot be read again: ${asGatewayError(thrown).message}`,
+        );
+    });
+  }
+
+  /**
+   * Asks the provider what the user may do now, unless it said so within the last `freshMs`. A user who has left, or has no role any more,
+   * is disabled until the next sign-in; so is one whose provider cannot be asked for too long. Accounts of this gateway are left alone.
+   */
+  confirm(userId: string, freshMs = 0): Promise<void> {
+    const asking =
+      this.#asking.get(userId) ?? this.#confirm(userId, freshMs).finally(() => this.#asking.delete(userId));
+    this.#asking.set(userId, asking);
+    return asking;
+  }
+
+  async #confirm(userId: string, freshMs: number): Promise<void> {
+    const { store, accounts, wall, providers } = this.#options;
+    const [row] = await store.list({ kind: 'identity', userId }, 1);
+    const [user] = row === undefined ? [] : await accounts.findUsers([userId]);
+    if (row === undefined || user?.isActive !== true) return;
+    const { askedUntilMs = 0, ...stored } = JSON.parse(row.value) as Stored;
+    const nowMs = wall();
+    if (nowMs - stored.confirmedAtMs < freshMs || askedUntilMs > nowMs) return;
+    const provider = providers.find(({ setting }) => setting.issuer === stored.issuer);
+    const { refreshToken } = stored;
+    if (provider === undefined || refreshToken === undefined) {
+      const mostMs = provider?.setting.sessionMs ?? UNREACHABLE_MS;
+      if (nowMs - stored.confirmedAtMs > mostMs) await this.#sleep(user, stored);
+      return;
+    }
+    const asked: Stored = { ...stored, askedUntilMs: nowMs + ASKING_MS };
+    if (!(await store.replace(rowOf(asked, user), row.version))) return;
+    let renewed = refreshToken;
+    try {
+      const said = await provider.refresh(refreshToken, stored.sub, (next) => {
+        renewed = next;
+      });
+      if (said.subject !== stored.subject) throw new ProviderFailure('it names another user', true);
+      // First: the earlier one may be used up.
+      await store.save(rowOf({ ...stored, refreshToken: said.refreshToken, confirmedAtMs: nowMs }, user));
+      await this.#update(
+        user,
+        provider.setting,
+        said.claims,
+        roleOf(provider.setting, said.claims, this.#options.roles),
+      );
+    } catch (thrown) {
+      const isOut =
+        thrown instanceof ProviderFailure
+          ? thrown.isOver || nowMs - stored.confirmedAtMs > UNREACHABLE_MS
+          : hasCode(thrown, 'INSUFFICIENT_PERMISSIONS') || hasCode(thrown, 'LAST_ADMIN');
+      if (isOut) return this.#sleep(user, stored);
+      if (!(thrown instanceof ProviderFailure)) throw thrown;
+      await store.save(rowOf({ ...stored, refreshToken: renewed }, user));
+    }
+  }
+
+  /** Ends all that the account has, its keys included, until the next sign-in. */
+  async #sleep(user: User, stored: Stored): Promise<void> {
+    const { store, accounts, wall, onChange, warn } = this.#options;
+    const sleptAt = new Date(wall()).toISOString();
+    // First: an account that only an admin could enable again is the lesser harm.
+    await accounts.changeUser(user.id, { isActive: false, updatedAt: sleptAt });
+    onChange(`user:${user.id}`);
+    const { refreshToken: _, ...rest } = stored;
+    await store.save(rowOf({ ...rest, sleptAt }, user));
+    warn(`the user ${user.username} is disabled until the next sign-in at ${stored.issuer}`);
+  }
+
+  /** INSUFFICIENT_PERMISSIONS for an account that an admin has disabled, or changed while it was disabled. */
+  async #awake(user: User): Promise<User> {
+    if (user.isActive) return user;
+    const { store, accounts, wall, onChange } = this.#options;
+    const [row] = await store.list({ kind: 'identity', userId: user.id }, 1);
+    const { sleptAt } = row === undefined ? {} : (JSON.parse(row.value) as Partial<Stored>);
+    if (sleptAt === undefined || user.updatedAt !== sleptAt) throw accountDisabled(user.username);
+    const updatedAt = new Date(wall()).toISOString();
+    const awake = await accounts.changeUser(user.id, { isActive: true, updatedAt });
+    onChange(`user:${user.id}`);
+    return awake;
+  }
+
+  async #find(identity: Identity): Promise<User | undefined> {
+    return this.#userOf(await this.#rowOf(identity));
+  }
+
+  async #rowOf(identity: Identity): Promise<OAuthRow | undefined> {
+    const [row] = await this.#options.store.find('identity', [identityKey(identity)]);
+    return row;
+  }
+
+  async #userOf(row: OAuthRow | undefined): Promise<User | undefined> {
+    if (row?.userId === undefined) return undefined;
+    const [user] = await this.#options.accounts.findUsers([row.userId]);
+    return user;
+  }
+
+  async #create(
+    setting: ProviderSetting,
+    identity: Identity,
+    claims: Claims,
+    role: GroupRole,
+  ): Promise<User> {
+    const { store, accounts, wall } = this.#options;
+    const username = nameIn(setting, claims);
+    const email = emailIn(setting, claims) ?? `${username.replaceAll('@', '.')}@localhost`;
+    const user = newUser({ username, email, ...rightsOf(role) }, NO_PASSWORD, wall());
+    try {
+      await accounts.insertUser(user);
+    } catch (thrown) {
+      throw hasCode(thrown, 'DUPLICATE_USERNAME')
+        ? nameOfLocalAccount(username, identity.issuer, identity.subject)
+        : thrown;
+    }
+    if (await store.replace(rowOf(identity, user), 0)) return user;
+    // Two sign-ins at once: the other one was first.
+    await accounts.deleteUser(user.id);
+    const first = await this.#find(identity);
+    if (first === undefined) throw nameOfLocalAccount(username, identity.issuer, identity.subject);
+    return first;
+  }
+
+  async #update(user: User, setting: ProviderSetting, claims: Claims, role: GroupRole): Promise<User> {
+    const { accounts, wall, onChange } = this.#options;
+    const email = emailIn(setting, claims) ?? user.email;
+    const rights = rightsOf(role);
+    const { scopes, templates, views, tools } = rights;
+    const isSame =
+      rights.role === user.role &&
+      email === user.email &&
+      isDeepStrictEqual(
+        [scopes, templates, views, tools],
+        [user.scopes ?? null, user.templates ?? null, user.views ?? null, user.tools ?? null],
+      );
+    if (isSame) return user;
+    const updatedAt = new Date(wall()).toISOString();
+    const changed = await accounts.changeUser(user.id, { ...rights, email, updatedAt });
+    onChange(`user:${user.id}`);
+    return changed;
+  }
+}
+
+/** As they are stored: null where the account has all. */
+function rightsOf({ role, scopes, templates, views, tools }: GroupRole) {
+  const isLimited = scopes !== undefined && (!isBuiltIn(role) || scopes.length < ROLE_SCOPES[role].length);
+  return {
+    role,
+    scopes: isLimited ? scopes : null,
+    templates: templates ?? null,
+    views: views ?? null,
+    tools: tools ?? null,
+  };
+}
+
+function identityKey({ issuer, subject }: Identity): string {
+  return oauthKey('identity', JSON.stringify([issuer, subject]));
+}
+
+function rowOf(identity: Identity | Stored, { id, createdAt }: User): Omit<OAuthRow, 'version'> {
+  return {
+    kind: 'identity',
+    key: identityKey(identity),
+    userId: id,
+    createdAt,
+    value: JSON.stringify(identity),
+  };
+}
+
+/** True for claims from which the role of the user follows. */
+function hasRights({ require, roles, claims: names }: ProviderSetting, claims: Claims): boolean {
+  const needed = [
+    ...require.map(([name]) => name),
+    ...(roles.length === 0 ? [] : [names.groups ?? 'groups']),
+  ];
+  const { groups = 'groups' } = names;
+  // Too many to be in the assertion: an error of its own.
+  if (roles.length > 0) groupsIn(claims, groups);
+  return needed.every((name) => claimOf(claims, name) !== undefined);
+}
+
+/** INSUFFICIENT_PERMISSIONS when the user may not sign in. */
+function roleOf(
+  { label, require, roles, everyone, claims: names }: ProviderSetting,
+  claims: Claims,
+  defined: DefinedRoles | undefined,
+) {
+  for (const [name, values] of require) {
+    const own = [claimOf(claims, name)].flat();
+    if (!own.some((each) => values.includes(String(each))))
+      throw noRoleForGroups(
+        `Your account at ${label} may not use this gateway: its claim ${name} does not fit.`,
+      );
+  }
+  const groups = roles.length === 0 ? [] : groupsIn(claims, names.groups);
+  const hasRole = roles.some(([group]) => groups.includes(group));
+  if (!hasRole && everyone !== undefined) return everyone;
+  return roleForGroups(groups, roles, defined);
+}
+
+function nameIn({ label, claims: names }: ProviderSetting, claims: Claims): string {
+  const name =
+    claimOf(claims, names.username ?? 'preferred_username') ??
+    (names.username === undefined ? claims.email : undefined);
+  if (typeof name === 'string' && Check(Username, name)) return name;
+  throw noRoleForGroups(
+    `${label} sent no claim ${names.username ?? 'preferred_username'} that can be a user name here.`,
+  );
+}
+
+function emailIn({ claims: names }: ProviderSetting, claims: Claims): string | undefined {
+  const email = claimOf(claims, names.email ?? 'email');
+  return typeof email === 'string' && Check(Email, email) ? email : undefined;
+}

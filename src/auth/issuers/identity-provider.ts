@@ -1,0 +1,286 @@
+// One identity provider (`auth.providers`), of which this gateway is a client: where users are sent, and what the provider says about
+// them. The library checks state, nonce, issuer and signatures; it is loaded with the first sign-in. Source: OpenID Connect Core, ADR 214.
+
+import type { Configuration, CustomFetch, IDToken, ResponseBodyError } from 'openid-client';
+import { isSafeUrl } from '../../config/issuer-settings.ts';
+import type { ProviderSetting } from '../../config/provider-settings.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import { claimOf } from './claims.ts';
+
+/** Longest wait for one answer, in seconds. */
+const TIMEOUT_SECONDS = 5;
+/** Largest answer, in bytes: tokens may contain many groups. */
+const MAX_BYTES = 256 * 1024;
+/** Metadata is read again after this time; a failure is remembered for a shorter one. In ms. */
+const FRESH_MS = 60 * 60_000;
+const FAILED_MS = 5_000;
+/** Difference of clocks that is accepted. */
+const SKEW_SECONDS = 60;
+const GOOGLE = 'https://accounts.google.com';
+/** Gives refresh tokens without a prompt, which would ask users for a consent that companies leave to their admins. */
+const ENTRA = 'login.microsoftonline.com';
+
+export type Claims = Readonly<Record<string, unknown>>;
+
+/** What a provider says about a user. */
+export interface ProviderAnswer {
+  readonly subject: string;
+  readonly claims: Claims;
+  /** Undefined: it cannot be asked again. */
+  readonly refreshToken?: string | undefined;
+}
+
+/**
+ * A provider gave no answer, or refused. `isOver`: for good, so that the sign-in or session ends; else a later attempt may succeed.
+ * The message is for people and repeats nothing of an answer.
+ */
+export class ProviderFailure extends Error {
+  readonly isOver: boolean;
+
+  constructor(message: string, isOver: boolean) {
+    super(message);
+    this.name = 'ProviderFailure';
+    this.isOver = isOver;
+  }
+}
+
+/** Random values of one sign-in, which its callback and the tokens must match. */
+export interface SignInProof {
+  readonly state: string;
+  readonly nonce: string;
+  /** For PKCE. */
+  readonly verifier: string;
+}
+
+export interface IdentityProviderOptions extends Pick<Clock, 'now'> {
+  /** Whether refresh tokens can be kept. */
+  readonly keepsSecrets: boolean;
+  readonly warn: (line: string) => void;
+}
+
+type Library = typeof import('openid-client');
+
+interface Known {
+  readonly library: Library;
+  readonly configuration: Configuration;
+  readonly atMs: number;
+}
+
+export class IdentityProvider {
+  readonly setting: ProviderSetting;
+  readonly #options: IdentityProviderOptions;
+  #known: Known | undefined;
+  #failedAtMs = Number.NEGATIVE_INFINITY;
+  #reading: Promise<Known> | undefined;
+  /** The way in which its client shows the secret: the default of the specification until it is refused. */
+  #auth: 'ClientSecretBasic' | 'ClientSecretPost' = 'ClientSecretBasic';
+
+  constructor(setting: ProviderSetting, options: IdentityProviderOptions) {
+    this.setting = setting;
+    this.#options = options;
+  }
+
+  /** A new proof, and where its user signs in. Rejects with ProviderFailure. */
+  async begin(redirectUri: string): Promise<{ readonly proof: SignInProof; readonly location: string }> {
+    return this.#ask(async ({ library, configuration }) => {
+      const proof = {
+        state: library.randomState(),
+        nonce: library.randomNonce(),
+        verifier: library.randomPKCECodeVerifier(),
+      };
+      const location = library.buildAuthorizationUrl(configuration, {
+        redirect_uri: redirectUri,
+        state: proof.state,
+        nonce: proof.nonce,
+        code_challenge: await library.calculatePKCECodeChallenge(proof.verifier),
+        code_challenge_method: 'S256',
+        ...this.#scopes(configuration),
+      });
+      return { proof, location: location.href };
+    });
+  }
+
+  /** `answer`: the address to which the provider sent the browser. Rejects with ProviderFailure. */
+  finish(answer: URL, { state, nonce, verifier }: SignInProof): Promise<ProviderAnswer> {
+    return this.#ask(async (known) => {
+      const tokens = await known.library.authorizationCodeGrant(known.configuration, answer, {
+        expectedState: state,
+        expectedNonce: nonce,
+        pkceCodeVerifier: verifier,
+        idTokenExpected: true,
+      });
+      return this.#answerOf(known, tokens, tokens.claims());
+    });
+  }
+
+  /**
+   * What the provider says now about the user of this refresh token. `onRenewed` gets the next one, also when what follows fails: most work
+   * once. Rejects with ProviderFailure.
+   */
+  refresh(
+    refreshToken: string,
+    sub: string,
+    onRenewed?: (refreshToken: string) => void,
+  ): Promise<ProviderAnswer> {
+    return this.#ask(async (known) => {
+      const tokens = await known.library.refreshTokenGrant(known.configuration, refreshToken);
+      onRenewed?.(tokens.refresh_token ?? refreshToken);
+      const answer = await this.#answerOf(known, tokens, tokens.claims() ?? { sub });
+      return { ...answer, refreshToken: tokens.refresh_token ?? refreshToken };
+    });
+  }
+
+  /** The ID token, and the userinfo where a claim is missing that the settings name. */
+  async #answerOf(
+    { library, configuration }: Known,
+    tokens: { readonly access_token: string; readonly refresh_token?: string },
+    idToken: (Partial<IDToken> & { readonly sub: string }) | undefined,
+  ): Promise<ProviderAnswer> {
+    if (idToken === undefined) throw new ProviderFailure(`${this.setting.label} sent no ID token`, true);
+    const { subject = 'sub', username = 'preferred_username', email = 'email' } = this.setting.claims;
+    const { groups = 'groups' } = this.setting.claims;
+    const wanted = [subject, username, email, ...(this.setting.roles.length > 0 ? [groups] : [])];
+    const required = this.setting.require.map(([claim]) => claim);
+    const isMissing = [...wanted, ...required].some((name) => claimOf(idToken, name) === undefined);
+    const hasInfo = configuration.serverMetadata().userinfo_endpoint !== undefined;
+    const info =
+      isMissing && hasInfo
+        ? await library
+            .fetchUserInfo(configuration, tokens.access_token, idToken.sub)
+            .catch((thrown: unknown) => {
+              if (!isRefusedInfo(thrown)) throw thrown;
+              throw new ProviderFailure(`${this.setting.label} says nothing about this user any more`, true);
+            })
+        : undefined;
+    const claims: Claims = { ...info, ...idToken };
+    const value = claimOf(claims, subject);
+    if (typeof value !== 'string' || value === '')
+      throw new ProviderFailure(`${this.setting.label} sent no claim ${subject}`, true);
+    return { subject: value, claims, refreshToken: tokens.refresh_token };
+  }
+
+  #scopes(configuration: Configuration): Record<string, string> {
+    const { issuer } = this.setting;
+    const scope = 'openid profile email';
+    if (!this.#options.keepsSecrets) return { scope };
+    if (issuer === GOOGLE) return { scope, access_type: 'offline', prompt: 'consent' };
+    const { scopes_supported: known = ['offline_access'] } = configuration.serverMetadata();
+    if (!known.includes('offline_access')) return { scope };
+    const prompt = new URL(issuer).hostname === ENTRA ? {} : { prompt: 'consent' };
+    return { scope: `${scope} offline_access`, ...prompt };
+  }
+
+  async #ask<T>(run: (known: Known) => Promise<T>): Promise<T> {
+    try {
+      return await run(await this.#current());
+    } catch (thrown) {
+      if (!this.#isWrongAuth(thrown)) throw this.#failureOf(thrown);
+    }
+    // The client is registered for the other way.
+    this.#auth = this.#auth === 'ClientSecretBasic' ? 'ClientSecretPost' : 'ClientSecretBasic';
+    this.#known = undefined;
+    try {
+      return await run(await this.#current());
+    } catch (thrown) {
+      throw this.#failureOf(thrown);
+    }
+  }
+
+  #isWrongAuth(thrown: unknown): boolean {
+    const methods = this.#known?.configuration.serverMetadata().token_endpoint_auth_methods_supported;
+    const other = this.#auth === 'ClientSecretBasic' ? 'client_secret_post' : 'client_secret_basic';
+    // Some do not decode the secret in the header, in which the library encodes `-` as the specification says; Glewlwyd answers the latter.
+    const codes: readonly unknown[] = ['invalid_client', 'unauthorized_client'];
+    return methods?.includes(other) === true && codes.includes(codeOf(thrown));
+  }
+
+  async #current(): Promise<Known> {
+    const { now } = this.#options;
+    const known = this.#known;
+    if (known !== undefined && now() - known.atMs <= FRESH_MS) return known;
+    if (now() - this.#failedAtMs < FAILED_MS)
+      throw new ProviderFailure(`${this.setting.label} cannot be reached at this moment`, false);
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading.catch((thrown: unknown) => {
+      this.#failedAtMs = now();
+      throw thrown;
+    });
+  }
+
+  async #read(): Promise<Known> {
+    const { issuer, clientId, clientSecret } = this.setting;
+    const library = await import('openid-client');
+    const client = { client_secret: clientSecret, [library.clockTolerance]: SKEW_SECONDS };
+    const configuration = await library.discovery(
+      new URL(issuer),
+      clientId,
+      client,
+      library[this.#auth](clientSecret),
+      {
+        // `boundedFetch` refuses what is neither https nor on loopback.
+        execute: [library.allowInsecureRequests, library.enableNonRepudiationChecks],
+        [library.customFetch]: boundedFetch,
+        timeout: TIMEOUT_SECONDS,
+      },
+    );
+    this.#known = { library, configuration, atMs: this.#options.now() };
+    return this.#known;
+  }
+
+  #failureOf(thrown: unknown): ProviderFailure {
+    if (thrown instanceof ProviderFailure) return thrown;
+    const code = codeOf(thrown);
+    const { label, issuer } = this.setting;
+    if (code === 'invalid_grant')
+      return new ProviderFailure(`${label} has ended the sign-in of this user`, true);
+    if (code === 'access_denied') return new ProviderFailure(`${label} did not sign you in`, true);
+    // Only a code: an answer may contain anything.
+    this.#options.warn(`the provider ${issuer} (auth.providers) cannot be used: ${reasonOf(thrown)}`);
+    return new ProviderFailure(`${label} cannot be reached at this moment`, false);
+  }
+}
+
+const CODE = /^[A-Za-z_]{1,60}$/;
+
+/** The `error` of an answer of the provider; undefined without one. */
+function codeOf(thrown: unknown): string | undefined {
+  if (!(thrown instanceof Error) || !('error' in thrown)) return undefined;
+  const { error } = thrown as ResponseBodyError;
+  return typeof error === 'string' && CODE.test(error) ? error : undefined;
+}
+
+/**
+ * The userinfo is that of another user, or is refused for this token: an answer, unlike no answer and errors of the provider. A 403 without
+ * a challenge may be that of a proxy, or for too many requests. Source: RFC 6750, 3.
+ */
+function isRefusedInfo(thrown: unknown): boolean {
+  const { code, cause, status } = Object(thrown);
+  const isRefused = status === undefined ? Object(cause).status === 401 : status === 401 || status === 403;
+  return isRefused || code === 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED';
+}
+
+function reasonOf(thrown: unknown): string {
+  const code = codeOf(thrown);
+  if (code !== undefined) return `it answers ${code}`;
+  if (!(thrown instanceof Error)) return 'its answer is not understood';
+  const { code: own } = thrown as NodeJS.ErrnoException;
+  // The library's own words, without what was received.
+  return typeof own === 'string' && CODE.test(own) ? `${thrown.message} (${own})` : 'it does not answer';
+}
+
+const boundedFetch: CustomFetch = async (url, options) => {
+  if (!isSafeUrl(url.replace(/[?#].*$/s, ''))) throw new TypeError('not https');
+  const { body = null, ...others } = options;
+  const response = await fetch(url, { ...others, body });
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of response.body ?? []) {
+    length += chunk.length;
+    if (length > MAX_BYTES) throw new TypeError('the answer is too long');
+    chunks.push(chunk);
+  }
+  const { status, headers } = response;
+  return new Response(length === 0 ? null : Buffer.concat(chunks), { status, headers });
+};

@@ -1,0 +1,164 @@
+// The public keys of one other authorization server: fetched when the first token needs them, kept, and fetched again when they are old
+// or a token names an unknown one. Each fetch is bounded, and a failure is remembered. Source: RFC 7517, RFC 8414, ADR 207.
+
+import type { JWK } from 'jose';
+import { createLocalJWKSet } from 'jose/jwks/local';
+import { type IssuerSetting, isSafeUrl } from '../../config/issuer-settings.ts';
+import { issuerUnavailable } from '../../domain/errors/error-catalogue.ts';
+import { isJsonObject, jsonIn } from '../../domain/json/json.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import { askOutside, OutsideFailure } from './outside-request.ts';
+
+/** Largest document, in bytes. */
+const MAX_BYTES = 64 * 1024;
+/** Longest wait for one document, in ms. */
+const TIMEOUT_MS = 2_500;
+/** Keys are fetched again after this time. */
+const FRESH_MS = 10 * 60_000;
+/** Tokens that were verified before are accepted with keys of at most this age, while their server does not answer. */
+const LONGEST_UNAVAILABLE_MS = 15 * 60_000;
+/** A failure is remembered, and unknown keys cause one request, for this time. */
+const AGAIN_MS = 60_000;
+/** Verifying takes longer with longer lists. */
+const MAX_KEYS = 50;
+
+export interface IssuerKeysOptions extends Pick<Clock, 'now'> {
+  readonly alarm: Clock['alarm'];
+  readonly log: (line: string) => void;
+}
+
+/** Chooses the key of a token. Rejects with JWKSNoMatchingKey. */
+export type KeySet = ReturnType<typeof createLocalJWKSet>;
+
+interface KnownKeys {
+  readonly set: KeySet;
+  readonly atMs: number;
+}
+
+export class IssuerKeys {
+  readonly #setting: Pick<IssuerSetting, 'issuer' | 'jwksUri'>;
+  readonly #options: IssuerKeysOptions;
+  #known: KnownKeys | undefined;
+  #failedAtMs = Number.NEGATIVE_INFINITY;
+  #askedForUnknownAtMs = Number.NEGATIVE_INFINITY;
+  #fetching: Promise<KnownKeys> | undefined;
+
+  constructor(setting: Pick<IssuerSetting, 'issuer' | 'jwksUri'>, options: IssuerKeysOptions) {
+    this.#setting = setting;
+    this.#options = options;
+  }
+
+  /**
+   * The keys for a token. `isKnown`: it was verified before, so that keys which are a little old are good enough without a wait.
+   * ISSUER_UNAVAILABLE.
+   */
+  async current(isKnown: boolean): Promise<KeySet> {
+    const known = this.#known;
+    const ageMs = known === undefined ? Number.POSITIVE_INFINITY : this.#options.now() - known.atMs;
+    if (known !== undefined && ageMs <= FRESH_MS) return known.set;
+    const fetched = this.#fetch();
+    if (known === undefined || !isKnown || ageMs > FRESH_MS + LONGEST_UNAVAILABLE_MS)
+      return (await fetched).set;
+    fetched.catch(() => {
+      // Logged; the next request asks again.
+    });
+    return known.set;
+  }
+
+  /** The keys after a request for one that is not among them; undefined when there was such a request within the last minute. */
+  async refetched(): Promise<KeySet | undefined> {
+    const nowMs = this.#options.now();
+    if (nowMs - this.#askedForUnknownAtMs < AGAIN_MS) return undefined;
+    this.#askedForUnknownAtMs = nowMs;
+    return (await this.#fetch()).set;
+  }
+
+  async #fetch(): Promise<KnownKeys> {
+    const { now, log } = this.#options;
+    if (now() - this.#failedAtMs < AGAIN_MS) throw issuerUnavailable(this.#setting.issuer);
+    this.#fetching ??= this.#keys()
+      .then((set) => {
+        this.#known = { set, atMs: now() };
+        return this.#known;
+      })
+      .catch((thrown: unknown) => {
+        this.#failedAtMs = now();
+        // Only own words: an answer may contain anything.
+        const reason =
+          thrown instanceof Unusable
+            ? thrown.message
+            : `its server ${thrown instanceof OutsideFailure ? thrown.message : 'cannot be reached'}`;
+        log(`the keys of the issuer ${this.#setting.issuer} (auth.issuers) cannot be read: ${reason}`);
+        throw issuerUnavailable(this.#setting.issuer);
+      })
+      .finally(() => {
+        this.#fetching = undefined;
+      });
+    return this.#fetching;
+  }
+
+  async #keys(): Promise<KeySet> {
+    const document = await this.#read(this.#setting.jwksUri ?? (await this.#discover()));
+    const keys = isJsonObject(document) ? document.keys : undefined;
+    if (!Array.isArray(keys) || !keys.every(isJwk)) throw new Unusable('the document has no list of keys');
+    if (keys.length > MAX_KEYS) throw new Unusable(`there are more than ${MAX_KEYS} keys`);
+    try {
+      return createLocalJWKSet({ keys });
+    } catch {
+      throw new Unusable('the document has no list of keys');
+    }
+  }
+
+  /** The address of the keys, from the metadata of the issuer. */
+  async #discover(): Promise<string> {
+    const { issuer } = this.#setting;
+    const { origin, pathname } = new URL(issuer);
+    const path = pathname.replace(/\/$/, '');
+    const places = [
+      `${origin}/.well-known/oauth-authorization-server${path}`,
+      `${origin}${path}/.well-known/openid-configuration`,
+    ];
+    let failure: unknown;
+    for (const place of places) {
+      const metadata = await this.#read(place).catch((thrown: unknown) => {
+        failure = thrown;
+      });
+      if (!isJsonObject(metadata)) continue;
+      if (metadata.issuer !== issuer) throw new Unusable('its metadata names another issuer');
+      const { jwks_uri: uri } = metadata;
+      if (
+        typeof uri !== 'string' ||
+        !isSafeUrl(uri.replace(/\?.*$/s, '')) ||
+        (isHttp(uri) && !isHttp(issuer))
+      )
+        throw new Unusable('its metadata names no usable `jwks_uri`');
+      return uri;
+    }
+    throw failure ?? new Unusable('its metadata cannot be read');
+  }
+
+  /** Follows no redirect. */
+  async #read(address: string): Promise<unknown> {
+    const { status, body } = await askOutside(new URL(address), {
+      headers: { Accept: 'application/json', 'User-Agent': 'stagedoor' },
+      alarm: this.#options.alarm,
+      timeoutMs: TIMEOUT_MS,
+      mostBytes: MAX_BYTES,
+    });
+    if (status !== 200) throw new Unusable(`status ${status}`);
+    const document = jsonIn(body.toString());
+    if (document === undefined) throw new Unusable('a document is not JSON');
+    return document;
+  }
+}
+
+/** Why a document is of no use, in words for people. */
+class Unusable extends Error {}
+
+function isJwk(value: unknown): value is JWK {
+  return isJsonObject(value) && typeof value.kty === 'string';
+}
+
+function isHttp(url: string): boolean {
+  return url.toLowerCase().startsWith('http:');
+}

@@ -1,0 +1,339 @@
+// Tokens of other authorization servers (`auth.issuers`), accepted as they are. Issuer and algorithm choose the verifier before any key is
+// chosen. Their callers have no account here: their groups give the rights, and the token can only narrow them. Their identity assertions
+// are read here, too. Loaded only where there are such issuers. Source: RFC 9068, ADR 207, ADR 224.
+
+import { hash } from 'node:crypto';
+import type { JWTPayload, JWTVerifyOptions } from 'jose';
+import { JWKSNoMatchingKey, JWTClaimValidationFailed, JWTExpired } from 'jose/errors';
+import { jwtVerify } from 'jose/jwt/verify';
+import type { IssuerSetting } from '../../config/issuer-settings.ts';
+import type { ProviderSetting } from '../../config/provider-settings.ts';
+import {
+  CLIENT_SCOPES,
+  type DefinedRoles,
+  grantPrincipalId,
+  issuerPrincipalId,
+  type Principal,
+  type ResourcePath,
+  type Scope,
+} from '../../domain/accounts/account.ts';
+import type { Grant, IssuedSubject } from '../../domain/accounts/grant.ts';
+import type { GatewayAddress } from '../../domain/accounts/resource.ts';
+import { invalidCredentials, tokenExpired } from '../../domain/errors/error-catalogue.ts';
+import { GatewayError } from '../../domain/errors/errors.ts';
+import { jsonIn } from '../../domain/json/json.ts';
+import { cutText } from '../../domain/text.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import type { ForeignTokens, Identity } from '../authenticator.ts';
+import { type AccessClaims, isScope } from '../oauth/access-tokens.ts';
+import { type HourlyLimits, issuedPrincipal, scopesOfRole } from '../permissions.ts';
+import { claimOf, groupsIn, roleForGroups } from './claims.ts';
+import type { CompanyAccounts } from './company-accounts.ts';
+import { IssuerKeys, type KeySet } from './issuer-keys.ts';
+
+/** Asymmetric ones only: no public key is ever a secret. */
+const ALGORITHMS = [
+  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
+  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+];
+/** Difference of clocks that is accepted. */
+const SKEW_SECONDS = 60;
+/** Of identity assertions: their type, and their longest life. Source: draft-ietf-oauth-identity-assertion-authz-grant. */
+const ASSERTION = 'oauth-id-jag+jwt';
+const ASSERTION_SECONDS = 300;
+const LONGEST_ID = 500;
+/** Sessions stay open for so long after their last token, because many clients renew a token only after a 401, in ms. */
+const SESSION_REST_MS = 5 * 60_000;
+/** Names for people, in characters. */
+const LONGEST_NAME = 100;
+const UNSEEN = /[\p{C}\p{Zl}\p{Zp}]/gu;
+
+export interface IssuersOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
+  readonly settings: readonly IssuerSetting[];
+  /** Those whose assertions are for accounts here. Their tokens are not accepted. */
+  readonly providers?: readonly ProviderSetting[] | undefined;
+  /** The accounts of the providers. */
+  readonly company?: (() => Pick<CompanyAccounts, 'vouched'> | undefined) | undefined;
+  readonly address: GatewayAddress;
+  readonly limits: HourlyLimits;
+  readonly warn: (line: string) => void;
+}
+
+/** The user, or the subject without an account, that an identity assertion is about. */
+export interface AssertionHolder {
+  /** Of the grant. Without an account: the id of the principal that the subject has with a token of the issuer. */
+  readonly userId: string;
+  /** As the audit log names it. */
+  readonly actor: string;
+  readonly name: string;
+  /** Without an account. */
+  readonly subject?: IssuedSubject;
+}
+
+/** What an issuer says in an identity assertion: this client may act for this subject. */
+export interface Assertion {
+  /** Unique among all assertions of all issuers. */
+  readonly id: string;
+  readonly expiresAtMs: number;
+  /**
+   * Makes the account of the user, or changes it, if the assertion says so: to be called once the assertion is used. Rejects as
+   * CompanyAccounts.signIn.
+   */
+  readonly holder: () => Promise<AssertionHolder>;
+  /** What the role of its groups allows. */
+  readonly scopes: readonly Scope[];
+  /** Those of this gateway that it names; undefined: it does not limit the resource. */
+  readonly resources: readonly ResourcePath[] | undefined;
+}
+
+interface KnownIssuer<Setting = IssuerSetting> {
+  readonly setting: Setting;
+  readonly keys: IssuerKeys;
+}
+
+export class Issuers implements ForeignTokens {
+  readonly #options: IssuersOptions;
+  readonly #issuers: ReadonlyMap<string, KnownIssuer>;
+  readonly #providers: ReadonlyMap<string, KnownIssuer<ProviderSetting>>;
+
+  constructor(options: IssuersOptions) {
+    this.#options = options;
+    const { now, alarm, warn, settings, providers = [] } = options;
+    const known = <Setting extends Pick<IssuerSetting, 'issuer' | 'jwksUri'>>(setting: Setting) =>
+      [setting.issuer, { setting, keys: new IssuerKeys(setting, { now, alarm, log: warn }) }] as const;
+    this.#issuers = new Map(settings.map(known));
+    this.#providers = new Map(providers.map(known));
+  }
+
+  /** True for a token that only another issuer can have signed, by its claim and its algorithm. Nothing is verified. */
+  has(token: string): boolean {
+    return this.#signerOf(token, this.#issuers) !== undefined;
+  }
+
+  /**
+   * `isKnown`: the token was verified before. INVALID_CREDENTIALS, TOKEN_EXPIRED; INSUFFICIENT_PERMISSIONS when no group has a role;
+   * ISSUER_UNAVAILABLE when the keys cannot be read.
+   */
+  async verify(token: string, isKnown: boolean): Promise<Identity> {
+    const found = this.#signerOf(token, this.#issuers);
+    if (found === undefined) throw invalidCredentials();
+    const { setting } = found;
+    const { claims } = setting;
+    // An identity assertion names the gateway, too, but only its client may use it, and once.
+    if (typeOf(token) === ASSERTION) throw invalidCredentials();
+    const payload = await this.#payloadOf(token, found, isKnown, { requiredClaims: ['aud', 'exp'] });
+    const { holderId, name } = subjectOf(payload, setting);
+    const audience = this.#audienceOf(payload.aud, setting);
+    if (audience === undefined) throw invalidCredentials('The token is for another resource');
+    const host = new URL(setting.issuer).host;
+    const scopes = scopesIn(payload, claims.scope);
+    const client =
+      claimOf(payload, claims.client ?? 'client_id') ??
+      (claims.client === undefined ? payload.azp : undefined);
+    const principal = issuedPrincipal(
+      {
+        id: holderId,
+        name,
+        clientName: typeof client === 'string' && shown(client) !== '' ? shown(client) : host,
+      },
+      {
+        audience,
+        scopes: scopes.length === 0 ? undefined : scopes,
+        role: roleForGroups(groupsIn(payload, claims.groups), setting.roles, this.#options.limits.roles),
+      },
+      this.#options.limits,
+    );
+    const expiresAtMs = ((payload.exp ?? 0) + SKEW_SECONDS) * 1000;
+    return { principal, expiresAtMs, status: { stamp: '', endsAtMs: expiresAtMs + SESSION_REST_MS } };
+  }
+
+  /**
+   * An identity assertion for this client. That it is used once is up to the caller. INVALID_CREDENTIALS, whose message says what is wrong;
+   * TOKEN_EXPIRED, INSUFFICIENT_PERMISSIONS, ISSUER_UNAVAILABLE as `verify`; DATABASE_UNAVAILABLE.
+   */
+  async readAssertion(token: string, clientId: string): Promise<Assertion> {
+    const provider = this.#signerOf(token, this.#providers);
+    const found = provider ?? this.#signerOf(token, this.#issuers);
+    if (found?.setting.idJag !== true) throw invalidCredentials('No such issuer makes assertions for us');
+    const { issuer } = this.#options.address;
+    if (typeOf(token) !== ASSERTION)
+      throw invalidCredentials(`The type of the assertion is not ${ASSERTION}`);
+    const payload = await this.#payloadOf(token, found, false, {
+      requiredClaims: ['aud', 'exp', 'iat', 'jti', 'client_id'],
+      maxTokenAge: ASSERTION_SECONDS,
+    });
+    const { aud, exp = 0, iat = 0, jti, client_id: client, scope, resource } = payload;
+    if ([aud].flat().join() !== issuer)
+      throw invalidCredentials(`The audience of the assertion is not ${issuer}`);
+    if (exp - iat > ASSERTION_SECONDS)
+      throw invalidCredentials(`The assertion lives longer than ${ASSERTION_SECONDS} s`);
+    if (client !== clientId) throw invalidCredentials('The assertion is for another client');
+    if (typeof jti !== 'string' || jti === '' || jti.length > LONGEST_ID)
+      throw invalidCredentials('The assertion has no usable id');
+    const { scopes: allowed, holder } =
+      provider === undefined
+        ? rightsOfSubject(payload, (found as KnownIssuer).setting, this.#options.limits.roles)
+        : await this.#rightsOfAccount(payload, provider.setting);
+    const own = scope === undefined ? undefined : scopesIn(payload, 'scope');
+    const resources = resource === undefined ? undefined : [resource].flat().map(String);
+    return {
+      id: JSON.stringify([found.setting.issuer, jti]),
+      expiresAtMs: (exp + SKEW_SECONDS) * 1_000,
+      holder,
+      scopes: allowed.filter((each) => own === undefined || own.includes(each)),
+      resources: resources?.flatMap((each) => this.#options.address.pathOf(each) ?? []),
+    };
+  }
+
+  async #rightsOfAccount(payload: JWTPayload, setting: ProviderSetting): Promise<Rights> {
+    const company = this.#options.company?.();
+    const subject = subjectIn(payload, setting.claims.subject);
+    if (company === undefined) throw invalidCredentials();
+    const said = { subject, claims: { ...payload }, issuedAtMs: (payload.iat ?? 0) * 1_000 };
+    const { scopes, account } = await company.vouched(setting, said);
+    const holder = async () => {
+      const { id, username } = await account();
+      return { userId: id, actor: `user:${id}`, name: username };
+    };
+    return { scopes, holder };
+  }
+
+  /** Undefined when the issuer, its assertions, or the roles of the groups are not in the settings any more. */
+  granted(
+    { audience, scopes }: Pick<AccessClaims, 'audience' | 'scopes'>,
+    grant: Grant,
+  ): Principal | undefined {
+    const { id, userId, clientName, subject } = grant;
+    const setting = subject && this.#issuers.get(subject.issuer)?.setting;
+    if (subject === undefined || setting?.idJag !== true) return undefined;
+    const { groups, name } = subject;
+    if (!setting.roles.some(([group]) => groups.includes(group))) return undefined;
+    const role = roleForGroups(groups, setting.roles, this.#options.limits.roles);
+    return issuedPrincipal(
+      { id: grantPrincipalId(id, userId), name, clientName },
+      {
+        audience,
+        role,
+        lists: grant.lists,
+        obtainable: [...CLIENT_SCOPES, ...grant.scopes],
+        scopes: scopes.filter((scope) => grant.scopes.includes(scope)),
+      },
+      this.#options.limits,
+    );
+  }
+
+  #signerOf<Known>(token: string, known: ReadonlyMap<string, Known>): Known | undefined {
+    const [head = '', body = ''] = token.split('.', 2);
+    const { alg } = partOf(head);
+    if (typeof alg !== 'string' || !ALGORITHMS.includes(alg)) return undefined;
+    const { iss } = partOf(body);
+    // Its own tokens are never those of another issuer, whatever the settings say.
+    if (typeof iss !== 'string' || iss === this.#options.address.issuer) return undefined;
+    return known.get(iss);
+  }
+
+  async #payloadOf(
+    token: string,
+    { setting: { issuer }, keys }: KnownIssuer<Pick<IssuerSetting, 'issuer'>>,
+    isKnown: boolean,
+    checks: JWTVerifyOptions,
+  ): Promise<JWTPayload> {
+    const verified = async (set: KeySet) => {
+      const { payload } = await jwtVerify(token, set, {
+        algorithms: ALGORITHMS,
+        issuer,
+        clockTolerance: SKEW_SECONDS,
+        currentDate: new Date(this.#options.wall()),
+        ...checks,
+      });
+      return payload;
+    };
+    return verified(await keys.current(isKnown))
+      .catch(async (thrown: unknown) => {
+        if (!(thrown instanceof JWKSNoMatchingKey)) throw thrown;
+        const fetched = await keys.refetched();
+        if (fetched === undefined) throw thrown;
+        return verified(fetched);
+      })
+      .catch((thrown: unknown) => {
+        if (thrown instanceof GatewayError) throw thrown;
+        // No cause: some errors of the library contain the claims.
+        if (thrown instanceof JWTExpired) throw tokenExpired();
+        throw thrown instanceof JWTClaimValidationFailed
+          ? invalidCredentials(`The claim "${thrown.claim}" is missing or not valid`)
+          : invalidCredentials();
+      });
+  }
+
+  /** Where the token works: at the resource that it names, or everywhere for an audience that is a name. */
+  #audienceOf(aud: unknown, { audience }: IssuerSetting): ResourcePath | undefined {
+    const named = [aud].flat().filter((each) => typeof each === 'string');
+    const { address } = this.#options;
+    const accepted = audience === undefined ? named : named.filter((each) => audience.includes(each));
+    const paths = accepted.flatMap((each) => address.pathOf(each) ?? (audience === undefined ? [] : ''));
+    const [first, ...others] = new Set(paths);
+    if (paths.includes('')) return '';
+    // Several resources would be a token for each of them, which no path says.
+    return others.length === 0 ? first : undefined;
+  }
+}
+
+function partOf(text: string): Readonly<Record<string, unknown>> {
+  return Object(jsonIn(Buffer.from(text, 'base64url').toString()));
+}
+
+/** Without the prefix that a media type may have. Source: RFC 7515. */
+function typeOf(token: string): string {
+  const { typ } = partOf(token.split('.', 1)[0] ?? '');
+  return String(typ)
+    .toLowerCase()
+    .replace(/^application\//, '');
+}
+
+interface Rights extends Pick<Assertion, 'holder'> {
+  readonly scopes: readonly Scope[];
+}
+
+/** INSUFFICIENT_PERMISSIONS when no group of the assertion has a role. */
+function rightsOfSubject(
+  payload: JWTPayload,
+  setting: IssuerSetting,
+  roles: DefinedRoles | undefined,
+): Rights {
+  const { holderId: userId, name } = subjectOf(payload, setting);
+  const known = new Set(setting.roles.map(([group]) => group));
+  const groups = groupsIn(payload, setting.claims.groups).filter((group) => known.has(group));
+  const subject = { issuer: setting.issuer, name, groups: [...new Set(groups)] };
+  return {
+    scopes: scopesOfRole(roleForGroups(groups, setting.roles, roles), roles),
+    holder: async () => ({ userId, actor: userId, name, subject }),
+  };
+}
+
+/** Throws INVALID_CREDENTIALS. */
+function subjectIn(payload: JWTPayload, claim = 'sub'): string {
+  const subject = claimOf(payload, claim);
+  if (typeof subject !== 'string' || subject === '') throw invalidCredentials('The token names no subject');
+  return subject;
+}
+
+/** Throws INVALID_CREDENTIALS. */
+function subjectOf(payload: JWTPayload, { issuer, claims }: IssuerSetting) {
+  const subject = subjectIn(payload, claims.subject);
+  return {
+    holderId: issuerPrincipalId(hash('sha256', JSON.stringify([issuer, subject]), 'base64url')),
+    name: `${shown(subject)} of ${new URL(issuer).host}`,
+  };
+}
+
+/** Those of this gateway, as text or as a list. */
+function scopesIn(payload: JWTPayload, name: string | undefined) {
+  const value =
+    name === undefined ? (claimOf(payload, 'scope') ?? claimOf(payload, 'scp')) : claimOf(payload, name);
+  const words = typeof value === 'string' ? value.split(' ') : Array.isArray(value) ? value : [];
+  return words.filter((word) => typeof word === 'string').filter(isScope);
+}
+
+function shown(text: string): string {
+  return cutText(text.replace(UNSEEN, '').trim(), LONGEST_NAME);
+}

@@ -1,0 +1,72 @@
+// One request to a server that an outsider names: for documents of clients, keys of issuers, and what a backend says about its accounts.
+// It has a connection of its own, follows no redirect, and ends in time, whatever the server sends. Callers decide which servers may be asked.
+
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { LookupFunction } from 'node:net';
+import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+
+/** See server/listeners.ts. */
+const http = process.getBuiltinModule('node:http');
+const https = process.getBuiltinModule('node:https');
+
+export interface OutsideRequest {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | undefined;
+  readonly lookup?: LookupFunction;
+  /** Certificates of authorities, in PEM. */
+  readonly ca?: string | undefined;
+  readonly alarm: Clock['alarm'];
+  /** Until the whole answer was read. */
+  readonly timeoutMs: number;
+  readonly mostBytes: number;
+  /** Reads the body in another way; what it leaves goes with the connection. `untimed`: it has a bound of its own from here on. */
+  readonly read?: ((response: IncomingMessage, untimed: () => void) => Promise<Buffer>) | undefined;
+}
+
+export interface OutsideAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+/** Why there is no answer, as the end of a sentence about the server; nothing of what it sent is in it. */
+export class OutsideFailure extends Error {}
+
+/** Rejects with OutsideFailure, what `read` and `lookup` throw, or the error of the connection. */
+export function askOutside(
+  url: URL,
+  { alarm, timeoutMs, mostBytes, read, body, ...options }: OutsideRequest,
+): Promise<OutsideAnswer> {
+  const { request } = url.protocol === 'https:' ? https : http;
+  const { promise, resolve, reject } = Promise.withResolvers<OutsideAnswer>();
+  const asked = request(url, { agent: false, ...options });
+  const untimed = alarm(timeoutMs, () => {
+    reject(new OutsideFailure(`gave no answer within ${timeoutMs} ms`));
+    asked.destroy();
+  });
+  let isAnswered = false;
+  asked.on('response', (response) => {
+    isAnswered = true;
+    const { statusCode = 0, headers } = response;
+    const reading = read?.(response, untimed) ?? wholeBody(response, mostBytes);
+    reading
+      .then((read) => resolve({ status: statusCode, headers, body: read }), reject)
+      .finally(() => asked.destroy());
+  });
+  asked.on('error', reject);
+  asked.on('close', () => {
+    untimed();
+    // Neither an answer nor an error comes when the server switches to another protocol (101).
+    if (!isAnswered) reject(new OutsideFailure('closed the connection without an answer'));
+  });
+  asked.end(body);
+  return promise;
+}
+
+async function wholeBody(response: IncomingMessage, mostBytes: number): Promise<Buffer> {
+  const body = await bytesWithin(response, mostBytes);
+  if (body === undefined) throw new OutsideFailure(`answered with more than ${mostBytes} bytes`);
+  return body;
+}

@@ -1,0 +1,206 @@
+// Counts the requests of principals with an hourly limit, and the calls of tools that views limit: in Redis or, without it, in
+// memory, where the nodes of a deployment share the limit in chunks (limit-chunks.ts). When neither answers, this process counts
+// alone and refuses no request because of that.
+
+import type { Principal } from '../../domain/accounts/account.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+
+/** A fixed window that begins with the first request. Source: ADR 17. */
+export const WINDOW_SECONDS = 3_600;
+/** The window of calls that a view limits. Source: ADR 244. */
+export const CALL_WINDOW_SECONDS = 60;
+
+/**
+ * Messages per second that a principal without a request left may send, of those that do not count as requests. Source: ADR 90.
+ */
+export const FREE_MESSAGES_PER_SECOND = 60;
+
+/** Most principals that are counted in memory. */
+export const COUNTED_PRINCIPALS = 50_000;
+
+/** Counts of all nodes; undefined, after a bounded time, when they are unavailable. */
+export interface SharedCounter {
+  /** Adds `count` and compares with the limit in one step: a count over the limit is not added. Default window: WINDOW_SECONDS. */
+  add(key: string, count: number, limit: number, windowSeconds?: number): Promise<Window | undefined>;
+  close(): void;
+}
+
+/** Counts with the other nodes, of which each admits a part of the limit; see limit-chunks.ts. */
+export interface DividedCounter {
+  add(key: string, count: number, limit: number): Window | Promise<Window>;
+  peek(key: string, limit: number): Window;
+}
+
+/** The window of one principal after a count. */
+export interface RateLimit {
+  readonly limit: number;
+  readonly remaining: number;
+  /** Unix time at which the window ends, in seconds. */
+  readonly resetAtSeconds: number;
+  /** Set when this request exceeds the limit; by `peek`, when the next one would. */
+  readonly retryAfterSeconds?: number;
+}
+
+export class RateLimiter {
+  readonly #own: WindowCounter;
+  readonly #windowSeconds: number;
+  readonly #free = new WindowCounter({ windowSeconds: 1, keys: COUNTED_PRINCIPALS });
+  /** When the windows end in which the shared counter had nothing left. */
+  readonly #spentUntilMs = new LruMap<number>(COUNTED_PRINCIPALS);
+  readonly #clock: Pick<Clock, 'now' | 'wall'>;
+  readonly #shared: SharedCounter | undefined;
+  #chunks: DividedCounter | undefined;
+
+  /** Without `shared` this process counts alone. */
+  constructor(clock: Pick<Clock, 'now' | 'wall'>, shared?: SharedCounter, windowSeconds = WINDOW_SECONDS) {
+    this.#clock = clock;
+    this.#shared = shared;
+    this.#windowSeconds = windowSeconds;
+    this.#own = new WindowCounter({ windowSeconds, keys: COUNTED_PRINCIPALS });
+  }
+
+  /** There are other nodes: counts in chunks from now on, where Redis does not count. */
+  shareIn(chunks: DividedCounter): void {
+    this.#chunks = chunks;
+  }
+
+  /**
+   * `id`: the holder of the principal (`holderOf`). Counts a request, or `count` of them at once, of a principal with this hourly
+   * limit; without a promise when this process counts alone, and within a chunk. Allows the request when counting fails. A refused
+   * request is not counted.
+   */
+  take(id: string, limit: number, count = 1): RateLimit | Promise<RateLimit> {
+    if (this.#shared === undefined) return this.#count(id, limit, count);
+    return this.#shared
+      .add(id, count, limit, this.#windowSeconds)
+      .then((window) =>
+        window === undefined ? this.#count(id, limit, count) : this.#noteSpent(id, window, limit, count),
+      );
+  }
+
+  /**
+   * The present window, without counting; an empty window would begin now. Undefined without a limit, and
+   * when Redis counts, because this method is synchronous.
+   */
+  peek({ id, client, hourlyLimit: limit }: Principal): RateLimit | undefined {
+    return limit === undefined || this.#shared !== undefined
+      ? undefined
+      : limitOf(this.#present(client?.holderId ?? id, limit), limit, this.#clock.wall(), 0);
+  }
+
+  /**
+   * Counts a message that may be free. False beyond FREE_MESSAGES_PER_SECOND of a principal that has no request left; others are not
+   * counted. When Redis counts, a principal has none left after the count that this process saw.
+   */
+  takeFree({ id: ownId, client, hourlyLimit: limit }: Principal): boolean {
+    if (limit === undefined) return true;
+    const id = client?.holderId ?? ownId;
+    const nowMs = this.#clock.now();
+    const isSpent =
+      this.#shared === undefined
+        ? this.#present(id, limit).count >= limit
+        : (this.#spentUntilMs.get(id) ?? nowMs) > nowMs;
+    if (!isSpent) return true;
+    return this.#free.add(id, nowMs, 1, FREE_MESSAGES_PER_SECOND).count <= FREE_MESSAGES_PER_SECOND;
+  }
+
+  #noteSpent(id: string, window: Window, limit: number, count: number): RateLimit {
+    const { wall, now } = this.#clock;
+    const rateLimit = limitOf(window, limit, wall(), count);
+    if (rateLimit.remaining === 0) this.#spentUntilMs.set(id, now() + window.endsInMs);
+    return rateLimit;
+  }
+
+  #present(id: string, limit: number): Window {
+    return this.#chunks?.peek(id, limit) ?? this.#own.add(id, this.#clock.now(), 0, limit);
+  }
+
+  #count(id: string, limit: number, count: number): RateLimit | Promise<RateLimit> {
+    const { wall, now } = this.#clock;
+    if (this.#chunks !== undefined) {
+      const window = this.#chunks.add(id, count, limit);
+      return window instanceof Promise
+        ? window.then((counted) => limitOf(counted, limit, wall(), count))
+        : limitOf(window, limit, wall(), count);
+    }
+    return limitOf(this.#own.add(id, now(), count, limit), limit, wall(), count);
+  }
+}
+
+/** `added`: the part of the count that is not counted when the count exceeds the limit. */
+function limitOf({ count, endsInMs }: Window, limit: number, nowMs: number, added: number): RateLimit {
+  const rateLimit = {
+    limit,
+    remaining: Math.max(0, limit - (count <= limit ? count : count - added)),
+    resetAtSeconds: Math.ceil((nowMs + endsInMs) / 1000),
+  };
+  const isRefused = count > limit || (added === 0 && count === limit);
+  return !isRefused
+    ? rateLimit
+    : { ...rateLimit, retryAfterSeconds: Math.max(1, Math.ceil(endsInMs / 1000)) };
+}
+
+export interface Window {
+  /** More than the limit: the request was refused and is not counted. */
+  readonly count: number;
+  readonly endsInMs: number;
+}
+
+interface OpenWindow {
+  count: number;
+  readonly beganAtMs: number;
+  endsAtMs: number;
+}
+
+/**
+ * Counts by key in windows that start with the first count, in this process, for a bounded number of keys.
+ * Synchronous and without timers, because each call of a limited caller is counted: a promise would take
+ * three times as long as the count, so the in-memory limiter of rate-limiter-flexible is not used.
+ */
+export class WindowCounter {
+  readonly #windowMs: number;
+  readonly #windows: LruMap<OpenWindow>;
+
+  /** Beyond `keys` the least recently counted key is dropped. */
+  constructor({ windowSeconds, keys }: { readonly windowSeconds: number; readonly keys: number }) {
+    this.#windowMs = windowSeconds * 1000;
+    this.#windows = new LruMap(keys);
+  }
+
+  /** The window after adding `count`, which may begin it; 0 only reads. A count over `limit` is not added. `nowMs`: of one monotonic clock. */
+  add(key: string, nowMs: number, count = 1, limit = Number.POSITIVE_INFINITY): Window {
+    const open = this.#open(key, nowMs);
+    const sum = (open?.count ?? 0) + count;
+    const endsInMs = open === undefined ? this.#windowMs : open.endsAtMs - nowMs;
+    if (sum > limit || count === 0) return { count: sum, endsInMs };
+    if (open === undefined) this.#windows.set(key, { count, beganAtMs: nowMs, endsAtMs: nowMs + endsInMs });
+    else open.count = sum;
+    return { count: sum, endsInMs };
+  }
+
+  /** Subtracts one that was counted at this time, unless its window was followed by another. An empty window leaves its place to others. */
+  giveBack(key: string, countedAtMs: number): void {
+    const window = this.#windowOf(key, countedAtMs);
+    if (window === undefined) return;
+    window.count -= 1;
+    if (window.count <= 0) this.#windows.delete(key);
+  }
+
+  /** Ends the window of a count at this time sooner. */
+  shorten(key: string, countedAtMs: number, endsAtMs: number): void {
+    const window = this.#windowOf(key, countedAtMs);
+    if (window !== undefined) window.endsAtMs = Math.min(window.endsAtMs, endsAtMs);
+  }
+
+  #windowOf(key: string, countedAtMs: number): OpenWindow | undefined {
+    const window = this.#windows.peek(key);
+    return window === undefined || window.beganAtMs > countedAtMs ? undefined : window;
+  }
+
+  #open(key: string, nowMs: number): OpenWindow | undefined {
+    const window = this.#windows.get(key);
+    if (window === undefined) return undefined;
+    return window.endsAtMs > nowMs ? window : undefined;
+  }
+}

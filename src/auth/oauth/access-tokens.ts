@@ -1,0 +1,88 @@
+// Verifies the access tokens of MCP clients: JWT (`at+jwt`, ES256) of this issuer for a resource of this gateway. They are told apart
+// from login tokens before any key is chosen: no key of one kind ever verifies a token of the other. Source: RFC 9068, ADR 206.
+
+import type { KeyObject } from 'node:crypto';
+import { JWTExpired } from 'jose/errors';
+import { jwtVerify } from 'jose/jwt/verify';
+import { type ResourcePath, SCOPES, type Scope } from '../../domain/accounts/account.ts';
+import type { GatewayAddress } from '../../domain/accounts/resource.ts';
+import { invalidCredentials, tokenExpired } from '../../domain/errors/error-catalogue.ts';
+import { jsonIn } from '../../domain/json/json.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+
+const ALGORITHM = 'ES256';
+const TYPE = 'at+jwt';
+/** Of grants and users in a token, which queries contain: no database accepts any text. */
+const ID = /^(?:issuer:)?[A-Za-z0-9_-]{1,64}$/;
+
+export interface AccessClaims {
+  readonly userId: string;
+  readonly grantId: string;
+  readonly clientId: string;
+  readonly audience: ResourcePath;
+  readonly scopes: readonly Scope[];
+  readonly expiresAtMs: number;
+}
+
+export interface AccessTokenOptions {
+  /** The keys of this issuer, by `kid`. */
+  readonly publicKeys: () => Promise<ReadonlyMap<string, KeyObject>>;
+  readonly address: GatewayAddress;
+  readonly wall: Clock['wall'];
+}
+
+/** True for an access token, also of another issuer; false for a token of a login, which is signed with a secret. Nothing is verified. */
+export function isAccessToken(token: string): boolean {
+  const { alg, typ } = headerOf(token);
+  return typ === TYPE || (typeof alg === 'string' && !alg.startsWith('HS'));
+}
+
+function headerOf(token: string): { readonly alg?: unknown; readonly typ?: unknown } {
+  const [head = ''] = token.split('.', 1);
+  return Object(jsonIn(Buffer.from(head, 'base64url').toString()));
+}
+
+export class AccessTokens {
+  readonly #options: AccessTokenOptions;
+
+  constructor(options: AccessTokenOptions) {
+    this.#options = options;
+  }
+
+  /** TOKEN_EXPIRED for a valid token that has expired, else INVALID_CREDENTIALS; DATABASE_UNAVAILABLE before the keys are known. */
+  async read(token: string): Promise<AccessClaims> {
+    const { address, wall } = this.#options;
+    const keys = await this.#options.publicKeys();
+    const options = {
+      algorithms: [ALGORITHM],
+      typ: TYPE,
+      issuer: address.issuer,
+      currentDate: new Date(wall()),
+      requiredClaims: ['sub', 'aud', 'exp', 'client_id', 'grant_id'],
+    };
+    const publicKeyOf = ({ kid = '' }: { kid?: string }) => {
+      const key = keys.get(kid);
+      if (key === undefined) throw invalidCredentials();
+      return key;
+    };
+    const { payload } = await jwtVerify(token, publicKeyOf, options).catch((thrown: unknown) => {
+      // No cause: some errors of the library contain the claims.
+      throw thrown instanceof JWTExpired ? tokenExpired() : invalidCredentials();
+    });
+    const { sub, aud, exp = 0, client_id: clientId, grant_id: grantId, scope = '' } = payload;
+    const audience = typeof aud === 'string' ? address.pathOf(aud) : undefined;
+    if (!isId(sub) || !isId(grantId) || typeof clientId !== 'string' || typeof scope !== 'string')
+      throw invalidCredentials();
+    if (audience === undefined) throw invalidCredentials('The token is for another resource');
+    const scopes = scope.split(' ').filter(isScope);
+    return { userId: sub, grantId, clientId, audience, scopes, expiresAtMs: exp * 1000 };
+  }
+}
+
+function isId(value: unknown): value is string {
+  return typeof value === 'string' && ID.test(value);
+}
+
+export function isScope(text: string): text is Scope {
+  return SCOPES.some((scope) => scope === text);
+}

@@ -1,0 +1,173 @@
+// The keys that sign access tokens: ES256, in one row that all nodes share. A new key is published a day before it signs, so that no
+// verifier meets a key that it has not seen; an old one stays published until its last token has expired. Source: ADR 202.
+
+import { createPublicKey, generateKeyPair, hash, type KeyObject } from 'node:crypto';
+import { promisify } from 'node:util';
+import { jwtVerify } from 'jose/jwt/verify';
+import type { Clock } from '../../domain/time/clock.ts';
+import type { OAuthStore } from '../../persistence/store.ts';
+import { oauthKey } from './oauth-rows.ts';
+
+interface SigningKey {
+  readonly kid: string;
+  /** The private key as a JSON Web Key. */
+  readonly jwk: Readonly<Record<string, string>>;
+  /** Ms since 1970. */
+  readonly createdMs: number;
+}
+
+export interface KeySet {
+  /** Of the row: it changes with the keys. */
+  readonly version: number;
+  /** Signs. */
+  readonly signing: SigningKey;
+  /** All that verify, the signing one included. */
+  readonly published: readonly SigningKey[];
+}
+
+export interface AccessClaims {
+  readonly userId: string;
+  readonly clientId: string;
+  readonly grantId: string;
+  /** Seconds since 1970. */
+  readonly expiresAt: number;
+}
+
+const HOUR_MS = 3_600_000;
+/** A key signs from this age on, unless it is the first. */
+const ANNOUNCED_MS = 24 * HOUR_MS;
+const ROTATED_MS = 90 * 24 * HOUR_MS;
+/** Longest life of an access token. */
+const TOKEN_MS = 24 * HOUR_MS;
+/** Longest time until a change of another node is seen. */
+const CHECK_MS = 10_000;
+const ROUNDS = 5;
+const KEY = oauthKey('key', 'signing');
+
+export interface OAuthKeysOptions extends Pick<Clock, 'now' | 'wall'> {
+  readonly store: Pick<OAuthStore, 'find' | 'replace' | 'delete'>;
+}
+
+export class OAuthKeys {
+  readonly #options: OAuthKeysOptions;
+  #known: { readonly keys: KeySet; readonly atMs: number } | undefined;
+  #reading: Promise<KeySet> | undefined;
+  #publicKeys: { readonly version: number; readonly keys: ReadonlyMap<string, KeyObject> } | undefined;
+
+  constructor(options: OAuthKeysOptions) {
+    this.#options = options;
+  }
+
+  /** The present keys; makes the first, and the next one when it is time. DATABASE_UNAVAILABLE, unless they were read before. */
+  async current(): Promise<KeySet> {
+    const { now } = this.#options;
+    if (this.#known !== undefined && now() - this.#known.atMs < CHECK_MS) return this.#known.keys;
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined;
+    });
+    try {
+      return await this.#reading;
+    } catch (thrown) {
+      if (this.#known === undefined) throw thrown;
+      return this.#known.keys;
+    }
+  }
+
+  /** The keys that verify, by `kid`. */
+  async publicKeys(): Promise<ReadonlyMap<string, KeyObject>> {
+    const { version, published } = await this.current();
+    if (this.#publicKeys?.version !== version) {
+      const keys = published.map(
+        ({ kid, jwk }) => [kid, createPublicKey({ key: jwk, format: 'jwk' })] as const,
+      );
+      this.#publicKeys = { version, keys: new Map(keys) };
+    }
+    return this.#publicKeys.keys;
+  }
+
+  /** The claims of an access token of this issuer that these keys signed; undefined for any other text, and for an expired one. */
+  async read(token: string, issuer: string): Promise<AccessClaims | undefined> {
+    const keys = await this.publicKeys();
+    try {
+      const { payload } = await jwtVerify(
+        token,
+        ({ kid = '' }) => {
+          const key = keys.get(kid);
+          if (key === undefined) throw new Error('unknown key');
+          return key;
+        },
+        { algorithms: ['ES256'], typ: 'at+jwt', issuer, currentDate: new Date(this.#options.wall()) },
+      );
+      const { sub, client_id: clientId, grant_id: grantId, exp = 0 } = payload;
+      if (typeof sub !== 'string' || typeof clientId !== 'string' || typeof grantId !== 'string')
+        return undefined;
+      return { userId: sub, clientId, grantId, expiresAt: exp };
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** The next use reads the row again: another node may have changed it. */
+  forget(): void {
+    this.#known &&= { ...this.#known, atMs: Number.NEGATIVE_INFINITY };
+  }
+
+  async #read(): Promise<KeySet> {
+    const { store, wall, now } = this.#options;
+    for (let round = 0; ; round += 1) {
+      const [row] = await store.find('key', [KEY]);
+      // Written here.
+      const stored = row === undefined ? [] : (JSON.parse(row.value) as readonly SigningKey[]);
+      const keys = await rotated(stored, wall());
+      let version = row?.version ?? 0;
+      if (keys !== stored) {
+        const at = new Date(wall()).toISOString();
+        const next = {
+          kind: 'key',
+          key: KEY,
+          createdAt: row?.createdAt ?? at,
+          value: JSON.stringify(keys),
+        } as const;
+        const isMine = await store.replace(next, version);
+        if (!isMine) {
+          if (round >= ROUNDS) throw new Error('the signing keys cannot be stored');
+          // A row that cannot be decrypted is found by no node: its key is lost, and with it the tokens that it signed.
+          if (row === undefined && round > 0 && (await store.find('key', [KEY])).length === 0)
+            await store.delete('key', [KEY]);
+          continue;
+        }
+        version += 1;
+      }
+      const set = { version, signing: signingOf(keys, wall()), published: keys };
+      this.#known = { keys: set, atMs: now() };
+      return set;
+    }
+  }
+}
+
+/** Newest first. */
+function signingOf(keys: readonly SigningKey[], nowMs: number): SigningKey {
+  const signing = keys.find(({ createdMs }) => createdMs <= nowMs - ANNOUNCED_MS) ?? keys.at(-1);
+  if (signing === undefined) throw new Error('there is no signing key');
+  return signing;
+}
+
+/** The same list while nothing is to be changed. */
+async function rotated(keys: readonly SigningKey[], nowMs: number): Promise<readonly SigningKey[]> {
+  const [newest] = keys;
+  if (newest === undefined) return [await newKey(nowMs)];
+  const signing = signingOf(keys, nowMs);
+  // Those before it sign no more since it does.
+  const isOver = signing.createdMs + ANNOUNCED_MS + TOKEN_MS <= nowMs;
+  const kept = isOver ? keys.slice(0, keys.indexOf(signing) + 1) : keys;
+  if (newest.createdMs + ROTATED_MS <= nowMs) return [await newKey(nowMs), ...kept];
+  return kept.length === keys.length ? keys : kept;
+}
+
+async function newKey(createdMs: number): Promise<SigningKey> {
+  const { privateKey } = await promisify(generateKeyPair)('ec', { namedCurve: 'P-256' });
+  const { kty = '', crv = '', x = '', y = '', d = '' } = privateKey.export({ format: 'jwk' });
+  // Source: RFC 7638.
+  const kid = hash('sha256', JSON.stringify({ crv, kty, x, y }), 'base64url');
+  return { kid, jwk: { kty, crv, x, y, d }, createdMs };
+}

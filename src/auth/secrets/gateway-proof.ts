@@ -1,0 +1,101 @@
+// Proves to clients that this gateway knows their credentials, which they send over plain HTTP only then. Source: ADR 88.
+
+import { createHmac } from 'node:crypto';
+import { tooManyProofs } from '../../domain/errors/error-catalogue.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import { type Clock, systemClock } from '../../domain/time/clock.ts';
+import type { AccountStore } from '../../persistence/store.ts';
+import { networkOf } from '../limits/network-of.ts';
+import { WindowCounter } from '../limits/rate-limiter.ts';
+import { type Endpoint, proofOf } from './proof.ts';
+import { type Secrets, secretId } from './secrets.ts';
+
+/** What a client asks with: the id of its key or token, and a random text. */
+export interface ProofRequest {
+  readonly keyId: string;
+  readonly nonce: string;
+}
+
+/** With it a client can check that a gateway knows its token. */
+export interface TokenProof {
+  readonly keyId: string;
+  readonly secret: string;
+}
+
+/** A command, and each bridge of a machine that is in use, asks once a second. */
+const PER_ADDRESS_AND_MINUTE = 3_000;
+const COUNTED_ADDRESSES = 20_000;
+/** Most queries at the same time, and most known secrets. */
+const MAX_QUERIES = 8;
+const KEPT_SECRETS = 1_000;
+
+export class GatewayProofs {
+  /** By id; the first for other ids. */
+  readonly #secrets: ReadonlyMap<string, Uint8Array>;
+  readonly #first: Uint8Array;
+  readonly #now: Clock['now'];
+  readonly #accounts: Pick<AccountStore, 'findApiKeys'>;
+  readonly #attempts = new WindowCounter({ windowSeconds: 60, keys: COUNTED_ADDRESSES });
+  /** Of API keys, by id: it never changes. */
+  readonly #known = new LruMap<string>(KEPT_SECRETS);
+  #queries = 0;
+
+  /** `secrets`: of tokens. */
+  constructor(
+    secrets: Secrets,
+    accounts: Pick<AccountStore, 'findApiKeys'>,
+    now: Clock['now'] = systemClock.now,
+  ) {
+    this.#now = now;
+    this.#first = secrets[0];
+    this.#secrets = new Map(secrets.map((secret) => [secretId(secret), secret]));
+    this.#accounts = accounts;
+  }
+
+  /** The proof secret of the token with this id, which begins with the id of the secret that signed the token. */
+  secretOf(tokenId: string): string {
+    const [id = ''] = tokenId.split('-', 1);
+    return createHmac('sha256', this.#secrets.get(id) ?? this.#first)
+      .update(`proof of ${tokenId}`)
+      .digest('hex');
+  }
+
+  /** What the holder of a grant needs to check the proof, as that of a token does. */
+  proofOfGrant(grantId: string): TokenProof {
+    const keyId = `${secretId(this.#first)}-${grantId}`;
+    return { keyId, secret: this.secretOf(keyId) };
+  }
+
+  /**
+   * The proof for a client with this address. An unknown id gets a proof of a secret that no client has, so that answers do not reveal
+   * which ids exist. TOO_MANY_ATTEMPTS, DATABASE_UNAVAILABLE.
+   */
+  async prove({ keyId, nonce }: ProofRequest, own: Endpoint, clientAddress: string): Promise<string> {
+    const { count, endsInMs } = this.#attempts.add(
+      networkOf(clientAddress),
+      this.#now(),
+      1,
+      PER_ADDRESS_AND_MINUTE,
+    );
+    if (count > PER_ADDRESS_AND_MINUTE) throw tooManyProofs(Math.max(1, Math.ceil(endsInMs / 1000)));
+    return proofOf((await this.#keySecret(keyId)) ?? this.secretOf(keyId), nonce, own);
+  }
+
+  /** Undefined for an id of no key. */
+  async #keySecret(keyId: string): Promise<string | undefined> {
+    const known = this.#known.get(keyId);
+    if (known !== undefined || !KEY_ID.test(keyId)) return known;
+    if (this.#queries >= MAX_QUERIES) throw tooManyProofs(1);
+    this.#queries += 1;
+    try {
+      const [key] = await this.#accounts.findApiKeys([keyId]);
+      if (key !== undefined) this.#known.set(keyId, key.secretHash);
+      return key?.secretHash;
+    } finally {
+      this.#queries -= 1;
+    }
+  }
+}
+
+/** Other ids are those of tokens. */
+const KEY_ID = /^[0-9a-f]{16}$/;

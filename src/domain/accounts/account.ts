@@ -1,0 +1,311 @@
+// The accounts of a gateway: users, API keys, roles and scopes, and the principal of a verified request. src/auth verifies
+// them, src/persistence stores them.
+
+import { definedFields } from '../json/json.ts';
+import { LIMITS } from '../limits.ts';
+import { isCleanText, NOT_UNICODE } from '../text.ts';
+import { isRestricted, type Rights, type RightsLists } from './rights.ts';
+
+/** Permission scopes. Source: ADR 20. */
+export const SCOPES = ['gateway:read', 'gateway:write', 'tools:call', 'admin'] as const;
+export type Scope = (typeof SCOPES)[number];
+
+/** The roles that no setting defines. */
+export const ROLES = ['admin', 'user'] as const;
+type BuiltInRole = (typeof ROLES)[number];
+/** One of `ROLES`, or a role that the setting `roles` defines or did define. */
+export type Role = string;
+
+export function isBuiltIn(role: Role): role is BuiltInRole {
+  return ROLES.some((each) => each === role);
+}
+
+/** Names of defined roles, with the built-in ones. */
+export const ROLE_PATTERN = '^[a-z][a-z0-9-]{0,30}$';
+
+/** What a role may do at most. */
+export interface RoleRights extends RightsLists {
+  readonly scopes: readonly Scope[];
+}
+
+/** The roles of the settings, by name. */
+export type DefinedRoles = Readonly<Record<string, RoleRights>>;
+
+/** The rights of a role; none for one that is not defined any more. */
+export function roleRights(role: Role, defined?: DefinedRoles): RoleRights {
+  if (isBuiltIn(role)) return { scopes: ROLE_SCOPES[role] };
+  return (defined !== undefined && Object.hasOwn(defined, role) && defined[role]) || NO_RIGHTS;
+}
+
+const NO_RIGHTS: RoleRights = { scopes: [], templates: [], views: [], tools: [] };
+
+/** What each role may do. Source: ADR 20. */
+export const ROLE_SCOPES: Readonly<Record<BuiltInRole, readonly Scope[]>> = {
+  admin: SCOPES,
+  user: ['gateway:read', 'tools:call'],
+};
+
+export interface User extends RightsLists {
+  /** UUID. */
+  readonly id: string;
+  readonly username: string;
+  readonly email: string;
+  readonly role: Role;
+  /** Absent: all of the role. */
+  readonly scopes?: readonly Scope[];
+  readonly isActive: boolean;
+  /** Bcrypt, or NO_PASSWORD; never leaves the process. */
+  readonly passwordHash: string;
+  /** ISO 8601; tokens that were issued before are invalid. */
+  readonly credentialsChangedAt: string;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+}
+
+/** In place of a hash: a user who signs in at an identity provider only. */
+export const NO_PASSWORD = '!';
+
+/** A token that a logout ended before it expired. */
+export interface EndedToken {
+  /** Claim `jti`. */
+  readonly id: string;
+  /** Ms since 1970. */
+  readonly expiresAtMs: number;
+}
+
+/** Most ended tokens of one user that are remembered. */
+const MAX_ENDED = 100;
+
+/**
+ * The ended tokens of a user with `token` added; undefined if that makes too many. Expired ones are dropped only to make room: a
+ * wrong clock may take a token for expired that is valid again once the clock is right.
+ */
+export function withEndedToken(
+  ended: readonly EndedToken[],
+  token: EndedToken,
+  nowMs: number,
+): readonly EndedToken[] | undefined {
+  const others = ended.filter(({ id }) => id !== token.id);
+  const kept = others.length < MAX_ENDED ? others : others.filter(({ expiresAtMs }) => expiresAtMs > nowMs);
+  return kept.length < MAX_ENDED ? [...kept, token] : undefined;
+}
+
+/** The form in which names are compared: `Ada` and `ada` are one user. */
+export function usernameKey(username: string): string {
+  return username.toLowerCase();
+}
+
+/** What a user may do: the scopes of the role, within those of the account. */
+export function scopesOfUser(
+  { role, scopes }: Pick<User, 'role' | 'scopes'>,
+  defined?: DefinedRoles,
+): readonly Scope[] {
+  const own = roleRights(role, defined).scopes;
+  return scopes === undefined ? own : own.filter((scope) => scopes.includes(scope));
+}
+
+/** True for an active admin who may manage accounts, which needs all scopes and rights; the last one cannot be removed. */
+export function isActiveAdmin(user: User): boolean {
+  return user.role === 'admin' && user.isActive && user.scopes === undefined && !isRestricted(user);
+}
+
+/** A change of a user: a defined field replaces the old one. Null in place of a list removes the restriction. */
+export interface UserChange extends ChangedLists {
+  readonly email?: string | undefined;
+  readonly role?: Role | undefined;
+  readonly scopes?: readonly Scope[] | null | undefined;
+  readonly isActive?: boolean | undefined;
+  readonly passwordHash?: string | undefined;
+  /** Default: `updatedAt` if the password, the role or the activity changes. */
+  readonly credentialsChangedAt?: string | undefined;
+  readonly updatedAt: string;
+}
+
+type ChangedLists = { readonly [L in keyof RightsLists]: RightsLists[L] | null | undefined };
+
+/** Lists of a change: a defined one replaces the old one, and null removes the restriction. */
+export type ApiKeyChange = ChangedLists;
+
+/** An API key as stored, without its secret. */
+export interface ApiKey extends RightsLists {
+  /** The public part of the key: 16 lower-case hexadecimal digits. */
+  readonly id: string;
+  readonly name: string;
+  /** At least one; restricted by the present role of the owner. */
+  readonly permissions: readonly Scope[];
+  /** ISO 8601; absent = never. */
+  readonly expiresAt?: string;
+  /** Id of the user who created it; absent for the operator without an account. The key is deleted with its owner. */
+  readonly ownerId?: string;
+  /** SHA-256 of the secret part, hexadecimal. */
+  readonly secretHash: string;
+  readonly createdAt: string;
+  readonly lastUsedAt?: string;
+}
+
+/** The scopes that any client may get. The others are for clients that an admin has added with them. */
+export const CLIENT_SCOPES: readonly Scope[] = ['tools:call', 'gateway:read'];
+
+/** The path of a resource: `''` for the whole gateway, `/mcp` for all templates as one server, `/mcp/{template}`. */
+export type ResourcePath = '' | '/mcp' | `/mcp/${string}`;
+
+/** The verified caller of a request; shared by all requests with the same credentials. */
+export interface Principal extends Rights {
+  /**
+   * `anonymous`, `user:<id>`, `key:<id>`, of an access token `grant:<id>@<user>`, of a token of another issuer `issuer:<hash>`,
+   * which is also the `<user>` of its subject's grants. Limits are counted by `holderOf` it.
+   */
+  readonly id: string;
+  readonly kind: 'anonymous' | 'user' | 'api-key';
+  /** For people and the audit log: the user name, or the name of the key. */
+  readonly name: string;
+  /** The user, or the owner of the key. */
+  readonly userId?: string;
+  readonly scopes: ReadonlySet<Scope>;
+  /** Requests per hour; absent = no limit. */
+  readonly hourlyLimit?: number;
+  /** Of an access token: the MCP client that acts for the user. */
+  readonly client?: ClientOfUser;
+}
+
+interface ClientOfUser {
+  /** For people; the client has chosen it. */
+  readonly name: string;
+  /** `holderOf` its principal, made once. */
+  readonly holderId: string;
+  /** Where its token works: see domain/accounts/resource.ts. */
+  readonly audience: ResourcePath;
+  /** What another sign-in could get: the account has it, and the client may ask for it. */
+  readonly obtainable: ReadonlySet<Scope>;
+}
+
+const GRANT = 'grant:';
+
+/** The id of the principal of an access token. It names the user, so that what is counted by user needs no look-up. */
+export function grantPrincipalId(grantId: string, userId: string): string {
+  return `${GRANT}${grantId}@${userId}`;
+}
+
+/** The grant of such an id; undefined for an id of another kind. */
+export function grantIdIn(principalId: string): string | undefined {
+  return principalId.startsWith(GRANT)
+    ? principalId.slice(GRANT.length, principalId.lastIndexOf('@'))
+    : undefined;
+}
+
+const ISSUER = 'issuer:';
+
+/** The id of the principal of a subject of another issuer. `hash`: of both. */
+export function issuerPrincipalId(hash: string): string {
+  return `${ISSUER}${hash}`;
+}
+
+/** True for a caller that another issuer vouches for: it has no account here. */
+export function isOfIssuer(principalId: string): boolean {
+  return holderOf(principalId).startsWith(ISSUER);
+}
+
+/** Whose limits and shares count for a principal: the user of an access token, so that several clients get no more than one; else itself. */
+export function holderOf(principalId: string): string {
+  if (!principalId.startsWith(GRANT)) return principalId;
+  const user = principalId.slice(principalId.lastIndexOf('@') + 1);
+  return user.startsWith(ISSUER) ? user : `user:${user}`;
+}
+
+/** The user who has signed in, by an MCP client or not; undefined for every other caller: an API key has no accounts of its own. */
+export function userIdIn(principalId: string): string | undefined {
+  const holder = holderOf(principalId);
+  return holder.startsWith(USER) ? holder.slice(USER.length) : undefined;
+}
+
+const USER = 'user:';
+
+/** The name of a principal for people and the audit log: with its client, if it has one. */
+export function nameOf({ name, client }: Pick<Principal, 'name' | 'client'>): string {
+  return client === undefined ? name : nameWithClient(name, client.name);
+}
+
+export function nameWithClient(username: string, clientName: string): string {
+  return `${username} via ${clientName}`;
+}
+
+/** Every caller while authentication is off. */
+export const ANONYMOUS: Principal = {
+  id: 'anonymous',
+  kind: 'anonymous',
+  name: 'anonymous',
+  scopes: new Set(SCOPES),
+};
+
+/** The caller of a route without authentication: it has no scope and no template. */
+export const NO_PRINCIPAL: Principal = {
+  id: 'nobody',
+  kind: 'anonymous',
+  name: 'nobody',
+  scopes: new Set(),
+  templates: new Set(),
+};
+
+/** True when the principal has one of the scopes; `admin` implies the others. */
+export function mayDo({ scopes }: Principal, anyOf: readonly Scope[]): boolean {
+  return scopes.has('admin') || anyOf.some((scope) => scopes.has(scope));
+}
+
+/**
+ * The user after a change; each store calls it inside its transaction. Two changes
+ * of credentials never have the same time, not even on two nodes, because a token is valid for one `credentialsChangedAt`.
+ */
+export function withChange(user: User, change: UserChange): User {
+  const { scopes, templates, views, tools, ...rest } = user;
+  const {
+    credentialsChangedAt,
+    passwordHash,
+    role = user.role,
+    isActive = user.isActive,
+    updatedAt,
+  } = change;
+  const isVoid = passwordHash !== undefined || role !== user.role || isActive !== user.isActive;
+  const changedAt = credentialsChangedAt ?? (isVoid ? updatedAt : undefined);
+  const lists = { scopes, templates, views, tools, ...definedFields(change) };
+  const fields = definedFields({
+    ...change,
+    credentialsChangedAt: changedAt && laterThan(user.credentialsChangedAt, changedAt),
+    scopes: lists.scopes ?? undefined,
+    templates: lists.templates ?? undefined,
+    views: lists.views ?? undefined,
+    tools: lists.tools ?? undefined,
+  });
+  return { ...rest, ...fields };
+}
+
+/** The key after a change; each store calls it inside its transaction. */
+export function withKeyChange(key: ApiKey, change: ApiKeyChange): ApiKey {
+  const { templates, views, tools, ...rest } = key;
+  const lists = { templates, views, tools, ...definedFields(change) };
+  return {
+    ...rest,
+    ...definedFields({
+      templates: lists.templates ?? undefined,
+      views: lists.views ?? undefined,
+      tools: lists.tools ?? undefined,
+    }),
+  };
+}
+
+/** The later time; at least 1 ms after `before`. Both are ISO 8601. */
+function laterThan(before: string, wanted: string): string {
+  return wanted > before ? wanted : new Date(Date.parse(before) + 1).toISOString();
+}
+
+/**
+ * The rule that a new password breaks, if any: no NUL characters or lone surrogates, at most
+ * LIMITS.passwordBytes of UTF-8, at least LIMITS.passwordCharacters characters. The password is not repeated. Source: ADR 16.
+ */
+export function passwordIssue(password: string): { readonly msg: string; readonly type: string } | undefined {
+  const { passwordBytes, passwordCharacters } = LIMITS;
+  if (!isCleanText(password)) return NOT_UNICODE;
+  if (Buffer.byteLength(password) > passwordBytes)
+    return { msg: `String should have at most ${passwordBytes} bytes`, type: 'string_too_long' };
+  if ([...password].length >= passwordCharacters) return undefined;
+  return { msg: `String should have at least ${passwordCharacters} characters`, type: 'string_too_short' };
+}

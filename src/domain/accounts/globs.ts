@@ -1,0 +1,78 @@
+// Lists of globs, which choose tools by their names. In a glob `*` is any text, `/` included, `?` is one character, and nothing else is
+// special; case counts. A list that begins with `!` starts from all, every other one from none; the last glob that matches decides. The
+// rules for the globs of rights, which name a template first, are in domain/rights.ts.
+
+import { isCleanText, NOT_UNICODE } from '../text.ts';
+import { type GlobMatcher, patternOf } from './glob-pattern.ts';
+
+/** Bounds of what is compiled. Names without wildcards cost one look-up. */
+export const GLOB_LIMITS = {
+  /** Globs of one list. */
+  count: 128,
+  /** UTF-16 units of one glob. */
+  units: 256,
+  /** UTF-16 units of a text that a list with wildcards may match; a longer text is not in any list. */
+  textUnits: 4_096,
+} as const;
+
+export type { GlobMatcher };
+
+/** Compiles a list once, for any number of texts. */
+export function compileGlobs(globs: readonly string[]): GlobMatcher {
+  const startsFromAll = globs[0]?.startsWith('!') ?? false;
+  /** Of names without wildcards, the last place in the list. */
+  const names = new Map<string, number>();
+  const patterns: { readonly place: number; readonly matches: GlobMatcher }[] = [];
+  globs.forEach((glob, place) => {
+    const positive = withoutNegation(glob);
+    if (WILDCARD.test(positive)) patterns.unshift({ place, matches: patternOf(positive) });
+    else names.set(positive, place);
+  });
+  return (text) => {
+    if (text.length > GLOB_LIMITS.textUnits) return false;
+    const named = names.get(text) ?? -1;
+    // From the last pattern on: the first that matches decides, unless the name itself stands behind it.
+    const pattern = patterns.find(({ place, matches }) => place < named || matches(text));
+    const last = Math.max(named, pattern?.place ?? -1);
+    return last < 0 ? startsFromAll : !globs[last]?.startsWith('!');
+  };
+}
+
+/** True for a text that the glob, with or without `!`, matches: to find the globs that meet nothing. */
+export function compileGlob(glob: string): GlobMatcher {
+  const matches = patternOf(withoutNegation(glob));
+  return (text) => text.length <= GLOB_LIMITS.textUnits && matches(text);
+}
+
+/** UTF-16 units of the texts of one group. */
+const GROUP_UNITS = 1_024;
+
+/** The items in groups, of which lists of globs match one in few ms: thousands of them in one turn would stop the process. */
+export function* groupsToMatch<T>(items: Iterable<T>, textOf: (item: T) => string): Generator<readonly T[]> {
+  let group: T[] = [];
+  let units = 0;
+  for (const item of items) {
+    group.push(item);
+    units += textOf(item).length + 1;
+    if (units < GROUP_UNITS) continue;
+    yield group;
+    group = [];
+    units = 0;
+  }
+  if (group.length > 0) yield group;
+}
+
+/** The rule that a glob breaks, if any. */
+export function globIssue(glob: string): { readonly msg: string; readonly type: string } | undefined {
+  if (!isCleanText(glob)) return NOT_UNICODE;
+  if (withoutNegation(glob) === '')
+    return { msg: 'Glob should have at least 1 character', type: 'string_too_short' };
+  if (glob.length <= GLOB_LIMITS.units) return undefined;
+  return { msg: `Glob should have at most ${GLOB_LIMITS.units} characters`, type: 'string_too_long' };
+}
+
+const WILDCARD = /[*?]/;
+
+function withoutNegation(glob: string): string {
+  return glob.startsWith('!') ? glob.slice(1) : glob;
+}

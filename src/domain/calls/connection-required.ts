@@ -1,0 +1,76 @@
+// The answer to a call that needs an account which its user has not connected: where to connect it. It is the error of MCP for that, so
+// each door gives it in its form: an input request, the error, the result of a tool, or an error of REST.
+// Source: MCP 2025-11-25 client/elicitation#url-elicitation-required-error, ADR 220.
+
+import type { ConnectionNeed } from '../accounts/connection.ts';
+import type { JsonObject } from '../json/json.ts';
+import type { JsonRpcError } from '../mcp/jsonrpc.ts';
+
+/** Where a user connects the account. */
+export interface Visit {
+  readonly url: string;
+  /** For the notification when it is connected. */
+  readonly elicitationId: string;
+}
+
+export const URL_ELICITATION_REQUIRED = -32042;
+
+/** A class, so that no backend can make such an answer. */
+export class ConnectionRequired implements JsonRpcError {
+  readonly code = URL_ELICITATION_REQUIRED;
+  /** Says what to do; with the URL, for clients that show nothing else. */
+  readonly message: string;
+  readonly data: { readonly elicitations: JsonObject[] };
+
+  constructor(message: string, elicitations: JsonObject[]) {
+    this.message = message;
+    this.data = { elicitations };
+  }
+
+  /** Undefined for a caller that has no account of its own: an API key. */
+  get url(): string | undefined {
+    const url = this.data.elicitations[0]?.url;
+    return typeof url === 'string' ? url : undefined;
+  }
+}
+
+export function connectAt(template: string, visit: Visit): ConnectionRequired {
+  const message = `Connect your account at "${template}" in the browser.`;
+  return new ConnectionRequired(
+    `"${template}" needs your account there. Open ${visit.url} in a browser, connect the account, and repeat the call.`,
+    [{ mode: 'url', message, url: visit.url, elicitationId: visit.elicitationId }],
+  );
+}
+
+/** The user has not followed the address. */
+export function connectionDeclined(template: string): ConnectionRequired {
+  return new ConnectionRequired(`"${template}" needs your account there, and it was not connected.`, []);
+}
+
+/** The caller is no user. */
+export function noOwnAccount(template: string): ConnectionRequired {
+  return new ConnectionRequired(
+    `"${template}" is used with the account of each user, and this caller has none: sign in by URL instead of using an API key, ` +
+      'or let an admin register the instance with `who: shared`.',
+    [],
+  );
+}
+
+/** Which account is missing, and who connects it how. */
+export function neededAccount({ template, instanceId, who, why, url }: ConnectionNeed): string {
+  const command = `stagedoor gateway connections add ${template} ${instanceId}`;
+  const [whose, how] =
+    who === 'shared'
+      ? [
+          'The shared account',
+          url === undefined ? `an admin connects it with "${command}"` : `connect it at ${url}`,
+        ]
+      : ['Your account', 'connect it'];
+  return `${whose} at the server of "${template}" ${WHY_NOT_CONNECTED[why](how)}.`;
+}
+
+const WHY_NOT_CONNECTED: Readonly<Record<ConnectionNeed['why'], (how: string) => string>> = {
+  none: (how) => `is not connected: ${how} first`,
+  ended: (how) => `is no longer connected: ${how} again`,
+  scopes: (how) => `may not do this yet: ${how} again to allow more`,
+};

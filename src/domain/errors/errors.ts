@@ -1,0 +1,286 @@
+// The error type, its codes with their HTTP status, the errors of the gateway itself, and functions of errors. All other errors are in
+// error-catalogue.ts; http/middleware/errors.ts makes HTTP answers of errors.
+
+import type { Scope } from '../accounts/account.ts';
+import type { ConnectionNeed } from '../accounts/connection.ts';
+import { definedFields } from '../json/json.ts';
+import type { JsonRpcError } from '../mcp/jsonrpc.ts';
+
+/** Whether a call reached its backend, or a change its database. `no`: certainly not; `yes`: it was answered. */
+export type Delivered = 'no' | 'unknown' | 'yes';
+
+/** One issue about bad input. `loc` starts with body, path, query or header; `type` uses pydantic-2 names. */
+export interface ValidationItem {
+  readonly loc: readonly (string | number)[];
+  readonly msg: string;
+  readonly type: string;
+}
+
+export interface ErrorDetails {
+  readonly cause?: unknown;
+  /** Set when it differs from the status of the code: see OTHER_STATUS. */
+  readonly status?: number;
+  /** Set on every failure between the gateway and a backend or its database; failover and Retry-After depend on it. */
+  readonly delivered?: Delivered;
+  /** Seconds after which a retry makes sense; only when the call certainly did not happen. Source: ADR 5. */
+  readonly retryAfterSeconds?: number;
+  /** Issues of VALIDATION_ERROR. */
+  readonly items?: readonly ValidationItem[];
+  /** Scopes of INSUFFICIENT_PERMISSIONS that the caller lacks; any one of them is enough. */
+  readonly requiredPermissions?: readonly Scope[];
+  /** The account that has to be connected, of CONNECTION_REQUIRED. */
+  readonly connection?: ConnectionNeed;
+  /** Where the caller of CONNECTION_REQUIRED connects an account. */
+  readonly connectUrl?: string;
+  /** Methods of METHOD_NOT_ALLOWED. */
+  readonly allow?: readonly string[];
+  /** The JSON-RPC error of a backend, when it is the reason. */
+  readonly backendError?: JsonRpcError;
+  /** The MCP result with `isError: true`, when it is the reason (`POST /tools/call`). */
+  readonly result?: unknown;
+  /** The HTTP status with which the backend refused. */
+  readonly backendStatus?: number;
+  /** True when the backend forgot the session of a client, and so refused the call. */
+  readonly isSessionLost?: boolean;
+  /** True when the backend refused the request before any work, and the cause is removed: its conversation can take it again. */
+  readonly isRepaired?: boolean;
+  /** The wait that the backend asked for in `Retry-After`, in ms. */
+  readonly backendWaitMs?: number;
+  /** Last lines of a child's standard error. They may contain anything, so no message or event contains them. */
+  readonly stderr?: readonly string[];
+  /** Why a backend cannot be used, as a clause without secrets: "connection refused". */
+  readonly reason?: string;
+  /** The message for callers that may not see how instances are run. Default: the message. */
+  readonly plainMessage?: string;
+  /** The instance that failed or refused the call. */
+  readonly instanceId?: string;
+  /** True when the instance should be probed at once. */
+  readonly suspicious?: boolean;
+  /** True when nothing answers at its address: it is unhealthy at once. */
+  readonly unreachable?: boolean;
+}
+
+/** The only error that crosses folders. Branch on `code` and `delivered`, never on the text. */
+export class GatewayError extends Error {
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly facts: ErrorDetails;
+
+  constructor(code: ErrorCode, message: string, facts: ErrorDetails = {}) {
+    const { stackTraceLimit } = Error;
+    if (facts.delivered !== undefined) Error.stackTraceLimit = 0; // see withoutFrames
+    super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
+    Error.stackTraceLimit = stackTraceLimit;
+    this.name = 'GatewayError';
+    this.code = code;
+    this.status = facts.status ?? ERROR_STATUS[code];
+    this.facts = facts;
+  }
+
+  /** Whether the call reached a backend; an error raised before any backend was asked counts as `no`. */
+  get delivered(): Delivered {
+    return this.facts.delivered ?? 'no';
+  }
+}
+
+/**
+ * Makes an error without stack frames, which take longer than all else about it. For failures of backends and connections: they come
+ * by the thousand, and the frames would name only the code that reads sockets.
+ */
+export function withoutFrames<E extends Error>(make: () => E): E {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  try {
+    return make();
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}
+
+/** No instance is known to be healthy yet. */
+export function gatewayStarting(): GatewayError {
+  return new GatewayError('NO_HEALTHY_INSTANCE', 'The gateway is starting.', retryAfter(1));
+}
+
+export function shuttingDown(): GatewayError {
+  return new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down.', retryAfter(5));
+}
+
+/** The node is drained, see Readiness.drain. */
+export function nodeDraining(): GatewayError {
+  return new GatewayError(
+    'NODE_UNAVAILABLE',
+    'This node is draining, and takes no new sessions.',
+    retryAfter(5),
+  );
+}
+
+/** The database has no row of what it opens now, and other nodes would answer 404. */
+export function nodeCutOff(): GatewayError {
+  return new GatewayError(
+    'NODE_UNAVAILABLE',
+    'This node does not reach the database that other nodes have, and takes no new sessions.',
+    retryAfter(5),
+  );
+}
+
+/** Details of an error: the call or request was not carried out, and may succeed after this time. */
+export function retryAfter(retryAfterSeconds: number): ErrorDetails {
+  return { delivered: 'no', retryAfterSeconds };
+}
+
+/**
+ * The database did not answer. `unknown`: a change was sent, and may have been made. `fate` is a sentence about the outcome of the
+ * change.
+ */
+export function databaseUnavailable(
+  cause: unknown,
+  delivered: Delivered = 'no',
+  fate = delivered === 'no' ? NOTHING_CHANGED : PERHAPS_CHANGED,
+  problem = 'The database does not answer.',
+): GatewayError {
+  const details = delivered === 'no' ? retryAfter(5) : { delivered };
+  return new GatewayError('DATABASE_UNAVAILABLE', `${problem} ${fate}`, {
+    cause,
+    ...details,
+  });
+}
+
+/** Its disk or its quota is full: it answers queries, and refuses changes. */
+export function databaseFull(cause: unknown, delivered: Delivered): GatewayError {
+  return databaseUnavailable(cause, delivered, undefined, 'The database has no space left.');
+}
+
+const NOTHING_CHANGED = 'Nothing was changed.';
+const PERHAPS_CHANGED = 'It is unknown whether the change was made: check before repeating it.';
+
+export function internalError(cause: unknown): GatewayError {
+  return new GatewayError('INTERNAL_ERROR', 'Internal error of the gateway.', { cause });
+}
+
+/** The thrown GatewayError; INTERNAL_ERROR for anything else. */
+export function asGatewayError(thrown: unknown): GatewayError {
+  return thrown instanceof GatewayError ? thrown : internalError(thrown);
+}
+
+export function hasCode(thrown: unknown, code: ErrorCode): boolean {
+  return thrown instanceof GatewayError && thrown.code === code;
+}
+
+/**
+ * The failure of a call, or else the error after it. After a session that its server forgot, the error says more: the call was certainly
+ * not carried out, and the session is over. Source: ADR 108.
+ */
+export function moreTelling(failure: GatewayError | undefined, error: GatewayError): GatewayError {
+  if (failure === undefined || (failure.facts.isSessionLost && failure.delivered === 'no')) return error;
+  return failure;
+}
+
+/** True for a 4xx of the backend, its answer over HTTP. Source: ADR 107. */
+export function isBackendAnswer({ facts: { backendStatus = 0 } }: GatewayError): boolean {
+  return backendStatus >= 400 && backendStatus < 500;
+}
+
+/** Every code with its HTTP status. Source: ADR 5. */
+export const ERROR_STATUS = {
+  MALFORMED_JSON: 400,
+  INVALID_CURSOR: 400,
+  DUPLICATE_USERNAME: 400,
+  DUPLICATE_SERVER: 400,
+  DUPLICATE_TEMPLATE: 400,
+  DUPLICATE_VIEW: 400,
+  LAST_ADMIN: 400,
+  REGISTRY_FULL: 400,
+  CONFIG_INCOMPLETE: 400,
+  ENDPOINT_NOT_ALLOWED: 400,
+  INVALID_TOOL_ARGUMENTS: 400,
+  AUTHENTICATION_REQUIRED: 401,
+  INVALID_CREDENTIALS: 401,
+  TOKEN_EXPIRED: 401,
+  INSUFFICIENT_PERMISSIONS: 403,
+  PASSWORDS_OFF: 403,
+  COMMAND_NOT_ALLOWED: 403,
+  ORIGIN_NOT_ALLOWED: 403,
+  CONNECTION_REQUIRED: 403,
+  CONFIRMATION_REQUIRED: 403,
+  TEMPLATE_NOT_FOUND: 404,
+  VIEW_NOT_FOUND: 404,
+  SERVER_NOT_FOUND: 404,
+  TOOL_NOT_FOUND: 404,
+  RESOURCE_NOT_FOUND: 404,
+  PROMPT_NOT_FOUND: 404,
+  USER_NOT_FOUND: 404,
+  API_KEY_NOT_FOUND: 404,
+  SESSION_NOT_FOUND: 404,
+  NOT_FOUND: 404,
+  METHOD_NOT_ALLOWED: 405,
+  PRECONDITION_FAILED: 412,
+  PAYLOAD_TOO_LARGE: 413,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  VALIDATION_ERROR: 422,
+  RATE_LIMIT_EXCEEDED: 429,
+  QUEUE_FULL: 429,
+  TOO_MANY_ATTEMPTS: 429,
+  TOOL_EXECUTION_FAILED: 500,
+  INTERNAL_ERROR: 500,
+  NO_HEALTHY_INSTANCE: 503,
+  BACKEND_UNAVAILABLE: 503,
+  BACKEND_TIMEOUT: 503,
+  SESSION_LIMIT: 503,
+  NODE_UNAVAILABLE: 503,
+  SHUTTING_DOWN: 503,
+  DATABASE_UNAVAILABLE: 503,
+  ISSUER_UNAVAILABLE: 503,
+} as const;
+
+/** A second status of a code. 403: it depends on the caller; 400: the command is refused to all callers. Source: ADR 87. */
+const OTHER_STATUS: Readonly<Partial<Record<ErrorCode, number>>> = { COMMAND_NOT_ALLOWED: 400 };
+
+export type ErrorCode = keyof typeof ERROR_STATUS;
+
+/** Every status with which a code may be answered. */
+export function statusesOf(code: ErrorCode): readonly number[] {
+  return [ERROR_STATUS[code], OTHER_STATUS[code] ?? []].flat();
+}
+
+/** The same error, with the instance that failed the call. */
+export function atInstance(error: GatewayError, instanceId: string): GatewayError {
+  return new GatewayError(error.code, error.message, { ...error.facts, instanceId });
+}
+
+/** The same error with `delivered: 'unknown'`. */
+export function perhapsDelivered({ code, message, facts }: GatewayError): GatewayError {
+  const { retryAfterSeconds: _, ...others } = facts;
+  return new GatewayError(code, message, { ...others, delivered: 'unknown' });
+}
+
+/** The error of a failed opening, with the last lines of its child's stderr. */
+export function openingFailed(error: GatewayError, stderr: readonly string[]): GatewayError {
+  const { cause = error, unreachable, reason, plainMessage, backendStatus, backendWaitMs } = error.facts;
+  return new GatewayError(error.code, error.message, {
+    ...(backendStatus === undefined ? retryAfter(1) : { delivered: 'no' }),
+    cause,
+    stderr,
+    ...definedFields({ unreachable, reason, plainMessage, backendStatus, backendWaitMs }),
+  });
+}
+
+/** The reason of a thrown error, as a clause: "connection refused". */
+export function reasonOf(thrown: unknown): string {
+  if (thrown instanceof GatewayError) return thrown.facts.reason ?? thrown.message;
+  return thrown instanceof Error ? thrown.message : 'it could not be opened';
+}
+
+/** The operator has to change a setting, a file or the machine; the message is for the operator, and names no secret. */
+export class OperatorError extends Error {}
+
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
+/** The code of an error of the system or a library, such as ENOENT, if any. */
+export function codeOf(thrown: unknown): string | undefined {
+  return thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string'
+    ? thrown.code
+    : undefined;
+}

@@ -1,0 +1,118 @@
+// The errors of sessions, of the nodes that have them, and of the bounds for each client: a part of the catalogue (error-catalogue.ts).
+
+import { LIMITS } from '../limits.ts';
+import { ENDED_BY_DRAIN, TAKEN_OVER } from '../sessions/session-value.ts';
+import { GatewayError, retryAfter } from './errors.ts';
+
+/** The session is unknown, has ended, or is another caller's; the error does not reveal which. */
+export function sessionNotFound(): GatewayError {
+  return new GatewayError('SESSION_NOT_FOUND', 'Session not found. Initialize again.');
+}
+
+/** The session with this fingerprint does not exist, or is another caller's. */
+export function sessionUnknown(fingerprint: string): GatewayError {
+  return new GatewayError(
+    'SESSION_NOT_FOUND',
+    `Session "${fingerprint}" not found. GET /gateway/sessions lists the sessions.`,
+  );
+}
+
+/** The instance of the session is gone, and the session may not continue with another one; or another node recovers it. */
+export function sessionLost(reason: string): GatewayError {
+  const isElsewhere = reason === TAKEN_OVER || reason === ENDED_BY_DRAIN;
+  if (isElsewhere) return nodeUnavailable('', reason, 'no'); // its client must not initialize again
+  return new GatewayError('SESSION_NOT_FOUND', `The session ended: ${reason}. Initialize again.`, {
+    delivered: 'no',
+    reason,
+  });
+}
+
+/** Retry-After when a limit of sessions, processes or subscriptions is reached: the next end is unknown. */
+const ASK_AGAIN_SECONDS = 60;
+
+export function sessionLimit(most: number): GatewayError {
+  const message = `Too many sessions are open (${most}; setting sessions.max).`;
+  return new GatewayError('SESSION_LIMIT', message, { retryAfterSeconds: ASK_AGAIN_SECONDS });
+}
+
+/** The caller ends its sessions itself, so there is no Retry-After. */
+export function sessionShareLimit(most: number): GatewayError {
+  const message = `This caller has too many open sessions (${most}; setting sessions.share).`;
+  return new GatewayError('SESSION_LIMIT', message);
+}
+
+/** The memory for what clients declare, and the gateway keeps, is full: that of this caller, or that of all callers (ADR 89). */
+export function declarationsTooLarge(code: 'SESSION_LIMIT' | 'QUEUE_FULL'): GatewayError {
+  const message =
+    'The memory for capabilities that clients declare is full: end some sessions, subscriptions or calls, or declare fewer capabilities.';
+  return new GatewayError(code, message, retryAfter(ASK_AGAIN_SECONDS));
+}
+
+export function dedicatedShareLimit(most: number): GatewayError {
+  const message = `This caller has too many processes or conversations at the instance (${most}; setting sessions.share).`;
+  return new GatewayError('QUEUE_FULL', message, retryAfter(5));
+}
+
+/** A call was cancelled for another one, because its client was disconnected. */
+export function capacityYielded(): GatewayError {
+  const seconds = LIMITS.clientAwayMs / 1000;
+  const message = `The call was cancelled: its client was disconnected for over ${seconds} s, and another call needed its capacity.`;
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
+}
+
+export function processLimit(most: number): GatewayError {
+  const message = `The instance has too many dedicated processes (${most}; setting sessions.max_processes).`;
+  return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
+}
+
+/** Each of the processes for clients that declare extensions has a call in flight. */
+export function extensionProcessLimit(): GatewayError {
+  const message = `The instance runs a process for each of ${LIMITS.extensionProcesses} sets of extensions that clients declare, and all have calls in flight.`;
+  return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
+}
+
+/** A server asks the client of a call for input, while too many calls, in all or of this caller, already wait for such input. */
+export function parkedCallsFull(most: number): GatewayError {
+  const message = `Too many calls (${most}) are waiting for client input.`;
+  return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
+}
+
+/** Too many streams of `subscriptions/listen` are open; `isShare`: of this caller. */
+export function listenLimit(most: number, isShare: boolean): GatewayError {
+  const message = isShare
+    ? `This caller has too many open subscriptions (${most}).`
+    : `Too many subscriptions are open (${most}).`;
+  return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
+}
+
+/** Too many readers of the events of the gateway; `isShare`: of this caller. */
+export function eventStreamLimit(most: number, isShare: boolean): GatewayError {
+  const message = isShare
+    ? `This caller has too many open event streams (${most}).`
+    : `Too many event streams are open (${most}).`;
+  return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
+}
+
+/** It serves all templates. */
+export function nodesNeedAllTemplates(): GatewayError {
+  const message = 'Callers with a list of templates or tools cannot drain or resume a node.';
+  return new GatewayError('INSUFFICIENT_PERMISSIONS', message);
+}
+
+export function nodeNotFound(id: string): GatewayError {
+  return new GatewayError('NOT_FOUND', `No node "${id}" is known. GET /gateway/nodes lists the nodes.`);
+}
+
+/** The node that owns the session is away, or does not answer. `unknown`: the request may have reached it. */
+export function nodeUnavailable(node: string, reason: string, delivered: 'no' | 'unknown'): GatewayError {
+  return new GatewayError(
+    'NODE_UNAVAILABLE',
+    `The node "${node}", which has the session, is unavailable: ${reason}.`,
+    {
+      ...retryAfter(1),
+      delivered,
+      reason,
+      plainMessage: 'The node that has the session is unavailable.',
+    },
+  );
+}

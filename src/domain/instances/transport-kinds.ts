@@ -1,0 +1,100 @@
+// The table of the kinds of transport: the traits of each. Other code asks for a trait, never for a kind.
+// The module of a kind is src/transports/<kind>/<kind>.ts. Source: ADR 180.
+
+import type { PinnedEra } from '../mcp/mcp.ts';
+
+export interface TransportTraits {
+  /** What reaches the server. A function of an embedding program lasts as long as that program, and is not stored. */
+  readonly reachedBy: 'endpoint' | 'command' | 'function';
+  /** The backend is reached over a network, and serves the conversations of many clients. */
+  readonly isNetworked: boolean;
+  /** A conversation of a single client is a process. */
+  readonly hasProcesses: boolean;
+  /** It is known to which call a request of the backend belongs. */
+  readonly attributesRequests: boolean;
+  /** The backend has one conversation for all clients, and sends no requests to them. */
+  readonly isAlwaysShared: boolean;
+  /** Added to an endpoint without a path. */
+  readonly defaultPath?: string;
+  /** The only era that it can speak. */
+  readonly onlyEra?: PinnedEra;
+  /** Its full name in messages. */
+  readonly title: string;
+  /** Further names in registry files and template definitions, in lower case. */
+  readonly aliases: readonly string[];
+}
+
+const NONE = { isNetworked: false, hasProcesses: false, attributesRequests: false, isAlwaysShared: false };
+
+/** In order of preference: without a name, the first kind is meant that is reached by what is given. */
+const TABLE = {
+  http: {
+    ...NONE,
+    title: 'Streamable HTTP',
+    aliases: ['https', 'streamable-http', 'streamable_http', 'streamablehttp'],
+    reachedBy: 'endpoint',
+    defaultPath: '/mcp',
+    isNetworked: true,
+    attributesRequests: true,
+  },
+  sse: {
+    ...NONE,
+    title: 'HTTP+SSE',
+    aliases: [],
+    reachedBy: 'endpoint',
+    defaultPath: '/sse',
+    onlyEra: 'legacy',
+    isNetworked: true,
+  },
+  stdio: { ...NONE, title: 'stdio', aliases: [], reachedBy: 'command', hasProcesses: true },
+  'in-process': {
+    ...NONE,
+    title: 'in-process',
+    aliases: [],
+    reachedBy: 'function',
+    attributesRequests: true,
+    isAlwaysShared: true,
+  },
+} as const satisfies Readonly<Record<string, TransportTraits>>;
+
+export type TransportKind = keyof typeof TABLE;
+/** Of the kinds that an instance may be registered with. */
+export type TransportName = {
+  [K in TransportKind]: (typeof TABLE)[K]['reachedBy'] extends 'function' ? never : K;
+}[TransportKind];
+
+export const TRANSPORT_TRAITS: Readonly<Record<TransportKind, TransportTraits>> = TABLE;
+export const TRANSPORT_KINDS = Object.keys(TABLE) as TransportKind[];
+export const TRANSPORT_NAMES = TRANSPORT_KINDS.filter(isName);
+
+const BY_WORD: ReadonlyMap<string, TransportName> = new Map(
+  TRANSPORT_NAMES.flatMap((name) => [name, ...TRANSPORT_TRAITS[name].aliases].map((word) => [word, name])),
+);
+
+/** Of an instance that is a function. */
+export const FUNCTION_TRANSPORT: TransportKind = 'in-process';
+
+/** The name that is meant by this word in a file; undefined for no known one. */
+export function transportNamed(word: string): TransportName | undefined {
+  return BY_WORD.get(word.toLowerCase());
+}
+
+/** The kind of an instance that names none. */
+export function defaultTransport({ endpoint }: { readonly endpoint?: string | undefined }): TransportName {
+  const reachedBy = endpoint === undefined ? 'command' : 'endpoint';
+  return TRANSPORT_NAMES.find((name) => TRANSPORT_TRAITS[name].reachedBy === reachedBy) ?? 'stdio';
+}
+
+/** True when one connection may carry many conversations, and each of them many calls. */
+export function isNetworked({ transport }: { readonly transport: TransportKind }): boolean {
+  return TRANSPORT_TRAITS[transport].isNetworked;
+}
+
+/** It is stored; a function lasts as long as its program. */
+export function isStored({ transport }: { readonly transport: TransportKind }): boolean {
+  return isName(transport);
+}
+
+function isName(kind: TransportKind): kind is TransportName {
+  return TRANSPORT_TRAITS[kind].reachedBy !== 'function';
+}

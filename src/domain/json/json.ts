@@ -1,0 +1,208 @@
+// JSON as values, and as text that is forwarded without being parsed. jsonrpc.ts has JSON-RPC.
+
+import { LIMITS } from '../limits.ts';
+
+export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject;
+/** A JSON object as JSON.parse returns it. */
+export interface JsonObject {
+  [key: string]: JsonValue | undefined;
+}
+
+/** An object with some fields that are kept as text; `_meta` may be such an object, too. `writeFields` serializes it. */
+export interface JsonFields {
+  readonly [key: string]: JsonValue | JsonText | JsonFields | undefined;
+}
+
+/** True for a plain JSON object: not null, not an array, not JSON that is kept as text. */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof JsonText);
+}
+
+/** The same for an object that may have fields which are kept as text. */
+export function isFields(value: JsonFields[string]): value is JsonFields {
+  return isJsonObject(value);
+}
+
+/** The fields that have a value: `{ a: 1, b: undefined }` is `{ a: 1 }`. */
+export function definedFields<T extends object>(
+  fields: T,
+): { readonly [K in keyof T]?: Exclude<T[K], undefined> } {
+  const defined = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(defined) as Partial<T> as ReturnType<typeof definedFields<T>>;
+}
+
+/** True when arrays and objects are nested deeper than `levels`, which bounds the recursion. */
+export function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (levels === 0) return true;
+  for (const field of Object.values(value)) if (isDeeper(field, levels - 1)) return true;
+  return false;
+}
+
+/**
+ * The number of values, where a key counts as one, and a number that is kept as text as four. Counting stops above `most`. `value`
+ * is not nested deeper than LIMITS.nestingDepth.
+ */
+export function valuesIn(value: unknown, most: number): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  if (value instanceof JsonText) return 4;
+  const perField = Array.isArray(value) ? 0 : 1;
+  let count = 1;
+  for (const field of Object.values(value)) {
+    count += perField + valuesIn(field, most - count);
+    if (count > most) break;
+  }
+  return count;
+}
+
+/** JSON of the value, independent of the order of its keys. */
+export function canonicalText(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalText).join()}]`;
+  if (!isJsonObject(value)) return JSON.stringify(value ?? null);
+  const keys = Object.keys(value).sort();
+  return `{${keys.map((key) => `${JSON.stringify(key)}:${canonicalText(value[key])}`).join()}}`;
+}
+
+/**
+ * One JSON value, kept as UTF-8 bytes, text or value; other forms are made on first use. A result of a backend is not parsed unless
+ * its value is read.
+ */
+export class JsonText {
+  #bytes: Buffer | undefined;
+  readonly #text: string | undefined;
+  #value: unknown;
+
+  private constructor(bytes?: Buffer, text?: string, value?: unknown) {
+    this.#bytes = bytes;
+    this.#text = text;
+    this.#value = value;
+  }
+
+  /** Wraps bytes that hold exactly one JSON value. They are not copied: do not reuse the buffer. */
+  static ofBytes(bytes: Buffer): JsonText {
+    return new JsonText(bytes);
+  }
+
+  /** Wraps a text that holds exactly one JSON value. */
+  static ofText(text: string): JsonText {
+    return new JsonText(undefined, text);
+  }
+
+  static ofValue(value: unknown): JsonText {
+    return new JsonText(undefined, undefined, value);
+  }
+
+  /** UTF-8 bytes of the JSON text. */
+  get bytes(): Buffer {
+    this.#bytes ??= Buffer.from(this.#text ?? JSON.stringify(this.#value ?? null));
+    return this.#bytes;
+  }
+
+  /** The text if it is kept as such, else the bytes. */
+  get source(): Buffer | string {
+    return this.#text ?? this.bytes;
+  }
+
+  get text(): string {
+    return this.#text ?? this.bytes.toString('utf8');
+  }
+
+  /** For JSON.stringify: the value, with each number as it was written. */
+  toJSON(): unknown {
+    const value = this.exactValue;
+    return value instanceof JsonText ? JSON.rawJSON(value.text) : value;
+  }
+
+  /** The parsed value, in which each number that JavaScript would change is a JsonText: see `parseExact`. */
+  get exactValue(): unknown {
+    return parseExact(this.text);
+  }
+
+  /** The parsed value, which is kept if it is small. Throws SyntaxError when the bytes are not JSON; those of `readMessage` are. */
+  get value(): unknown {
+    if (this.#value !== undefined) return this.#value;
+    const value: unknown = JSON.parse(this.text);
+    if (this.source.length <= LIMITS.inspectedResultBytes) this.#value = value;
+    return value;
+  }
+}
+
+declare global {
+  interface JSON {
+    /** Source: ECMAScript 2026; in Node since version 21. */
+    rawJSON(text: string): unknown;
+    parse(
+      text: string,
+      reviver: (key: string, value: unknown, context: { readonly source?: string }) => unknown,
+    ): unknown;
+  }
+}
+
+/**
+ * Parses JSON. A number that JavaScript would change (beyond 2^53, beyond what a double holds, negative zero) is a
+ * JsonText, which JSON.stringify writes as it came. Throws SyntaxError. Source: ADR 43.
+ */
+export function parseExact(text: string): unknown {
+  if (!MAYBE_CHANGED.test(text)) return JSON.parse(text);
+  return JSON.parse(text, (_key, value, { source }) =>
+    typeof value === 'number' && source !== undefined && isChanged(value, source)
+      ? JsonText.ofBytes(Buffer.from(source))
+      : value,
+  );
+}
+
+/** The value of a text that may be JSON; undefined when it is not. `parse` throws SyntaxError. */
+export function jsonIn(text: string, parse: (text: string) => unknown = JSON.parse): unknown {
+  try {
+    return parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Numbers that a double may not hold, and negative zero; a match in a string only costs time, so repetitions are bounded. */
+const MAYBE_CHANGED = /(?:^|[\s:,[-])(?:(?:\d\.?){16}|\d{1,15}(?:\.\d{1,15})?[eE][+-]?\d{3})|(?:^|[\s:,[])-0/;
+
+function isChanged(value: number, source: string): boolean {
+  if (value === 0 || !Number.isFinite(value)) return /^-|[1-9]/.test(source);
+  return source.length > MAX_EXACT_DIGITS && String(value) !== source;
+}
+
+/** A double holds every number with this many digits. */
+const MAX_EXACT_DIGITS = 15;
+
+/** The value of a field, which may be kept as text; see `exactValue`. */
+export function fieldValue(field: JsonFields[string]): unknown {
+  return field instanceof JsonText ? field.exactValue : field;
+}
+
+/** JSON of an object; fields that are kept as text are inserted unchanged. */
+export function writeFields(fields: JsonFields): string {
+  let text = '';
+  for (const key of Object.keys(fields)) {
+    const field = writeField(key, fields[key]);
+    if (field === undefined) continue;
+    if (text === '') text = `{${JSON.stringify(key)}:${field}`;
+    else text += (HEADS.get(key) ?? headOf(key)) + field;
+  }
+  return text === '' ? '{}' : `${text}}`;
+}
+
+/** What stands before a field that is not the first. */
+function headOf(key: string): string {
+  return `,${JSON.stringify(key)}:`;
+}
+
+/** Of the keys in most calls, for which it is not made again. */
+const HEADS: ReadonlyMap<string, string> = new Map(
+  [
+    ...['arguments', '_meta', 'progressToken', 'traceparent'],
+    ...['protocolVersion', 'clientCapabilities', 'clientInfo'].map((key) => `io.modelcontextprotocol/${key}`),
+  ].map((key) => [key, headOf(key)]),
+);
+
+/** Undefined for values without JSON, as in JSON.stringify. */
+function writeField(key: string, field: JsonFields[string]): string | undefined {
+  if (field instanceof JsonText) return field.text;
+  return key === '_meta' && isFields(field) ? writeFields(field) : JSON.stringify(field);
+}

@@ -1,0 +1,130 @@
+// An MCP client: its declarations, its session, and its answers to requests of a server. Its permissions are in account.ts.
+
+import type { Principal } from '../accounts/account.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../json/json.ts';
+import { keptBytes } from '../memory/held-bytes.ts';
+import type { JsonRpcError } from './jsonrpc.ts';
+import { LIST_NOTICES, type ListField } from './mcp.ts';
+
+/** The declarations of a client: in `initialize`, or in the `_meta` of every request. */
+export interface ClientProfile {
+  readonly protocolVersion: string;
+  /** Declared to backends on behalf of the client; they may request nothing else. */
+  readonly capabilities: JsonObject;
+  /** `name`, `version` and any other field. */
+  readonly clientInfo: JsonObject;
+}
+
+/** The principal of a client: sessions, conversations and cached answers are never shared between two owners. */
+export type Owner = Pick<Principal, 'id' | 'templates' | 'views' | 'tools'>;
+
+/** A principal, and what its client declared. */
+export interface Client {
+  readonly owner: Owner;
+  readonly profile: ClientProfile;
+}
+
+/** Memory of a profile that is kept; see keptBytes. */
+export function profileBytes({ capabilities, clientInfo }: ClientProfile): number {
+  return keptBytes([capabilities, clientInfo]);
+}
+
+export type ClientReply = { readonly result: JsonValue } | { readonly error: JsonRpcError };
+
+/**
+ * A request of a legacy server to its client: `sampling/createMessage`, `elicitation/create`, `roots/list`. Only the first `answer`
+ * counts, and none after the end of the exchange or the conversation.
+ */
+export interface ServerRequest {
+  readonly kind: 'request';
+  readonly method: string;
+  readonly params: JsonObject;
+  /** `hold` counts the memory of the reply until the function that it returns is called, for a receiver that keeps the reply. */
+  readonly answer: (reply: ClientReply, hold?: () => () => void) => void;
+}
+
+/** A request of a server. `answered` gets the first answer of its client; further answers are dropped. */
+export function serverRequest(
+  { method, params }: Pick<ServerRequest, 'method' | 'params'>,
+  answered: ServerRequest['answer'],
+): ServerRequest {
+  let isAnswered = false;
+  const answer: ServerRequest['answer'] = (reply) => {
+    if (isAnswered) return;
+    isAnswered = true;
+    answered(reply);
+  };
+  return { kind: 'request', method, params, answer };
+}
+
+/** A message of a server outside an exchange. */
+export type ServerMessage = ServerNotification | ServerRequest;
+
+export interface ServerNotification {
+  readonly kind: 'notification';
+  readonly method: string;
+  readonly params: JsonObject;
+}
+
+/** The notice that a list has changed. */
+export function listNotice(list: ListField): ServerNotification {
+  return { kind: 'notification', method: LIST_NOTICES[list], params: {} };
+}
+
+/** The requests that a server may send to its client, each with the capability that permits it. */
+export const CLIENT_CAPABILITIES: Readonly<Record<string, string>> = {
+  'sampling/createMessage': 'sampling',
+  'elicitation/create': 'elicitation',
+  'roots/list': 'roots',
+};
+
+const ASKABLE = Object.values(CLIENT_CAPABILITIES);
+
+/** True when a server may send requests to this client. In a shared process they cannot be attributed to one client. */
+export function acceptsServerRequests({ capabilities }: Pick<ClientProfile, 'capabilities'>): boolean {
+  return ASKABLE.some((name) => capabilities[name] !== undefined);
+}
+
+/**
+ * The declarations that let a server ask nothing, but on which its tools may depend: `extensions`, such as MCP Apps, and
+ * `experimental`. Undefined for a client that declares none. Source: ADR 104.
+ */
+export function extensionsOf({ capabilities }: Pick<ClientProfile, 'capabilities'>): JsonObject | undefined {
+  const { extensions, experimental } = capabilities;
+  if (extensions === undefined && experimental === undefined) return undefined;
+  const declared = Object.entries({ extensions, experimental }).filter(([, value]) => isFilled(value));
+  return declared.length === 0 ? undefined : (Object.fromEntries(declared) as JsonObject);
+}
+
+function isFilled(value: JsonValue | undefined): boolean {
+  return isJsonObject(value) && Object.keys(value).length > 0;
+}
+
+export interface ClientQuestion {
+  readonly kind: 'asked';
+  readonly id: string;
+  readonly instanceId: string;
+  /** The requests, by a key that the replies carry. */
+  readonly requests: ReadonlyMap<string, Pick<ServerRequest, 'method' | 'params'>>;
+}
+
+/** The open session of an MCP client of the legacy era. */
+export interface ClientSessionView {
+  /** Names it in logs and events; the id that its client sends is a credential. */
+  readonly id: string;
+  /** Id of the principal that opened it. */
+  readonly ownerId: string;
+  /** `name` and `version`, as the client declared them. */
+  readonly clientInfo: JsonObject;
+  /** The instance it is or was last bound to; of a session with all templates, one for each template that it uses. */
+  readonly bindings: readonly {
+    readonly template: string;
+    readonly instanceId: string;
+    readonly serverId: string;
+  }[];
+  /** Ms since 1970; of the last use to about a second. */
+  readonly openedAtMs: number;
+  readonly usedAtMs: number;
+  /** A stream of its client is open. */
+  readonly isStreaming: boolean;
+}

@@ -1,0 +1,137 @@
+// Lists that come in pages: where a list of a backend ends. Servers of the legacy era end it with cursors that are none, and some lists
+// have no end at all: the same cursor again and again, or the same page under ever new cursors. Source: ADR 111.
+
+import type { ExchangeRequest } from '../calls/exchange.ts';
+import { type FinalEvent, parsedResult, tooLargePage } from '../calls/exchange.ts';
+import type { GatewayError } from '../errors/errors.ts';
+import { isJsonObject, type JsonObject, JsonText, valuesIn } from '../json/json.ts';
+import { fieldIn } from '../json/json-fields.ts';
+import { LIMITS } from '../limits.ts';
+import { type Era, LIST_METHODS, type ListField, listOf } from './mcp.ts';
+
+/**
+ * The event of a result that arrived. A page of a list has no cursor that leads nowhere: in the legacy era an empty one or one that is no
+ * text; in all eras the one that was asked with. BACKEND_UNAVAILABLE for a page that is too large.
+ */
+export function resultEvent(
+  request: ExchangeRequest,
+  result: JsonText,
+  era: Era,
+): ResultEvent | GatewayError {
+  if (listOf(request.method) === undefined) return { kind: 'result', result };
+  const tooLarge = tooLargePage(request, result);
+  if (tooLarge !== undefined) return tooLarge;
+  const written = fieldIn(result.bytes, 'nextCursor');
+  if (written === undefined) return { kind: 'result', result };
+  const isText = written[0] === QUOTE && (written.length > EMPTY || era === 'modern');
+  const asked = request.params?.cursor;
+  const isRepeated = isText && asked !== undefined && JSON.parse(written.toString()) === asked;
+  if (isText ? !isRepeated : era === 'modern') return { kind: 'result', result };
+  const ended = withoutCursor(result);
+  return isRepeated ? { kind: 'result', result: ended, cut: REPEATED } : { kind: 'result', result: ended };
+}
+
+const QUOTE = 0x22;
+const EMPTY = '""'.length;
+const REPEATED = 'its cursor repeats';
+
+function withoutCursor(result: JsonText): JsonText {
+  const value = result.exactValue;
+  if (!isJsonObject(value)) return result;
+  const { nextCursor: _, ...rest } = value;
+  return JsonText.ofValue(rest);
+}
+
+/** Pages in a row that repeat what is known. */
+const MAX_REPEATED_PAGES = 3;
+
+/** Watches the pages of one list while they are gathered. */
+class PageWatch {
+  readonly #cursors = new Set<string>();
+  readonly #names = new Set<unknown>();
+  #repeatedPages = 0;
+
+  /** The items of a page; none of a page that has only items of earlier pages. */
+  newOn(page: readonly JsonObject[]): readonly JsonObject[] {
+    const before = this.#names.size;
+    for (const item of page) this.#names.add(item.uriTemplate ?? item.uri ?? item.name ?? item);
+    const isRepeated = page.length > 0 && before > 0 && this.#names.size === before;
+    if (page.length > 0) this.#repeatedPages = isRepeated ? this.#repeatedPages + 1 : 0;
+    return isRepeated ? [] : page;
+  }
+
+  /** Why the list ends although its last page has this cursor, as a clause; undefined: it goes on. */
+  endAt(cursor: string): string | undefined {
+    if (this.#repeatedPages >= MAX_REPEATED_PAGES) return 'its pages repeat';
+    if (this.#cursors.has(cursor)) return REPEATED;
+    this.#cursors.add(cursor);
+    return undefined;
+  }
+}
+
+export interface GatheredPages {
+  readonly items: JsonObject[];
+  /** Bytes of the pages, and their values. */
+  readonly bytes: number;
+  readonly values: number;
+  /** Why the list ends before its last page, as a clause. */
+  readonly cut?: string | undefined;
+}
+
+export interface PageOptions {
+  /** Params of all requests, besides the cursor. */
+  readonly params?: JsonObject | undefined;
+  /** See JsonText. Default: the value. */
+  readonly formOf?: (page: JsonText) => 'value' | 'exactValue';
+  /** The items of a page that are kept. Default: all objects. */
+  readonly keep?: (items: readonly unknown[]) => readonly JsonObject[];
+  /** Most bytes of all pages. Default LIMITS.backendMessageBytes. */
+  readonly maxBytes?: number;
+}
+
+/**
+ * All items of one list from one backend, in order. `ask` resolves with the result of one page; or with undefined when the backend
+ * does not offer the list, or with a clause that says why the list ends before this page. A list that does not end, or exceeds a
+ * bound of LIMITS, ends with what was gathered.
+ */
+export async function gatherPages(
+  field: ListField,
+  ask: (request: ExchangeRequest) => Promise<Omit<ResultEvent, 'kind'> | string | undefined>,
+  { params, formOf, keep = objectsIn, maxBytes = LIMITS.backendMessageBytes }: PageOptions = {},
+): Promise<GatheredPages> {
+  const method = LIST_METHODS[field];
+  const items: JsonObject[] = [];
+  const watch = new PageWatch();
+  let request: ExchangeRequest = params === undefined ? { method } : { method, params };
+  let [bytes, values] = [0, 0];
+  const endedBy = (cut?: string): GatheredPages => ({ items, bytes, values, cut });
+  for (let page = 0; page < LIMITS.listPages; page += 1) {
+    const answer = await ask(request);
+    if (answer === undefined || typeof answer === 'string') return endedBy(answer);
+    const { length } = answer.result.bytes;
+    if (bytes + length > maxBytes) return endedBy(TOO_LARGE);
+    bytes += length;
+    const result = parsedResult(answer.result, formOf?.(answer.result));
+    if (!isJsonObject(result)) return endedBy();
+    values += valuesIn(result, LIMITS.parsedValues);
+    if (values > LIMITS.parsedValues) return endedBy(TOO_LARGE);
+    const found = result[field];
+    for (const item of watch.newOn(Array.isArray(found) ? keep(found) : [])) items.push(item);
+    if (answer.cut !== undefined) return endedBy(answer.cut);
+    const { nextCursor: cursor } = result;
+    if (typeof cursor !== 'string') return endedBy();
+    const cut =
+      items.length > LIMITS.listItems ? `it has more than ${LIMITS.listItems} items` : watch.endAt(cursor);
+    if (cut !== undefined) return endedBy(cut);
+    request = { method, params: { ...params, cursor } };
+  }
+  return endedBy(`it has more than ${LIMITS.listPages} pages`);
+}
+
+const TOO_LARGE = 'it is too large';
+
+function objectsIn(items: readonly unknown[]): readonly JsonObject[] {
+  return items.filter(isJsonObject);
+}
+
+type ResultEvent = Extract<FinalEvent, { kind: 'result' }>;

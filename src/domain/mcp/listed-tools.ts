@@ -1,0 +1,135 @@
+// The tools in a list of a template that a caller may call. Names are matched in several turns of the event loop, and once for equal
+// rights: a list may have thousands, and rights have globs. Source: ADR 230, ADR 269.
+
+import { hash } from 'node:crypto';
+import { concatMap, type Observable } from 'rxjs';
+import { groupsToMatch } from '../accounts/globs.ts';
+import type { Rights, ToolRights } from '../accounts/rights.ts';
+import { type Answer, type ExchangeRequest, parsedResult } from '../calls/exchange.ts';
+import { isJsonObject, type JsonObject, JsonText } from '../json/json.ts';
+import { editedFields } from '../json/json-fields.ts';
+import { LruMap } from '../memory/lru-map.ts';
+import type { TaskScheduler } from '../time/task-scheduler.ts';
+
+type Scheduler = Pick<TaskScheduler, 'each'>;
+
+/**
+ * The answers of a request, with `tools/list` without the tools that the caller may not call. To be used after a cache, which callers
+ * with other rights share.
+ */
+export function listedAnswers(
+  template: string,
+  { method, tools }: ExchangeRequest,
+  answers$: Observable<Answer>,
+  scheduler: Scheduler,
+): Observable<Answer> {
+  if (tools === undefined || method !== 'tools/list') return answers$;
+  return answers$.pipe(concatMap((answer) => listedAnswer(template, tools, answer, scheduler)));
+}
+
+async function listedAnswer(
+  template: string,
+  tools: ToolRights,
+  answer: Answer,
+  scheduler: Scheduler,
+): Promise<Answer> {
+  const { event } = answer;
+  if (event.kind !== 'result') return answer;
+  const value = parsedResult(event.result, 'exactValue');
+  const listed: readonly unknown[] = isJsonObject(value) && Array.isArray(value.tools) ? value.tools : [];
+  const places = await allowedPlaces(template, tools, listed, scheduler);
+  const allowed = JsonText.ofValue(places.map((place) => listed[place]));
+  // Everything else keeps its bytes.
+  const bytes = editedFields(event.result.bytes, (key) => (key === 'tools' ? allowed.bytes : undefined));
+  return { ...answer, event: { kind: 'result', result: JsonText.ofBytes(bytes) } };
+}
+
+/** The items of a list that were read. The same array for the same items and equal rights. */
+export function allowedTools(
+  template: string,
+  tools: ToolRights,
+  items: readonly JsonObject[],
+  scheduler: Scheduler,
+): Promise<readonly JsonObject[]> {
+  return ITEMS.of(items, rightsAt(template, tools), async () => {
+    const places = await allowedPlaces(template, tools, items, scheduler);
+    const allowed = new Set(places);
+    return items.filter((_, place) => allowed.has(place));
+  });
+}
+
+/** Most lists are read again and again with the same names: what was matched last is found by a digest of them. */
+function allowedPlaces(
+  template: string,
+  tools: ToolRights,
+  listed: readonly unknown[],
+  scheduler: Scheduler,
+): Promise<readonly number[]> {
+  const names = listed.map((item) =>
+    isJsonObject(item) && typeof item.name === 'string' ? item.name : null,
+  );
+  const key = hash('sha256', JSON.stringify([template, tools.text, names]), 'base64url');
+  return PLACES.of(scheduler, key, () => matchedPlaces(template, tools, names, scheduler));
+}
+
+async function matchedPlaces(
+  template: string,
+  tools: ToolRights,
+  names: readonly (string | null)[],
+  scheduler: Scheduler,
+): Promise<readonly number[]> {
+  const named = names.flatMap((tool, place) => (tool === null ? [] : [{ template, tool, place }]));
+  const allowed = await callable({ tools }, named, (item) => item, scheduler);
+  return allowed.map(({ place }) => place);
+}
+
+/** A tool by the name that its server gives it. */
+interface OwnTool {
+  readonly template: string;
+  readonly tool: string;
+}
+
+/** The items that are about no tool, or about one that the caller may call. */
+export async function callable<T>(
+  { tools }: Pick<Rights, 'tools'>,
+  items: readonly T[],
+  toolOf: (item: T) => OwnTool | undefined,
+  scheduler: Scheduler,
+): Promise<readonly T[]> {
+  if (tools === undefined) return items;
+  const allowed: T[] = [];
+  await scheduler.each(
+    groupsToMatch(items, (item) => toolOf(item)?.tool ?? ''),
+    (group) => {
+      for (const item of group) {
+        const own = toolOf(item);
+        if (own === undefined || tools.allow(own.template, own.tool)) allowed.push(item);
+      }
+    },
+  );
+  return allowed;
+}
+
+function rightsAt(template: string, { text }: ToolRights): string {
+  return `${template} ${text}`;
+}
+
+/** Different rights of which it is remembered what a list has for them. */
+const RIGHTS = 16;
+
+/** What lists have for callers, as long as the lists are there. Requests at the same time wait for one result. */
+export class ByRights<V> {
+  readonly #lists = new WeakMap<object, LruMap<Promise<V>>>();
+
+  of(list: object, rights: string, make: () => Promise<V>): Promise<V> {
+    const known = this.#lists.get(list) ?? new LruMap<Promise<V>>(RIGHTS);
+    const made = known.get(rights) ?? make();
+    known.set(rights, made);
+    this.#lists.set(list, known);
+    return made;
+  }
+}
+
+const ITEMS = new ByRights<readonly JsonObject[]>();
+/** The allowed places in lists of names, by the scheduler of a gateway: as many lists, each with up to 100,000 places. */
+const PLACES = new ByRights<readonly number[]>();

@@ -1,0 +1,144 @@
+// Arguments of a tool that are mirrored in headers because its input schema declares it (`x-mcp-header`): reads the declarations and
+// writes the headers. Source: MCP 2026-07-28 basic/transports/streamable-http#custom-headers-from-tool-parameters.
+
+import { isJsonObject, type JsonFields, JsonText } from '../json/json.ts';
+import { valueAtPath } from '../json/json-scanner.ts';
+import { cutText, encodeHeader } from '../text.ts';
+
+export interface Declaration {
+  readonly path: readonly string[];
+  /** The header, in lower case. */
+  readonly header: string;
+  /** `string`, `boolean`, `integer`, or `number`, although that breaks the rules. */
+  readonly type: string;
+}
+
+export interface Declared {
+  /** None when one of them breaks the rules, except by the type `number`, which is written and checked as in the SDKs. */
+  readonly declarations: readonly Declaration[];
+  /**
+   * How one of them breaks the rules, as a clause for operators; undefined when none does. Clients must not use such a tool over
+   * HTTP. It names paths of the schema, and is bounded.
+   */
+  readonly fault: string | undefined;
+}
+
+export const PARAM_PREFIX = 'mcp-param-';
+
+/** Deepest schema that is read. Deeper declarations are ignored. */
+const DEEPEST = 32;
+
+export function declaredBy(inputSchema: unknown): Declared {
+  const found: Declaration[] = [];
+  const fault = collect(inputSchema, [], true, found) ?? repetitionIn(found);
+  if (fault !== undefined) return { declarations: [], fault };
+  const number = found.find(({ type }) => type === 'number');
+  return { declarations: found, fault: number && wrongType(number.path) };
+}
+
+/** The headers for a call with these arguments, in lower case; undefined when there are none. */
+export function paramHeaders(
+  declarations: readonly Declaration[],
+  args: JsonFields[string],
+): Readonly<Record<string, string>> | undefined {
+  let headers: Record<string, string> | undefined;
+  for (const { header, path } of declarations) {
+    const text = headerTextOf(valueAt(args, path));
+    if (text === undefined) continue;
+    headers ??= {};
+    headers[header] = encodeHeader(text);
+  }
+  return headers;
+}
+
+/** Bytes of ASCII headers in a request of HTTP/1.1. */
+export function headerBytes(headers: Readonly<Record<string, string>>): number {
+  let bytes = 0;
+  for (const [name, value] of Object.entries(headers)) bytes += name.length + value.length + AROUND_BYTES;
+  return bytes;
+}
+
+/** The value of one argument. Arguments that are kept as text are scanned, not parsed. */
+export function valueAt(args: JsonFields[string], path: readonly string[]): unknown {
+  if (args instanceof JsonText) return valueAtPath(args.bytes, path);
+  let value: unknown = args;
+  for (const key of path) value = isJsonObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+  return value;
+}
+
+/** The text of a value; undefined for a value that is not mirrored: missing, not primitive, or an inexact number. */
+export function headerTextOf(value: unknown): string | undefined {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'boolean') return String(value);
+  if (typeof value !== 'number') return undefined;
+  return Number.isInteger(value) && !Number.isSafeInteger(value) ? undefined : String(value);
+}
+
+/** Adds the declarations of a schema to `found`. Returns the first fault, which ends the search. */
+function collect(
+  schema: unknown,
+  path: readonly string[],
+  isReachable: boolean,
+  found: Declaration[],
+): string | undefined {
+  if (!isJsonObject(schema) || path.length > DEEPEST) return undefined;
+  const { 'x-mcp-header': name, properties, type } = schema;
+  if (name !== undefined) {
+    if (!isReachable || path.length === 0)
+      return `a header is declared at ${placeOf(path)}, which is not a single argument`;
+    if (typeof name !== 'string' || !TOKEN.test(name))
+      return `the header for ${placeOf(path)} has an invalid name`;
+    if (typeof type !== 'string' || !PRIMITIVES.has(type)) return wrongType(path);
+    found.push({ path, header: PARAM_PREFIX + name.toLowerCase(), type });
+  }
+  for (const [key, child] of isJsonObject(properties) ? Object.entries(properties) : []) {
+    const fault = collect(child, [...path, key], isReachable, found);
+    if (fault !== undefined) return fault;
+  }
+  for (const keyword of ELSEWHERE) {
+    if (schema[keyword] === undefined) continue; // nearly always, in thousands of schemas
+    for (const child of schemasIn(schema[keyword], keyword)) {
+      const fault = collect(child, [...path, keyword], false, found);
+      if (fault !== undefined) return fault;
+    }
+  }
+  return undefined;
+}
+
+function repetitionIn(found: readonly Declaration[]): string | undefined {
+  const headers = new Set<string>();
+  for (const { header } of found) {
+    if (headers.has(header)) return `two arguments declare the header ${cutText(header, NAMED_UNITS)}`;
+    headers.add(header);
+  }
+  return undefined;
+}
+
+function wrongType(path: readonly string[]): string {
+  return `a header is declared for ${placeOf(path)}, which is not a string, integer or boolean`;
+}
+
+function placeOf(path: readonly string[]): string {
+  return path.length === 0 ? 'the schema itself' : `"${cutText(path.join('.'), NAMED_UNITS)}"`;
+}
+
+function schemasIn(value: unknown, keyword: string): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  return BY_NAME.includes(keyword) && isJsonObject(value) ? Object.values(value) : [value];
+}
+
+/** Longest name of a server in a text for operators. */
+const NAMED_UNITS = 100;
+/** `: ` and the line end. */
+const AROUND_BYTES = 4;
+/** Source: RFC 9110 section 5.6.2. */
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const PRIMITIVES: ReadonlySet<string> = new Set(['string', 'integer', 'boolean', 'number']);
+/** Keywords below which nothing may be declared, because the path of such a value is not fixed; the first hold schemas by name. */
+const BY_NAME = ['patternProperties', 'dependentSchemas', '$defs', 'definitions'];
+const ELSEWHERE = [
+  ...BY_NAME,
+  ...['items', 'prefixItems', 'contains', 'unevaluatedItems'],
+  ...['additionalProperties', 'unevaluatedProperties', 'propertyNames'],
+  ...['oneOf', 'anyOf', 'allOf', 'not', 'if', 'then', 'else'],
+];

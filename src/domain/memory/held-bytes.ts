@@ -1,0 +1,311 @@
+// Budgets of bytes that are held in memory, in total and for each owner, and their bounds, which depend on the memory of the process.
+// When a budget is exceeded, the holding with the most bytes times its age is cut, so that slow and large ones lose to fast and
+// small ones. Source: ADR 42, ADR 45.
+
+import { ANONYMOUS, holderOf } from '../accounts/account.ts';
+import { valuesIn } from '../json/json.ts';
+import { LIMITS } from '../limits.ts';
+import { systemClock } from '../time/clock.ts';
+
+export interface ByteBounds {
+  readonly totalBytes: number;
+  readonly ownerBytes: number;
+}
+
+/** Owner of messages that the gateway itself sends. */
+export const NO_CALLER = '';
+
+/**
+ * Amounts by owner, and their sum. An owner with nothing is not kept. A single owner, which is the usual case, needs no Map: its entry
+ * would be added and deleted with each call, and V8 links the old tables of a Map to the new ones (call-map.ts).
+ */
+export class OwnerAmounts {
+  #first = NO_CALLER;
+  #firstHeld = 0;
+  /** The amounts of all other owners. */
+  #others: Map<string, number> | undefined;
+  /** The last principal that is not its own holder: most calls follow one of the same. */
+  #lastId = NO_CALLER;
+  #lastHolder = NO_CALLER;
+  total = 0;
+
+  get size(): number {
+    return (this.#firstHeld > 0 ? 1 : 0) + (this.#others?.size ?? 0);
+  }
+
+  get owners(): Iterable<string> {
+    return [...(this.#firstHeld > 0 ? [this.#first] : []), ...(this.#others?.keys() ?? [])];
+  }
+
+  /** The principals of one user are one owner. */
+  held(principalId: string): number {
+    return this.#held(this.#ownerOf(principalId));
+  }
+
+  #ownerOf(id: string): string {
+    if (id === this.#lastId) return this.#lastHolder;
+    const holder = holderOf(id);
+    if (holder === id) return id;
+    this.#lastId = id;
+    this.#lastHolder = holder;
+    return holder;
+  }
+
+  #held(ownerId: string): number {
+    if (ownerId === this.#first && this.#firstHeld > 0) return this.#firstHeld;
+    return this.#others?.get(ownerId) ?? 0;
+  }
+
+  /** A negative `amount` is subtracted. */
+  add(principalId: string, amount: number): void {
+    const ownerId = this.#ownerOf(principalId);
+    const held = this.#held(ownerId) + amount;
+    if (this.#firstHeld === 0 && this.#others?.has(ownerId) !== true) this.#first = ownerId;
+    if (ownerId === this.#first) this.#firstHeld = Math.max(0, held);
+    else if (held > 0) {
+      this.#others ??= new Map();
+      this.#others.set(ownerId, held);
+    } else this.#others?.delete(ownerId);
+    this.total += amount;
+  }
+}
+
+export class ByteBudget extends OwnerAmounts {
+  readonly bounds: ByteBounds;
+
+  constructor(bounds: ByteBounds) {
+    super();
+    this.bounds = bounds;
+  }
+
+  /** Counts the bytes and returns true if they are within both bounds. `add` gives them back. */
+  take(ownerId: string, bytes: number): boolean {
+    if (!this.fits(ownerId, bytes)) return false;
+    this.add(ownerId, bytes);
+    return true;
+  }
+
+  /** True when these bytes more are within both bounds. `add` may exceed them. */
+  fits(ownerId: string, bytes: number): boolean {
+    const { ownerBytes, totalBytes } = this.bounds;
+    return this.held(ownerId) + bytes <= ownerBytes && this.total + bytes <= totalBytes;
+  }
+}
+
+export interface MemoryBounds {
+  /** Bodies of requests that are being read, queued or in flight, and other messages that wait for their backends. The owner is
+   *  the principal. */
+  readonly requests: ByteBounds;
+  /** Incomplete answers of backends. The owner is the instance. */
+  readonly backendAnswers: ByteBounds;
+  /** Answers that clients have not read yet. The owner is the principal. */
+  readonly unreadAnswers: ByteBounds;
+  /** Declarations of clients that are kept as values, see `keptBytes`; the owner is the principal. Also the lists of tools of servers,
+   *  in a budget of their own; the owner is the instance. */
+  readonly declarations: ByteBounds;
+  /** Questions of servers to clients of the modern era, and results for them, that wait for the client. The owner is the principal. */
+  readonly parkedCalls: ByteBounds;
+  /** Open connections, each with some 16 KiB of memory; and bytes of unfinished requests of unknown callers, some of which
+   *  take three times as much. Source: ADR 91. */
+  readonly connections: { readonly total: number; readonly unfinishedBytes: number };
+}
+
+/**
+ * The bounds for a process with `memoryBytes`: an eighth for each kind, a sixteenth for declarations and for parked calls, and a
+ * quarter of that for one owner, but always enough for one of the greatest size. The rest is for the program (about 150 MB),
+ * garbage, and copies in socket buffers. Source: ADR 42, 89.
+ */
+export function memoryBounds(memoryBytes: number): MemoryBounds {
+  const part = Math.floor(memoryBytes / 8);
+  const messages = bounds(part, LIMITS.backendMessageBytes);
+  return {
+    requests: bounds(part, LIMITS.requestBodyBytes),
+    backendAnswers: messages,
+    unreadAnswers: messages,
+    declarations: bounds(Math.floor(part / 2), 2 * LIMITS.requestBodyBytes),
+    parkedCalls: bounds(Math.floor(part / 2), LIMITS.backendMessageBytes),
+    connections: {
+      total: Math.min(LIMITS.connections, Math.floor(part / CONNECTION_BYTES)),
+      unfinishedBytes: Math.min(LIMITS.unfinishedBytes, Math.floor(part / 2)),
+    },
+  };
+}
+
+/** Memory of one open connection. Measured: 14 to 17 KiB. */
+export const CONNECTION_BYTES = 16 * 1024;
+
+function bounds(bytes: number, greatestBytes: number): ByteBounds {
+  const totalBytes = Math.max(bytes, greatestBytes);
+  return { totalBytes, ownerBytes: Math.max(Math.floor(totalBytes / 4), greatestBytes) };
+}
+
+/** Memory of parsed JSON, at most. Measured: up to 72 bytes for a value or a key, whatever its kind, and 2 for a character. Source: ADR 89. */
+export function memoryOf(values: number, characters: number): number {
+  return 80 * values + 2 * characters;
+}
+
+/** Memory of a value that is kept; 0 for small values, which the limits of sessions, streams and instances bound. */
+export function keptBytes(value: unknown): number {
+  const bytes = memoryOf(valuesIn(value, Number.POSITIVE_INFINITY), JSON.stringify(value).length);
+  return bytes > UNCOUNTED_KEPT_BYTES ? bytes : 0;
+}
+
+/** The capabilities and the name of a usual client take about 2 KiB. */
+export const UNCOUNTED_KEPT_BYTES = 4 * 1024;
+
+/**
+ * Smaller holdings, which most answers are, are not counted. The numbers of calls in flight and of connections bound them.
+ */
+export const UNCOUNTED_BYTES = 16 * 1024;
+/** Counted for each piece besides its bytes. */
+export const PIECE_BYTES = 256;
+/** An owner, or the whole budget, is under pressure above this part of its bound. */
+const PRESSED = 0.75;
+
+/** Requests whose answers may be large, and which other instances may serve. */
+const CALLS: readonly string[] = ['tools/call', 'resources/read', 'prompts/get'];
+
+export interface InstanceHeldBytes {
+  /** True for a call while the owner is under pressure. Handshakes, probes and lists are never refused. */
+  refuses(method: string): boolean;
+  /** Makes a holding of 0 bytes. `cut` is called at most once, when its bytes are needed, after it was released. */
+  hold(cut: () => void): Holding;
+}
+
+/** Something that counts in a budget, such as one answer. */
+export interface Holding {
+  /** Sets the number of its bytes, for which others may be cut. False when it was cut itself, now or before. */
+  set(bytes: number): boolean;
+  release(): void;
+}
+
+interface Held {
+  readonly ownerId: string;
+  readonly sinceMs: number;
+  readonly cut: () => void;
+  bytes: number;
+}
+
+export class HeldBytes {
+  readonly #budget: ByteBudget;
+  readonly #now: () => number;
+  readonly #all = new Set<Held>();
+
+  /** `now` is a monotonic clock in ms. */
+  constructor(bounds: ByteBounds, now: () => number = systemClock.now) {
+    this.#budget = new ByteBudget(bounds);
+    this.#now = now;
+  }
+
+  get bytes(): number {
+    return this.#budget.total;
+  }
+
+  of(ownerId: string): InstanceHeldBytes {
+    return {
+      refuses: (method) => this.isPressed(ownerId) && CALLS.includes(method),
+      hold: (cut) => this.hold(ownerId, cut),
+    };
+  }
+
+  /** True while the owner is near its bound; or while all together are near theirs, and the owner holds anything. */
+  isPressed(ownerId: string): boolean {
+    const { bounds, total } = this.#budget;
+    // Most of the time one comparison is enough.
+    if (total < bounds.ownerBytes * PRESSED) return false;
+    const own = this.#budget.held(ownerId);
+    return own > 0 && (own >= bounds.ownerBytes * PRESSED || total >= bounds.totalBytes * PRESSED);
+  }
+
+  /** As InstanceHeldBytes.hold. */
+  hold(ownerId: string, cut: () => void): Holding {
+    const held: Held = { ownerId, cut, sinceMs: this.#now(), bytes: 0 };
+    this.#all.add(held);
+    return { set: (bytes) => this.#set(held, bytes), release: () => this.#release(held) };
+  }
+
+  #set(held: Held, bytes: number): boolean {
+    const { ownerId } = held;
+    const more = bytes - held.bytes;
+    if (!this.#all.has(held)) return false;
+    if (more <= 0) this.#budget.add(ownerId, more);
+    else
+      while (!this.#budget.take(ownerId, more)) {
+        const victim = this.#worst(this.#ownerOverBound(ownerId, more), held);
+        this.#release(victim);
+        victim.cut();
+        if (!this.#all.has(held)) return false;
+      }
+    held.bytes = bytes;
+    return true;
+  }
+
+  #release(held: Held): void {
+    if (this.#all.delete(held)) this.#budget.add(held.ownerId, -held.bytes);
+  }
+
+  /** This owner if it would exceed its bound, else the owner that holds most. */
+  #ownerOverBound(ownerId: string, more: number): string {
+    if (this.#budget.held(ownerId) + more > this.#budget.bounds.ownerBytes) return ownerId;
+    let greatest = ownerId;
+    for (const owner of this.#budget.owners)
+      if (this.#budget.held(owner) > this.#budget.held(greatest)) greatest = owner;
+    return greatest;
+  }
+
+  /** The holding of that owner with the most bytes times its age; `asking` if the owner has no other. */
+  #worst(ownerId: string, asking: Held): Held {
+    const nowMs = this.#now();
+    let worst = asking;
+    let most = 0;
+    for (const held of this.#all) {
+      const weight = held.ownerId === ownerId ? held.bytes * (nowMs - held.sinceMs + 1) : 0;
+      if (weight <= most) continue;
+      most = weight;
+      worst = held;
+    }
+    return worst;
+  }
+}
+
+/**
+ * How much of a bounded resource each owner holds: no owner may hold all of it, so that the others are
+ * served. The caller decides which amounts count, and how a refusal is reported.
+ */
+export class OwnerShares extends OwnerAmounts {
+  readonly share: number;
+  readonly #most: number;
+
+  /** Of `most` in all, each owner may hold `part`, above 0 and up to 1; `least` if that is more. */
+  constructor(most: number, part: number = LIMITS.ownerShare, least: number = LIMITS.ownerShareLeast) {
+    super();
+    const share = Math.floor(Math.round(most * part * 1e6) / 1e6); // 100 * 0.29 is 28.999…
+    this.share = Math.min(most, Math.max(least, share));
+    this.#most = most;
+  }
+
+  get isFull(): boolean {
+    return this.total >= this.#most;
+  }
+
+  /** True when this owner may hold no more. While authentication is off all callers are one owner, which has no share. */
+  isShareFull(ownerId: string): boolean {
+    return ownerId !== ANONYMOUS.id && this.held(ownerId) >= this.share;
+  }
+
+  take(ownerId: string): void {
+    this.add(ownerId, 1);
+  }
+
+  release(ownerId: string): void {
+    this.add(ownerId, -1);
+  }
+}
+
+/**
+ * True when an owner that holds `held` may have one more within an equal part of `most`. `owners`: how many owners share it,
+ * this one included. When it may and nothing is free, another owner holds more than an equal part.
+ */
+export function isWithinEqualPart(held: number, owners: number, most: number): boolean {
+  return (held + 1) * owners <= most;
+}

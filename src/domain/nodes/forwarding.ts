@@ -1,0 +1,110 @@
+// What crosses between two nodes when one of them forwards the request of a client to the owner of its session, or sends an exchange to
+// the node of an instance. src/http reads the request of a client and writes the answer, src/cluster sends and receives both. Source:
+// ADR 148, 170.
+
+import type { Principal } from '../accounts/account.ts';
+import type { GatewayError } from '../errors/errors.ts';
+import type { InstanceDefinition } from '../instances/instance.ts';
+
+/** The client of a forwarded request, as the node that checked its credentials knows it. */
+export interface ForwardedCaller {
+  readonly principal: Principal;
+  readonly requestId: string;
+  /** Undefined when its connection is closed. */
+  readonly address: string | undefined;
+}
+
+/** One HTTP request of a client. Credentials, limits and the body were checked. */
+export interface ForwardedRequest {
+  /** `session`: to the owner of the session; `instance`: to the node that runs an instance. Default `session`. */
+  readonly hop?: Hop;
+  readonly caller: ForwardedCaller;
+  readonly method: string;
+  /** Path and query. */
+  readonly target: string;
+  /** All headers of the client, by name in lower case; the channel passes only those that the owner needs. */
+  readonly headers: ForwardedHeaders;
+  /** Empty for GET and DELETE. */
+  readonly body: Buffer;
+  /** Its answer may stay open: it takes none of the places for calls. */
+  readonly isStream: boolean;
+  /** It may go over the connection that exchanges share: it is small, and its answer never waits for `resume`. Default: false. */
+  readonly mayShare?: boolean;
+  /** Whether it may be carried out twice. */
+  readonly isRepeatable: () => boolean;
+  /** Until when it may wait for its node, by the monotonic clock: a part of its wait is over. Default: 15 s from now. */
+  readonly untilMs?: number | undefined;
+}
+
+/** A kind of way from one node to another. A request takes at most one of each kind: first `session`, then `instance`. */
+export type Hop = 'session' | 'instance';
+
+export type ForwardedHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** Gets the answer of the owner as it arrives: the head, parts of the body, and the end; or a failure, at any time. */
+export interface ForwardedAnswer {
+  head(status: number, headers: ForwardedHeaders): void;
+  /** False: nothing more is to be read before `Forwarding.resume`. */
+  data(part: Buffer): boolean;
+  end(): void;
+  /** NODE_UNAVAILABLE; called once, instead of `end`. */
+  failed(error: GatewayError): void;
+  /**
+   * The node certainly did not carry it out, and has the session no more. Called once, instead of the head. `sinceMs`: since when it has waited,
+   * by the monotonic clock.
+   */
+  elsewhere(sinceMs: number): void;
+}
+
+/** A forwarded request that is under way. */
+export interface Forwarding {
+  /** The node may have got it. */
+  readonly isSent: boolean;
+  resume(): void;
+  /** The client is disconnected: closes the connection to the owner, which cancels the request there. The answer gets nothing more. */
+  cancel(): void;
+}
+
+/** Another node, which owns sessions. */
+export interface SessionOwner {
+  /** Its id. */
+  readonly node: string;
+  forward(request: ForwardedRequest, answer: ForwardedAnswer): Forwarding;
+}
+
+/** What says where an instance runs. */
+export type PlacedInstance = Pick<InstanceDefinition, 'nodeId' | 'serverId'>;
+
+/** Finds other nodes. */
+export interface SessionOwners {
+  /** A promise after a freeze of this node: other nodes may have taken over its sessions. Resolves when that is known. NODE_UNAVAILABLE. */
+  certain(): Promise<void> | undefined;
+  /** Undefined for a session that is served here, or by no node. Returns a promise only for a life that is not known yet. */
+  ownerOf(sessionId: string): SessionOwner | undefined | Promise<SessionOwner | undefined>;
+  /** Remembers the life that has the session now. The node of that life; undefined when it has ended meanwhile. */
+  elsewhere(sessionId: string, life: string): SessionOwner | undefined;
+  /** The member with this life. */
+  ofLife(life: string): SessionOwner | undefined;
+  /** The other node that runs all of these instances, if it takes new sessions. Source: ADR 171. */
+  ofInstances(instances: readonly PlacedInstance[]): SessionOwner | undefined;
+  /** Another node for a session that this one cannot open, because it is cut off from the database, or from a member. Source: ADR 260. */
+  opener(): SessionOwner | undefined;
+}
+
+/** The session of the request belongs to another life. The request was not carried out, and has to be sent there. */
+export class SessionElsewhere extends Error {
+  /** Undefined where only the row of the session says it: see ForwardedAnswer.elsewhere. */
+  readonly life: string | undefined;
+  /** Since when the request has waited for a node, by the monotonic clock. Undefined: it has not. */
+  readonly sinceMs: number | undefined;
+
+  constructor(life?: string, sinceMs?: number) {
+    super('another node has the session');
+    this.life = life;
+    this.sinceMs = sinceMs;
+  }
+}
+
+/** Header of an answer to a forwarded request, and its value where the node carried nothing out and has the session no more. */
+export const REFUSED_HEADER = 'peer-refused';
+export const ELSEWHERE = 'moved';

@@ -1,0 +1,152 @@
+// The nodes of a deployment: as they are shown, and which of them runs a program.
+
+import type { InstanceDefinition } from '../instances/instance.ts';
+
+/** One life of a node. */
+export interface NodeView {
+  readonly id: string;
+  readonly life: string;
+  /** URL for the other nodes; undefined for a node that no other reaches. */
+  readonly address: string | undefined;
+  readonly version: string;
+  /** Version of the protocol between nodes; undefined for a node without others, and for one whose row cannot be read. */
+  readonly protocol?: number | undefined;
+  /** Start of the life, ISO 8601. */
+  readonly since: string;
+  /** Running programs. */
+  readonly programs: number;
+  /** Calls under way. */
+  readonly calls: number;
+  readonly isDraining: boolean;
+  readonly state: NodeState;
+}
+
+/**
+ * `slow`: it answers pings late. `silent`: it does not. `ended`: its life is over. `foreign`: it has another secret or
+ * protocol, and is no member. Source: ADR 146, 250.
+ */
+export const NODE_STATES = ['live', 'slow', 'silent', 'ended', 'foreign'] as const;
+type NodeState = (typeof NODE_STATES)[number];
+
+/** The id of a node: that of its gateway, for a worker with the number of it. Ids of gateways have no slash. */
+export function nodeOf(gateway: string, worker: number | undefined): string {
+  return worker === undefined ? gateway : `${gateway}/${worker}`;
+}
+
+/** The id of the gateway that a node is, or is a worker of. */
+export function gatewayOf(node: string): string {
+  return node.split('/', 1)[0] ?? node;
+}
+
+/** The number of a worker of this gateway; undefined for any other node. */
+export function workerOf(gateway: string, node: string): number | undefined {
+  const [id, number] = node.split('/');
+  return id === gateway && number !== undefined ? Number(number) : undefined;
+}
+
+/** Whether `other` is this node, or the gateway that it is a worker of. */
+export function isOrHas(node: string, other: string): boolean {
+  return other === node || other === gatewayOf(node);
+}
+
+/** Whether a node runs the programs that are stored for `owner`: the first worker runs those of its gateway. */
+export function runsProgramsOf(node: string, owner: string | undefined): boolean {
+  return owner !== undefined && (node === owner || node === nodeOf(owner, 1));
+}
+
+/** Undefined for a node that is no foreign one. A row of another protocol may be signed otherwise, so its secret is not known. */
+export function foreignBy(own: NodeView | undefined, node: NodeView): 'secret' | 'protocol' | undefined {
+  if (node.state !== 'foreign') return undefined;
+  return node.protocol === undefined || node.protocol === own?.protocol ? 'secret' : 'protocol';
+}
+
+/** One line for each node that has another secret than the first one, which is this node. */
+export function foreignNodes([own, ...others]: readonly NodeView[]): string[] {
+  const ids = new Set(others.filter((node) => foreignBy(own, node) === 'secret').map(({ id }) => id));
+  return [...ids].map(
+    (id) =>
+      `the node "${id}" has another secret than this one, and is no member: set the same GATEWAY_SECRET_KEY`,
+  );
+}
+
+/** One line for each node that does not answer this one. Without its address: `/readyz` needs no credentials. */
+export function silentNodes(nodes: readonly NodeView[]): string[] {
+  return nodes.flatMap(({ id, state }) =>
+    state === 'silent' ? `the node "${id}" does not answer this one` : [],
+  );
+}
+
+/** One line for each other node with another version than the first one, which is this node. */
+export function otherVersions([own, ...others]: readonly NodeView[]): string[] {
+  return others.flatMap((node) => {
+    const { id, version, protocol, state } = node;
+    if (foreignBy(own, node) === 'protocol')
+      return `the node "${id}" has version ${version} and protocol ${protocol}, this one ${own?.version} and protocol ${own?.protocol}: it is no member until all have the same version`;
+    // Without a version its row cannot be read.
+    if (state === 'ended' || version === '' || version === own?.version) return [];
+    return `the node "${id}" has version ${version}, this one ${own?.version}`;
+  });
+}
+
+/** In the place of the id of a node: any node may run the program. No node has this id. Source: ADR 168. */
+export const ANY_NODE = 'any';
+
+export function isShared({ nodeId }: { readonly nodeId?: string | undefined }): boolean {
+  return nodeId === ANY_NODE;
+}
+
+/** `/srv/data`, `C:\\data`, `--root=/srv`. */
+const ABSOLUTE_PATH = /^(?:--?[\w-]+=)?(?:\/(?!\/)|[A-Za-z]:[\\/])/;
+
+/** What the answer to a registration says of a program of any node that names paths, which other machines may not have. Values may be secret. */
+export function pathWarnings({
+  nodeId,
+  args,
+  env,
+}: Pick<InstanceDefinition, 'nodeId' | 'args' | 'env'>): string[] {
+  if (!isShared({ nodeId })) return [];
+  const places = [
+    ...args.flatMap((word, index) => (ABSOLUTE_PATH.test(word) ? [`argument ${index + 1}`] : [])),
+    ...Object.keys(env).filter((name) => ABSOLUTE_PATH.test(env[name] ?? '')),
+  ];
+  if (places.length === 0) return [];
+  return [
+    `any node may run it, and it names absolute paths (${places.join(', ')}): give the id of a node as "node" if only that machine has them`,
+  ];
+}
+
+/** One start of a node. */
+export interface NodeLife {
+  readonly node: string;
+  readonly life: string;
+}
+
+/** What happens to a program that was started. */
+export interface ProgramListener {
+  /** It serves. */
+  onStarted(): void;
+  /** Its processes are gone, or it could not be started; it is started again after a pause. `isRefused`: this node must not start it. */
+  onEnded(reason: string, isRefused: boolean): void;
+}
+
+/**
+ * The programs that any node may run, as the cluster sees them, each by the server id of its instance. The cluster decides where they run, the
+ * gateway runs them.
+ */
+export interface SharedPrograms {
+  /** Whether programs of the former process of this node may still run on this machine. */
+  readonly mayFormerRun: boolean;
+  /** The registered ones that can be started here, and those that are still being stopped, with the time of their last change. */
+  list(): readonly { readonly program: string; readonly changedAt: string }[];
+  /** Calls the listener when a program was registered or changed. One listener. */
+  onChanged(listener: () => void): void;
+  start(program: string, listener: ProgramListener): void;
+  /** Calls in flight may finish. Resolves when no process of it is left. Never rejects. */
+  stop(program: string): Promise<void>;
+  /** The same at once. */
+  kill(program: string): Promise<void>;
+  /** Until this moment of the monotonic clock, in ms, the programs may run: their reaper kills them then, whatever this process does. */
+  lease(untilMs: number): void;
+  /** Where a program runs now; undefined: nowhere. `why`: what is known about that. */
+  place(program: string, where: NodeLife | undefined, why: string | undefined): void;
+}

@@ -1,0 +1,46 @@
+// A value made of files that are renewed while the program runs, such as certificates. Source: ADR 190, 209.
+
+import { reasonOf } from '../errors/errors.ts';
+import type { Clock } from './clock.ts';
+
+export interface Renewed<T> {
+  /** The latest value that could be read. */
+  present(): T;
+  /** Calls back after each change. */
+  onChange(listener: () => void): void;
+  /** Reads no more. */
+  close(): void;
+}
+
+export interface RenewedOptions<T> {
+  readonly clock: Pick<Clock, 'background'>;
+  readonly everyMs: number;
+  readonly isSame: (a: T, b: T) => boolean;
+  /** Gets the reason once when the value cannot be read again; the one of before stays in use. */
+  readonly onWarning: (reason: string) => void;
+}
+
+/** Reads at once, then at intervals. Rejects with the error of the first reading. */
+export async function readRenewed<T>(
+  read: () => Promise<T>,
+  { clock, everyMs, isSame, onWarning }: RenewedOptions<T>,
+): Promise<Renewed<T>> {
+  let present = await read();
+  const listeners: (() => void)[] = [];
+  let lastReason = '';
+  const readAgain = async (): Promise<void> => {
+    try {
+      const next = await read();
+      lastReason = '';
+      if (isSame(next, present)) return;
+      present = next;
+      for (const listener of listeners) listener();
+    } catch (thrown) {
+      const reason = reasonOf(thrown);
+      if (reason !== lastReason) onWarning(reason);
+      lastReason = reason;
+    }
+  };
+  const close = clock.background.every(everyMs, () => void readAgain());
+  return { present: () => present, onChange: (listener) => listeners.push(listener), close };
+}

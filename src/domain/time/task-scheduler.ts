@@ -1,0 +1,167 @@
+// Spreads thousands of tasks that are due at the same time, such as deadlines, over several turns of the event loop, so that other
+// work does not wait for all of them.
+
+import { LIMITS } from '../limits.ts';
+import { type Linked, LinkedSet } from '../memory/call-map.ts';
+import { systemClock } from './clock.ts';
+
+export interface TaskSchedulerOptions {
+  /** Tasks in one turn, or a function of the number of waiting tasks. Default LIMITS.tasksPerTurn. */
+  readonly perTurn?: number | ((waiting: number) => number);
+  /** Time in ms after which no other task begins in a turn. Default LIMITS.turnMs. */
+  readonly turnMs?: number;
+  /** Runs a function in the next turn, and its promise callbacks before the next function. Default setImmediate. */
+  readonly nextTurn?: (run: () => void) => void;
+  /** Monotonic clock in ms. */
+  readonly now?: () => number;
+}
+
+type Task = () => void;
+
+/** Node's setImmediate: a spec may simulate the global, and drop what was scheduled meanwhile. */
+const inNextTurn = setImmediate;
+
+/** A turn is long when it takes this many times the longest time of its tasks. */
+const LONG_TURNS = 3;
+const MAX_SLOWNESS = 4;
+
+/** One scheduler serves a gateway, so that the bound holds for all tasks together. Tasks must not throw. */
+export class TaskScheduler {
+  readonly #perTurn: (waiting: number) => number;
+  readonly #turnMs: number;
+  readonly #nextTurn: (run: () => void) => void;
+  readonly #now: () => number;
+  /** 1, or up to 4 after long turns: as how many times its cost an item counts that costs more than a task. */
+  slowness = 1;
+  /** Begin of the turn under way, while tasks run or wait. */
+  #beganAtMs = 0;
+  /** In order of arrival. */
+  readonly #waiting = new LinkedSet<Linked & { readonly task: Task }>();
+  /** Tasks that may still begin in this turn, and until when; undefined before the first task. */
+  #left: number;
+  #untilMs: number | undefined;
+  #isTurning = false;
+
+  constructor(options: TaskSchedulerOptions = {}) {
+    const { perTurn = LIMITS.tasksPerTurn, turnMs = LIMITS.turnMs } = options;
+    const { nextTurn = inNextTurn, now = systemClock.now } = options;
+    this.#perTurn = typeof perTurn === 'number' ? () => perTurn : perTurn;
+    this.#turnMs = turnMs;
+    this.#nextTurn = nextTurn;
+    this.#now = now;
+    this.#left = this.#perTurn(0);
+  }
+
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** Runs the task now, or in a later turn when this one is used up or others wait. Bound: a timer can call it. */
+  readonly run = (task: Task): void => {
+    if (this.#mayRunNow()) task();
+    else this.#wait(task);
+  };
+
+  /** Resolves when the caller may continue; undefined when it may continue at once. */
+  turn(): Promise<void> | undefined {
+    return this.#mayRunNow() ? undefined : new Promise((resolve) => this.#wait(resolve));
+  }
+
+  /**
+   * Visits the items in order, and resolves when all visits have returned and their promises have resolved. Rejects with the
+   * first error of a visit; an error that is thrown ends the iteration. Iterations and single tasks alternate. `costOf`: as how many
+   * tasks of the turn an item counts, once it was visited; default 1.
+   */
+  each<T>(
+    items: Iterable<T>,
+    visit: (item: T) => unknown,
+    costOf: (item: T) => number = () => 1,
+  ): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const rest = items[Symbol.iterator]();
+    const outcomes: Promise<unknown>[] = [];
+    const step = (): void => {
+      try {
+        let cost: number;
+        do {
+          const next = rest.next();
+          if (next.done === true) {
+            resolve(Promise.all(outcomes).then(() => undefined));
+            return;
+          }
+          const outcome = visit(next.value);
+          if (outcome instanceof Promise) {
+            outcome.catch(() => undefined); // it is awaited at the end; an unhandled rejection would end the process before
+            outcomes.push(outcome);
+          }
+          cost = costOf(next.value);
+        } while (this.#mayRunNow(cost));
+        this.#wait(step);
+      } catch (thrown) {
+        rest.return?.();
+        reject(thrown);
+      }
+    };
+    this.run(step);
+    return promise;
+  }
+
+  /** `cost`: of the task that has just run; one of it was counted when it began. */
+  #mayRunNow(cost = 1): boolean {
+    this.#left -= (cost - 1) * this.slowness;
+    if (this.#waiting.size > 0 || !this.#hasRoom()) return false;
+    this.#left -= 1;
+    this.#scheduleTurn();
+    return true;
+  }
+
+  /** True for the first task of each turn. */
+  #hasRoom(): boolean {
+    if (this.#untilMs === undefined) {
+      const nowMs = this.#now();
+      if (!this.#isTurning) this.#beganAtMs = nowMs;
+      this.#untilMs = nowMs + this.#turnMs;
+      return true;
+    }
+    return this.#left > 0 && this.#now() < this.#untilMs;
+  }
+
+  #wait(task: Task): void {
+    this.#waiting.add({ task });
+    this.#scheduleTurn();
+  }
+
+  #scheduleTurn(): void {
+    if (this.#isTurning) return;
+    this.#isTurning = true;
+    this.#nextTurn(this.#turn);
+  }
+
+  readonly #turn = (): void => {
+    this.#isTurning = false;
+    this.#noteTurn();
+    const { size } = this.#waiting;
+    this.#left = this.#perTurn(size);
+    this.#untilMs = undefined;
+    if (size === 0) return;
+    // One `nextTurn` per task: the promise callbacks of a task run before the next task, which they may cancel.
+    for (let count = Math.min(size, this.#left); count > 0; count -= 1) this.#nextTurn(this.#next);
+    this.#scheduleTurn();
+  };
+
+  /** Adapts to the machine and to its collections of garbage: what costs more than a task is paid in later turns, which were too long. */
+  #noteTurn(): void {
+    const nowMs = this.#now();
+    const isLong = nowMs - this.#beganAtMs > LONG_TURNS * this.#turnMs;
+    this.slowness = isLong ? Math.min(this.slowness * 2, MAX_SLOWNESS) : Math.max(this.slowness * 0.9, 1);
+    this.#beganAtMs = nowMs;
+  }
+
+  readonly #next = (): void => {
+    const { first } = this.#waiting;
+    if (first === undefined || !this.#hasRoom()) return;
+    this.#left -= 1;
+    this.#waiting.delete(first);
+    first.task();
+  };
+}

@@ -1,0 +1,44 @@
+// The approval of a tool: the definitions of it that clients may see and call while its template, or a view, is pinned. Source: ADR 238.
+
+import type { JsonObject } from '../json/json.ts';
+
+export interface Approval {
+  /** Id of a template or a view, which share their names. */
+  readonly scope: string;
+  /** The template's own name for it; in a view after the id of the template and `/`. */
+  readonly tool: string;
+  /** SHA-256 of the approved definitions, the newest last: at most MAX_DIGESTS. Any of them passes, so that servers can be upgraded one by one. */
+  readonly digests: readonly string[];
+}
+
+/** An approval as it is saved. */
+export interface NewApproval extends Approval {
+  /** What the newest digest covers, for a comparison with what is listed. */
+  readonly definition: JsonObject;
+}
+
+export const MAX_DIGESTS = 8;
+
+/** Why a tool waits for approval, as clauses. */
+export const WAITING_REASONS = {
+  changed: 'its definition has changed since it was approved',
+  new: 'it is new and waits for approval',
+};
+
+/** How an approval of a view names a tool: see Approval. */
+export function toolKey(template: string, tool: string): string {
+  return `${template}/${tool}`;
+}
+
+export function splitToolKey(key: string): { readonly template: string; readonly tool: string } {
+  const at = key.indexOf('/');
+  return { template: key.slice(0, at), tool: key.slice(at + 1) };
+}
+
+/** What is approved of a tool: what a model reads about it, and how it is called. Fields that only programs use may change. */
+export function approvedPart(tool: JsonObject): JsonObject {
+  const { name, title, description, inputSchema, outputSchema, annotations, _meta } = tool;
+  const ui = typeof _meta === 'object' && _meta !== null && !Array.isArray(_meta) ? _meta.ui : undefined;
+  const fields = { name, title, description, inputSchema, outputSchema, annotations, ui };
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as JsonObject;
+}
