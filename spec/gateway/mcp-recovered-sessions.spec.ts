@@ -17,7 +17,7 @@ import { type HttpFixture, startHttpServer } from '../fixtures/http-server.ts';
 import { becomes } from '../helpers/eventually.ts';
 import { suite } from '../helpers/suite.ts';
 import { parsed } from '../protocol/recorded-reply.ts';
-import { begin, openSession, postTo, send } from './mcp-post.ts';
+import { begin, initialize, openSession, postTo, send } from './mcp-post.ts';
 
 const test = suite('sessions of an earlier life');
 const ADA: Principal = { ...ANONYMOUS, id: 'user:ada' };
@@ -106,6 +106,38 @@ test('the next request works under the same id, in a new conversation with the s
     next.sessions().map(({ ownerId, bindings }) => [ownerId, bindings.length]),
     [['user:ada', 1]],
   );
+});
+
+test('a client that initializes while the gateway stops and its database hangs is refused within seconds', async () => {
+  const gateway = await start();
+  await registered(gateway);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  blocked = promise;
+  const opening = post(gateway, {}, initialize());
+  await becomes(() => operations.includes('insert'), true);
+  const closing = gateway.close({ graceMs: 10_000 });
+  const { status, answer } = await opening;
+  assert.equal([status, Object(Object(answer.error).data).error_code], [503, 'SHUTTING_DOWN']);
+  await closing;
+  resolve();
+});
+
+test('a call that waits for the mark of its session when the gateway stops is refused as not delivered', async () => {
+  const gateway = await start();
+  await registered(gateway);
+  const session = await openSession(gateway, 't', ADA);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  blocked = promise;
+  const calling = post(gateway, session, UNSAFE);
+  await becomes(() => operations.includes('update'), true);
+  const closing = gateway.close({ graceMs: 10_000 });
+  setTimeout(resolve, 300);
+  const { data } = Object((await calling).answer.error);
+  assert.equal(
+    [data.error_code, data.delivered, data.retry_after_seconds],
+    ['BACKEND_UNAVAILABLE', undefined, 1],
+  );
+  await closing;
 });
 
 test('a node that is drained continues none, until it is resumed', async () => {

@@ -227,13 +227,13 @@ export class Mcp {
     await Promise.all([dismissed, this.sessions.closeAll(graceMs), closing]);
   }
 
-  /** Resolves when no call is in flight, with or without a session, or the grace time is over. */
+  /** Resolves when no call is in flight, or waits within a session, or the grace time is over. */
   #untilIdle(graceMs: number): Promise<void> {
     const { fleet, now, alarm } = this.#deps;
     const untilMs = now() + graceMs;
     const { promise, resolve } = Promise.withResolvers<void>();
     const check = (): void => {
-      if (fleet.inFlight === 0 || now() >= untilMs) resolve();
+      if (fleet.inFlight + this.sessions.size === 0 || now() >= untilMs) resolve();
       else alarm(IDLE_CHECK_MS, check);
     };
     check();

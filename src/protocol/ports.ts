@@ -126,9 +126,9 @@ export interface McpSession {
   setAway(isAway: boolean): void;
   /**
    * Stores the session, so that it outlives the gateway; what changes is stored, too, and its end deletes it. Resolves when the store
-   * agrees with the session, its end included, or is away; undefined when there is nothing to wait for.
+   * agrees with the session, its end included, or with false when it is away; undefined when there is nothing to wait for.
    */
-  keep?(): Promise<void> | undefined;
+  keep?(): Promise<boolean> | undefined;
   /** What a recovered session was; undefined for others. */
   readonly recovered?: RecoveredSession | undefined;
   /** Emits once when the session is over (closed, expired, lost), then completes; replayed. */

@@ -129,7 +129,7 @@ test('the mark is written once, and stays when the session takes it back', async
 });
 
 /** Whether the client was served that waits for this. */
-const served = (saved: Promise<void> | undefined) => {
+const served = (saved: Promise<unknown> | undefined) => {
   const wait = { isOver: false };
   void saved?.then(() => {
     wait.isOver = true;

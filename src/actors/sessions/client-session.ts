@@ -271,7 +271,7 @@ export class ClientSession implements BoundSession, FeedClient<ServerMessage> {
   }
 
   /** See McpSession of protocol/ports.ts. */
-  keep(): Promise<void> | undefined {
+  keep(): Promise<boolean> | undefined {
     return this.#ref.keep();
   }
 

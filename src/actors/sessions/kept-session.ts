@@ -17,8 +17,8 @@ export interface RowWriter {
   readonly counts: { dropped: number };
   /** Writes what has changed. `isAwaited`: a client waits for the write. */
   add(kept: KeptSession, isAwaited: boolean): void;
-  /** Resolves when this is written or has failed (false), or after the longest wait of a client. */
-  within(written: Promise<boolean>): Promise<void>;
+  /** Resolves when this is written, or with false when it has failed or took longer than a client waits. */
+  within(written: Promise<boolean>): Promise<boolean>;
   /** Any node may claim this row. */
   release(key: string): void;
 }
@@ -76,7 +76,7 @@ export class KeptSession implements KeptRow {
     this.#keeper.add(this, false);
   }
 
-  save(): Promise<void> | undefined {
+  save(): Promise<boolean> | undefined {
     if (!this.#isDifferent && this.#written === undefined) return undefined;
     this.#written ??= Promise.withResolvers();
     const { promise } = this.#written;

@@ -104,6 +104,7 @@ export class SessionKeeper implements RowWriter {
   readonly #released: string[] | undefined;
   #releasing: Promise<void> | undefined;
   #hasReleased = false;
+  readonly #closed = Promise.withResolvers<boolean>();
 
   constructor(options: KeeperOptions) {
     const { store, node, life, clock, idleMs, maxSessions, decideOwner } = options;
@@ -152,7 +153,7 @@ export class SessionKeeper implements RowWriter {
     return new KeptSession(this, session, stored);
   }
 
-  /** The last changes are written, 2 s at most. */
+  /** The last changes are written, 2 s at most. No client waits for a write after it. */
   async close(): Promise<void> {
     this.#stopTrimming?.();
     this.#stopTrimming = undefined;
@@ -163,6 +164,7 @@ export class SessionKeeper implements RowWriter {
     );
     this.#next?.cancel();
     this.#pending.clear();
+    this.#closed.resolve(false);
   }
 
   // --- for its sessions ------------------------------------------------------------------------------------------------
@@ -188,11 +190,13 @@ export class SessionKeeper implements RowWriter {
     });
   }
 
-  async within(written: Promise<boolean>): Promise<void> {
+  async within(written: Promise<boolean>): Promise<boolean> {
     const waitMs = this.#isStoreAway ? AWAY_WAIT_MS : WAIT_MS;
-    if ((await settlesWithin(written, waitMs, this.clock)) && (await written)) return;
+    const first = Promise.race([written, this.#closed.promise]);
+    if ((await settlesWithin(first, waitMs, this.clock)) && (await first)) return true;
     this.#isStoreAway = true;
     this.counts.late += 1;
+    return false;
   }
 
   // -----------------------------------------------------------------------------------------------------------------

@@ -227,7 +227,7 @@ export class SessionRef implements SessionHost {
   }
 
   /** See McpSession of protocol/ports.ts. */
-  keep(): Promise<void> | undefined {
+  keep(): Promise<boolean> | undefined {
     if (this.value.endReason === undefined) this.#row ??= this.#table.keep(this);
     return this.#row?.save();
   }

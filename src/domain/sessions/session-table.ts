@@ -60,8 +60,8 @@ export interface KeptRow extends UnsafeMark {
   readonly isStored: boolean;
   /** The session has changed. */
   changed(): void;
-  /** Resolves when the row agrees with the session, or its client waits no longer; undefined when it does. */
-  save(): Promise<void> | undefined;
+  /** Resolves when the row agrees with the session, or with false when its client waits no longer; undefined when it does. */
+  save(): Promise<boolean> | undefined;
   /** The session is over here. `isLeft`: its row stays for other lives, unless its client ended it. */
   end(reason: string, isLeft: boolean): void;
 }

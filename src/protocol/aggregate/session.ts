@@ -131,7 +131,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   /** See McpSession of protocol/ports.ts. */
-  keep(): Promise<void> | undefined {
+  keep(): Promise<boolean> | undefined {
     if (!this.#isOver) this.#row ??= this.#deps.sessions.keep(this);
     return this.#row?.save();
   }

@@ -253,7 +253,8 @@ export class LegacyEndpoint {
         const body = resultMessage(id, JsonText.ofValue(initializeResult(session)));
         reply.log.sessionId = session.id;
         if (session.instanceId !== undefined) reply.log.instanceId = session.instanceId;
-        if (!leaving.signal.aborted) await session.keep?.();
+        const isStored = leaving.signal.aborted ? undefined : await session.keep?.();
+        if (isStored === false && this.#isDismissed) throw shuttingDown(); // it ends here, and no other node knows it
         if (leaving.signal.aborted) await session.close();
         else reply.event(body, ['Mcp-Session-Id', session.id]);
       } catch (thrown) {
