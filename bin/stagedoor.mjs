@@ -8,6 +8,7 @@ import { fileURLToPath, pathToFileURL } from 'url';
 import { keepCompiledCode } from './compile-cache.mjs';
 import { shareInlined } from './inlined-packages.mjs';
 import { giveUp, isInstalled, load, withRecentNode } from './node-version.mjs';
+import { takeRelativeImports } from './relative-imports.mjs';
 
 const self = fileURLToPath(import.meta.url);
 
@@ -19,6 +20,7 @@ async function start() {
   if (!entry) return giveUp('stagedoor is not built here: run npm run build');
   keepCompiledCode();
   if (entry.endsWith('.js')) shareInlined(dirname(entry));
+  else takeRelativeImports(join(dirname(self), '..'));
   const program = await load(pathToFileURL(entry).href);
   if (!program) return;
   process.exitCode = 1; // if nothing is left to wait for before there is a result

@@ -30,7 +30,9 @@ const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
     188, 183, 194, 191, 192, 249, 222, 250,
   ],
   'Events, metrics and traces': [55, 141, 74, 199, 75, 126, 177, 76, 80],
-  'Command line, clients and deployment': [54, 56, 61, 62, 286, 64, 156, 96, 209, 210, 216, 217, 236, 246],
+  'Command line, clients and deployment': [
+    54, 56, 61, 62, 286, 314, 64, 156, 96, 209, 210, 216, 217, 236, 246,
+  ],
 };
 
 const folder = new URL('../../docs/adr/', import.meta.url);

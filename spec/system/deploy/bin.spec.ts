@@ -21,6 +21,7 @@ const binFiles = [
   'node-version.mjs',
   'compile-cache.mjs',
   'inlined-packages.mjs',
+  'relative-imports.mjs',
 ];
 const isWindows = process.platform === 'win32';
 const oldNode = findOldNode();
