@@ -34,8 +34,8 @@ import { AccountsAtBackends } from './accounts-at-backends.ts';
 import { ConnectionTests } from './connection-tests.ts';
 import type { GatewayOptions } from './gateway-types.ts';
 import { HostedInstances } from './hosted-instances.ts';
-import { Mcp } from './mcp.ts';
-import { openTransportOf } from './open-transport.ts';
+import { Mcp, type McpDeps } from './mcp.ts';
+import { type OpenTransportOptions, openTransportOf } from './open-transport.ts';
 import type { Readiness } from './readiness.ts';
 import { Sync } from './sync.ts';
 import { useOnceIn } from './used-confirmations.ts';
@@ -49,184 +49,216 @@ export function composeGateway(
   events: EventBus,
   readiness: Readiness,
 ) {
-  const { deniedNetworks = DENIED_NETWORKS, random = Math.random, nodeId, worker, storeChanges$ } = options;
-  const { openElsewhere, isAnyDefault, hasEphemeralNodes } = options;
-  const inspect = options.inspect && safeInspector(options.inspect);
-  const { events$ } = events;
-  const scheduler = new TaskScheduler();
-  const { clock: ownClock = systemClock } = options;
-  const clock = spreadClock(scheduler, ownClock);
-  const { now } = clock;
-  const emit = (event: GatewayEvent) => events.emit(event);
-  const policy = { ...DEFAULT_POLICY, ...options.policy };
-  const handlers = new Map<string, InProcessHandler>();
-  const definitions = new Definitions(options.definitions);
-  const protectedPaths = [
-    ...(store.file === undefined ? [] : protectedDatabase(store.file)),
-    ...(options.protectedPaths ?? []),
-  ];
-  const bounds = memoryBounds(options.memoryBytes ?? availableMemoryBytes());
-  // Buffered events mostly share their bytes with unread answers, and so get half of that bound.
-  const bufferedBytes = bounds.unreadAnswers.totalBytes / 2;
-  const heldAnswers = new HeldBytes(bounds.backendAnswers, now);
-  const declarations = new ByteBudget(bounds.declarations);
-  const heldQuestions = new HeldBytes(bounds.parkedCalls, now);
-  const requestBytes = new ByteBudget(options.requestBounds ?? bounds.requests);
-  const reaper = new Reaper({ pipe: options.reaperPipe });
-  const leaseReaper = options.sharePrograms ? new LeaseReaper(reaper) : undefined;
-  const isDenied = addressesIn(deniedNetworks);
-  const { connections } = options;
-  const vault = connections && new VaultDoor({ ...ownClock, ...connections, store: store.oauth, isDenied });
-  const accounts = connections && (connections.hasUsers === false ? 'shared' : 'all');
-  const userAccounts =
-    connections &&
-    vault &&
-    new AccountsAtBackends({
-      store: store.oauth,
-      vault,
-      clock: ownClock,
-      address: connections.address,
-      fleet: () => fleet,
-      accounts: store.accounts,
-      roles: connections.roles,
-    });
+  const base = baseOf(store, options, events);
+  const { clock, scheduler, policy, definitions, requestBytes } = base;
+
+  // Instances: how they are opened, which tools of theirs are approved, their actors, and what is stored of them.
+  const { reaper, leaseReaper } = reapersOf(options);
+  const { vault, accounts } = accountsOf(base, () => fleet);
   const openTransport = openTransportOf({
-    clock: ownClock,
-    accounts: userAccounts,
-    isDenied,
-    handlers,
-    scheduler,
-    reaper,
-    leaseReaper,
+    ...openingOf(base),
+    ...{ reaper, leaseReaper, vault, accounts },
     onRefused: (serverId) => shared?.refused(serverId),
+  });
+  const approvals = approvalsOf(base, () => fleet);
+  const fleet: Fleet = fleetOf(base, openTransport, approvals);
+  const shared = sharedProgramsOf(base, fleet, leaseReaper);
+  const registry = registryOf(base, { fleet, shared, approvals });
+
+  // Calls to them, and their clients.
+  const tracing = new Tracing();
+  const calls = callsOf(base, { fleet, approvals, tracing, readiness });
+  const dispatcher = new Dispatcher({ ...calls, maxCallMs: options.maxCallMs });
+  const keeper = keeperOf(base);
+  const mcp = endpointOf(base, { ...calls, dispatcher, keeper, registry, approvals, accounts, readiness });
+
+  return {
+    ...{ clock, scheduler, policy, definitions, requestBytes, reaper },
+    ...{ accounts, approvals, fleet, shared, registry, tracing, dispatcher, keeper, mcp },
+    metrics: metricsOf(base, fleet, registry),
+    sync: new Sync({ registry, definitions, ...options.discovery }),
+    tests: new ConnectionTests({ openTransport, registry, ...clock }),
+    host: new HostedInstances({ ...clock, fleet, requestBytes }),
+    readDatabase: databaseStatus(store, clock.now),
+  };
+}
+
+type Base = ReturnType<typeof baseOf>;
+
+/** What most parts use. */
+function baseOf(store: Store, options: GatewayOptions, events: EventBus) {
+  const { clock: ownClock = systemClock, deniedNetworks = DENIED_NETWORKS, life = newLife() } = options;
+  const scheduler = new TaskScheduler();
+  const clock = spreadClock(scheduler, ownClock);
+  const bounds = memoryBounds(options.memoryBytes ?? availableMemoryBytes());
+  const own = store.file === undefined ? [] : protectedDatabase(store.file);
+  return {
+    ...{ store, options, events, life, scheduler, ownClock, clock, bounds },
+    emit: (event: GatewayEvent) => events.emit(event),
+    policy: { ...DEFAULT_POLICY, ...options.policy },
+    definitions: new Definitions(options.definitions),
+    handlers: new Map<string, InProcessHandler>(),
+    isDenied: addressesIn(deniedNetworks),
+    protectedPaths: [...own, ...(options.protectedPaths ?? [])],
+    heldAnswers: new HeldBytes(bounds.backendAnswers, clock.now),
+    requestBytes: new ByteBudget(options.requestBounds ?? bounds.requests),
+  };
+}
+
+function reapersOf({ reaperPipe, sharePrograms }: GatewayOptions) {
+  const reaper = new Reaper({ pipe: reaperPipe });
+  return { reaper, leaseReaper: sharePrograms ? new LeaseReaper(reaper) : undefined };
+}
+
+/** The accounts at backends that want OAuth, if there can be any. */
+function accountsOf(
+  { store, options, ownClock, isDenied }: Base,
+  fleet: () => Fleet,
+): { readonly vault?: VaultDoor; readonly accounts?: AccountsAtBackends } {
+  const { connections } = options;
+  if (connections === undefined) return {};
+  const { address, roles } = connections;
+  const vault = new VaultDoor({ ...ownClock, ...connections, store: store.oauth, isDenied });
+  const accounts = new AccountsAtBackends({
+    ...{ vault, clock: ownClock, address, fleet, roles },
+    store: store.oauth,
+    accounts: store.accounts,
+  });
+  return { vault, accounts };
+}
+
+function openingOf(base: Base): OpenTransportOptions {
+  const { options, ownClock, isDenied, handlers, scheduler, protectedPaths, definitions, heldAnswers } = base;
+  return {
+    ...{ clock: ownClock, isDenied, handlers, scheduler, protectedPaths, definitions, heldAnswers },
     passEnv: options.passEnv,
     user: options.programUser,
-    protectedPaths,
-    definitions,
-    vault,
-    heldAnswers,
-    waitingBytes: requestBytes,
+    waitingBytes: base.requestBytes,
+  };
+}
+
+function approvalsOf({ store, scheduler, emit, ownClock }: Base, fleet: () => Fleet): ToolApprovals {
+  return new ToolApprovals({
+    ...{ store: store.approvals, scheduler, emit, clock: ownClock },
+    hintsOf: (template) => (fleet().has(template) ? (fleet().group(template).policy.annotate ?? {}) : {}),
+    onChanged: (template) => fleet().listChanged$.next({ template, list: 'tools' }),
   });
-  const approvals = new ToolApprovals({
-    store: store.approvals,
-    scheduler,
-    emit,
-    clock: ownClock,
-    hintsOf: (template) => (fleet.has(template) ? (fleet.group(template).policy.annotate ?? {}) : {}),
-    onChanged: (template) => fleet.listChanged$.next({ template, list: 'tools' }),
-  });
-  const { trustOf } = approvals;
-  const fleet = new Fleet({
-    ...clock,
-    random,
-    emit,
-    scheduler,
-    openTransport,
-    inspect,
-    trustOf,
+}
+
+function fleetOf(
+  { options, clock, emit, scheduler, heldAnswers, bounds }: Base,
+  openTransport: ReturnType<typeof openTransportOf>,
+  { trustOf }: ToolApprovals,
+): Fleet {
+  const { openElsewhere, random = Math.random, inspect } = options;
+  return new Fleet({
+    ...{ ...clock, random, emit, scheduler, openTransport, trustOf },
+    inspect: inspect && safeInspector(inspect),
     openElsewhere:
       openElsewhere && ((definition) => openElsewhere(definition, heldAnswers.of(definition.serverId))),
     dedicatedBounds: options.sessions,
     toolLists: new ByteBudget(bounds.declarations),
   });
-  const shared =
-    leaseReaper && new RunShared({ fleet, reaper: leaseReaper, nodeId: nodeId && nodeOf(nodeId, worker) });
+}
+
+/** The programs that any node may run, if there are other nodes. */
+function sharedProgramsOf(
+  { options }: Base,
+  fleet: Fleet,
+  reaper: LeaseReaper | undefined,
+): RunShared | undefined {
+  const { nodeId, worker } = options;
+  const shared = reaper && new RunShared({ fleet, reaper, nodeId: nodeId && nodeOf(nodeId, worker) });
   if (shared) options.sharePrograms?.(shared);
-  const registry = new Registry({
-    clock,
-    store,
-    storeChanges$,
-    scheduler,
-    fleet,
-    shared,
-    policy,
-    definitions,
-    approvals,
-    handlers,
-    emit,
-    isDenied,
-    protectedPaths,
-    nodeId,
-    worker,
-    isAnyDefault,
-    hasEphemeralNodes,
-    accounts: accounts ?? 'none',
+  return shared;
+}
+
+function registryOf(
+  { options, ...base }: Base,
+  parts: {
+    readonly fleet: Fleet;
+    readonly shared: RunShared | undefined;
+    readonly approvals: ToolApprovals;
+  },
+): Registry {
+  const { storeChanges$, nodeId, worker, isAnyDefault, hasEphemeralNodes, connections } = options;
+  const usable = connections?.hasUsers === false ? 'shared' : 'all';
+  return new Registry({
+    ...{ ...base, ...parts, storeChanges$, nodeId, worker, isAnyDefault, hasEphemeralNodes },
+    accounts: connections === undefined ? 'none' : usable,
   });
-  const tracing = new Tracing();
-  const isAccepting = () => readiness.phase === 'running';
-  const trace = () => tracing.spans?.embeddedTrace();
-  const deps = {
+}
+
+/** What every call uses. */
+function callsOf(
+  { clock, scheduler, emit }: Base,
+  {
     fleet,
-    budget: new RetryBudget(now),
-    scheduler,
-    emit,
-    isAccepting,
-    trace,
-    trustOf,
-    ...clock,
-  };
-  const dispatcher = new Dispatcher({ ...deps, maxCallMs: options.maxCallMs });
-  const recovered$ = events.on('instance.healthy').pipe(map(({ template }) => template));
-  const { life = newLife() } = options;
-  const { max: maxSessions, idleMs, recover = false } = options.sessions ?? {};
-  const { decideOwner, successorOf, mayStore } = options;
-  const keeper =
-    recover && nodeId !== undefined && store.kind !== 'memory'
-      ? new SessionKeeper({
-          store: store.sessions,
-          node: nodeOf(nodeId, worker),
-          life,
-          decideOwner,
-          successorOf,
-          mayStore,
-          clock,
-          maxSessions,
-          idleMs,
-        })
-      : undefined;
-  const mcp = new Mcp({
-    ...deps,
-    ...options,
-    isDraining: () => readiness.isDraining,
-    life,
-    keeper,
-    recovered$,
-    bufferedBytes,
-    declarations,
-    heldQuestions,
-    dispatcher,
-    views: registry.views,
-    userNotices$: userAccounts?.notices$,
-    lists: store.kind === 'memory' ? undefined : store.lists,
     approvals,
+    tracing,
+    readiness,
+  }: {
+    readonly fleet: Fleet;
+    readonly approvals: ToolApprovals;
+    readonly tracing: Tracing;
+    readonly readiness: Readiness;
+  },
+) {
+  return {
+    ...{ ...clock, fleet, scheduler, emit, trustOf: approvals.trustOf },
+    budget: new RetryBudget(clock.now),
+    isAccepting: () => readiness.phase === 'running',
+    trace: () => tracing.spans?.embeddedTrace(),
+  };
+}
+
+/** Stores the sessions of clients; undefined where they end with the gateway. */
+function keeperOf({ store, options, clock, life }: Base): SessionKeeper | undefined {
+  const { nodeId, worker, sessions = {}, decideOwner, successorOf, mayStore } = options;
+  const { max: maxSessions, idleMs, recover = false } = sessions;
+  if (!recover || nodeId === undefined || store.kind === 'memory') return undefined;
+  return new SessionKeeper({
+    ...{ store: store.sessions, node: nodeOf(nodeId, worker), life, clock, maxSessions, idleMs },
+    ...{ decideOwner, successorOf, mayStore },
+  });
+}
+
+/** The endpoint for MCP clients. */
+function endpointOf(
+  { store, options, events, clock, life, bounds }: Base,
+  {
+    registry,
+    accounts,
+    readiness,
+    ...parts
+  }: ReturnType<typeof callsOf> &
+    Pick<McpDeps, 'dispatcher' | 'keeper' | 'approvals'> & {
+      readonly registry: Registry;
+      readonly accounts: AccountsAtBackends | undefined;
+      readonly readiness: Readiness;
+    },
+): Mcp {
+  const mcp = new Mcp({
+    ...{ ...options, ...parts, life, views: registry.views, userNotices$: accounts?.notices$ },
+    isDraining: () => readiness.isDraining,
+    recovered$: events.on('instance.healthy').pipe(map(({ template }) => template)),
+    // Buffered events mostly share their bytes with unread answers, and so get half of that bound.
+    bufferedBytes: bounds.unreadAnswers.totalBytes / 2,
+    declarations: new ByteBudget(bounds.declarations),
+    heldQuestions: new HeldBytes(bounds.parkedCalls, clock.now),
+    lists: store.kind === 'memory' ? undefined : store.lists,
     useOnce: useOnceIn(store.oauth, clock),
   });
   events.on('gateway.draining').subscribe(() => mcp.sessions.drain());
   events.on('gateway.resumed').subscribe(() => mcp.sessions.resume());
-  events.on('gateway.closing').subscribe(() => userAccounts?.close());
-  const hasView = (view: string): boolean => registry.views.find(view) !== undefined;
-  const metrics = new Metrics(events$, (template) => fleet.has(template), clock, hasView);
-  const sync = new Sync({ registry, definitions, ...options.discovery });
-  const tests = new ConnectionTests({ openTransport, registry, ...clock });
-  const host = new HostedInstances({ ...clock, fleet, requestBytes });
-  const parts = {
-    scheduler,
-    host,
-    fleet,
-    registry,
-    approvals,
-    shared,
-    accounts: userAccounts,
-    dispatcher,
-    mcp,
-    keeper,
-    metrics,
-    sync,
-    tests,
-    tracing,
-    requestBytes,
-  };
-  return { ...parts, clock, policy, definitions, readDatabase: databaseStatus(store, now), reaper };
+  events.on('gateway.closing').subscribe(() => accounts?.close());
+  return mcp;
+}
+
+function metricsOf({ events, clock }: Base, fleet: Fleet, { views }: Registry): Metrics {
+  const hasTemplate = (template: string): boolean => fleet.has(template);
+  const hasView = (view: string): boolean => views.find(view) !== undefined;
+  return new Metrics(events.events$, hasTemplate, clock, hasView);
 }
 
 /** Drops errors of the inspector: they would stop the inspected actor. */
