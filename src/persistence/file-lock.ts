@@ -4,7 +4,6 @@
 import { type ConnectOptions, failureOf } from './database.ts';
 import { sqlite } from './databases/sqlite.ts';
 import { makeFile } from './open.ts';
-import { connectOrm } from './orm.ts';
 
 /** A locked file. It is never deleted: otherwise two processes could lock two files of the same name. */
 export interface FileLock {
@@ -15,6 +14,7 @@ export interface FileLock {
 export async function lockFile(path: string): Promise<FileLock | undefined> {
   // Only SQLite may open it: closing a second descriptor of this process would release the lock.
   await makeFile(path);
+  const { connectOrm } = await import('./orm.ts'); // a gateway with its database in memory needs none
   const orm = await connectOrm({ ...sqlite, prepare: async () => {} }, connectTo(path));
   try {
     // A journal file would need space on the disk.
