@@ -389,7 +389,8 @@ async function standStill({ connection }: Awaited<ReturnType<typeof connectOrm>>
       await isFrozen;
     }),
   );
-  await locked.promise;
+  const end = await Promise.race([locked.promise, standing]);
+  if (end !== undefined) throw new Error(`it could not stand still: ${end}`);
   return { standing, thaw };
 }
 
