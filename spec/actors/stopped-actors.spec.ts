@@ -3,7 +3,11 @@
 import * as assert from 'uvu/assert';
 import { createActor } from 'xstate';
 import { transportActor } from '../../src/actors/instances/transport-actor.ts';
-import { clientSessionMachine, newSession } from '../../src/actors/sessions/client-session.machine.ts';
+import {
+  clientSessionMachine,
+  newSession,
+  type SessionHost,
+} from '../../src/actors/sessions/client-session.machine.ts';
 import type { ClientSession } from '../../src/actors/sessions/client-session.ts';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { type Clock, machineClock } from '../../src/domain/time/clock.ts';
@@ -146,10 +150,10 @@ test('an instance actor that is stopped ends the processes that clients lease', 
 
 test('the machine of a client session that is stopped searches no longer', async () => {
   const aborted = Promise.withResolvers<void>();
-  const host = {
+  const host: Partial<SessionHost> = {
     group: harness.fleet.group('t'),
-    resting: { session: newSession('t', 'ann', PLAIN), binding: undefined },
-    now: () => 0,
+    value: newSession('t', 'ann', PLAIN),
+    deps: harness.sessions.deps,
     ...{ isListened: true, isCalling: false, isPart: false, isAwaited: false },
     find: (signal: AbortSignal) => {
       signal.addEventListener('abort', () => aborted.resolve());
@@ -157,7 +161,7 @@ test('the machine of a client session that is stopped searches no longer', async
     },
   };
   const actor = createActor(clientSessionMachine, {
-    input: host,
+    input: host as SessionHost,
     clock: machineClock({ ...simulatedClock, alarm }),
   });
   actor.start();

@@ -10,8 +10,8 @@ import {
   type ClientSessionEvent,
   clientSessionMachine,
   newSession,
-  type RestingSession,
   type SessionHost,
+  type SessionState,
 } from '../../../src/actors/sessions/client-session.machine.ts';
 import { DEFAULT_POLICY, type SessionFailover } from '../../../src/balancing/policy.ts';
 import { Harness, PLAIN } from '../../helpers/failing-backend.ts';
@@ -26,22 +26,22 @@ test.before.each(() => {
 test.after.each(() => harness.close());
 
 /** The surroundings of a session at instance `a`, which is the only one. */
-class FakeHost implements SessionHost {
-  readonly resting: RestingSession;
+class FakeHost implements Partial<SessionHost> {
+  readonly value: SessionState['value'];
+  readonly binding: SessionState['binding'];
+  readonly deps = { ...harness.sessions.deps, now: () => 0 };
   isListened = false;
   isCalling = false;
   isAwaited = true;
   isPart = false;
   settling = Promise.withResolvers<Binding>();
   signal: AbortSignal | undefined;
-  constructor(resting: RestingSession) {
-    this.resting = resting;
+  constructor({ value, binding }: SessionState) {
+    this.value = value;
+    this.binding = binding;
   }
   get group() {
     return harness.fleet.group('t');
-  }
-  now(): number {
-    return 0;
   }
   find(signal: AbortSignal): Promise<Binding> {
     this.signal = signal;
@@ -52,10 +52,13 @@ class FakeHost implements SessionHost {
 
 async function start() {
   const ref = await harness.add('a');
-  const unbound = { session: newSession('t', 'ann', PLAIN), binding: undefined };
+  const unbound = { value: newSession('t', 'ann', PLAIN), binding: undefined };
   const host = new FakeHost(boundTo(unbound, bindingOf(ref)));
   const clock = new SimulatedClock();
-  const actor = createActor(clientSessionMachine, { input: host, clock });
+  const actor = createActor(clientSessionMachine, {
+    input: host as Partial<SessionHost> as SessionHost,
+    clock,
+  });
   const seen: string[] = [];
   for (const type of ['bound', 'serving', 'refused', 'ended'] as const)
     actor.on(type, (event) =>
@@ -76,12 +79,12 @@ function setFailover(sessionFailover: SessionFailover): void {
 
 test('a session that is bound again where it was has the same value: nothing is written', async () => {
   const ref = await harness.add('a');
-  const unbound = { session: newSession('t', 'ann', PLAIN), binding: undefined };
-  const { session } = boundTo(unbound, bindingOf(ref));
-  const read = structuredClone(session);
-  assert.is(boundTo({ session: read, binding: undefined }, bindingOf(ref)).session, read);
+  const unbound = { value: newSession('t', 'ann', PLAIN), binding: undefined };
+  const { value } = boundTo(unbound, bindingOf(ref));
+  const read = structuredClone(value);
+  assert.is(boundTo({ value: read, binding: undefined }, bindingOf(ref)).value, read);
   const moved = { ...read, binding: { instanceId: 'b', serverId: 'b', isShared: true } };
-  assert.equal(boundTo({ session: moved, binding: undefined }, bindingOf(ref)).session, session);
+  assert.equal(boundTo({ value: moved, binding: undefined }, bindingOf(ref)).value, value);
 });
 
 test('keeps serving, or serves again, while its instance still serves it', async () => {
@@ -151,7 +154,7 @@ test('ends once, from every state, and aborts a move in progress', async () => {
     actor.send({ type: 'end', reason: 'it was closed' });
     actor.send({ type: 'end', reason: 'again' });
     assert.is(seen.filter((type) => type === 'ended').length, 1);
-    assert.is(actor.getSnapshot().context.session.endReason, 'it was closed');
+    assert.is(actor.getSnapshot().context.value.endReason, 'it was closed');
     assert.is(host.signal?.aborted, way.length === 0 ? undefined : true);
     await harness.close();
     harness = new Harness();

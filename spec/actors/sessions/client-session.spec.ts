@@ -2,8 +2,9 @@
 // to its instance, again after a move: log level, subscriptions, and subscriptions that several sessions share.
 
 import * as assert from 'uvu/assert';
-import type { ClientSession, SessionLists } from '../../../src/actors/sessions/client-session.ts';
+import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { sessionFingerprint } from '../../../src/actors/sessions/session-fingerprint.ts';
+import type { SessionLists } from '../../../src/actors/sessions/session-options.ts';
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import {
   ASKABLE,

@@ -21,7 +21,7 @@ import type { RetryBudget } from '../calls/retries.ts';
 import type { Fleet } from '../fleet.ts';
 import type { Group } from '../group.ts';
 import { type LeaseHolder, sharedBy } from '../instances/conversation.ts';
-import type { InstanceRef } from '../instances/instance-ref.ts';
+import { InstanceRef } from '../instances/instance-ref.ts';
 import type { Lease } from '../instances/leases.ts';
 import type { Feed } from '../subscriptions/feed.ts';
 import { Binding } from './binding.ts';
@@ -100,6 +100,13 @@ export class Binder {
   choose(template: string, ownerId: string): InstanceRef | undefined {
     const { fleet } = this.deps;
     return fleet.has(template) ? pick(fleet.group(template), ownerId) : undefined;
+  }
+
+  /** The instance of an earlier binding, if it is still that one, and healthy. */
+  former({ instances }: Group, { instanceId, serverId }: Binding['place']): InstanceRef | undefined {
+    const instance = instances.get(instanceId);
+    const isThat = instance instanceof InstanceRef && instance.serverId === serverId;
+    return isThat && instance.state === 'healthy' ? instance : undefined;
   }
 
   /** The binding at this instance, if nothing has to be opened for it. */

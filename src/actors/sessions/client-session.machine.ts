@@ -1,5 +1,5 @@
 // The session of one legacy client: what it is (domain/sessions/session-value.ts), its present binding, and its states. This machine alone
-// changes them; session-ref.ts does the work of each state, and follows what the machine emits.
+// changes them; client-session.ts does the work of each state, and follows what the machine emits.
 //
 //   entering ─┬─ has a binding ─────────────► serving ── lost, upgrade ──► binding ── bound ──► serving
 //             ├─ had one, and was read again ─► unbound                       └─ failed ──► unbound ── requested, retryDelay ──► binding
@@ -22,46 +22,66 @@
 // serving: requests may use the binding, if that is usable. unbound: no instance took the session, or it pauses. finishing: the session
 // may not move; its calls continue where they are, and no new ones are taken.
 
+import type { Observable } from 'rxjs';
 import { type Actor, assign, emit, fromCallback, raise, setup } from 'xstate';
 import { timeoutFor } from '../../balancing/policy.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { backendTimeout } from '../../domain/errors/error-catalogue.ts';
 import { asGatewayError, type Delivered, type GatewayError } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { SESSION_VERSION, type SessionValue } from '../../domain/sessions/session-value.ts';
+import { SESSION_VERSION, type SessionValue, type UnsafeMark } from '../../domain/sessions/session-value.ts';
+import type { AttemptPlan, LocalAnswer } from '../calls/routes.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { ResourceUris } from '../subscriptions/feed.ts';
+import type { SessionDeps } from './binder.ts';
 import type { Binding } from './binding.ts';
 
-/** What remains of a session without an actor: new, parked, read again, or ended. */
-export interface RestingSession {
-  readonly session: SessionValue;
+/** What a session is. While it has an actor, the context of this machine; before the first request, parked and ended only this. */
+export interface SessionState {
+  readonly value: SessionValue;
   /** The present binding, or the last one; undefined before the first, and after the session was read again. */
   readonly binding: Binding | undefined;
 }
 
-/** The surroundings of a session. All but `find` are synchronous and do not throw. */
-export interface SessionHost {
-  /** The session when its actor is made. */
-  readonly resting: RestingSession;
-  readonly group: Pick<
-    Group,
-    'policy' | 'pool' | 'isStarting' | 'untilStarted' | 'noneHealthy' | 'isDeleted'
-  >;
-  now(): number;
-  /** Finds an instance, and opens what is needed there. Rejects with the failure. Aborting closes what was opened. */
-  find(signal: AbortSignal): Promise<Binding>;
+/** The session as its parts see it: this machine, its calls, and what its client expects of backends. */
+export interface SessionHost extends SessionState {
+  readonly deps: SessionDeps;
+  readonly group: Group;
+  /** The session is a part of one with several templates, which continues: where another session would end, a part begins anew. */
+  readonly isPart: boolean;
+  readonly isUnbound: boolean;
+  /** The binding, if requests may use it now. */
+  readonly usableBinding: Binding | undefined;
+  /** In its row, or in that of the session of which it is a part; undefined where nothing is stored. */
+  readonly mark: UnsafeMark | undefined;
+  /** The resources whose updates its client wants. */
+  readonly uris: ResourceUris;
   /** The client of the session listens. */
   readonly isListened: boolean;
   /** Calls are under way at the binding, or between two rounds there. */
   readonly isCalling: boolean;
   /** Requests wait for a binding. */
   readonly isAwaited: boolean;
-  /** The session is a part of one with several templates, which continues: where another session would end, a part begins anew. */
-  readonly isPart: boolean;
+  /** Finds an instance, and opens what is needed there. Rejects with the failure. Aborting closes what was opened. */
+  find(signal: AbortSignal): Promise<Binding>;
+  /** The same for one call, at none of these instances; the session stays at its own. */
+  findBeside(at: Binding, without: ReadonlySet<string>, signal: AbortSignal): Promise<Binding>;
+  /** Cold: emits the next usable binding, once. `needsDedicated`: a dedicated conversation is required. */
+  untilBound(needsDedicated: boolean): Observable<Binding>;
+  /** A request found no usable binding, or needs a dedicated conversation; or the client listens at a binding that is gone. */
+  requestBinding(needsDedicated: boolean): void;
+  /** For requests of `setsClientState`; undefined for others. */
+  statePlan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer | undefined;
+  /** To its actor, while it has one. */
+  send(event: ClientSessionEvent): void;
+  /** A request begins: the session has an actor from now on. */
+  used(): void;
+  callEnded(): void;
 }
 
 /** The state of a session with an actor, besides the name of its state. */
-export interface ClientSessionContext extends RestingSession {
+export interface ClientSessionContext extends SessionState {
   readonly host: SessionHost;
   /** The binding is given up although it is usable, because its instance fails calls. */
   readonly isAbandoned: boolean;
@@ -89,7 +109,7 @@ export type ClientSessionEvent =
 /** Emitted after the change: the machine has its new state. */
 export type ClientSessionEmission =
   /** `from`: the binding before, if the session had one. */
-  | { readonly type: 'bound'; readonly from: RestingSession }
+  | { readonly type: 'bound'; readonly from: SessionState }
   /** Waiting requests may check the binding. `failure`: that of a search which found no other one. */
   | { readonly type: 'serving'; readonly binding: Binding; readonly failure: GatewayError | undefined }
   /** Waiting requests fail. Without a failure for the reason that is named. */
@@ -124,14 +144,14 @@ export function newSession(
 }
 
 /** The session with this binding. */
-export function boundTo<S extends RestingSession>(before: S, binding: Binding): S {
-  const { greeted = binding.greeted } = before.session;
+export function boundTo<S extends SessionState>(before: S, binding: Binding): S {
+  const { greeted = binding.greeted } = before.value;
   const { place } = binding;
   // A session that was read again, and is bound where it was, has not changed: its row is not written.
-  const session = isPlace(before.session.binding, place)
-    ? before.session
-    : { ...before.session, greeted, binding: place };
-  return { ...before, session, binding };
+  const value = isPlace(before.value.binding, place)
+    ? before.value
+    : { ...before.value, greeted, binding: place };
+  return { ...before, value, binding };
 }
 
 function isPlace(
@@ -141,18 +161,24 @@ function isPlace(
   return last?.instanceId === instanceId && last.serverId === serverId && last.isShared === isShared;
 }
 
+/** The place of the binding before, if the session has moved from there. */
+export function placeLeft(
+  { value, binding: before }: SessionState,
+  { ref }: Binding,
+): SessionValue['binding'] {
+  const isSame = before === undefined ? value.binding?.serverId === ref.serverId : before.ref === ref;
+  return isSame ? undefined : value.binding;
+}
+
 /** The session after its end. `reason`: a clause. */
-export function endedBy(session: SessionValue, reason: string): SessionValue {
-  return { ...session, endReason: reason };
+export function endedBy(value: SessionValue, reason: string): SessionValue {
+  return { ...value, endReason: reason };
 }
 
 /** False when its calls under way, or those before, may not be made again at another instance. */
-export function mayMove({
-  session,
-  host: { group },
-}: Pick<ClientSessionContext, 'session' | 'host'>): boolean {
-  const { sessionFailover } = group.policy;
-  return sessionFailover === 'always' || (sessionFailover === 'auto' && session.unsafe === 'no');
+export function mayMove({ unsafe }: SessionValue, { policy }: Pick<Group, 'policy'>): boolean {
+  const { sessionFailover } = policy;
+  return sessionFailover === 'always' || (sessionFailover === 'auto' && unsafe === 'no');
 }
 
 /** Instead of its end: its client has a session that continues. */
@@ -169,14 +195,11 @@ export function isServed({ binding, isAbandoned }: ClientSessionContext): boolea
 export function isReturning(context: ClientSessionContext): boolean {
   const { binding } = context;
   const isBack = binding?.isIntact === false && binding.mayContinue && binding.ref.peer !== undefined;
-  return isBack && !mayMove(context);
+  return isBack && !mayMove(context.value, context.host.group);
 }
 
 /** Another instance could serve its client. */
-export function hasOthers(
-  { host: { group } }: Pick<ClientSessionContext, 'host'>,
-  than: InstanceRef,
-): boolean {
+export function hasOthers(group: Pick<Group, 'pool'>, than: InstanceRef): boolean {
   return group.pool.candidates.some((candidate) => candidate !== than);
 }
 
@@ -240,9 +263,9 @@ export const clientSessionMachine = setup({
     }),
     /** Ends when the instance of the binding is not starting any more, or too many wait for it. */
     start: fromCallback<ClientSessionEvent, ClientSessionContext>(({ input, sendBack }) => {
-      const { session, binding, host } = input;
+      const { value, binding, host } = input;
       const over = (): void => sendBack({ type: 'started' });
-      const waiting = host.group.untilStarted(session.ownerId, undefined, binding?.ref)?.subscribe({
+      const waiting = host.group.untilStarted(value.ownerId, undefined, binding?.ref)?.subscribe({
         next: over,
         error: (error: unknown) => sendBack({ type: 'failed', error }),
       });
@@ -256,32 +279,32 @@ export const clientSessionMachine = setup({
   },
   guards: {
     hasBinding: ({ context }) => context.binding !== undefined,
-    wasBound: ({ context }) => context.session.binding !== undefined,
+    wasBound: ({ context }) => context.value.binding !== undefined,
     isServed: ({ context }) => isServed(context),
     isListened: ({ context }) => context.host.isListened,
-    mayMove: ({ context }) => mayMove(context),
+    mayMove: ({ context: { value, host } }) => mayMove(value, host.group),
     isReturning: ({ context }) => isReturning(context),
     mayBeginAnew: ({ context }) => mayBeginAnew(context),
     /** The session has just moved, and no request waits: a backend that always fails is not opened again without a pause. */
     mayPause: ({ context }) => {
-      const { host, movedAtMs } = context;
+      const { value, host, movedAtMs } = context;
       return (
-        (mayMove(context) || mayBeginAnew(context)) &&
-        host.now() - movedAtMs < RETRY_DELAY_MS &&
+        (mayMove(value, host.group) || mayBeginAnew(context)) &&
+        host.deps.now() - movedAtMs < RETRY_DELAY_MS &&
         !host.isAwaited
       );
     },
     /** Ending the session would not help: no other instance could serve its client. */
     mayWait: ({ context }) => {
-      const { binding } = context;
-      if (binding === undefined || hasOthers(context, binding.ref)) return false;
+      const { binding, host } = context;
+      if (binding === undefined || hasOthers(host.group, binding.ref)) return false;
       return binding.isIntact || binding.mayContinue;
     },
     /** The same, and the way to its instance, where its state may be, is being opened. Without requests, no place among those that wait is taken. */
     mayAwait: ({ context }) => {
       const { binding, host } = context;
-      if (!host.isAwaited || binding === undefined || binding.isIntact || hasOthers(context, binding.ref))
-        return false;
+      if (!host.isAwaited || binding === undefined || binding.isIntact) return false;
+      if (hasOthers(host.group, binding.ref)) return false;
       return binding.mayContinue && host.group.isStarting(undefined, binding.ref);
     },
     /** The conversation is intact, and calls are under way there. */
@@ -290,8 +313,8 @@ export const clientSessionMachine = setup({
   actions: {
     bind: assign(({ context, event }) => {
       if (event.type !== 'bound') return {};
-      const isFirst = context.session.binding === undefined;
-      const movedAtMs = isFirst ? context.movedAtMs : Math.round(context.host.now());
+      const isFirst = context.value.binding === undefined;
+      const movedAtMs = isFirst ? context.movedAtMs : Math.round(context.host.deps.now());
       return { ...boundTo(context, event.binding), movedAtMs, isAbandoned: false };
     }),
     /** Without another instance the session keeps its binding. An event without an error is that of the time limit. */
@@ -304,31 +327,31 @@ export const clientSessionMachine = setup({
     forgetFailure: assign({ failure: undefined }),
     abandon: assign({ isAbandoned: true }),
     /** The calls before do not count. */
-    beginAnew: assign(({ context: { session, unsettledCalls } }) => ({
-      session: { ...session, unsafe: unsettledCalls > 0 ? 'unknown' : 'no' },
+    beginAnew: assign(({ context: { value, unsettledCalls } }) => ({
+      value: { ...value, unsafe: unsettledCalls > 0 ? 'unknown' : 'no' },
     })),
-    noteUnsafe: assign(({ context: { session, unsettledCalls: before }, event }) => {
+    noteUnsafe: assign(({ context: { value, unsettledCalls: before }, event }) => {
       if (event.type !== 'unsafe') return {};
       const { delivered } = event;
       const unsettledCalls = before + (delivered === 'unknown' ? 1 : -1);
       const others = unsettledCalls > 0 ? 'unknown' : 'no';
-      const hasArrived = delivered === 'yes' || session.unsafe === 'yes';
-      return { unsettledCalls, session: { ...session, unsafe: hasArrived ? 'yes' : others } };
+      const hasArrived = delivered === 'yes' || value.unsafe === 'yes';
+      return { unsettledCalls, value: { ...value, unsafe: hasArrived ? 'yes' : others } };
     }),
-    setLevel: assign(({ context: { session }, event }) =>
-      event.type === 'levelSet' ? { session: { ...session, logLevel: event.level } } : {},
+    setLevel: assign(({ context: { value }, event }) =>
+      event.type === 'levelSet' ? { value: { ...value, logLevel: event.level } } : {},
     ),
-    addUri: assign(({ context: { session }, event }) => {
-      if (event.type !== 'subscribed' || session.uris.includes(event.uri)) return {};
-      return { session: { ...session, uris: [...session.uris, event.uri] } };
+    addUri: assign(({ context: { value }, event }) => {
+      if (event.type !== 'subscribed' || value.uris.includes(event.uri)) return {};
+      return { value: { ...value, uris: [...value.uris, event.uri] } };
     }),
-    removeUri: assign(({ context: { session }, event }) => {
+    removeUri: assign(({ context: { value }, event }) => {
       if (event.type !== 'unsubscribed') return {};
-      return { session: { ...session, uris: session.uris.filter((uri) => uri !== event.uri) } };
+      return { value: { ...value, uris: value.uris.filter((uri) => uri !== event.uri) } };
     }),
-    setEndReason: assign(({ context: { session }, event }) => {
+    setEndReason: assign(({ context: { value }, event }) => {
       const reason = event.type === 'end' ? event.reason : 'its instance is gone';
-      return { session: endedBy(session, reason) };
+      return { value: endedBy(value, reason) };
     }),
     resume: emit(({ context: { binding, failure } }) => {
       if (binding === undefined) throw new Error('a session without a binding serves nothing');
@@ -336,7 +359,7 @@ export const clientSessionMachine = setup({
     }),
     refuse: emit(({ context: { failure } }) => ({ type: 'refused', why: 'noneHealthy', failure })),
     refuseNew: emit(({ context: { failure } }) => ({ type: 'refused', why: 'finishing', failure })),
-    tellBound: emit(({ context: { session, binding } }) => ({ type: 'bound', from: { session, binding } })),
+    tellBound: emit(({ context: { value, binding } }) => ({ type: 'bound', from: { value, binding } })),
     tellEnded: emit(({ context: { failure }, event }) => ({
       type: 'ended',
       isLost: event.type !== 'end',
@@ -346,8 +369,8 @@ export const clientSessionMachine = setup({
 }).createMachine({
   id: 'client-session',
   context: ({ input: host }) => ({
-    session: host.resting.session,
-    binding: host.resting.binding,
+    value: host.value,
+    binding: host.binding,
     host,
     isAbandoned: false,
     movedAtMs: -RETRY_DELAY_MS,

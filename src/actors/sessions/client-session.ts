@@ -1,105 +1,123 @@
-// One session of a legacy client: its calls, its streams, its end. It keeps its id when it moves to another instance, and answers its
-// calls before it ends. client-session.machine.ts has its state, client-sessions.ts its idle time.
+// One session of a legacy client with one template: it keeps its id when it moves to another instance, and answers its calls before it
+// ends. client-session.machine.ts decides about its states; the session makes that actor with the first request that needs one, ends it when it
+// is parked, and does the work of each state. Its calls are in session-calls.ts, its idle time in client-sessions.ts.
 
-import { AsyncSubject, Observable, of, Subject, Subscription } from 'rxjs';
+import { AsyncSubject, firstValueFrom, Observable, of } from 'rxjs';
+import { Actor, createActor } from 'xstate';
+import { timeoutFor } from '../../balancing/policy.ts';
 import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
-import { backendUnavailable, callCutOff } from '../../domain/errors/error-catalogue.ts';
-import {
-  asGatewayError,
-  atInstance,
-  type GatewayError,
-  perhapsDelivered,
-} from '../../domain/errors/errors.ts';
+import { callCutOff } from '../../domain/errors/error-catalogue.ts';
+import type { GatewayError } from '../../domain/errors/errors.ts';
 import { sessionLost } from '../../domain/errors/session-errors.ts';
-import { type Ending, eventOf } from '../../domain/events.ts';
-import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { listedAnswers } from '../../domain/mcp/listed-tools.ts';
 import { isOfOtherEra, listOf, type Peer, setsClientState } from '../../domain/mcp/mcp.ts';
-import { type Linked, LinkedSet } from '../../domain/memory/call-map.ts';
-import type { SessionTable } from '../../domain/sessions/session-table.ts';
-import type { RecoveredSession, SessionOpening, SessionValue } from '../../domain/sessions/session-value.ts';
-import type { FeedClient, ResourceUris } from '../subscriptions/feed.ts';
-import type { Binder, SessionDeps } from './binder.ts';
+import type { KeptRow, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
+import {
+  type RecoveredSession,
+  type SessionValue,
+  type StorableSession,
+  TAKEN_OVER,
+} from '../../domain/sessions/session-value.ts';
+import type { AttemptPlan, LocalAnswer } from '../calls/routes.ts';
+import type { Group } from '../group.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import { NO_URIS, type ResourceUris } from '../subscriptions/feed.ts';
+import { SESSION_ACTOR_ID } from '../template.machine.ts';
+import type { Binder, SessionDeps, SessionNeeds } from './binder.ts';
 import type { Binding } from './binding.ts';
-import type { RestingSession } from './client-session.machine.ts';
-import { sessionFingerprint } from './session-fingerprint.ts';
-import { SessionRef } from './session-ref.ts';
-import { SessionRoute } from './session-route.ts';
-import type { BoundSession } from './session-supervisor.ts';
+import {
+  bindTimeoutMs,
+  boundTo,
+  type ClientSessionActor,
+  type ClientSessionContext,
+  type ClientSessionEmission,
+  type ClientSessionEvent,
+  clientSessionMachine,
+  endedBy,
+  isReturning,
+  isServed,
+  placeLeft,
+  type SessionHost,
+  type SessionState,
+} from './client-session.machine.ts';
+import { ClientState } from './client-state.ts';
+import { longestQuestionMs, SessionCalls } from './session-calls.ts';
+import { sessionMoved } from './session-fingerprint.ts';
+import { SessionMessages } from './session-messages.ts';
+import type { SessionOptions } from './session-options.ts';
+import { outlivesNode } from './session-recovery.ts';
+import { WaitingRequests } from './waiting-requests.ts';
 
-type NoticedClient = Pick<Peer, 'capabilities'> & Pick<ClientSession, 'ownerId'>;
-
-/** The lists of a template in memory, for its sessions: CachedLists in src/protocol. */
-export interface SessionLists {
-  /** One list request of a session that shares the instance's own conversation, from memory or by `load`. */
-  exchangeIn(
-    session: Pick<ClientSession, 'profile' | 'ownerId' | 'peer'>,
-    request: ExchangeRequest,
-    load: () => Observable<Answer>,
-  ): Observable<Answer>;
-  /** The messages, with notices of changed lists as far as this backend announces them, and those for this owner alone. */
-  withNotices(messages$: Observable<ServerMessage>, client: NoticedClient): Observable<ServerMessage>;
-}
-
-/** `lists`: without them the backend answers all list requests. */
-export interface SessionOptions extends SessionOpening {
-  readonly lists?: SessionLists | undefined;
-}
-
-interface Reserved extends Linked {
-  /** There will be no next round. */
-  readonly end: (error: GatewayError) => void;
-}
-
-/** A session as the endpoint uses it (McpSession), and as its table and its parts see it. */
-export class ClientSession implements BoundSession, FeedClient<ServerMessage> {
+/** What is not described here: see McpSession of protocol/ports.ts, SessionRecord, and SessionHost. */
+export class ClientSession implements SessionHost, SessionRecord, StorableSession {
   readonly id: string;
-  /** For its table: when it was opened and last used, in ms of the gateway's monotonic clock. */
+  readonly group: Group;
   openedAtMs = 0;
   usedAtMs = 0;
   isParked = false;
   recovered: RecoveredSession | undefined;
   readonly #table: SessionTable;
-  readonly #deps: SessionDeps;
-  readonly #lists: SessionLists | undefined;
-  readonly #ref: SessionRef;
-  readonly #calls = new LinkedSet<SessionRoute>();
-  // A session at rest consists of few objects: these three are made at their first use.
-  #reservations: LinkedSet<Reserved> | undefined;
-  /** Observed by the event streams of the client. */
-  #messages: Subject<ServerMessage> | undefined;
-  #ended: AsyncSubject<string> | undefined;
-  #isAway = false;
-  /** The subscription at its binding, as long as `messages$` is observed. */
-  #listening: Subscription | undefined;
+  readonly #binder: Binder;
+  readonly #options: SessionOptions;
+  /** That of its actor, or what remains of it while it has none. */
+  #state: ClientSessionActor | SessionState;
   #holds = 0;
+  // A session at rest consists of few objects: these are made at their first use.
+  #calls: SessionCalls | undefined;
+  #waiting: WaitingRequests | undefined;
+  #messages: SessionMessages | undefined;
+  #clientState: ClientState | undefined;
+  #ended: AsyncSubject<string> | undefined;
+  /** The instance where the search for the first binding begins. Default: the strategy chooses. */
+  #first: InstanceRef | undefined;
+  /** The row of the session, once it is kept. */
+  #row: KeptRow | undefined;
 
   /** `value`: sessions with equal profiles may share one. TEMPLATE_NOT_FOUND. */
   constructor(table: SessionTable, binder: Binder, id: string, value: SessionValue, options: SessionOptions) {
     this.id = id;
     this.#table = table;
-    this.#deps = binder.deps;
-    this.#lists = options.lists;
-    this.#ref = new SessionRef(table, binder, this, value, options);
+    this.#binder = binder;
+    this.#options = options;
+    this.#state = { value, binding: undefined };
+    this.group = binder.deps.fleet.hold(value.template);
   }
 
-  /** Binds a new session to an instance; for errors see ClientSessions.open. */
+  /** Binds a new session: at once if nothing has to be opened for it, else as the machine finds an instance. See ClientSessions.open. */
   async open(): Promise<void> {
-    await this.#ref.open();
+    const first = this.#binder.choose(this.template, this.ownerId);
+    if (this.#bindAt(first)) return; // no actor before its first request
+    this.#first = first;
+    await firstValueFrom(this.untilBound(false));
   }
 
-  /** For a session that was read again, and is kept with that value. */
+  /**
+   * Prepares a session that was read, and is kept with that value: it prefers the instance that it had. Where it shared a conversation it has
+   * lost nothing and is bound again; elsewhere its next request decides, as after the loss of a conversation.
+   */
   recoverAs(generation: number): void {
     this.recovered = { value: this.value, generation };
-    this.#ref.recover();
+    this.#row = this.#table.keep(this, true);
+    const { binding } = this.value;
+    const former = binding && this.#binder.former(this.group, binding);
+    if (former !== undefined && !(binding?.isShared && this.#bindAt(former))) this.#first = former;
   }
 
+  get deps(): SessionDeps {
+    return this.#binder.deps;
+  }
+  get isPart(): boolean {
+    return this.#options.isPart === true;
+  }
   /** What the session is, in every state: it can be written, and made again from it (ClientSessions.recoverFrom). */
   get value(): SessionValue {
-    return this.#ref.value;
+    return this.#present.value;
+  }
+  get binding(): Binding | undefined {
+    return this.#present.binding;
   }
   get template(): string {
     return this.value.template;
@@ -111,7 +129,7 @@ export class ClientSession implements BoundSession, FeedClient<ServerMessage> {
     return this.value.profile;
   }
   get questionMs(): number {
-    return this.#ref.questionMs;
+    return longestQuestionMs(this.group.policy, this.deps.maxCallMs);
   }
   get #greeted(): NonNullable<SessionValue['greeted']> {
     const { greeted } = this.value;
@@ -120,27 +138,19 @@ export class ClientSession implements BoundSession, FeedClient<ServerMessage> {
   }
   /** The backend of the present or last binding; in a session that was read again the one of its handshake. */
   get peer(): Peer {
-    return this.#ref.binding?.peer ?? { ...this.#greeted, greeting: {} };
+    return this.binding?.peer ?? { ...this.#greeted, greeting: {} };
   }
   /** The instance of the present or last binding. */
-  get instance(): Pick<InstanceDefinition, 'template' | 'id' | 'serverId'> {
+  get instance() {
     const { template, binding } = this.value;
     if (binding === undefined) throw new Error('a session has no instance before it is open');
     return { template, id: binding.instanceId, serverId: binding.serverId };
-  }
-  /** The fields of its events; no id of a session, which is a credential. */
-  get eventFields() {
-    const { id, ownerId, instance } = this;
-    return { ...eventOf(this.#deps, instance), session: sessionFingerprint(id), principal: ownerId };
   }
   get instanceId(): string | undefined {
     return this.value.binding?.instanceId;
   }
   isAt(instanceId: string): boolean {
     return this.instanceId === instanceId;
-  }
-  get isRecoverable(): boolean {
-    return this.#ref.isRecoverable;
   }
   get isShared(): boolean {
     return this.value.binding?.isShared === true;
@@ -159,8 +169,8 @@ export class ClientSession implements BoundSession, FeedClient<ServerMessage> {
   }
 
   /**
-   * See McpSession of protocol/ports.ts. Also errors with NO_HEALTHY_INSTANCE when the session could continue but no instance is
-   * healthy, and with BACKEND_TIMEOUT when binding took too long: the next request tries again.
+   * Also errors with NO_HEALTHY_INSTANCE when the session could continue but no instance is healthy, and with BACKEND_TIMEOUT when
+   * binding took too long: the next request tries again.
    */
   exchange(request: ExchangeRequest): Observable<Answer> {
     const { method } = request;
@@ -168,86 +178,45 @@ export class ClientSession implements BoundSession, FeedClient<ServerMessage> {
       const { id: instanceId, serverId } = this.instance;
       return of({ event: { kind: 'error', error: METHOD_NOT_FOUND }, instanceId, serverId });
     }
-    const { binding } = this.#ref;
+    const { binding } = this;
     const isListed = listOf(method) !== undefined && binding !== undefined && binding.upstream === undefined;
-    const next = () => this.#nextRound(request);
-    const answers$ = (isListed && this.#lists?.exchangeIn(this, request, next)) || next();
-    return listedAnswers(this.template, request, answers$, this.#deps.scheduler);
+    const next = () => this.#madeCalls.carry(request);
+    const answers$ = (isListed && this.#options.lists?.exchangeIn(this, request, next)) || next();
+    return listedAnswers(this.template, request, answers$, this.deps.scheduler);
   }
 
-  /** See McpSession of protocol/ports.ts. The conversation of the call is kept open meanwhile. */
-  reserve({ event }: Answer, lost: (error: GatewayError) => void) {
-    // By the event, not by the id of the instance, which a successor may have, too.
-    const route = this.#calls.values().find(({ lastEvent }) => lastEvent === event);
-    const binding = route?.binding; // without one the call continues at the binding of the session
-    const watching = new Subscription();
-    this.#reservations ??= new LinkedSet();
-    const reservations = this.#reservations;
-    const leave = (): void => {
-      if (!reservations.delete(reserved)) return;
-      watching.unsubscribe();
-      binding?.release();
-      this.callEnded();
-    };
-    const end = (error: GatewayError): void => {
-      if (!reservations.has(reserved)) return;
-      lost(binding?.isIntact === false ? conversationLost(binding) : error);
-      leave(); // afterwards: callers are answered before their session ends
-    };
-    const reserved: Reserved = { end };
-    reservations.add(reserved);
-    if (binding !== undefined) {
-      binding.take();
-      const isContinuation = route?.reservation === binding;
-      const { mayMove: couldMove } = this.#ref;
-      const complete = () => {
-        const { binding: present, mayMove } = this.#ref;
-        if (!couldMove || (present === binding && !mayMove)) end(conversationLost(binding)); // it can continue nowhere else
-      };
-      const error = (thrown: unknown) => end(asGatewayError(thrown));
-      const reservation$ = binding.ref.reserve(this.ownerId, isContinuation, binding.upstream);
-      watching.add(reservation$.subscribe({ complete, error }));
-    }
-    return { exchange: (request: ExchangeRequest) => this.#nextRound(request, binding), leave };
+  reserve(answer: Answer, lost: (error: GatewayError) => void) {
+    return this.#madeCalls.reserve(answer, lost);
   }
-
-  /** Ends the calls that are between two rounds: there will be no next round. */
   dismiss(error: GatewayError): void {
-    for (const { end } of this.#reservations?.values() ?? []) end(perhapsDelivered(error));
+    this.#calls?.dismiss(error);
+  }
+  setAway(isAway: boolean): void {
+    this.#madeCalls.setAway(isAway);
   }
 
-  /** See McpSession of protocol/ports.ts. */
   notify(method: string, params: JsonObject): void {
     if (this.#isOver) return;
     this.#table.used(this); // needs no actor
-    const { binding } = this.#ref;
-    const isOnlyCall = this.#calls.size === 1 && this.#calls.first?.binding === binding;
-    binding?.notify(method, params, this.ownerId, isOnlyCall);
+    const { binding } = this;
+    binding?.notify(method, params, this.ownerId, this.#calls?.isOneAt(binding) === true);
   }
 
-  /** Messages of the backend outside of exchanges. Hot; completes when the session has ended. Subscribing counts as use. */
+  /** Subscribing counts as use. */
   get messages$(): Observable<ServerMessage> {
     const messages$ = new Observable<ServerMessage>((subscriber) => {
       if (this.#isOver) return subscriber.complete();
       this.used();
-      const isFirst = !this.isListened;
-      this.#messages ??= new Subject();
-      this.#messages.subscribe(subscriber);
-      const { binding, isUnbound, isListened } = this.#ref;
-      if (isFirst && binding !== undefined) this.#listenAt(binding);
-      if (isFirst && isUnbound && isListened) this.#ref.requestBinding(false);
-      return () => {
-        if (this.isListened) return;
-        this.#listening?.unsubscribe();
-        if (this.isParked) this.park();
-      };
+      this.#messages ??= new SessionMessages(this);
+      this.#messages.addStream(subscriber);
+      return () => this.isParked && this.#messages?.areObserved === false && this.park();
     });
-    return this.#lists?.withNotices(messages$, { ...this.#greeted, ownerId: this.ownerId }) ?? messages$;
+    const { lists } = this.#options;
+    return lists?.withNotices(messages$, { ...this.#greeted, ownerId: this.ownerId }) ?? messages$;
   }
 
-  /** See McpSession of protocol/ports.ts. */
   get opening(): Promise<void> | undefined {
-    return this.isListened ? this.#ref.binding?.opening : undefined;
+    return this.#messages?.areObserved ? this.binding?.opening : undefined;
   }
 
   hold(): () => void {
@@ -259,166 +228,221 @@ export class ClientSession implements BoundSession, FeedClient<ServerMessage> {
     };
   }
 
-  /** While the client is away, its calls end as soon as other calls wait for their capacity. */
-  setAway(isAway: boolean): void {
-    if (isAway === this.#isAway) return;
-    this.#isAway = isAway;
-    const { queue } = this.#ref;
-    for (const route of this.#calls.values()) {
-      if (!isAway) queue.withdraw(route);
-      else if (this.#calls.has(route)) queue.offer(route); // the end of one call may have ended others
-    }
-  }
-
-  /** See McpSession of protocol/ports.ts. */
   keep(): Promise<boolean> | undefined {
-    return this.#ref.keep();
+    if (!this.#isOver) this.#row ??= this.#table.keep(this);
+    return this.#row?.save();
   }
 
-  /** Ends the session. Its callers are answered; resolves when nothing is left at the backend. `reason` is a clause. */
-  close(reason = 'it was closed'): Promise<void> {
-    return this.#ref.end(reason);
+  /** Its callers are answered; the first reason counts. Resolves when nothing is left of a dedicated conversation. */
+  async close(reason = 'it was closed'): Promise<void> {
+    const state = this.#state;
+    if (state instanceof Actor) state.send({ type: 'end', reason });
+    else if (state.value.endReason === undefined) {
+      this.#state = { ...state, value: endedBy(state.value, reason) };
+      this.#end(false, undefined);
+    }
+    await this.binding?.close();
   }
 
-  // --- for its table ---------------------------------------------------------------------------------------------------
+  takenOver(): void {
+    void this.close(TAKEN_OVER);
+  }
+
+  // --- for its table and its leases --------------------------------------------------------------------------------------
 
   /** A stream of the client holds the session; `messages$` is also observed without one. */
   get isStreaming(): boolean {
     return this.#holds > 0;
   }
-
-  /** Calls under way, including those between two rounds. */
   get calls(): number {
-    return this.#calls.size + this.#reserved;
+    return this.#calls?.size ?? 0;
   }
-
-  /**
-   * Ends the actor. False while the session is busy: then it may not expire either. A subscription to `messages$` continues, with
-   * the actor, and does not count as use: its client may be gone.
-   */
-  park(): boolean {
-    if (this.#holds > 0 || this.calls > 0) return false;
-    if (!this.isListened) this.#ref.park();
-    return true;
+  get isRecoverable(): boolean {
+    return this.#row?.isStored === true && outlivesNode(this.value, this.group);
   }
-
-  // --- for its own parts: see BoundSession and FeedClient --------------------------------------------------------------
-
   get awaySinceMs(): number | undefined {
     return this.isParked ? this.usedAtMs : undefined;
   }
 
-  get isListened(): boolean {
-    return this.#messages?.observed === true;
+  /** Ends the actor. A subscription to `messages$` continues, with the actor, and does not count as use: its client may be gone. */
+  park(): boolean {
+    if (this.#holds > 0 || this.calls > 0) return false;
+    if (this.#messages?.areObserved) return true;
+    this.send({ type: 'park' });
+    this.#rest();
+    return true;
   }
 
+  // --- for its parts ---------------------------------------------------------------------------------------------------
+
+  get isUnbound(): boolean {
+    return this.#contextIn('unbound') !== undefined;
+  }
+  get usableBinding(): Binding | undefined {
+    const context = this.#contextIn('serving');
+    return context !== undefined && isServed(context) ? context.binding : undefined;
+  }
+  get mark(): SessionHost['mark'] {
+    return this.#options.mark ?? this.#row;
+  }
+  get uris(): ResourceUris {
+    return this.value.uris.length === 0 ? NO_URIS : this.#client.uris;
+  }
+  get isListened(): boolean {
+    // One that was read again opens a dedicated conversation with its next request: many clients reopen streams at once.
+    const isNeeded = this.binding !== undefined || this.isShared || this.value.uris.length > 0;
+    return this.#messages?.areObserved === true && isNeeded;
+  }
   get isCalling(): boolean {
-    return this.#reserved > 0 || this.#calls.values().some(({ binding }) => binding !== undefined);
+    return this.#calls?.isAtBinding === true;
+  }
+  get isAwaited(): boolean {
+    return (this.#waiting?.size ?? 0) > 0;
+  }
+
+  find(signal: AbortSignal): Promise<Binding> {
+    const context = this.#contextIn();
+    if (context === undefined) throw new Error('a session without an actor looks for no binding');
+    const from = context.binding?.ref;
+    const only =
+      (this.#waiting?.needsDedicated && isServed(context)) || isReturning(context) ? from : undefined;
+    const isRecovered = this.recovered !== undefined || this.#options.isRecovered === true;
+    const options = { first: this.#first, only, last: from, withinMs: bindTimeoutMs(context), isRecovered };
+    return this.#binder.findBinding(this.#needs, options, signal);
+  }
+
+  findBeside({ ref }: Binding, without: ReadonlySet<string>, signal: AbortSignal): Promise<Binding> {
+    const needs = { ...this.#needs, asksForLog: false, repeatState: undefined };
+    const options = { without, last: ref, withinMs: timeoutFor(this.group.policy) };
+    return this.#binder.findBinding(needs, options, signal);
+  }
+
+  untilBound(needsDedicated: boolean): Observable<Binding> {
+    this.#waiting ??= new WaitingRequests(this);
+    return this.#waiting.untilBound(needsDedicated);
+  }
+
+  statePlan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer | undefined {
+    return setsClientState(request.method) ? this.#client.plan(request, binding) : undefined;
+  }
+
+  send(event: ClientSessionEvent): void {
+    if (!(this.#state instanceof Actor)) return;
+    this.#state.send(event);
+    this.#row?.changed();
   }
 
   used(): void {
-    this.#ref.wake();
+    this.#wake();
     this.#table.used(this);
   }
 
   callEnded(): void {
-    this.#ref.callEnded();
+    this.#finish();
     if (!this.#isOver) this.#table.used(this);
-  }
-
-  moved(binding: Binding, { session: { binding: last }, binding: before }: RestingSession): void {
-    if (this.isListened) this.#listenAt(binding);
-    if (last === undefined) return;
-    const isSame = before === undefined ? last.serverId === binding.ref.serverId : before.ref === binding.ref;
-    if (isSame) return;
-    const from = { fromInstanceId: last.instanceId, fromServerId: last.serverId };
-    this.#deps.emit({ type: 'session.moved', ...this.eventFields, ...from });
-  }
-
-  get uris(): ResourceUris {
-    return this.#ref.uris;
-  }
-
-  deliver(message: ServerMessage): void {
-    this.#messages?.next(message);
-  }
-
-  ended({ reason, isLost }: Ending): void {
-    // A client that initializes again would be refused: it gets the same error as callers without a session.
-    const error = this.#deps.isAccepting() ? sessionLost(reason) : callCutOff('no');
-    for (const route of this.#calls.values()) route.refuse(error);
-    this.dismiss(error);
-    this.#messages?.complete();
-    this.#ended?.next(reason);
-    this.#ended?.complete();
-    this.#table.remove(this, reason, isLost);
   }
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  /** Calls between two rounds. */
-  get #reserved(): number {
-    return this.#reservations?.size ?? 0;
+  get #present(): SessionState {
+    return this.#state instanceof Actor ? this.#state.getSnapshot().context : this.#state;
   }
-
+  /** The context of its actor in that state, or in any. */
+  #contextIn(state?: 'serving' | 'unbound' | 'finishing'): ClientSessionContext | undefined {
+    if (!(this.#state instanceof Actor)) return undefined;
+    const { value, context } = this.#state.getSnapshot();
+    return state === undefined || value === state ? context : undefined;
+  }
   get #isOver(): boolean {
     return this.value.endReason !== undefined;
   }
-
-  /** `reservation` as in SessionRoute. */
-  #nextRound(request: ExchangeRequest, reservation?: Binding): Observable<Answer> {
-    return new Observable((subscriber) => {
-      const { endReason } = this.value;
-      if (endReason !== undefined) return subscriber.error(sessionLost(endReason));
-      this.used();
-      const ref = this.#ref;
-      const route = new SessionRoute(ref, request, reservation);
-      this.#calls.add(route);
-      ref.carry(request, route).subscribe(subscriber);
-      // Added last, because the teardown of the call must run first.
-      subscriber.add(() => {
-        if (this.#isAway) ref.queue.withdraw(route);
-        this.#calls.delete(route);
-        this.callEnded();
-      });
-    });
+  get #madeCalls(): SessionCalls {
+    this.#calls ??= new SessionCalls(this);
+    return this.#calls;
+  }
+  get #client(): ClientState {
+    this.#clientState ??= new ClientState(this);
+    return this.#clientState;
+  }
+  get #needs(): SessionNeeds {
+    const { ownerId, profile, logLevel, uris } = this.value;
+    const asksForLog = logLevel !== undefined || this.#waiting?.needsDedicated === true;
+    const client = logLevel === undefined && uris.length === 0 ? undefined : this.#client;
+    const repeatState = client?.repeat.bind(client);
+    return { group: this.group, ownerId, profile, holder: this, asksForLog, repeatState };
   }
 
-  /** Gets the messages of a shared conversation in tasks: thousands of sessions may get the same one. */
-  get #sharing(): FeedClient<ServerMessage> {
-    const { run } = this.#deps.scheduler;
-    const session = this;
-    return {
-      get uris() {
-        return session.uris;
-      },
-      deliver: (message) => run(() => session.deliver(message)),
-    };
+  #wake(): void {
+    if (this.#state instanceof Actor || this.#isOver) return;
+    const { root: parent } = this.deps.fleet;
+    const actor = createActor(clientSessionMachine, { id: SESSION_ACTOR_ID, parent, input: this });
+    actor.on('*', this.#follow.bind(this)); // one listener: each kind would take a set of its own
+    this.#state = actor; // before it starts: it may end synchronously
+    actor.start();
   }
 
-  /** Listens at this binding instead of the previous one. */
-  #listenAt(binding: Binding): void {
-    this.#listening?.unsubscribe();
-    const subscription = new Subscription();
-    this.#listening = subscription;
-    subscription.add(binding.listen(binding.feed === undefined ? this : this.#sharing));
-    const rebind = () => this.isListened && this.#ref.requestBinding(false);
-    // Deferred, because all listeners of an instance lose it at the same time.
-    const check = (): void => {
-      if (isGone(binding) && !binding.isReplaced) this.#deps.scheduler.run(rebind);
-    };
-    subscription.add(binding.ref.watch(check));
-    subscription.add(binding.upstream?.closed$.subscribe(check));
+  #rest(): void {
+    const { value, binding } = this.#present;
+    this.#state = { value, binding };
   }
-}
 
-/** The error of a call between two rounds, equal to that of a call that was under way at the binding. */
-function conversationLost({ ref }: Binding): GatewayError {
-  const reason = 'its conversation was lost before the call continued';
-  return atInstance(backendUnavailable(reason, { delivered: 'unknown' }), ref.id);
-}
+  requestBinding(needsDedicated: boolean): void {
+    this.#wake();
+    const serving = this.#contextIn('serving');
+    if (this.isUnbound) this.send({ type: 'requested' });
+    else if (serving) this.send({ type: needsDedicated && isServed(serving) ? 'upgrade' : 'lost' });
+    else this.#finish();
+  }
 
-/** Not that of an unhealthy instance, which may become healthy again with the same conversation. */
-function isGone({ isIntact, ref: { state } }: Binding): boolean {
-  return !isIntact || state === 'draining' || state === 'stopped';
+  /** A call has ended, perhaps the last one of a finishing session. */
+  #finish(): void {
+    if (this.#contextIn('finishing') !== undefined) this.send({ type: 'callEnded' });
+  }
+
+  #follow(emission: ClientSessionEmission): void {
+    if (emission.type === 'bound') this.#bound(emission.from);
+    else if (emission.type === 'serving') this.#waiting?.resume(emission);
+    else if (emission.type === 'refused') this.#waiting?.refuse(emission);
+    else this.#end(emission.isLost, emission.failure);
+  }
+
+  /** Binds a session without an actor, if nothing has to be opened for it. */
+  #bindAt(ref: InstanceRef | undefined): boolean {
+    const binding = ref && this.#binder.at(ref, this.#needs);
+    if (binding === undefined) return false;
+    const from = this.#present;
+    this.#state = boundTo(from, binding);
+    this.#bound(from);
+    return true;
+  }
+
+  /** It has this binding from now on, and leaves the one before. */
+  #bound(from: SessionState): void {
+    const { binding } = this;
+    if (binding === undefined) return;
+    this.#first = undefined;
+    if (this.value.uris.length > 0) this.#client.moved(binding);
+    this.#messages?.listenAt(binding);
+    const left = placeLeft(from, binding);
+    if (left !== undefined) this.deps.emit(sessionMoved(this, left, this.deps));
+    this.#row?.changed();
+    from.binding?.retire();
+  }
+
+  /** Callers are answered first. */
+  #end(isLost: boolean, failure: GatewayError | undefined): void {
+    this.#rest();
+    const { endReason: reason = '' } = this.value;
+    this.#waiting?.refuse({ failure, why: 'ended' });
+    this.#row?.end(reason, this.#table.leavesRow(reason) && outlivesNode(this.value, this.group));
+    // A client that initializes again would be refused: it gets the same error as callers without a session.
+    this.#calls?.refuse(this.deps.isAccepting() ? sessionLost(reason) : callCutOff('no'));
+    this.#messages?.complete();
+    this.#ended?.next(reason);
+    this.#ended?.complete();
+    this.#table.remove(this, reason, isLost);
+    this.#clientState?.forget();
+    void this.binding?.close();
+    this.deps.fleet.release(this.group);
+  }
 }

@@ -18,11 +18,12 @@ import {
 import { wallAt } from '../../domain/time/clock.ts';
 import { Binder, type SessionDeps } from './binder.ts';
 import { newSession } from './client-session.machine.ts';
-import { ClientSession, type SessionLists, type SessionOptions } from './client-session.ts';
+import { ClientSession } from './client-session.ts';
 import type { KeptSession } from './kept-session.ts';
 import { SessionDrain } from './session-drain.ts';
-import { sessionFingerprint } from './session-fingerprint.ts';
+import { sessionEventOf, sessionFingerprint } from './session-fingerprint.ts';
 import type { SessionKeeper } from './session-keeper.ts';
+import type { SessionLists, SessionOptions } from './session-options.ts';
 import { longestAway, type PlaceKind, SessionPlaces } from './session-places.ts';
 import { outlivesNode, SessionRecovery, untilKnown } from './session-recovery.ts';
 
@@ -131,7 +132,7 @@ export class ClientSessions implements SessionTable {
     // The session may have ended while it was being opened.
     if (!this.#opening.delete(session)) throw this.isClosing ? shuttingDown() : sessionLost(ABORTED);
     this.#begin(session);
-    this.deps.emit({ type: 'session.opened', ...session.eventFields });
+    this.deps.emit({ type: 'session.opened', ...sessionEventOf(session, this.deps) });
     return session;
   }
 
@@ -150,7 +151,7 @@ export class ClientSessions implements SessionTable {
     const session = this.#create(id, { ...value, unsafe: value.unsafe === 'no' ? 'no' : 'yes' }, { lists });
     this.#begin(session);
     session.recoverAs(generation);
-    this.deps.emit({ type: 'session.opened', ...session.eventFields });
+    this.deps.emit({ type: 'session.opened', ...sessionEventOf(session, this.deps) });
     return session;
   }
 
@@ -202,7 +203,8 @@ export class ClientSessions implements SessionTable {
     this.#forget(session, reason);
     if (session instanceof ClientSession) {
       const wasOpen = !this.#opening.delete(session);
-      if (wasOpen) this.deps.emit({ type: 'session.ended', ...session.eventFields, reason, isLost });
+      if (wasOpen)
+        this.deps.emit({ type: 'session.ended', ...sessionEventOf(session, this.deps), reason, isLost });
       this.#drop(session, 'template');
     } else if (this.#open.has(session.id)) this.#drop(session, 'all');
   }

@@ -27,14 +27,12 @@ import { JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { isLogLevel, SET_LEVEL, SUBSCRIBE } from '../../domain/mcp/mcp.ts';
-import type { SessionValue } from '../../domain/sessions/session-value.ts';
-import type { Clock } from '../../domain/time/clock.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/routes.ts';
 import { ANSWER_MS, type SharedSubscription } from '../subscriptions/resource-subscriptions.ts';
 import type { Binding } from './binding.ts';
-import type { ClientSessionEvent } from './client-session.machine.ts';
+import type { SessionHost } from './client-session.machine.ts';
 
 /** Most requests that are repeated at the same time after a move. */
 const CONCURRENT_REPEATS = 16;
@@ -49,20 +47,9 @@ export function asksForLog({ method }: ExchangeRequest, binding: Binding): boole
   );
 }
 
-/** The session of a client. */
-interface StatefulSession {
-  readonly value: SessionValue;
-  /** The present binding, which may have changed while a request was answered. */
-  readonly binding: Binding | undefined;
-  send(
-    event: Extract<ClientSessionEvent, { readonly type: 'levelSet' | 'subscribed' | 'unsubscribed' }>,
-  ): void;
-}
-
 /** The log level and the subscriptions of one client, at each backend to which its session is bound. */
 export class ClientState {
-  readonly #session: StatefulSession;
-  readonly #clock: Pick<Clock, 'alarm'>;
+  readonly #session: SessionHost;
   /** By URI: the release of its part in a shared subscription, if it has one. */
   readonly #releases = new Map<string, () => void>();
   /** The URIs of the value as a set, and the list that it was made from. */
@@ -70,9 +57,8 @@ export class ClientState {
   /** URIs that were already repeated in the next conversation. */
   #repeated: ReadonlySet<string> | undefined;
 
-  constructor(session: StatefulSession, clock: Pick<Clock, 'alarm'>) {
+  constructor(session: SessionHost) {
     this.#session = session;
-    this.#clock = clock;
   }
 
   get uris(): ReadonlySet<string> {
@@ -178,7 +164,7 @@ export class ClientState {
     if (isKnown || !hasOwnState(binding)) return;
     const request = { method: SUBSCRIBE, params: { uri } };
     // The conversation itself reports its end.
-    answerOf(binding.upstream.exchange(request), ANSWER_MS, this.#clock).catch(() => undefined);
+    answerOf(binding.upstream.exchange(request), ANSWER_MS, this.#session.deps).catch(() => undefined);
   }
 }
 

@@ -1,7 +1,7 @@
 // The route of one call of a session: to the binding of the session, for which it waits, and after a move to the new one. A failed
 // call is repeated if it did not arrive, or, once, if it may be made twice. Everything else is in calls/call.ts. Source: ADR 71.
 
-import { from, of, tap } from 'rxjs';
+import { from, Observable, of } from 'rxjs';
 import { type ExchangeEvent, type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
 import {
   atInstance,
@@ -12,6 +12,7 @@ import {
   perhapsDelivered,
 } from '../../domain/errors/errors.ts';
 import { capacityYielded } from '../../domain/errors/session-errors.ts';
+import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { listOf, setsClientState } from '../../domain/mcp/mcp.ts';
 import type { Linked } from '../../domain/memory/call-map.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
@@ -33,10 +34,12 @@ import {
 } from '../calls/routes.ts';
 import { isAboutTask, NO_TASKS } from '../calls/stateless-routing.ts';
 import type { YieldingCall } from '../calls/wait-queue.ts';
+import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Binding } from './binding.ts';
+import { hasOthers, mayMove, type SessionHost } from './client-session.machine.ts';
 import { asksForLog } from './client-state.ts';
-import type { SessionRef } from './session-ref.ts';
+import { needsMark } from './session-recovery.ts';
 
 /**
  * Wait before a failed call is repeated, in ms, the factor for each further wait, and the number of repeats. Meanwhile a failure
@@ -48,7 +51,7 @@ const MAX_REPEATS = 3;
 
 /** Made for each call, and each round of a call. */
 export class SessionRoute implements CallRoute, YieldingCall, Linked {
-  readonly #session: SessionRef;
+  readonly #session: SessionHost;
   readonly #request: ExchangeRequest;
   /** Where the call has a reservation: it continues there for as long as that lasts, even if the instance takes no new calls. */
   readonly reservation: Binding | undefined;
@@ -71,7 +74,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   /** The last failure, or the first one after which the call may have arrived. */
   #failure: { readonly error: GatewayError; readonly ref: InstanceRef } | undefined;
 
-  constructor(session: SessionRef, request: ExchangeRequest, reservation: Binding | undefined) {
+  constructor(session: SessionHost, request: ExchangeRequest, reservation: Binding | undefined) {
     this.#session = session;
     this.#request = request;
     this.reservation = reservation;
@@ -105,8 +108,10 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     this.#nextHedge = undefined;
   }
 
+  /** A call that is not safe to repeat; see ClientSessionEvent. After the first one that arrived there is nothing to note. */
   noteUnsafe(delivered: Delivered): void {
-    this.#session.noteUnsafe(delivered);
+    const { value } = this.#session;
+    if (value.unsafe !== 'yes') this.#session.send({ type: 'unsafe', delivered });
   }
 
   /** Set for a request that changes the state of the client. */
@@ -146,7 +151,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const binding = this.#isReserved ? reservation : this.#session.usableBinding;
     if (binding === undefined) return this.#untilBound();
     const wantsDedicated = isMixedTask(request, binding) || asksForLog(request, binding);
-    if (wantsDedicated && !this.#needsDedicated && this.#session.mayUpgrade) {
+    if (wantsDedicated && !this.#needsDedicated && mayUpgrade(this.#session.group)) {
       this.#needsDedicated = true; // once: the session gets one, or the call is refused
       return this.#untilBound();
     }
@@ -163,10 +168,11 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   /** Undefined when the call may be sent: it is safe to repeat, or the row of the session says that it is not. */
   #untilMarked(binding: Binding): Wait | undefined {
-    const mark = this.#session.missingMarkAt(binding);
-    if (mark === undefined) return undefined;
-    const { ref } = binding;
-    const isMovable = this.#session.group.policy.sessionFailover === 'auto';
+    const { mark, group, isPart } = this.#session;
+    if (mark?.isUnmarked !== true || !needsMark(group.policy, isPart)) return undefined;
+    const { ref, isShared } = binding;
+    if (isShared && isNetworked(ref.definition)) return undefined; // it loses nothing there
+    const isMovable = group.policy.sessionFailover === 'auto';
     const tool = toolOf(this.#request);
     // After a restart the tools may not be listed yet, and any call would count as one that is not safe.
     if (isMovable && tool !== undefined && ref.tools?.knows(tool) === 'unknown' && !this.#hasAwaitedTools) {
@@ -191,13 +197,39 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const mayBeElsewhere = !setsClientState(method) && listOf(method) === undefined && !isAboutTask(request);
     if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return NONE;
     if (this.#nextHedge !== undefined) return new SessionAttempt(this, this.#nextHedge, request, false);
-    const found$ = this.#session.findHedge(binding, new Set(tried));
-    if (found$ === undefined) return NONE;
-    const found = (hedge: Binding): void => {
-      this.#hedgeBindings.push(hedge);
-      this.#nextHedge = hedge;
-    };
-    return { kind: 'wait', until$: found$.pipe(tap(found)) };
+    const without = new Set(tried);
+    if (!this.#mayHedgeBeside(binding, without)) return NONE;
+    return { kind: 'wait', until$: this.#hedgeBinding(binding, without) };
+  }
+
+  /**
+   * False when the session may not move, when it will because the pool avoids its instance, or without another instance. The session stays at
+   * its own. Source: ADR 103.
+   */
+  #mayHedgeBeside({ ref, upstream }: Binding, without: ReadonlySet<string>): boolean {
+    const { value, group } = this.#session;
+    const isOwnProcess = upstream !== undefined && !isNetworked(ref.definition);
+    if (isOwnProcess || !mayMove(value, group) || isEjected(ref, group)) return false;
+    return group.pool.candidates.some(({ id }) => !without.has(id));
+  }
+
+  /** Cold: opens a binding at another instance. Unsubscribing ends the search. */
+  #hedgeBinding(beside: Binding, without: ReadonlySet<string>): Observable<Binding> {
+    return new Observable((subscriber) => {
+      const over = new AbortController();
+      const found = (binding: Binding): void => {
+        if (over.signal.aborted) {
+          binding.retire();
+          return;
+        }
+        this.#hedgeBindings.push(binding);
+        this.#nextHedge = binding;
+        subscriber.next(binding);
+      };
+      const failed = (thrown: unknown): void => subscriber.error(thrown);
+      this.#session.findBeside(beside, without, over.signal).then(found, failed);
+      return () => over.abort();
+    });
   }
 
   #release(): void {
@@ -211,7 +243,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     if (reservation?.isIntact !== true) return false;
     const { ref, upstream } = reservation;
     if (ref.acceptsCalls(upstream) || ref.state === 'draining') return true;
-    return ref.state === 'unhealthy' && !this.#session.mayMove; // an unhealthy instance may still answer
+    const { value, group } = this.#session;
+    return ref.state === 'unhealthy' && !mayMove(value, group); // an unhealthy instance may still answer
   }
 
   /** False when the instance would answer the same again, or has failed often enough and the session stays there. */
@@ -230,14 +263,23 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   /** A silent call is given up only where other calls get no answers either. */
   #leaves(binding: Binding): boolean {
-    return this.#session.isEjected(binding) && this.#movesFrom(binding);
+    return isEjected(binding.ref, this.#session.group) && this.#movesFrom(binding);
   }
 
   /** Once: a call that fails everywhere does not move its session again and again. */
   #movesFrom(binding: Binding): boolean {
     if (this.#hasMoved || binding === this.reservation) return false;
-    this.#hasMoved = this.#session.abandon(binding);
+    this.#hasMoved = this.#abandon(binding);
     return this.#hasMoved;
+  }
+
+  /** The session moves. False, without effect, when it may not move or there is no other instance. */
+  #abandon(binding: Binding): boolean {
+    const { binding: present, value, group } = this.#session;
+    if (binding !== present) return true; // another call made it move
+    if (!mayMove(value, group) || !hasOthers(group, binding.ref)) return false;
+    this.#session.send({ type: 'abandoned' });
+    return true;
   }
 
   #pause({ ref }: Binding, error: GatewayError): Wait {
@@ -301,6 +343,16 @@ class SessionAttempt implements At, AttemptPlan {
     const isForgotten = conversation?.endsAfterCall === true;
     this.#route.noteUnsafe(isForgotten || error?.delivered === 'no' ? 'no' : 'yes');
   }
+}
+
+/** True when the pool gives the instance no calls because other calls failed there. */
+function isEjected(ref: InstanceRef, { pool }: Group): boolean {
+  return pool.outliers.ejectionOf(ref) !== undefined;
+}
+
+/** False when the template demands that clients share a conversation. */
+function mayUpgrade({ policy }: Group): boolean {
+  return policy.session !== 'shared';
 }
 
 function isFirst(plan: AttemptPlan | undefined): boolean {

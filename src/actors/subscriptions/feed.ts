@@ -16,6 +16,8 @@ export interface ResourceUris {
   keys(): Iterable<string>;
 }
 
+export const NO_URIS: ResourceUris = { has: () => false, keys: () => [] };
+
 /** Gets the messages of a conversation; from a binding also the questions of a dedicated one. */
 export interface FeedClient<Message = ServerNotification> {
   /** The resources whose updates it wants; read at each subscription and each update. */

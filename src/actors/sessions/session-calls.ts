@@ -1,0 +1,145 @@
+// The calls of one session: those under way, and those between two rounds, which have a reservation at their instance.
+
+import { Observable, Subscription } from 'rxjs';
+import { type BalancerPolicy, timeoutFor } from '../../balancing/policy.ts';
+import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
+import {
+  asGatewayError,
+  atInstance,
+  type GatewayError,
+  perhapsDelivered,
+} from '../../domain/errors/errors.ts';
+import { sessionLost } from '../../domain/errors/session-errors.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { type Linked, LinkedSet } from '../../domain/memory/call-map.ts';
+import type { Binding } from './binding.ts';
+import { mayMove, type SessionHost } from './client-session.machine.ts';
+import { SessionRoute } from './session-route.ts';
+
+interface Reserved extends Linked {
+  /** There will be no next round. */
+  readonly end: (error: GatewayError) => void;
+}
+
+export class SessionCalls {
+  readonly #session: SessionHost;
+  readonly #underWay = new LinkedSet<SessionRoute>();
+  /** Made at its first use: a session at rest consists of few objects. */
+  #reservations: LinkedSet<Reserved> | undefined;
+  #isAway = false;
+
+  constructor(session: SessionHost) {
+    this.#session = session;
+  }
+
+  get size(): number {
+    return this.#underWay.size + this.#reserved;
+  }
+
+  /** Calls are under way at a binding, or between two rounds there. */
+  get isAtBinding(): boolean {
+    return this.#reserved > 0 || this.#underWay.values().some(({ binding }) => binding !== undefined);
+  }
+
+  /** One call is under way, and it is there. */
+  isOneAt(binding: Binding | undefined): boolean {
+    return this.#underWay.size === 1 && this.#underWay.first?.binding === binding;
+  }
+
+  /** One round of a call; cold. `reservation` as in SessionRoute. */
+  carry(request: ExchangeRequest, reservation?: Binding): Observable<Answer> {
+    return new Observable((subscriber) => {
+      const session = this.#session;
+      const { template, endReason } = session.value;
+      if (endReason !== undefined) return subscriber.error(sessionLost(endReason));
+      session.used();
+      const { group, deps } = session;
+      const route = new SessionRoute(session, request, reservation);
+      this.#underWay.add(route);
+      const input = () => ({ group, request, route, wantedTool: group.approvedTool(request) });
+      deps.dispatcher.carry(template, request, input).subscribe(subscriber);
+      // Added last, because the teardown of the call must run first.
+      subscriber.add(() => {
+        if (this.#isAway) group.queue.withdraw(route);
+        this.#underWay.delete(route);
+        session.callEnded();
+      });
+    });
+  }
+
+  /** See McpSession of protocol/ports.ts. The conversation of the call is kept open meanwhile. */
+  reserve({ event }: Answer, lost: (error: GatewayError) => void) {
+    const session = this.#session;
+    // By the event, not by the id of the instance, which a successor may have, too.
+    const route = this.#underWay.values().find(({ lastEvent }) => lastEvent === event);
+    const binding = route?.binding; // without one the call continues at the binding of the session
+    const watching = new Subscription();
+    this.#reservations ??= new LinkedSet();
+    const reservations = this.#reservations;
+    const leave = (): void => {
+      if (!reservations.delete(reserved)) return;
+      watching.unsubscribe();
+      binding?.release();
+      session.callEnded();
+    };
+    const end = (error: GatewayError): void => {
+      if (!reservations.has(reserved)) return;
+      lost(binding?.isIntact === false ? conversationLost(binding) : error);
+      leave(); // afterwards: callers are answered before their session ends
+    };
+    const reserved: Reserved = { end };
+    reservations.add(reserved);
+    if (binding !== undefined) {
+      binding.take();
+      const isContinuation = route?.reservation === binding;
+      const couldMove = mayMove(session.value, session.group);
+      const complete = () => {
+        const isThere = session.binding === binding && !mayMove(session.value, session.group);
+        if (!couldMove || isThere) end(conversationLost(binding)); // it can continue nowhere else
+      };
+      const error = (thrown: unknown) => end(asGatewayError(thrown));
+      const reservation$ = binding.ref.reserve(session.value.ownerId, isContinuation, binding.upstream);
+      watching.add(reservation$.subscribe({ complete, error }));
+    }
+    return { exchange: (request: ExchangeRequest) => this.carry(request, binding), leave };
+  }
+
+  /** Ends the calls that are between two rounds: there will be no next round. */
+  dismiss(error: GatewayError): void {
+    for (const { end } of this.#reservations?.values() ?? []) end(perhapsDelivered(error));
+  }
+
+  /** Ends all: the session is over. */
+  refuse(error: GatewayError): void {
+    for (const route of this.#underWay.values()) route.refuse(error);
+    this.dismiss(error);
+  }
+
+  /** While the client is away, its calls end as soon as other calls wait for their capacity. */
+  setAway(isAway: boolean): void {
+    if (isAway === this.#isAway) return;
+    this.#isAway = isAway;
+    const { queue } = this.#session.group;
+    for (const route of this.#underWay.values()) {
+      if (!isAway) queue.withdraw(route);
+      else if (this.#underWay.has(route)) queue.offer(route); // the end of one call may have ended others
+    }
+  }
+
+  /** Between two rounds. */
+  get #reserved(): number {
+    return this.#reservations?.size ?? 0;
+  }
+}
+
+/** Ten minutes, or as long as a call may take. Source: ADR 112. */
+export function longestQuestionMs(policy: BalancerPolicy, maxCallMs = 0): number {
+  return Math.min(Math.max(LIMITS.callMaximumMs, maxCallMs, timeoutFor(policy)), LIMITS.callLongestMs);
+}
+
+/** The error of a call between two rounds, equal to that of a call that was under way at the binding. */
+function conversationLost({ ref }: Binding): GatewayError {
+  const reason = 'its conversation was lost before the call continued';
+  return atInstance(backendUnavailable(reason, { delivered: 'unknown' }), ref.id);
+}

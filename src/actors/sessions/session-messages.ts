@@ -1,0 +1,70 @@
+// The messages of the backend outside of exchanges, for the event streams of one client: those of the present binding of its session.
+
+import { Subject, type Subscriber, Subscription } from 'rxjs';
+import type { ServerMessage } from '../../domain/mcp/client.ts';
+import type { FeedClient } from '../subscriptions/feed.ts';
+import type { Binding } from './binding.ts';
+import type { SessionHost } from './client-session.machine.ts';
+
+export class SessionMessages {
+  readonly #session: SessionHost;
+  readonly #streams = new Subject<ServerMessage>();
+  /** The subscription at the binding, as long as there are streams. */
+  #listening: Subscription | undefined;
+
+  constructor(session: SessionHost) {
+    this.#session = session;
+  }
+
+  get areObserved(): boolean {
+    return this.#streams.observed;
+  }
+
+  /** Until the stream unsubscribes. The first one listens at the binding; an unbound session looks for one. */
+  addStream(stream: Subscriber<ServerMessage>): void {
+    const isFirst = !this.areObserved;
+    this.#streams.subscribe(stream);
+    stream.add(() => this.areObserved || this.#listening?.unsubscribe());
+    const { binding, isUnbound, isListened } = this.#session;
+    if (isFirst && binding !== undefined) this.listenAt(binding);
+    if (isFirst && isUnbound && isListened) this.#session.requestBinding(false);
+  }
+
+  /** Listens at this binding instead of the previous one, while there are streams. */
+  listenAt(binding: Binding): void {
+    if (!this.areObserved) return;
+    this.#listening?.unsubscribe();
+    const listening = new Subscription();
+    this.#listening = listening;
+    listening.add(binding.listen(this.#clientOf(binding)));
+    const rebind = () => this.areObserved && this.#session.requestBinding(false);
+    // Deferred, because all listeners of an instance lose it at the same time.
+    const check = (): void => {
+      if (isGone(binding) && !binding.isReplaced) this.#session.deps.scheduler.run(rebind);
+    };
+    listening.add(binding.ref.watch(check));
+    listening.add(binding.upstream?.closed$.subscribe(check));
+  }
+
+  complete(): void {
+    this.#streams.complete();
+  }
+
+  /** Gets the messages of a shared conversation in tasks: thousands of sessions may get the same one. */
+  #clientOf({ feed }: Binding): FeedClient<ServerMessage> {
+    const session = this.#session;
+    const { run } = session.deps.scheduler;
+    const deliver = (message: ServerMessage): void => this.#streams.next(message);
+    return {
+      get uris() {
+        return session.uris;
+      },
+      deliver: feed === undefined ? deliver : (message) => run(() => deliver(message)),
+    };
+  }
+}
+
+/** Not that of an unhealthy instance, which may become healthy again with the same conversation. */
+function isGone({ isIntact, ref: { state } }: Binding): boolean {
+  return !isIntact || state === 'draining' || state === 'stopped';
+}

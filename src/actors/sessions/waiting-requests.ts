@@ -1,0 +1,96 @@
+// The requests of one session that wait for a binding. Its machine decides when they go on; client-session.ts passes that on.
+
+import { Observable, type Subscriber } from 'rxjs';
+import { queueFull } from '../../domain/errors/error-catalogue.ts';
+import { type GatewayError, shuttingDown } from '../../domain/errors/errors.ts';
+import { sessionLost } from '../../domain/errors/session-errors.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Binding } from './binding.ts';
+import type { ClientSessionEmission, SessionHost } from './client-session.machine.ts';
+
+type Serving = Pick<Extract<ClientSessionEmission, { type: 'serving' }>, 'binding' | 'failure'>;
+
+interface Refusal {
+  /** The error; without it and an open gateway `why` says which one. */
+  readonly failure: GatewayError | undefined;
+  readonly why: 'noneHealthy' | 'finishing' | 'ended';
+}
+
+const NO_NEW_CALLS = 'its instance takes no new calls';
+
+interface WaitingRequest {
+  /** A dedicated conversation is required. */
+  readonly needsDedicated: boolean;
+  readonly subscriber: Subscriber<Binding>;
+}
+
+export class WaitingRequests {
+  readonly #session: SessionHost;
+  #requests: readonly WaitingRequest[] = [];
+
+  constructor(session: SessionHost) {
+    this.#session = session;
+  }
+
+  get size(): number {
+    return this.#requests.length;
+  }
+
+  /** True for one of them. */
+  get needsDedicated(): boolean {
+    return this.#requests.some(({ needsDedicated }) => needsDedicated);
+  }
+
+  /** See SessionHost. */
+  untilBound(needsDedicated: boolean): Observable<Binding> {
+    return new Observable((subscriber) => {
+      const { value, deps } = this.#session;
+      const { template, endReason } = value;
+      if (!deps.isAccepting()) return subscriber.error(shuttingDown());
+      if (endReason !== undefined) return subscriber.error(sessionLost(endReason));
+      if (this.size >= LIMITS.queuedPerInstance) return subscriber.error(queueFull(template));
+      const request = { needsDedicated, subscriber };
+      this.#requests = [...this.#requests, request];
+      this.#session.requestBinding(needsDedicated);
+      return () => {
+        this.#requests = this.#requests.filter((each) => each !== request);
+      };
+    });
+  }
+
+  /**
+   * Resumes the requests; those that need a dedicated conversation are refused if opening one has failed. In a microtask: no call
+   * runs inside of the mailbox, so that what it reports is in force at once.
+   */
+  resume({ binding, failure }: Serving): void {
+    const requests = this.#takeAll();
+    if (requests.length === 0) return;
+    queueMicrotask(() => {
+      for (const { needsDedicated, subscriber } of requests) {
+        if (failure !== undefined && needsDedicated) subscriber.error(failure);
+        else subscriber.next(binding);
+      }
+    });
+  }
+
+  /** A later request waits. */
+  refuse({ failure, why }: Refusal): void {
+    const requests = this.#takeAll();
+    if (requests.length === 0) return;
+    const error = failure ?? this.#refusal(why);
+    for (const { subscriber } of requests) subscriber.error(error);
+  }
+
+  #refusal(why: Refusal['why']): GatewayError {
+    const { deps, group, value } = this.#session;
+    if (!deps.isAccepting()) return shuttingDown();
+    if (why === 'noneHealthy') return group.noneHealthy();
+    return sessionLost(why === 'finishing' ? NO_NEW_CALLS : (value.endReason ?? ''));
+  }
+
+  #takeAll(): readonly WaitingRequest[] {
+    const requests = this.#requests;
+    this.#requests = [];
+    return requests;
+  }
+}
