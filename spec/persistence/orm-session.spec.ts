@@ -105,24 +105,61 @@ test('does not commit a change whose time limit has passed', async () => {
   assert.is(await session.run((em, { settings }) => em.count(settings)), 0);
 });
 
-test('waits for the disk at every commit except in writeBehind', async () => {
-  const { session, other } = await opened();
-  const level = async () =>
-    Object.values((await session.run((em) => em.execute('pragma synchronous')))[0] ?? {});
-  const failure = new Error('refused');
-  const during: unknown[] = [];
-  const behind = (fails: boolean) =>
-    session.writeBehind(async (em, { settings }) => {
-      during.push(...(await em.execute('pragma synchronous')));
-      await em.insert(settings, { name: String(fails), value: 'v' });
-      if (fails) throw failure;
-    });
-  assert.is(await thrownBy(behind(true)), failure);
-  assert.equal(await level(), [2]);
-  await behind(false);
-  assert.equal(await level(), [2]);
-  assert.equal(during, [{ synchronous: 1 }, { synchronous: 1 }]);
-  assert.equal(await other('select name from settings'), [{ name: 'false' }]);
+test('a change is done when the disk has it, and the connection is free meanwhile', async () => {
+  const disk = new Disk();
+  const { session } = await opened({ disk });
+  const done: string[] = [];
+  const save = (name: string) =>
+    session
+      .change((em, { settings }) => em.insert(settings, { name, value: 'v' }))
+      .then(() => void done.push(name));
+  const first = save('first');
+  const end = await disk.begun();
+  const others = [save('second'), save('third')];
+  assert.is(await session.run((em, { settings }) => em.count(settings)), 3);
+  assert.equal([done, disk.times], [[], 1]);
+  end();
+  await first;
+  (await disk.begun())();
+  await Promise.all(others);
+  assert.equal(done, ['first', 'second', 'third']);
+  assert.is(disk.times, 2, 'changes that wait for the disk share its next time');
+});
+
+test('no statement waits for the disk in its turn', async () => {
+  const { session } = await opened();
+  assert.equal(await session.run((em) => em.execute('pragma synchronous')), [{ synchronous: 1 }]);
+});
+
+test('writeBehind does not wait for the disk, which gets its changes before the session closes', async () => {
+  const disk = new Disk();
+  const { session, other } = await opened({ disk });
+  await session.writeBehind((em, { settings }) => em.insert(settings, { name: 'behind', value: 'v' }));
+  assert.equal(await other('select name from settings'), [{ name: 'behind' }]);
+  assert.is(disk.times, 0);
+  const closing = session.close();
+  (await disk.begun())();
+  await closing;
+});
+
+test('a change that the disk refuses may have happened, and the next one begins anew', async () => {
+  const disk = new Disk();
+  const { session } = await opened({ disk });
+  const refused = errorSummary(session.change(async () => undefined));
+  (await disk.begun())(Object.assign(new Error('i/o error'), { code: 'EIO' }));
+  assert.equal(await refused, ['DATABASE_UNAVAILABLE', 'unknown', undefined]);
+  const next = session.change(async (_em, _tables, revision) => revision);
+  (await disk.begun())();
+  assert.is(await next, 2);
+});
+
+test('a change that the disk does not take in time may have happened', async () => {
+  const disk = new Disk();
+  const { session } = await opened({ timeoutMs: 2_000, disk });
+  const late = errorSummary(session.change(async () => undefined));
+  const end = await disk.begun();
+  assert.equal(await late, ['DATABASE_UNAVAILABLE', 'unknown', undefined]);
+  end();
 });
 
 test('works again when a full disk has space again', async () => {
@@ -226,14 +263,44 @@ interface Harness {
   readonly revision: () => Promise<number>;
 }
 
+interface OpenedOptions {
+  readonly timeoutMs?: number;
+  readonly disk?: Disk;
+}
+
+/** A disk that is busy until its user ends each run. */
+class Disk {
+  times = 0;
+  readonly #runs: ((failure?: Error) => void)[] = [];
+  #onRun: (() => void) | undefined;
+
+  readonly synchronize = (): Promise<void> => {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.times += 1;
+    this.#runs.push((failure) => (failure === undefined ? resolve() : reject(failure)));
+    this.#onRun?.();
+    return promise;
+  };
+
+  /** Resolves with the end of the next run when that has begun. */
+  async begun(): Promise<(failure?: Error) => void> {
+    for (;;) {
+      const end = this.#runs.shift();
+      if (end !== undefined) return end;
+      await new Promise<void>((resolve) => (this.#onRun = resolve));
+    }
+  }
+}
+
 /** A session on a file, until the test has ended. */
-async function opened({ timeoutMs = 5_000 } = {}): Promise<Harness> {
+async function opened({ timeoutMs = 5_000, disk }: OpenedOptions = {}): Promise<Harness> {
   const options = optionsOf();
   const orm = await connectOrm(sqlite, options);
   const other = await connectOrm(sqlite, options);
   await migrate(sqlite, orm, 5_000);
   const reconnect = () => connectOrm(sqlite, options);
-  const session = new OrmSession({ database: sqlite, orm, timeoutMs, reconnect });
+  const database = disk === undefined ? sqlite : { ...sqlite, synchronize: disk.synchronize };
+  const session = new OrmSession({ database, orm, timeoutMs, reconnect, file: folder('x.db') });
   ends.push(session, other);
   return {
     session,

@@ -78,7 +78,11 @@ export interface Database {
   statements?(): Statement;
   /** Inserts a row with parameters, in the same way. */
   insert?(client: unknown, table: string, row: Readonly<Record<string, string | number>>): void;
-  readonly writeBehind?: WriteBehind;
+  /**
+   * Puts what was committed to the file on the disk, on another thread: a commit that waits for the disk would block the event loop.
+   * Absent for servers, which answer a commit when that is done.
+   */
+  synchronize?(file: string): Promise<void>;
   /** Undefined when the error concerns the statement itself. */
   failure(error: DriverError): DatabaseFailure | undefined;
 }
@@ -89,15 +93,6 @@ export type Statement = (
   sql: string,
   values: readonly Value[],
 ) => { readonly rows: readonly Readonly<Record<string, unknown>>[]; readonly changes: number };
-
-/** Commits to a file that do not wait for the disk, a wait that would block the event loop. Absent for servers. */
-interface WriteBehind {
-  /** From now on commits of the driver's client do not wait for the disk. Called outside transactions, like `end`. */
-  begin(client: unknown): void;
-  end(client: unknown): void;
-  /** Synchronizes all writes to the file, on another thread. */
-  synchronize(file: string): Promise<void>;
-}
 
 /** The lock that lets only one process migrate at a time. */
 interface MigrationLock {

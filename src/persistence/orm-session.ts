@@ -81,6 +81,9 @@ export class OrmSession {
   #succeededAt = 0;
   #isClosed = false;
   #cancelSynchronization: (() => void) | undefined;
+  readonly #synchronizations = new SerialQueue();
+  /** One that has not begun. */
+  #synchronizing: Promise<void> | undefined;
 
   constructor(deps: OrmSessionDeps) {
     this.#deps = deps;
@@ -106,7 +109,7 @@ export class OrmSession {
    * the outcome is unknown only when the answer to the commit is lost; see `writeAtOnce`.
    */
   write<T>(work: Work<T>): Promise<T> {
-    return this.#changing((em, tables, operation) => transaction(em, tables, operation, work));
+    return this.#changing(inTransaction(work));
   }
 
   /**
@@ -114,10 +117,7 @@ export class OrmSession {
    * answer the outcome is unknown. On a server it does not wait for the other writers: a heartbeat may not be late because of them.
    */
   writeAtOnce<T>(work: Work<T>): Promise<T> {
-    return this.#changing((em, tables, operation) => {
-      operation.delivered = 'unknown';
-      return work(em, tables);
-    }, this.database.isFile === true);
+    return this.#changing(atOnce(work), { isQueued: this.database.isFile === true });
   }
 
   /**
@@ -126,7 +126,7 @@ export class OrmSession {
    */
   writeBeside<T>(work: Work<T>): Promise<T> {
     if (this.database.isFile) return this.writeBehind(work);
-    return this.#changing((em, tables, operation) => transaction(em, tables, operation, work), false);
+    return this.#changing(inTransaction(work), { isQueued: false });
   }
 
   /** Inserts rows in their order: one by one where the database takes a single row in each statement. */
@@ -140,28 +140,19 @@ export class OrmSession {
   }
 
   /**
-   * As `write`, but on a file the commit does not wait for the disk. Transactions survive the end of this
+   * As `write`, but on a file it does not wait for the disk. Transactions survive the end of this
    * process; a power failure loses those of the last second, and of the time that the disk needs. `isAtomic`: false where each
    * statement of the work may happen without the others; on a file it has then no transaction, which costs as much as a statement.
    */
   async writeBehind<T>(work: Work<T>, isAtomic = true): Promise<T> {
-    const { writeBehind } = this.database;
-    if (writeBehind === undefined) return this.write(work);
-    const result = await this.#changing(async (em, tables, operation) => {
-      const client = await em.getConnection().getNativeClient();
-      writeBehind.begin(client);
-      try {
-        if (isAtomic) return await transaction(em, tables, operation, work);
-        operation.delivered = 'unknown';
-        return await work(em, tables);
-      } finally {
-        writeBehind.end(client);
-      }
-    });
-    this.#cancelSynchronization ??= systemClock.background.alarm(
-      SYNCHRONIZE_MS,
-      () => void this.#synchronize(),
-    );
+    const { file, database } = this.#deps;
+    if (!database.isFile) return this.write(work);
+    const result = await this.#changing((isAtomic ? inTransaction : atOnce)(work), { isBehind: true });
+    if (file !== undefined)
+      this.#cancelSynchronization ??= systemClock.background.alarm(
+        SYNCHRONIZE_MS,
+        () => void this.#synchronized(file).catch(() => undefined), // the next change reports the error
+      );
     return result;
   }
 
@@ -233,7 +224,8 @@ export class OrmSession {
     const closing = this.#writers.take(async () => {
       if (this.#hasLostConnection) return;
       // Closing the file synchronizes it, unless another process has it open.
-      if (this.#cancelSynchronization !== undefined) await this.#synchronize();
+      const { file } = this.#deps;
+      if (file !== undefined) await this.#synchronized(file).catch(() => undefined);
       await this.#orm?.close();
       isClean = true;
     });
@@ -242,19 +234,26 @@ export class OrmSession {
     this.#orm = undefined;
   }
 
-  async #synchronize(): Promise<void> {
-    this.#cancelSynchronization?.();
-    this.#cancelSynchronization = undefined;
-    const { database, file } = this.#deps;
-    if (file === undefined) return;
-    await database.writeBehind?.synchronize(file).catch(() => {
-      // The next statement reports the error.
+  /** Resolves when all that was committed before is on the disk. Those that call while the disk is busy share its next time. */
+  #synchronized(file: string): Promise<void> {
+    this.#synchronizing ??= this.#synchronizations.take(async () => {
+      this.#synchronizing = undefined;
+      this.#cancelSynchronization?.();
+      this.#cancelSynchronization = undefined;
+      await this.database.synchronize?.(file);
     });
+    return this.#synchronizing;
   }
 
-  async #changing<T>(work: OperationWork<T>, isQueued = true): Promise<T> {
+  /** `isQueued`: after other writers. `isBehind`: it does not wait for the disk. */
+  async #changing<T>(
+    work: OperationWork<T>,
+    { isQueued = true, isBehind = false }: { readonly isQueued?: boolean; readonly isBehind?: boolean } = {},
+  ): Promise<T> {
+    const { file } = this.#deps;
+    const finish = isBehind || file === undefined ? undefined : () => this.#acknowledgeable(file);
     try {
-      const result = await this.#within(isQueued ? this.#writers : undefined, work);
+      const result = await this.#within(isQueued ? this.#writers : undefined, work, finish);
       this.#refusesChanges = false;
       return result;
     } catch (thrown) {
@@ -267,7 +266,22 @@ export class OrmSession {
     }
   }
 
-  async #within<T>(queue: SerialQueue | undefined, work: OperationWork<T>): Promise<T> {
+  /** After a commit: others use the connection meanwhile. */
+  async #acknowledgeable(file: string): Promise<void> {
+    try {
+      await this.#synchronized(file);
+    } catch (thrown) {
+      this.#dropConnection();
+      throw databaseUnavailable(thrown, 'unknown');
+    }
+  }
+
+  /** `finish`: what is to be done after the work, no longer in the queue. */
+  async #within<T>(
+    queue: SerialQueue | undefined,
+    work: OperationWork<T>,
+    finish?: () => Promise<void>,
+  ): Promise<T> {
     const { timeoutMs } = this.#deps;
     const timer = new AbortController();
     const operation: Operation = { startedAt: undefined, hasEnded: false, delivered: 'no' };
@@ -282,7 +296,9 @@ export class OrmSession {
       return Promise.race([this.#attempts(work, operation), giveUp]);
     };
     try {
-      return await Promise.race([queue === undefined ? begin() : queue.take(begin), giveUp]);
+      const working = queue === undefined ? begin() : queue.take(begin);
+      const finished = finish && working.then(finish);
+      return await Promise.race([finished?.then(() => working) ?? working, giveUp]);
     } finally {
       timer.abort(ENDED);
     }
@@ -370,19 +386,22 @@ export class OrmSession {
   }
 }
 
-function transaction<T>(
-  em: SqlEntityManager,
-  tables: Tables,
-  operation: Operation,
-  work: Work<T>,
-): Promise<T> {
-  return em.transactional(async (inner) => {
-    const result = await work(inner, tables);
-    // The commit follows: nothing is changed before it.
-    if (operation.hasEnded) throw new Error('the change timed out');
+function inTransaction<T>(work: Work<T>): OperationWork<T> {
+  return (em, tables, operation) =>
+    em.transactional(async (inner) => {
+      const result = await work(inner, tables);
+      // The commit follows: nothing is changed before it.
+      if (operation.hasEnded) throw new Error('the change timed out');
+      operation.delivered = 'unknown';
+      return result;
+    });
+}
+
+function atOnce<T>(work: Work<T>): OperationWork<T> {
+  return (em, tables, operation) => {
     operation.delivered = 'unknown';
-    return result;
-  });
+    return work(em, tables);
+  };
 }
 
 /** Resolves when the time of an operation is over. Alarms that are due ring before answers are read. */

@@ -1,6 +1,7 @@
 // SQLite: a file, or memory. One connection per process; processes wait for each other's locks on the file.
 
-import { open } from 'node:fs/promises';
+import { closeSync, fdatasync, openSync } from 'node:fs';
+import { promisify } from 'node:util';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { type Database, type Execute, retryConflicts, type Statement, type Value } from '../database.ts';
 
@@ -9,6 +10,8 @@ import { type Database, type Execute, retryConflicts, type Statement, type Value
  * longer, the statement is repeated.
  */
 const BUSY_TIMEOUT_MS = 25;
+
+const synchronizeData = promisify(fdatasync);
 
 export const sqlite: Database = {
   kind: 'sqlite',
@@ -23,8 +26,8 @@ export const sqlite: Database = {
   prepare: async (execute, _pool, { connectTimeoutMs }) => {
     // The change to WAL needs exclusive access and fails at once without it: SQLite does not wait there.
     await retryConflicts(sqlite, connectTimeoutMs, () => execute('pragma journal_mode = wal'));
-    // Acknowledged changes survive a power failure.
-    await execute('pragma synchronous = full');
+    // A commit does not wait for the disk: it would do so in a turn of the event loop. `synchronize` does before a change is acknowledged.
+    await execute('pragma synchronous = normal');
     await execute('pragma foreign_keys = on');
   },
   migrations: async () => (await import('../migrations/sqlite.ts')).migrations,
@@ -43,18 +46,13 @@ export const sqlite: Database = {
     const sql = `insert into ${table} (${columns.join()}) values (${columns.map(() => '?').join()})`;
     run(betterSqlite(client).prepare(sql), Object.values(row));
   },
-  writeBehind: {
-    begin: (client) => betterSqlite(client).pragma('synchronous = normal'),
-    // The connection is closed after an operation that took too long.
-    end: (client) => betterSqlite(client).open && betterSqlite(client).pragma('synchronous = full'),
-    synchronize: async (file) => {
-      const log = await open(`${file}-wal`, 'r+');
-      try {
-        await log.datasync();
-      } finally {
-        await log.close();
-      }
-    },
+  synchronize: async (file) => {
+    const log = openSync(`${file}-wal`, 'r+');
+    try {
+      await synchronizeData(log);
+    } finally {
+      closeSync(log);
+    }
   },
   failure: ({ code, message }) => {
     if (/^SQLITE_(?:BUSY|LOCKED)/.test(code) || message.includes('database is locked')) return 'conflict';
@@ -66,7 +64,6 @@ export const sqlite: Database = {
 
 interface BetterSqlite {
   readonly open: boolean;
-  pragma(text: string): unknown;
   prepare(sql: string): Compiled;
 }
 
@@ -103,5 +100,5 @@ function betterSqlite(client: unknown): BetterSqlite {
 }
 
 function isBetterSqlite(client: unknown): client is BetterSqlite {
-  return typeof client === 'object' && client !== null && 'pragma' in client && 'prepare' in client;
+  return typeof client === 'object' && client !== null && 'prepare' in client;
 }
