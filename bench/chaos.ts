@@ -275,10 +275,12 @@ function tableOf(rows: readonly Row[]): string {
 
 function stallTable(rows: readonly StallRow[]): string {
   return markdownTable(
-    ['fleet', 'phase', 'took', 'longest turn', 'slowest /livez', 'missed'],
-    rows.map(({ fleet, phase, seconds, longestTurnMs, slowestLivezMs, missed }) => [
+    ['fleet', 'phase', 'took', 'longest turn', 'CPU in it', 'collections', 'slowest /livez', 'missed'],
+    rows.map(({ fleet, phase, seconds, missed, ...row }) => [
       ...[fleet, phase, `${seconds.toFixed(1)} s`],
-      ...[`${longestTurnMs.toFixed(0)} ms`, `${slowestLivezMs.toFixed(0)} ms`],
+      ...[row.longestTurnMs, row.turnCpuMs, row.turnCollectionsMs, row.slowestLivezMs].map(
+        (ms) => `${ms.toFixed(0)} ms`,
+      ),
       missed.length === 0 ? 'nothing' : missed.join('; '),
     ]),
   );

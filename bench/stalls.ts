@@ -23,6 +23,9 @@ export interface StallRow {
   readonly phase: string;
   readonly seconds: number;
   readonly longestTurnMs: number;
+  /** In that turn: CPU of the thread of the event loop, and collections of garbage, in which other threads help. */
+  readonly turnCpuMs: number;
+  readonly turnCollectionsMs: number;
   readonly slowestLivezMs: number;
   readonly missed: readonly string[];
 }
@@ -172,13 +175,14 @@ class StallBench {
     await work();
     const seconds = (Date.now() - beganAtMs) / 1_000;
     const { firstAtMs, slowestMs: slowestLivezMs } = await endProbe();
-    const longestTurnMs = await this.#longestTurn(firstAtMs);
+    const turn = await this.#longestTurn(firstAtMs);
+    const { longestTurnMs } = turn;
     const missed = [
       ...(longestTurnMs <= bars.turnMs ? [] : [`a turn over ${bars.turnMs} ms`]),
       ...(slowestLivezMs <= bars.livezMs ? [] : [`/livez over ${bars.livezMs} ms`]),
       ...(seconds <= (bars.seconds ?? Number.POSITIVE_INFINITY) ? [] : [`over ${bars.seconds} s`]),
     ];
-    const row = { fleet: this.#fleet, phase, seconds, longestTurnMs, slowestLivezMs, missed };
+    const row = { fleet: this.#fleet, phase, seconds, ...turn, slowestLivezMs, missed };
     this.rows.push(row);
     process.stderr.write(`${this.#fleet}, ${phase}: ${seconds.toFixed(1)} s\n`);
     return row;
@@ -227,14 +231,21 @@ class StallBench {
     }
   }
 
-  async #longestTurn(sinceMs: number): Promise<number> {
-    if (!existsSync(this.#path('lag'))) return 0;
+  async #longestTurn(sinceMs: number) {
+    const longest = { longestTurnMs: 0, turnCpuMs: 0, turnCollectionsMs: 0 };
+    if (!existsSync(this.#path('lag'))) return longest;
     const lines = (await readFile(this.#path('lag'), 'utf8')).trim().split('\n');
-    const turns = lines.map((line) => line.split(' ').map(Number));
-    return Math.max(
-      0,
-      ...turns.map(([endMs = 0, lengthMs = 0]) => (endMs - lengthMs >= sinceMs ? lengthMs : 0)),
-    );
+    const isCollection = (line: string) => line.startsWith('gc ');
+    const collections = lines.filter(isCollection).map((line) => line.split(' ').slice(1).map(Number));
+    for (const line of lines.filter((each) => !isCollection(each))) {
+      const [endMs = 0, lengthMs = 0, cpuMs = 0] = line.split(' ').map(Number);
+      const beganMs = endMs - lengthMs;
+      if (beganMs < sinceMs || lengthMs <= longest.longestTurnMs) continue;
+      const within = collections.filter(([at = 0]) => at > beganMs && at <= endMs + 1);
+      const collectionsMs = within.reduce((sum, [, tookMs = 0]) => sum + tookMs, 0);
+      Object.assign(longest, { longestTurnMs: lengthMs, turnCpuMs: cpuMs, turnCollectionsMs: collectionsMs });
+    }
+    return longest;
   }
 
   #path(name: string): string {
