@@ -14,6 +14,7 @@ import {
   type NodeView,
   otherVersions,
   type SharedPrograms,
+  silentNodes,
 } from '../../src/domain/nodes/nodes.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { againWith, chosenSeed, Dice } from '../helpers/dice.ts';
@@ -173,6 +174,10 @@ test('a node that others ended goes on under a new life', async () => {
     (await store.nodes.list()).filter(({ end }) => end === undefined).map((row) => row.life),
     [a.life],
   );
+  // As `/readyz?verbose` and `doctor` say it.
+  assert.equal(silentNodes(a.list()), [
+    'other nodes cannot connect to this one: set cluster.advertise to an address that they reach',
+  ]);
 });
 
 test('a node that was frozen serves nothing before the database has confirmed its life', async () => {

@@ -5,7 +5,7 @@ import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import Type from 'typebox';
 import type { Secrets } from '../auth/secrets/secrets.ts';
 import { jsonIn } from '../domain/json/json.ts';
-import { gatewayOf, type NodeView, otherVersions } from '../domain/nodes/nodes.ts';
+import { gatewayOf, type NodeView, otherVersions, unreachable } from '../domain/nodes/nodes.ts';
 import { compileShape } from '../domain/validation.ts';
 import type { StoredLife } from '../persistence/store.ts';
 import type { Member } from './members.ts';
@@ -75,7 +75,8 @@ export class LifeRows {
   readonly #options: LifeRowsOptions;
   /** The lives of the last read. */
   #seen: ReadonlySet<string> = new Set();
-  #wasRefused = false;
+  /** Others ended a life of this process, for as long as its row is there, because its address refuses connections. */
+  #isRefused = false;
   readonly #keys: readonly [Buffer, ...Buffer[]];
 
   constructor(options: LifeRowsOptions) {
@@ -123,12 +124,9 @@ export class LifeRows {
     this.#seen = new Set(known.keys());
     const isRefused = ({ stored: { node, end }, profile }: Known) =>
       node === own.node && profile?.since === since && end?.cause === 'refused';
-    if (!this.#wasRefused && [...known.values()].some(isRefused)) {
-      this.#wasRefused = true;
-      onNotice(
-        `other nodes cannot connect to this one at ${own.address}: set cluster.advertise to an address that they reach`,
-      );
-    }
+    const wasRefused = this.#isRefused;
+    this.#isRefused = [...known.values()].some(isRefused);
+    if (this.#isRefused && !wasRefused) onNotice(unreachable(` at ${own.address}`));
     return known;
   }
 
@@ -144,6 +142,7 @@ export class LifeRows {
       since,
       ...report(),
       state: 'live',
+      ...(this.#isRefused && { isRefused: true }),
     };
   }
 
@@ -189,6 +188,7 @@ export function nodeViewOf(
   { stored, stamp, profile, report, isMember }: Known,
   standing: Standing = 'live',
 ): NodeView {
+  const { programs, calls } = (stored.end === undefined && report) || { programs: 0, calls: 0 };
   return {
     id: stored.node,
     life: stored.life,
@@ -196,8 +196,8 @@ export function nodeViewOf(
     version: stamp?.version ?? '',
     protocol: stamp?.protocol,
     since: profile?.since ?? '',
-    programs: report?.programs ?? 0,
-    calls: report?.calls ?? 0,
+    programs,
+    calls,
     isDraining: report?.is_draining ?? false,
     state: stored.end ? 'ended' : isMember ? standing : 'foreign',
   };

@@ -19,6 +19,8 @@ export interface NodeView {
   readonly calls: number;
   readonly isDraining: boolean;
   readonly state: NodeState;
+  /** This node, to which others cannot connect: they ended a life of it. */
+  readonly isRefused?: boolean;
 }
 
 /**
@@ -69,11 +71,17 @@ export function foreignNodes([own, ...others]: readonly NodeView[]): string[] {
   );
 }
 
-/** One line for each node that does not answer this one. Without its address: `/readyz` needs no credentials. */
+/** One line for each node that does not answer this one, and for this one. Without addresses: `/readyz` needs no credentials. */
 export function silentNodes(nodes: readonly NodeView[]): string[] {
-  return nodes.flatMap(({ id, state }) =>
-    state === 'silent' ? `the node "${id}" does not answer this one` : [],
-  );
+  return nodes.flatMap(({ id, state, isRefused }) => {
+    if (isRefused === true) return unreachable();
+    return state === 'silent' ? `the node "${id}" does not answer this one` : [];
+  });
+}
+
+/** The line of a node that others do not reach. */
+export function unreachable(where = ''): string {
+  return `other nodes cannot connect to this one${where}: set cluster.advertise to an address that they reach`;
 }
 
 /** One line for each other node with another version than the first one, which is this node. */
