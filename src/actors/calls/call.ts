@@ -264,7 +264,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     }
     const waitMs = this.#passedMs;
     const failed = (error: GatewayError): void => this.#preparationFailed(ref, error);
-    if (plan.kind === 'wait') this.#waitFor(plan.until$, () => this.tryNow(), failed);
+    if (plan.kind === 'opening') this.#waitFor(plan.opened$, () => this.tryNow(), failed);
     else this.#waitFor(plan.answer$, (event) => this.#answer(ref, event, waitMs), failed);
     return false;
   }

@@ -49,13 +49,19 @@ export interface At {
   readonly kind: 'at';
   readonly ref: InstanceRef;
   /** How the call travels there. Called when it does, since that may take a lease. Throws like an opening. */
-  plan(): AttemptPlan | LocalAnswer | Wait;
+  plan(): AttemptPlan | LocalAnswer | Opening;
 }
 
-/** The call asks again when this has emitted, once. An error is a refusal, or as a plan the failure of an opening there. Cold. */
+/** The call asks again when this has emitted, once. An error is a refusal. Cold. */
 export interface Wait {
   readonly kind: 'wait';
   readonly until$: Observable<unknown>;
+}
+
+/** What the call needs at the instance is opened first: it asks again when this has emitted, once. An error is a failed attempt there. Cold. */
+export interface Opening {
+  readonly kind: 'opening';
+  readonly opened$: Observable<unknown>;
 }
 
 /** Nothing is sent: emits the answer, or errors like an attempt. Cold. */

@@ -36,12 +36,12 @@ import {
   FULL,
   type LocalAnswer,
   NONE,
+  type Opening,
   REOPEN,
   type RunningCall,
   type Step,
   type Tried,
   type Trouble,
-  type Wait,
 } from './routes.ts';
 import type { StatelessLease, StatelessPool } from './stateless-pool.ts';
 import { forLegacy, isLogged, logLevelOf, NO_TASKS, type Routing, routingTo } from './stateless-routing.ts';
@@ -171,7 +171,7 @@ class StatelessRoute implements CallRoute {
     ref: InstanceRef,
     routing: Exclude<Routing, 'direct'>,
     call: RunningCall,
-  ): AttemptPlan | LocalAnswer | Wait {
+  ): AttemptPlan | LocalAnswer | Opening {
     if (routing === 'unknown') return { kind: 'answer', answer$: of(UNKNOWN_METHOD) };
     if (routing === 'refused') return { kind: 'answer', answer$: of(NO_TASKS) };
     if (routing === 'shared')
@@ -196,12 +196,12 @@ class StatelessRoute implements CallRoute {
     });
   }
 
-  #leased(ref: InstanceRef, call: RunningCall, isExtended: boolean): AttemptPlan | Wait {
+  #leased(ref: InstanceRef, call: RunningCall, isExtended: boolean): AttemptPlan | Opening {
     const held = this.#held?.ref === ref ? this.#held : this.#hold(ref, isExtended);
     const { upstream } = held;
     // Whether the bound instance takes the call depends on the conversation.
     if (upstream === undefined || (this.#input.bound !== undefined && this.#leasedAt === undefined))
-      return { kind: 'wait', until$: this.#open(held, call) };
+      return { kind: 'opening', opened$: this.#open(held, call) };
     this.#forget(); // from now on the attempt owns the lease
     return new LeasedAttempt(this, held, forLegacy(this.#input.request), upstream);
   }
