@@ -1,6 +1,5 @@
 // Makes the program as users install it: built, below a folder `node_modules`, with the dependencies of this repository. A clone
-// that runs its sources needs more memory and starts later. The place is always the same, so that Node's cache of compiled code,
-// which goes by path, serves from the second start on.
+// that runs its sources needs more memory and starts later.
 
 import { cp, mkdir, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,16 +13,20 @@ export interface Installed {
 }
 
 const repository = fileURLToPath(new URL('..', import.meta.url));
-const place = join(repository, 'node_modules/.cache/stagedoor-bench');
+/** Of the benchmark: always the same, so that Node's cache of compiled code, which goes by path, serves from the second start on. */
+const benchPlace = join(repository, 'node_modules/.cache/stagedoor-bench');
 
-/** Its cache of compiled code is empty and used by nothing else. */
-export async function installProgram(): Promise<Installed> {
+/** `config`: what is built, a file of tools/. Its cache of compiled code is empty and used by nothing else. */
+export async function installProgram(
+  place = benchPlace,
+  config = 'program.vite.config.ts',
+): Promise<Installed> {
   const root = join(place, 'node_modules/stagedoor');
   const cache = join(place, 'cache');
   await Promise.all([root, cache].map((folder) => rm(folder, { recursive: true, force: true })));
   await mkdir(root, { recursive: true });
   const builder = join(repository, 'node_modules/vite/bin/vite.js');
-  const project = join(repository, 'tools/program.vite.config.ts');
+  const project = join(repository, 'tools', config);
   const flags = ['--logLevel', 'error', '--outDir', join(root, 'dist/program')];
   await runNode([builder, 'build', '--config', project, ...flags]);
   for (const name of ['package.json', 'bin', 'templates', 'schemas', 'web/dist'])

@@ -1,22 +1,29 @@
 // Starts the program as a user would, `node bin/stagedoor.mjs …`, and observes its output, its addresses, its exit and the
-// processes it leaves behind. Each program has its own home folder. Its descendants inherit the variable, which is how
-// they are found.
+// processes it leaves behind. In the system tier it is the one that the runner has built. Each program has its own home folder. Its
+// descendants inherit the variable, which is how they are found.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Outcome } from '../cli/commands/against-gateway.ts';
+import { PROGRAM_VARIABLE } from '../runner/built-program.ts';
 import type { MemoryLimit } from './memory-limit.ts';
 import { canFindProcesses, killNow, processesWhere } from './processes.ts';
 
-/** The entry point of the program. */
-export const binPath = fileURLToPath(new URL('../../bin/stagedoor.mjs', import.meta.url));
+/** The entry point of the program that runs the sources. */
+export const sourceBinPath = fileURLToPath(new URL('../../bin/stagedoor.mjs', import.meta.url));
 
-const watchModule = new URL('watch-program.ts', import.meta.url).href;
+/** The entry point of the program. */
+export const binPath = resolve(process.env[PROGRAM_VARIABLE] || sourceBinPath);
+
+const builtWatchModule = join(dirname(binPath), '../dist/program/watch-program.js');
+const watchModule = existsSync(builtWatchModule)
+  ? pathToFileURL(builtWatchModule).href
+  : new URL('watch-program.ts', import.meta.url).href;
 
 export interface ProgramOptions {
   /** Variables besides PATH, HOME and TMPDIR; they override `PLAIN`. An empty one counts as not set. */
@@ -27,6 +34,8 @@ export interface ProgramOptions {
   readonly input?: string;
   /** The memory limit for it and its children. Default: none. */
   readonly memory?: MemoryLimit;
+  /** Its entry point. Default: `binPath`. */
+  readonly bin?: string;
   /** It leads a process group, which a terminal signals as a whole. Default: it is in the group of the specs. */
   readonly isGroup?: boolean;
 }
@@ -67,10 +76,13 @@ export class Program {
   #hasEnded = false;
   #listeners = new Set<() => void>();
 
-  constructor(words: readonly string[], { env = {}, folder, input, memory, isGroup }: ProgramOptions = {}) {
+  constructor(
+    words: readonly string[],
+    { env = {}, folder, input, memory, bin = binPath, isGroup }: ProgramOptions = {},
+  ) {
     this.home = mkdtempSync(join(tmpdir(), 'stagedoor-home-'));
     this.#strangeAnswers = join(this.home, 'strange-answers');
-    const [file, ...args] = [...entering(memory), process.execPath, binPath, ...words];
+    const [file, ...args] = [...entering(memory), process.execPath, bin, ...words];
     this.process = spawn(file ?? '', args, {
       cwd: folder ?? this.home,
       env: {

@@ -4,6 +4,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { answerVariable, SERVICE_NAMES, SupervisedServers } from '../helpers/services/supervised.ts';
+import { buildProgram } from './built-program.ts';
 import type { RunOptions } from './options.ts';
 import { printDetails, printFlaky, printLine } from './report.ts';
 import type { FileLimits, FileResult, Totals } from './result.ts';
@@ -68,7 +69,7 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
   };
   let flaky: ReadonlyMap<string, FileResult>;
   try {
-    await findServers(files, servers);
+    await Promise.all([findServers(files, servers), files.some(isSystem) && buildProgram()]);
     await Promise.all(Array.from({ length: options.jobs }, worker));
     flaky = await retryFlaky(files, results, (file) => runAlone(file, 'at its second attempt'));
   } finally {

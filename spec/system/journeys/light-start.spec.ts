@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { until } from '../../conformance/transport.ts';
-import { AS_IT_COMES, Program } from '../../helpers/program.ts';
+import { AS_IT_COMES, Program, sourceBinPath } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { startRawServer } from '../../transports/raw-server.ts';
 import { initialized, serving } from '../../transports/scripted-server.ts';
@@ -52,6 +52,8 @@ for (const kind of ['without instances', 'with an instance that is reached by HT
     const instances = kind === 'without instances' ? [] : [{ id: 'one', endpoint: server.url }];
     await writeFile(registry, JSON.stringify({ templates: { some: { instances } } }));
     const program = new Program(['gateway', 'start', '--port', '0'], {
+      // The build has few modules.
+      bin: sourceBinPath,
       env: {
         ...AS_IT_COMES,
         MCP_GATEWAY_REGISTRY_FILE: registry,
@@ -91,6 +93,7 @@ for (const kind of ['without instances', 'with an instance that is reached by HT
 
 test('a command that asks a gateway loads the package for command lines, and no other', async () => {
   const program = new Program(['gateway', 'list', '--url', 'http://127.0.0.1:1'], {
+    bin: sourceBinPath,
     env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(listModules('modules.txt'))}` },
   });
   try {
