@@ -5,11 +5,13 @@
 import { lookup } from 'node:dns/promises';
 import type { IncomingMessage } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
+import { OutsidePlaces } from '../auth/issuers/outside-places.ts';
 import {
   askOutside,
   type OutsideAnswer,
   OutsideFailure,
   type OutsideRequest,
+  OutsideSilence,
 } from '../auth/issuers/outside-request.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { type AddressCheck, addressesIn, SPECIAL_NETWORKS } from '../transports/network-guard.ts';
@@ -19,7 +21,6 @@ const MAX_BYTES = 64 * 1024;
 /** Of a body that is read partly. */
 const MAX_PARTLY_BYTES = 8 * 1024 * 1024;
 const TIMEOUT_MS = 10_000;
-const MAX_AT_ONCE = 20;
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i;
 
 /** Why a request failed, as a clause with own words: nothing of the answer is in it. */
@@ -27,7 +28,7 @@ export class ProviderFailure extends Error {
   override readonly name: string = 'ProviderFailure';
 }
 
-export interface ProviderFetchOptions extends Pick<Clock, 'alarm'> {
+export interface ProviderFetchOptions extends Pick<Clock, 'alarm' | 'now'> {
   /** Addresses that no endpoint may have. */
   readonly isDenied: AddressCheck;
   /** Networks that are reached although they are not public, in CIDR form. */
@@ -56,29 +57,32 @@ export class ProviderFetch {
   readonly #isSpecial = addressesIn(SPECIAL_NETWORKS);
   readonly #isOpen: AddressCheck;
   readonly #options: ProviderFetchOptions;
-  #running = 0;
+  readonly #places: OutsidePlaces;
 
   constructor(options: ProviderFetchOptions) {
     this.#options = options;
+    this.#places = new OutsidePlaces(options);
     this.#isOpen = addressesIn(options.openNetworks);
   }
 
   /** `endpoint`: of the backend that caused it. Rejects with ProviderFailure. */
   async send(endpoint: string, address: string, request: ProviderRequest = {}): Promise<Response> {
-    if (this.#running >= MAX_AT_ONCE)
-      throw new ProviderFailure('too many authorization servers are being asked at this moment');
     const url = readUrl(address);
     const isAllowed = this.#ruleFor(new URL(endpoint), url);
-    this.#running += 1;
+    const leave = this.#places.take(url.host);
+    if (leave === undefined)
+      throw new ProviderFailure('too many authorization servers are being asked at this moment');
+    let isSilent = false;
     try {
       return await this.#send(url, request, isAllowed);
     } catch (thrown) {
+      isSilent = thrown instanceof OutsideSilence;
       if (thrown instanceof ProviderFailure) throw thrown;
       // Another cause may quote the other side.
       const why = thrown instanceof OutsideFailure ? thrown.message : 'cannot be reached';
       throw new ProviderFailure(`the server ${url.host} ${why}`);
     } finally {
-      this.#running -= 1;
+      leave(isSilent);
     }
   }
 

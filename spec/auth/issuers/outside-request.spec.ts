@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import * as assert from 'uvu/assert';
 import { IssuerKeys } from '../../../src/auth/issuers/issuer-keys.ts';
+import { OutsidePlaces } from '../../../src/auth/issuers/outside-places.ts';
 import { askOutside } from '../../../src/auth/issuers/outside-request.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { ProviderFetch } from '../../../src/vault/provider-fetch.ts';
@@ -73,7 +74,7 @@ for (const [name, [answer, expected, shown]] of Object.entries(ANSWERS))
         ...{ alarm: systemClock.alarm, timeoutMs: 500, mostBytes: 65_536 },
       }).then(({ status, body }) => `${status} ${body}`, String);
       assert.match(asked, expected);
-      const fetch = new ProviderFetch({ alarm: soon.alarm, isDenied: () => false, openNetworks: [] });
+      const fetch = new ProviderFetch({ ...soon, isDenied: () => false, openNetworks: [] });
       const given = await fetch
         .send(url, url)
         .then(async (got) => `${got.status} ${await got.text()}`, String);
@@ -92,12 +93,38 @@ for (const [name, [answer, expected, shown]] of Object.entries(ANSWERS))
 
 test('leave their places at once: the 21st is sent, too', () =>
   withServer(SWITCHES, async (url) => {
-    const fetch = new ProviderFetch({ alarm: systemClock.alarm, isDenied: () => false, openNetworks: [] });
+    const fetch = new ProviderFetch({ ...systemClock, isDenied: () => false, openNetworks: [] });
     for (let n = 0; n < 21; n += 1)
       assert.match(
         String(await fetch.send(url, url).catch(String)),
         /closed the connection without an answer/,
       );
   }));
+
+test('silent servers have few places, and leave the others to servers that answer', async () => {
+  let nowMs = 0;
+  const places = new OutsidePlaces({ now: () => nowMs });
+  const leaves = Array.from({ length: 100 }, (_, index) => places.take(`silent-${index}`));
+  const taken = leaves.flatMap((leave) => leave ?? []);
+  assert.is(taken.length, 40, 'of servers that were never asked');
+  for (const leave of taken) leave(true);
+  for (const [place, name] of [`silent-1`, `silent-2`, 'good'].entries()) {
+    const leave = places.take(name);
+    assert.ok(leave, `${place}`);
+    leave(name !== 'good');
+  }
+  const again = Array.from({ length: 40 }, (_, index) => places.take(`silent-${index}`));
+  assert.is(again.filter((leave) => leave !== undefined).length, 10);
+  assert.ok(places.take('good'), 'one that answers has its places');
+  for (const leave of again) leave?.(false);
+  assert.is(
+    Array.from({ length: 40 }, () => places.take('good')).filter(Boolean).length,
+    19,
+    'of one server',
+  );
+  nowMs = 60_000;
+  const later = Array.from({ length: 40 }, (_, index) => places.take(`silent-${index}`));
+  assert.is(later.filter(Boolean).length, 40, 'a minute later they may have recovered');
+});
 
 test.run();

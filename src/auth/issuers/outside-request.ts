@@ -34,6 +34,9 @@ export interface OutsideAnswer {
 /** Why there is no answer, as the end of a sentence about the server; nothing of what it sent is in it. */
 export class OutsideFailure extends Error {}
 
+/** It did not answer in time. */
+export class OutsideSilence extends OutsideFailure {}
+
 /** Rejects with OutsideFailure, what `read` and `lookup` throw, or the error of the connection. */
 export function askOutside(
   url: URL,
@@ -43,7 +46,7 @@ export function askOutside(
   const { promise, resolve, reject } = Promise.withResolvers<OutsideAnswer>();
   const asked = request(url, { agent: false, ...options });
   const untimed = alarm(timeoutMs, () => {
-    reject(new OutsideFailure(`gave no answer within ${timeoutMs} ms`));
+    reject(new OutsideSilence(`gave no answer within ${timeoutMs} ms`));
     asked.destroy();
   });
   let isAnswered = false;

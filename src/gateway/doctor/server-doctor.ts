@@ -43,6 +43,7 @@ export async function examineTemplate(
 ): Promise<Examination[]> {
   const fetch = new ProviderFetch({
     alarm: options.alarm,
+    now: options.now,
     isDenied: addressesIn(options.deniedNetworks),
     openNetworks: [],
   });

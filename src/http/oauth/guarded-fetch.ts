@@ -4,7 +4,8 @@
 import { lookup } from 'node:dns/promises';
 import type { LookupFunction } from 'node:net';
 import { isIP } from 'node:net';
-import { askOutside, OutsideFailure } from '../../auth/issuers/outside-request.ts';
+import { OutsidePlaces } from '../../auth/issuers/outside-places.ts';
+import { askOutside, OutsideFailure, OutsideSilence } from '../../auth/issuers/outside-request.ts';
 import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { addressesIn, SPECIAL_NETWORKS } from '../../transports/network-guard.ts';
@@ -30,7 +31,6 @@ export class FetchFailure extends Error {
   }
 }
 
-const MAX_AT_ONCE = 20;
 const PER_MINUTE = 10;
 const COUNTED = 10_000;
 
@@ -46,10 +46,11 @@ export class GuardedFetch {
   readonly #isOpen: (address: string) => boolean;
   readonly #options: GuardedFetchOptions;
   readonly #counts = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
-  #running = 0;
+  readonly #places: OutsidePlaces;
 
   constructor(options: GuardedFetchOptions) {
     this.#options = options;
+    this.#places = new OutsidePlaces(options);
     this.#isOpen = addressesIn(options.openNetworks);
   }
 
@@ -58,19 +59,21 @@ export class GuardedFetch {
     if (url.protocol !== 'https:') throw new FetchFailure('its address is not https');
     if (this.#counts.add(causedBy, this.#options.now(), 1).count > PER_MINUTE)
       throw new FetchFailure('this address has asked for too many documents within a minute', true);
-    if (this.#running >= MAX_AT_ONCE)
+    const leave = this.#places.take(url.host);
+    if (leave === undefined)
       throw new FetchFailure('too many documents are being fetched at this moment', true);
-    this.#running += 1;
+    let isSilent = false;
     try {
       return await this.#fetch(url, bounds);
     } catch (thrown) {
+      isSilent = thrown instanceof OutsideSilence;
       if (thrown instanceof FetchFailure) throw thrown;
       // Another cause may quote the other side.
       throw new FetchFailure(
         `its server ${thrown instanceof OutsideFailure ? thrown.message : 'cannot be reached'}`,
       );
     } finally {
-      this.#running -= 1;
+      leave(isSilent);
     }
   }
 

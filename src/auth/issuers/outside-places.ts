@@ -1,0 +1,50 @@
+// The places for requests to servers that outsiders name. A server that does not answer holds a place until the time is over, so servers
+// have places by how they answered last: those that were silent have few, and take none of those that answer. Source: ADR 307.
+
+import type { Clock } from '../../domain/time/clock.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+
+const PLACES = { answered: 100, unknown: 40, silent: 10 } as const;
+/** Of one server. */
+const AT_ONE_SERVER = 20;
+/** A server counts as silent for this time, whatever it answers meanwhile. */
+const SILENT_MS = 60_000;
+const MAX_KNOWN = 10_000;
+
+type Manner = keyof typeof PLACES;
+
+export class OutsidePlaces {
+  readonly #now: Clock['now'];
+  readonly #running: Record<Manner, number> = { answered: 0, unknown: 0, silent: 0 };
+  readonly #atServers = new Map<string, number>();
+  readonly #answered = new LruMap<true>(MAX_KNOWN);
+  /** When they were silent last. */
+  readonly #silent = new LruMap<number>(MAX_KNOWN);
+
+  constructor({ now }: Pick<Clock, 'now'>) {
+    this.#now = now;
+  }
+
+  /** The function that gives the place back, and says whether the server was silent; undefined if there is none. */
+  take(server: string): ((isSilent: boolean) => void) | undefined {
+    const manner = this.#mannerOf(server);
+    const atServer = this.#atServers.get(server) ?? 0;
+    if (this.#running[manner] >= PLACES[manner] || atServer >= AT_ONE_SERVER) return undefined;
+    this.#running[manner] += 1;
+    this.#atServers.set(server, atServer + 1);
+    return (isSilent) => {
+      this.#running[manner] -= 1;
+      const left = (this.#atServers.get(server) ?? 1) - 1;
+      if (left > 0) this.#atServers.set(server, left);
+      else this.#atServers.delete(server);
+      if (isSilent) this.#silent.set(server, this.#now());
+      else this.#answered.set(server, true);
+    };
+  }
+
+  #mannerOf(server: string): Manner {
+    const silentAtMs = this.#silent.get(server);
+    if (silentAtMs !== undefined && this.#now() - silentAtMs < SILENT_MS) return 'silent';
+    return this.#answered.has(server) ? 'answered' : 'unknown';
+  }
+}
