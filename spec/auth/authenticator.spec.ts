@@ -3,13 +3,10 @@
 import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import {
-  CredentialCache,
-  type Credentials,
-  type StoreChange,
-  type Verified,
-} from '../../src/auth/authenticator.ts';
+import type { Credentials } from '../../src/auth/authenticator.ts';
+import { CredentialCache, type StoreChange, type Verified } from '../../src/auth/credential-cache.ts';
 import type { Principal } from '../../src/domain/accounts/account.ts';
+import type { RightsLists } from '../../src/domain/accounts/rights.ts';
 import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { passTurns } from '../helpers/turns.ts';
@@ -357,6 +354,32 @@ test('10,000 credentials are cached; the next replaces the least recently used',
   for (let index = 0; index < 10_000; index += 1)
     entries.set(`${index}`, { verifiedAtMs: 0, staleSinceMs: undefined });
   assert.equal([entries.size, entries.has('entry'), entries.has('0')], [10_000, false, true]);
+});
+
+test('callers with long lists of rights count several times, so that they take a bounded memory', async () => {
+  const harness = authHarness();
+  const templates = Array.from({ length: 1_000 }, (_, index) => `t-${index}`);
+  const keyWith = async (lists: RightsLists) => ({ apiKey: (await harness.createKey(lists)).key });
+  const [long, short] = [await keyWith({ templates, views: templates }), await keyWith({})];
+  for (const each of [long, short]) await harness.auth.authenticate(each);
+  for (let index = 0; index < 270; index += 1)
+    await harness.auth.authenticate(
+      await keyWith({ templates, views: [...templates.slice(1), `v${index}`] }),
+    );
+  harness.watch.asked.length = 0;
+  await harness.auth.authenticate(short);
+  assert.ok(harness.watch.asked.length > 0, 'the first callers made room');
+});
+
+test('equal lists of rights of several credentials are kept once', async () => {
+  const harness = authHarness();
+  const toolsOf = async (tools: readonly string[]) => {
+    const { key } = await harness.createKey({ tools });
+    return (await harness.auth.authenticate({ apiKey: key })).tools;
+  };
+  const first = await toolsOf(['a/*', '!a/b']);
+  assert.ok(first !== undefined && first === (await toolsOf(['a/*', '!a/b'])));
+  assert.not.ok(first === (await toolsOf(['a/*'])));
 });
 
 test('a store that reports changes but does not answer queries does not extend the 15 minutes', () => {

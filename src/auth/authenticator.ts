@@ -13,12 +13,20 @@ import { asGatewayError, databaseUnavailable, GatewayError, hasCode } from '../d
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { Repeated } from '../domain/memory/repeated.ts';
 import type { Clock } from '../domain/time/clock.ts';
-import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { isFirstAdmin } from './accounts/accounts.ts';
 import { isSecretOf, type KeyParts, type KeyUse, parseKey } from './accounts/api-keys.ts';
 import { KeyLookups, WRONG_KEY } from './accounts/key-lookups.ts';
 import type { Tokens } from './accounts/tokens.ts';
+import {
+  CredentialCache,
+  ENTRIES,
+  entriesOf,
+  LONGEST_UNCHECKED_MS,
+  SharedRights,
+  type StoreChange,
+  type Verified,
+} from './credential-cache.ts';
 import { type AccessClaims, type AccessTokens, isAccessToken } from './oauth/access-tokens.ts';
 import type { Grants } from './oauth/grants.ts';
 import {
@@ -107,7 +115,8 @@ export interface AuthenticatorOptions {
 
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
-  readonly #cache = new CredentialCache<CachedIdentity>();
+  readonly #cache = new CredentialCache<CachedIdentity>(entriesOf);
+  readonly #rights = new SharedRights();
   readonly #digests = new Repeated(digestOf);
   /** Credentials that were refused, until an account changes. */
   readonly #refused = new LruMap<Refused>(ENTRIES);
@@ -240,7 +249,7 @@ export class Authenticator {
     const ownEpoch = this.#ownEpoch;
     const verifiedAtMs = this.#options.now();
     try {
-      const identity = await this.#identify(credential, before, address);
+      const identity = this.#rights.shared(await this.#identify(credential, before, address));
       // The accounts changed meanwhile: the next request verifies again. It uses this answer if it gets none, unless the change was here.
       const isLate = epoch !== this.#epoch;
       const staleSinceMs = isLate ? verifiedAtMs : undefined;
@@ -375,51 +384,4 @@ function isKey(credential: string): boolean {
 
 function keyExpired(): Error {
   return invalidCredentials('The API key has expired');
-}
-
-export type StoreChange = RevisionChange['kind'];
-
-export interface Verified {
-  /** Time of the query, in ms of a monotonic clock, as all times here. */
-  readonly verifiedAtMs: number;
-  /** Set after a change of the store: the last time at which nothing had changed. */
-  staleSinceMs: number | undefined;
-}
-
-/** `fresh`: usable. `stale`: to be verified, usable without an answer. `expired`: too old without an answer. */
-export type Freshness = 'fresh' | 'stale' | 'expired';
-
-/** Longest age without a query, so that changes of other nodes take effect even if none is reported. */
-const LONGEST_UNCHECKED_MS = 10_000;
-/** Longest use of an entry after the last confirmation by the store. */
-const LONGEST_UNAVAILABLE_MS = 15 * 60_000;
-const ENTRIES = 10_000;
-
-export class CredentialCache<V extends Verified> {
-  readonly entries = new LruMap<V>(ENTRIES);
-  #isUnavailable = false;
-  #lastAnswerMs: number | undefined;
-
-  /**
-   * Handles a change of the store. True when all entries became stale: after a change, and after the first answer, which does not
-   * confirm earlier verifications.
-   */
-  onStoreChange(change: StoreChange, nowMs: number): boolean {
-    this.#isUnavailable = change === 'away';
-    const isChange = change === 'changed' || (change === 'answered' && this.#lastAnswerMs === undefined);
-    if (isChange) for (const entry of this.entries.values()) entry.staleSinceMs = this.#confirmedAtMs(entry);
-    if (!this.#isUnavailable) this.#lastAnswerMs = nowMs;
-    return isChange;
-  }
-
-  freshnessOf(entry: V, nowMs: number): Freshness {
-    const ageMs = nowMs - this.#confirmedAtMs(entry);
-    if (this.#isUnavailable) return ageMs > LONGEST_UNAVAILABLE_MS ? 'expired' : 'fresh';
-    return entry.staleSinceMs === undefined && ageMs <= LONGEST_UNCHECKED_MS ? 'fresh' : 'stale';
-  }
-
-  /** Time at which the store last confirmed the entry. */
-  #confirmedAtMs({ staleSinceMs, verifiedAtMs }: V): number {
-    return staleSinceMs ?? Math.max(verifiedAtMs, this.#lastAnswerMs ?? 0);
-  }
 }

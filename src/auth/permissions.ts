@@ -1,6 +1,7 @@
 // The Principal of a user or a key, and the status of its account: pure functions of stored records. tokens.ts and api-keys.ts check
 // credentials; each route names the scope that it needs.
 
+import { hash } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import type { GroupRole } from '../config/issuer-settings.ts';
 import {
@@ -182,13 +183,18 @@ export function statusOf(
   const expiresAt = grant?.expiresAt ?? key?.expiresAt;
   const endsAtMs = expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt);
   const ofKey = key && isRestricted(key) ? [key.templates, key.views, key.tools] : undefined;
-  if (owner === undefined) return { stamp: ofKey === undefined ? '' : JSON.stringify(ofKey), endsAtMs };
+  if (owner === undefined) return { stamp: ofKey === undefined ? '' : digestOf(ofKey), endsAtMs };
   const { id: userId, credentialsChangedAt, scopes, templates, views, tools } = owner;
   return {
     userId,
-    stamp: JSON.stringify([credentialsChangedAt, scopes, templates, views, tools, ofKey]),
+    stamp: digestOf([credentialsChangedAt, scopes, templates, views, tools, ofKey]),
     endsAtMs,
   };
+}
+
+/** Lists are long, and thousands of stamps are kept. */
+function digestOf(value: unknown): string {
+  return hash('sha256', JSON.stringify(value), 'base64url');
 }
 
 export function isActive(user: User | undefined): user is User {

@@ -353,6 +353,16 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       `${invalid}; in a setting the start is refused`,
     ],
     [
+      'Verified callers that are kept, and the memory of their lists of rights',
+      '10,000; 128 MiB',
+      'those used longest ago are verified again',
+    ],
+    [
+      'Requests at the same time to servers that backends and clients name: to those that answered, never asked, silent; to one',
+      '100, 40, 10; 20',
+      'the request fails',
+    ],
+    [
       "Lines kept of a program's standard error",
       `${LIMITS.stderrLines} of ${count(LIMITS.stderrLineCharacters)} characters`,
       'the oldest are dropped',

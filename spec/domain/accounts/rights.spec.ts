@@ -1,7 +1,9 @@
 // What lists of templates, views and tools contain, alone and combined.
 
 import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
 import * as assert from 'uvu/assert';
+import { compileGlob } from '../../../src/domain/accounts/globs.ts';
 import {
   commonRights,
   isRestricted,
@@ -75,6 +77,35 @@ test('contain all views only where a level has no list of templates either', () 
   assert.equal(views({ tools: ['git/*'] }), ['desk', 'support']);
   // A key has no view that its owner does not have.
   assert.equal(views({ views: ['desk'] }, { templates: ['git'] }), []);
+});
+
+test('agree with the last entry that matches, and with the tools that may be in a list', () => {
+  const template = fc.constantFrom('a', 'b', 'c');
+  const glob = fc.constantFrom('*', 'x', 'y', 'x*', '?');
+  const entry = fc
+    .tuple(fc.constantFrom('', '!'), fc.constantFrom('a', 'b', '*'), glob)
+    .map(([sign, of, each]) => `${sign}${of}/${each}`);
+  fc.assert(
+    fc.property(fc.array(entry, { maxLength: 5 }), template, (list, of) => {
+      const rights = commonRights({ tools: list });
+      const placed = list.map((each) => ({
+        isNegative: each.startsWith('!'),
+        of: each.replace(/^!/, '').split('/')[0],
+        matches: compileGlob(each.replace(/^!?[^/]+[/]/, '')),
+      }));
+      // No entry names the last one.
+      const isIn = ['x', 'y', 'xx', 'yyyy'].map((tool) => {
+        const last = placed.findLast((each) => (each.of === '*' || each.of === of) && each.matches(tool));
+        return last === undefined ? list[0]?.startsWith('!') === true : !last.isNegative;
+      });
+      assert.equal(
+        ['x', 'y', 'xx', 'yyyy'].map((tool) => mayCall(rights, of, tool)),
+        isIn,
+      );
+      if (isIn.includes(true)) assert.ok(mayUse(rights, of));
+    }),
+    { numRuns: 2_000 },
+  );
 });
 
 test('are deeply equal with equal lists', () => {

@@ -17,23 +17,41 @@ export const GLOB_LIMITS = {
 
 export type { GlobMatcher };
 
+/** A glob without `!`, and its place in a list. */
+interface PlacedGlob {
+  readonly glob: string;
+  readonly place: number;
+}
+
+/** Some globs of a list, in its order. */
+export class PlacedGlobs {
+  /** Of names without wildcards, the last place. */
+  readonly #names = new Map<string, number>();
+  /** The last one first. */
+  readonly #patterns: { readonly place: number; readonly matches: GlobMatcher }[] = [];
+
+  constructor(globs: Iterable<PlacedGlob>) {
+    for (const { glob, place } of globs)
+      if (WILDCARD.test(glob)) this.#patterns.unshift({ place, matches: patternOf(glob) });
+      else this.#names.set(glob, place);
+  }
+
+  /** The place of the last glob that matches, if it is behind `above`; else `above`. */
+  lastOf(text: string, above = -1): number {
+    const last = Math.max(this.#names.get(text) ?? -1, above);
+    // From the last pattern on: the first that matches decides, unless something stands behind it.
+    const pattern = this.#patterns.find(({ place, matches }) => place < last || matches(text));
+    return Math.max(last, pattern?.place ?? -1);
+  }
+}
+
 /** Compiles a list once, for any number of texts. */
 export function compileGlobs(globs: readonly string[]): GlobMatcher {
   const startsFromAll = globs[0]?.startsWith('!') ?? false;
-  /** Of names without wildcards, the last place in the list. */
-  const names = new Map<string, number>();
-  const patterns: { readonly place: number; readonly matches: GlobMatcher }[] = [];
-  globs.forEach((glob, place) => {
-    const positive = withoutNegation(glob);
-    if (WILDCARD.test(positive)) patterns.unshift({ place, matches: patternOf(positive) });
-    else names.set(positive, place);
-  });
+  const placed = new PlacedGlobs(globs.map((glob, place) => ({ glob: withoutNegation(glob), place })));
   return (text) => {
     if (text.length > GLOB_LIMITS.textUnits) return false;
-    const named = names.get(text) ?? -1;
-    // From the last pattern on: the first that matches decides, unless the name itself stands behind it.
-    const pattern = patterns.find(({ place, matches }) => place < named || matches(text));
-    const last = Math.max(named, pattern?.place ?? -1);
+    const last = placed.lastOf(text);
     return last < 0 ? startsFromAll : !globs[last]?.startsWith('!');
   };
 }

@@ -1,7 +1,7 @@
 // What users, API keys, roles and clients may use: lists of templates, views and tools, how they are combined, and the rules for the
 // entries of `tools`, which are `<template>/<glob>` on the server's own names. Source: ADR 230.
 
-import { compileGlobs, GLOB_LIMITS, type GlobMatcher } from './globs.ts';
+import { GLOB_LIMITS, PlacedGlobs } from './globs.ts';
 
 /** An absent list contains all, an empty one nothing. */
 export interface RightsLists {
@@ -65,6 +65,16 @@ export function hasAllTemplates({ templates, tools }: Rights): boolean {
   return templates === undefined && tools === undefined;
 }
 
+/** The memory that rights take, approximately, in bytes: each entry with its place in sets, look-ups and compiled globs. */
+export function rightsBytes({ templates, views, tools }: Rights): number {
+  let bytes = 0;
+  for (const list of [templates, views, ...(tools?.lists ?? [])])
+    for (const entry of list ?? []) bytes += entry.length + ENTRY_BYTES;
+  return bytes;
+}
+
+const ENTRY_BYTES = 256;
+
 /** What two callers must have in common to get the same answer. */
 export function rightsKey({ templates, views, tools }: Rights): string {
   return JSON.stringify([templates && [...templates], views && [...views], tools?.lists]);
@@ -94,12 +104,12 @@ export function mayUseView({ templates, views }: Rights, view: string): boolean 
 export class ToolRights {
   /** As they were given. */
   readonly lists: readonly (readonly string[])[];
-  readonly #compiled: readonly CompiledList[];
+  readonly #compiled: readonly ToolList[];
   #text: string | undefined;
 
   constructor(lists: readonly (readonly string[])[]) {
     this.lists = lists;
-    this.#compiled = lists.map(compileList);
+    this.#compiled = lists.map((entries) => new ToolList(entries));
   }
 
   /** Equal for equal lists. */
@@ -109,12 +119,12 @@ export class ToolRights {
   }
 
   allow(template: string, tool: string): boolean {
-    return this.#compiled.every((list) => ofTemplate(list, template)(tool));
+    return this.#compiled.every((list) => list.allows(template, tool));
   }
 
   /** False when no tool of the template can be in all lists, whatever its name. */
   mention(template: string): boolean {
-    return this.#compiled.every((list) => ofTemplate(list, template) !== NONE);
+    return this.#compiled.every((list) => list.mentions(template));
   }
 }
 
@@ -128,38 +138,53 @@ export function templatesIn(entries: readonly string[]): readonly string[] {
 
 const ANY = '*';
 
-interface CompiledList {
-  readonly named: ReadonlyMap<string, GlobMatcher>;
-  /** Of every template that the list does not name. */
-  readonly others: GlobMatcher;
+/** A list of entries. Each is compiled once: lists are kept with every verified caller, and may name as many templates as they have entries. */
+class ToolList {
+  readonly #startsFromAll: boolean;
+  readonly #isNegative: readonly boolean[];
+  /** Of the templates that it names. */
+  readonly #named: ReadonlyMap<string, Entries>;
+  /** Of every template. */
+  readonly #any: Entries;
+
+  constructor(entries: readonly string[]) {
+    const parts = entries.map(partsOf);
+    this.#isNegative = parts.map(({ isNegative }) => isNegative);
+    this.#startsFromAll = this.#isNegative[0] === true;
+    const placed = parts.map((part, place) => ({ ...part, place }));
+    const of = (template: string) => new Entries(placed.filter((part) => part.template === template));
+    this.#named = new Map(templatesIn(entries).map((template) => [template, of(template)]));
+    this.#any = of(ANY);
+  }
+
+  allows(template: string, tool: string): boolean {
+    if (tool.length > GLOB_LIMITS.textUnits) return false;
+    const own = this.#named.get(template)?.globs.lastOf(tool);
+    const last = this.#any.globs.lastOf(tool, own);
+    return last < 0 ? this.#startsFromAll : this.#isNegative[last] === false;
+  }
+
+  /** False when nothing after the last `!*` adds a tool. */
+  mentions(template: string): boolean {
+    const all = [this.#named.get(template), this.#any];
+    const lastNone = Math.max(...all.map((entries) => entries?.lastNone ?? -1));
+    const lastAdding = Math.max(...all.map((entries) => entries?.lastAdding ?? -1));
+    return lastAdding > lastNone || (this.#startsFromAll && lastNone < 0);
+  }
 }
 
-const NONE: GlobMatcher = () => false;
+/** The entries of a list that have the same template. */
+class Entries {
+  readonly globs: PlacedGlobs;
+  /** The places of the last `!*`, and of the last one without `!`; -1 without one. */
+  readonly lastNone: number;
+  readonly lastAdding: number;
 
-function ofTemplate({ named, others }: CompiledList, template: string): GlobMatcher {
-  return named.get(template) ?? others;
-}
-
-function compileList(entries: readonly string[]): CompiledList {
-  const parts = entries.map(partsOf);
-  const startsFromAll = parts[0]?.isNegative === true;
-  const of = (template: string): GlobMatcher => {
-    const own = parts.filter((part) => part.template === ANY || part.template === template);
-    const globs = own.map(({ isNegative, glob }) => `${isNegative ? '!' : ''}${glob}`);
-    // What the first entry starts from holds for every template.
-    return compileOwn([startsFromAll ? ANY : `!${ANY}`, ...globs]);
-  };
-  return {
-    named: new Map(templatesIn(entries).map((template) => [template, of(template)])),
-    others: of(ANY),
-  };
-}
-
-/** NONE when nothing after the last `!*` adds a tool. */
-function compileOwn(globs: readonly string[]): GlobMatcher {
-  const last = globs.lastIndexOf('!*');
-  const isEmpty = last >= 0 && globs.slice(last).every((glob) => glob.startsWith('!'));
-  return isEmpty ? NONE : compileGlobs(globs);
+  constructor(entries: readonly (ReturnType<typeof partsOf> & { readonly place: number })[]) {
+    this.globs = new PlacedGlobs(entries);
+    this.lastNone = entries.findLast(({ isNegative, glob }) => isNegative && glob === ANY)?.place ?? -1;
+    this.lastAdding = entries.findLast(({ isNegative }) => !isNegative)?.place ?? -1;
+  }
 }
 
 function partsOf(entry: string) {

@@ -1,0 +1,85 @@
+// What is kept of verified callers: their identities, and when these are verified again. Source: ADR 16, ADR 307.
+
+import { hash } from 'node:crypto';
+import { isRestricted, type Rights, rightsBytes, rightsKey } from '../domain/accounts/rights.ts';
+import { definedFields } from '../domain/json/json.ts';
+import { LruMap } from '../domain/memory/lru-map.ts';
+import type { RevisionChange } from '../persistence/revision-watch.ts';
+
+export type StoreChange = RevisionChange['kind'];
+
+export interface Verified {
+  /** Time of the query, in ms of a monotonic clock, as all times here. */
+  readonly verifiedAtMs: number;
+  /** Set after a change of the store: the last time at which nothing had changed. */
+  staleSinceMs: number | undefined;
+}
+
+/** `fresh`: usable. `stale`: to be verified, usable without an answer. `expired`: too old without an answer. */
+export type Freshness = 'fresh' | 'stale' | 'expired';
+
+/** Longest age without a query, so that changes of other nodes take effect even if none is reported. */
+export const LONGEST_UNCHECKED_MS = 10_000;
+/** Longest use of an entry after the last confirmation by the store. */
+const LONGEST_UNAVAILABLE_MS = 15 * 60_000;
+export const ENTRIES = 10_000;
+
+export class CredentialCache<V extends Verified> {
+  readonly entries: LruMap<V>;
+  #isUnavailable = false;
+  #lastAnswerMs: number | undefined;
+
+  /** `sizeOf`: as how many entries one counts. */
+  constructor(sizeOf?: (entry: V) => number) {
+    this.entries = new LruMap<V>(ENTRIES, undefined, sizeOf);
+  }
+
+  /**
+   * Handles a change of the store. True when all entries became stale: after a change, and after the first answer, which does not
+   * confirm earlier verifications.
+   */
+  onStoreChange(change: StoreChange, nowMs: number): boolean {
+    this.#isUnavailable = change === 'away';
+    const isChange = change === 'changed' || (change === 'answered' && this.#lastAnswerMs === undefined);
+    if (isChange) for (const entry of this.entries.values()) entry.staleSinceMs = this.#confirmedAtMs(entry);
+    if (!this.#isUnavailable) this.#lastAnswerMs = nowMs;
+    return isChange;
+  }
+
+  freshnessOf(entry: V, nowMs: number): Freshness {
+    const ageMs = nowMs - this.#confirmedAtMs(entry);
+    if (this.#isUnavailable) return ageMs > LONGEST_UNAVAILABLE_MS ? 'expired' : 'fresh';
+    return entry.staleSinceMs === undefined && ageMs <= LONGEST_UNCHECKED_MS ? 'fresh' : 'stale';
+  }
+
+  /** Time at which the store last confirmed the entry. */
+  #confirmedAtMs({ staleSinceMs, verifiedAtMs }: V): number {
+    return staleSinceMs ?? Math.max(verifiedAtMs, this.#lastAnswerMs ?? 0);
+  }
+}
+
+/** The cache takes 128 MiB at most: a caller with long lists of rights counts several times. */
+const ENTRY_BYTES = 13_422;
+
+/** As how many entries of the cache a caller counts. */
+export function entriesOf({ principal }: { readonly principal: Rights }): number {
+  return 1 + Math.floor(rightsBytes(principal) / ENTRY_BYTES);
+}
+
+/** Equal lists of rights as one, as long as a caller or a session has them: a caller may have thousands of tokens and sessions. */
+export class SharedRights {
+  readonly #known = new LruMap<WeakRef<Rights>>(ENTRIES);
+
+  shared<I extends { readonly principal: Rights }>(identity: I): I {
+    const { principal } = identity;
+    if (!isRestricted(principal)) return identity;
+    const key = hash('sha256', rightsKey(principal), 'base64url');
+    const known = this.#known.get(key)?.deref();
+    if (known === undefined) {
+      this.#known.set(key, new WeakRef(principal));
+      return identity;
+    }
+    const { templates, views, tools } = known;
+    return { ...identity, principal: { ...principal, ...definedFields({ templates, views, tools }) } };
+  }
+}
