@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createServer as createTlsServer } from 'node:tls';
@@ -280,6 +280,12 @@ test('reports what is wrong with a kubeconfig', async () => {
   assert.match(await warningFor([]), 'is not a kubeconfig');
   assert.match(await warningFor('users:\n  - token: s3cret: x\n'), /config: is not a kubeconfig$/);
   assert.match(await warningFor({ 'current-context': 'gone' }), 'there is no context "gone"');
+  // A pipe would stop the process until a program writes to it.
+  await rm(folder('config'));
+  execFileSync('mkfifo', [folder('config')]);
+  const { warnings } = await gateway.sync();
+  assert.match(warnings.join(), 'config: is not a file of up to 16 MiB');
+  await rm(folder('config'));
 });
 
 test('finds the kubeconfig in the home folder, on Windows in the profile of the user', async () => {

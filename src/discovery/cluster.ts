@@ -1,7 +1,7 @@
 // The connection to a Kubernetes API server: its address and account (of the pod, or of a kubeconfig), lists with all their pages,
 // and watches that continue from where they stopped.
 
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import type { ConnectionOptions } from 'node:tls';
 import { definedFields, isJsonObject, type JsonObject } from '../domain/json/json.ts';
@@ -9,6 +9,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { systemClock, timeLimit } from '../domain/time/clock.ts';
 import { LoginProgram } from './login-program.ts';
 import { type Credential, type DiscoveryContext, linesOf, SourceError } from './provider.ts';
+import { readSourceFile } from './source-file.ts';
 
 export interface ClusterAccess {
   /** Without a slash at its end. */
@@ -44,8 +45,8 @@ export async function clusterAccess(context: DiscoveryContext): Promise<ClusterA
     const address = host.includes(':') ? `[${host}]` : host;
     return {
       server: `https://${address}:${env.KUBERNETES_SERVICE_PORT || 443}`,
-      tls: { ca: readFileSync(join(ACCOUNT, 'ca.crt'), 'utf8'), rejectUnauthorized: true },
-      credential: async () => ({ token: readFileSync(join(ACCOUNT, 'token'), 'utf8') }),
+      tls: { ca: textOf(join(ACCOUNT, 'ca.crt')), rejectUnauthorized: true },
+      credential: async () => ({ token: textOf(join(ACCOUNT, 'token')) }),
     };
   }
   const files = named ? named.split(delimiter).filter(Boolean) : home ? [join(home, '.kube/config')] : [];
@@ -61,7 +62,7 @@ async function readKubeconfig(
 ): Promise<ClusterAccess | undefined> {
   const { parse } = await import('yaml');
   const documents = files.map((file) => {
-    const text = readFileSync(file, 'utf8');
+    const text = textOf(file);
     let document: unknown;
     try {
       document = parse(text, { logLevel: 'error' });
@@ -90,7 +91,7 @@ async function readKubeconfig(
   const text = (from: { file: string; fields: JsonObject }, name: string): string | undefined => {
     const { [`${name}-data`]: data, [name]: path } = from.fields;
     if (typeof data === 'string') return Buffer.from(data, 'base64').toString('utf8');
-    return typeof path === 'string' ? readFileSync(resolve(dirname(from.file), path), 'utf8') : undefined;
+    return typeof path === 'string' ? textOf(resolve(dirname(from.file), path)) : undefined;
   };
   const { token, tokenFile } = user.fields;
   const ca = text(cluster, 'certificate-authority');
@@ -121,10 +122,14 @@ async function readKubeconfig(
     credential: async () => {
       // As in kubectl: the file may have been renewed since.
       if (typeof tokenFile === 'string')
-        return { ...certificate, token: readFileSync(resolve(dirname(user.file), tokenFile), 'utf8') };
+        return { ...certificate, token: textOf(resolve(dirname(user.file), tokenFile)) };
       return typeof token === 'string' ? { ...certificate, token } : certificate;
     },
   };
+}
+
+function textOf(path: string): string {
+  return readSourceFile(path).toString('utf8');
 }
 
 /** The cluster as a login program gets it. */

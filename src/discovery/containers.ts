@@ -2,7 +2,7 @@
 // as instances, their endpoints, and changes of them. dockerode is loaded with the first engine.
 
 import { hash } from 'node:crypto';
-import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import type Docker from 'dockerode';
 import type { ContainerInspectInfo } from 'dockerode';
@@ -23,6 +23,7 @@ import {
   SourceError,
   type TemplateHints,
 } from './provider.ts';
+import { readSourceFile } from './source-file.ts';
 
 /** Label that makes a container an instance of the template it names. */
 const TEMPLATE = 'stagedoor.template';
@@ -247,7 +248,7 @@ function tlsFiles(
   const { DOCKER_CERT_PATH: folder, DOCKER_TLS_VERIFY: verify } = process.env;
   if (address.startsWith('http:') || (address.startsWith('tcp:') && !verify)) return undefined;
   if (!folder) return {};
-  const file = (name: string) => readFileSync(join(folder, name));
+  const file = (name: string) => readSourceFile(join(folder, name));
   return { ca: file('ca.pem'), cert: file('cert.pem'), key: file('key.pem') };
 }
 

@@ -1,5 +1,6 @@
 // TLS of the peer channel with certificates of the operator, between real listeners and clients.
 
+import { execFileSync } from 'node:child_process';
 import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect as connectTls } from 'node:tls';
@@ -107,6 +108,9 @@ openssl('files that are missing or do not fit are named at the start', async () 
   const good = files('ca', 'a');
   const missing = await messageOf(read({ ...good, key: folder('none') }), OperatorError);
   assert.match(missing, /^cluster\.tls\.key: .*none cannot be read/);
+  execFileSync('mkfifo', [folder('pipe')]);
+  for (const path of [folder('pipe'), '/dev/zero'])
+    assert.match(await messageOf(read({ ...good, key: path }), OperatorError), /not a file in PEM/);
   const mixed = await messageOf(read({ ...good, key: files('ca', 'b').key }), OperatorError);
   assert.match(mixed, /^cluster\.tls: the certificate, its key and the authority cannot be used/);
   // With an empty list of authorities Node would trust those of the public.
