@@ -72,6 +72,6 @@ function steady(text: string): string {
     .replaceAll(/\bbox-[0-9a-f]{8}\b/g, 'box-ID')
     .replaceAll(/\b[a-z]+_[a-z]+$/gm, 'NAME')
     .replaceAll(/\bprocess \d+/g, 'process N')
-    .replaceAll(/\b\d+(\.\d+)? m?s\b/g, 'N s')
+    .replaceAll(/\b\d+(\.\d+)? (m?s|min)\b/g, 'N s')
     .replaceAll(/ {2,}|-{2,}/g, '  ');
 }
