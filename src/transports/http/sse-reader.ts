@@ -54,8 +54,10 @@ export class SseReader {
     while (feed !== -1 || carriage !== -1) {
       const byReturn = carriage !== -1 && (feed === -1 || carriage < feed);
       const end = byReturn ? carriage : feed;
-      this.#endLine(chunk.subarray(start, end));
+      const isEmpty = this.#endLine(chunk.subarray(start, end));
       start = end + 1;
+      // Further empty lines end nothing, and a compressed body may have millions of them.
+      while (isEmpty && (chunk[start] === LINE_FEED || chunk[start] === CARRIAGE_RETURN)) start += 1;
       if (byReturn) {
         if (start === chunk.length) this.#endedByReturn = true;
         else if (chunk[start] === LINE_FEED) start += 1;
@@ -70,7 +72,8 @@ export class SseReader {
     return this.heldBytes <= this.#limitBytes;
   }
 
-  #endLine(rest: Buffer): void {
+  /** Returns whether the line is empty. */
+  #endLine(rest: Buffer): boolean {
     let line = rest;
     if (this.#pieces.length > 0) {
       for (const piece of this.#pieces) this.heldBytes -= piece.length + PIECE_BYTES;
@@ -83,8 +86,10 @@ export class SseReader {
       if (line.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK))
         line = line.subarray(BYTE_ORDER_MARK.length);
     }
-    if (line.length === 0) this.#endEvent();
+    const isEmpty = line.length === 0;
+    if (isEmpty) this.#endEvent();
     else this.#field(line);
+    return isEmpty;
   }
 
   #field(line: Buffer): void {
