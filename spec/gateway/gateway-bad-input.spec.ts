@@ -190,7 +190,10 @@ const GATEWAYS: readonly (readonly [options: unknown, issue: string])[] = [
   [{ graceMs: Number.POSITIVE_INFINITY }, 'graceMs: '],
   [{ sessions: { share: 0 } }, 'sessions.share: Input should be greater than 0'],
   [{ stateKeys: [Buffer.alloc(32), Buffer.alloc(8)] }, 'stateKeys: expected at least 32 bytes each'],
-  [{ protectedPaths: [{ path: 'keys', what: 'the keys' }] }, 'protectedPaths.0: expected an absolute path'],
+  [
+    { programs: { protectedPaths: [{ path: 'keys', what: 'the keys' }] } },
+    'programs.protectedPaths.0: expected an absolute path',
+  ],
 ];
 
 test('createGateway refuses invalid options, and takes undefined ones as not set', async () => {

@@ -49,7 +49,12 @@ function start(nodeId: string, life: string): Promise<Gateway> {
     return row.life === life ? { do: 'recover' } : { do: 'forward', life: row.life };
   };
   const successorOf = () => successor;
-  return createGateway({ store, nodeId, life, decideOwner, successorOf, sessions: { recover: true } });
+  return createGateway({
+    store,
+    node: { id: nodeId, life },
+    others: { decideOwner, successorOf },
+    sessions: { recover: true },
+  });
 }
 
 const call = (name: string) => ({ method: 'tools/call', params: { name, arguments: { text: 'x' } } });

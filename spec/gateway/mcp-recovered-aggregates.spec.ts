@@ -35,7 +35,7 @@ test.after.each(async () => {
 /** The next life of the node. */
 async function start(max?: number): Promise<Gateway> {
   const sessions = { recover: true, ...(max === undefined ? {} : { max }) };
-  const gateway = await createGateway({ store, nodeId: 'n', sessions });
+  const gateway = await createGateway({ store, node: { id: 'n' }, sessions });
   gateways.push(gateway);
   return gateway;
 }

@@ -74,7 +74,7 @@ function watched(sessions: SessionStore): SessionStore {
 /** The next life of the node. */
 async function start(options: GatewayOptions = {}): Promise<Gateway> {
   const sessions = { recover: true, ...options.sessions };
-  const gateway = await createGateway({ store, nodeId: 'n', ...options, sessions });
+  const gateway = await createGateway({ store, node: { id: 'n' }, ...options, sessions });
   gateways.push(gateway);
   return gateway;
 }
@@ -459,7 +459,7 @@ test('in the next life of a running gateway sessions continue from their rows, w
 });
 
 test('in the next life of a running gateway a session that is being opened is opened', async () => {
-  const gateway = await start({ life: 'life-1--' });
+  const gateway = await start({ node: { id: 'n', life: 'life-1--' } });
   await registered(gateway);
   const opening = openSession(gateway, 't', ADA);
   await turn();
@@ -505,7 +505,9 @@ test('a session of a life that is not known yet is not given up', async () => {
   const session = await openSession(first, 't', ADA);
   let isKnown = false;
   const next = await start({
-    decideOwner: async () => (isKnown ? { do: 'claim' } : { do: 'end', reason: 'unknown life' }),
+    others: {
+      decideOwner: async () => (isKnown ? { do: 'claim' } : { do: 'end', reason: 'unknown life' }),
+    },
   });
   assert.is.not((await post(next, session, READ)).status, 404); // over HTTP, the request follows the session
   isKnown = true;
@@ -532,7 +534,7 @@ test('a database that is away fails no request of a client', async () => {
 });
 
 test('with a store in memory, without a node, or without the option nothing is stored', async () => {
-  for (const options of [{ nodeId: undefined }, { sessions: { recover: false } }]) {
+  for (const options of [{ node: {} }, { sessions: { recover: false } }]) {
     const gateway = await start(options);
     await registered(gateway);
     const session = await openSession(gateway, 't', ADA);

@@ -29,7 +29,7 @@ test.after.each(async () => {
 });
 
 async function start(): Promise<Gateway> {
-  const gateway = await createGateway({ store, nodeId: 'n' });
+  const gateway = await createGateway({ store, node: { id: 'n' } });
   gateways.push(gateway);
   return gateway;
 }

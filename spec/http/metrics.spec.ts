@@ -162,10 +162,10 @@ test('shows a key for some templates only the metrics of these', async () => {
 
 test('omits instances of other nodes', async () => {
   const store = new MemoryStore();
-  const other = await createGateway({ store, nodeId: 'other' });
+  const other = await createGateway({ store, node: { id: 'other' } });
   await other.register('programs', { id: 'theirs', command: process.execPath, args: ['-e', ''] });
   await other.close({ graceMs: 0 });
-  const here = await startApp({ gateway: { store, nodeId: 'here' } });
+  const here = await startApp({ gateway: { store, node: { id: 'here' } } });
   const found = here.gateway.servers().map(({ definition }) => definition.id);
   assert.equal(found, ['theirs']);
   const { text } = await here.ask('GET', '/metrics');

@@ -50,10 +50,12 @@ test.run();
 async function withProgram(requires: readonly string[]) {
   let programs: SharedPrograms | undefined;
   const gateway = new Gateway(new MemoryStore(), {
-    nodeId: 'a',
+    node: { id: 'a' },
     definitions: [{ id: 'near', requires: [...requires] }],
-    sharePrograms: (shared) => {
-      programs = shared;
+    others: {
+      sharePrograms: (shared) => {
+        programs = shared;
+      },
     },
   });
   opened.push(gateway);

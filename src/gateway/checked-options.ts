@@ -50,9 +50,14 @@ const shape = compileShape(
 );
 
 /** Options that would weaken a protection without an error. */
-function unsafeOptions({ stateKeys, protectedPaths = [] }: GatewayOptions): ValidationItem[] {
+function unsafeOptions({
+  stateKeys,
+  programs: { protectedPaths = [] } = {},
+}: GatewayOptions): ValidationItem[] {
   const items = protectedPaths.flatMap(({ path }, index) =>
-    isAbsolute(path) ? [] : issue(['options', 'protectedPaths', index], 'expected an absolute path'),
+    isAbsolute(path)
+      ? []
+      : issue(['options', 'programs', 'protectedPaths', index], 'expected an absolute path'),
   );
   if (stateKeys?.some(({ length }) => length < LIMITS.secretBytes))
     items.push(issue(['options', 'stateKeys'], `expected at least ${LIMITS.secretBytes} bytes each`));

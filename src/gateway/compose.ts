@@ -53,7 +53,7 @@ export function composeGateway(
   const { clock, scheduler, policy, definitions, requestBytes } = base;
 
   // Instances: how they are opened, which tools of theirs are approved, their actors, and what is stored of them.
-  const { reaper, leaseReaper } = reapersOf(options);
+  const { reaper, leaseReaper } = reapersOf(base);
   const { vault, accounts } = accountsOf(base, () => fleet);
   const openTransport = openTransportOf({
     ...openingOf(base),
@@ -87,27 +87,31 @@ type Base = ReturnType<typeof baseOf>;
 
 /** What most parts use. */
 function baseOf(store: Store, options: GatewayOptions, events: EventBus) {
-  const { clock: ownClock = systemClock, deniedNetworks = DENIED_NETWORKS, life = newLife() } = options;
+  const { clock: ownClock = systemClock, deniedNetworks = DENIED_NETWORKS, node = {}, others = {} } = options;
+  const { programs = {} } = options;
   const scheduler = new TaskScheduler();
   const clock = spreadClock(scheduler, ownClock);
   const bounds = memoryBounds(options.memoryBytes ?? availableMemoryBytes());
   const own = store.file === undefined ? [] : protectedDatabase(store.file);
   return {
-    ...{ store, options, events, life, scheduler, ownClock, clock, bounds },
+    ...{ store, options, events, node, others, programs, scheduler, ownClock, clock, bounds },
+    life: node.life ?? newLife(),
+    /** Undefined for a gateway that alone uses its store. */
+    ownNode: node.id && nodeOf(node.id, node.worker),
     emit: (event: GatewayEvent) => events.emit(event),
     policy: { ...DEFAULT_POLICY, ...options.policy },
     definitions: new Definitions(options.definitions),
     handlers: new Map<string, InProcessHandler>(),
     isDenied: addressesIn(deniedNetworks),
-    protectedPaths: [...own, ...(options.protectedPaths ?? [])],
+    protectedPaths: [...own, ...(programs.protectedPaths ?? [])],
     heldAnswers: new HeldBytes(bounds.backendAnswers, clock.now),
     requestBytes: new ByteBudget(options.requestBounds ?? bounds.requests),
   };
 }
 
-function reapersOf({ reaperPipe, sharePrograms }: GatewayOptions) {
-  const reaper = new Reaper({ pipe: reaperPipe });
-  return { reaper, leaseReaper: sharePrograms ? new LeaseReaper(reaper) : undefined };
+function reapersOf({ programs, others }: Base) {
+  const reaper = new Reaper({ pipe: programs.reaperPipe });
+  return { reaper, leaseReaper: others.sharePrograms ? new LeaseReaper(reaper) : undefined };
 }
 
 /** The accounts at backends that want OAuth, if there can be any. */
@@ -128,11 +132,12 @@ function accountsOf(
 }
 
 function openingOf(base: Base): OpenTransportOptions {
-  const { options, ownClock, isDenied, handlers, scheduler, protectedPaths, definitions, heldAnswers } = base;
+  const { programs, ownClock, isDenied, handlers, scheduler, protectedPaths, definitions, heldAnswers } =
+    base;
   return {
     ...{ clock: ownClock, isDenied, handlers, scheduler, protectedPaths, definitions, heldAnswers },
-    passEnv: options.passEnv,
-    user: options.programUser,
+    passEnv: programs.passEnv,
+    user: programs.user,
     waitingBytes: base.requestBytes,
   };
 }
@@ -146,11 +151,12 @@ function approvalsOf({ store, scheduler, emit, ownClock }: Base, fleet: () => Fl
 }
 
 function fleetOf(
-  { options, clock, emit, scheduler, heldAnswers, bounds }: Base,
+  { options, others, clock, emit, scheduler, heldAnswers, bounds }: Base,
   openTransport: ReturnType<typeof openTransportOf>,
   { trustOf }: ToolApprovals,
 ): Fleet {
-  const { openElsewhere, random = Math.random, inspect } = options;
+  const { random = Math.random, inspect } = options;
+  const { openElsewhere } = others;
   return new Fleet({
     ...{ ...clock, random, emit, scheduler, openTransport, trustOf },
     inspect: inspect && safeInspector(inspect),
@@ -163,25 +169,25 @@ function fleetOf(
 
 /** The programs that any node may run, if there are other nodes. */
 function sharedProgramsOf(
-  { options }: Base,
+  { ownNode, others }: Base,
   fleet: Fleet,
   reaper: LeaseReaper | undefined,
 ): RunShared | undefined {
-  const { nodeId, worker } = options;
-  const shared = reaper && new RunShared({ fleet, reaper, nodeId: nodeId && nodeOf(nodeId, worker) });
-  if (shared) options.sharePrograms?.(shared);
+  const shared = reaper && new RunShared({ fleet, reaper, nodeId: ownNode });
+  if (shared) others.sharePrograms?.(shared);
   return shared;
 }
 
 function registryOf(
-  { options, ...base }: Base,
+  { options, node, ...base }: Base,
   parts: {
     readonly fleet: Fleet;
     readonly shared: RunShared | undefined;
     readonly approvals: ToolApprovals;
   },
 ): Registry {
-  const { storeChanges$, nodeId, worker, isAnyDefault, hasEphemeralNodes, connections } = options;
+  const { storeChanges$, connections } = options;
+  const { id: nodeId, worker, isAnyDefault, hasEphemeralNodes } = node;
   const usable = connections?.hasUsers === false ? 'shared' : 'all';
   return new Registry({
     ...{ ...base, ...parts, storeChanges$, nodeId, worker, isAnyDefault, hasEphemeralNodes },
@@ -213,19 +219,19 @@ function callsOf(
 }
 
 /** Stores the sessions of clients; undefined where they end with the gateway. */
-function keeperOf({ store, options, clock, life }: Base): SessionKeeper | undefined {
-  const { nodeId, worker, sessions = {}, decideOwner, successorOf, mayStore } = options;
-  const { max: maxSessions, idleMs, recover = false } = sessions;
-  if (!recover || nodeId === undefined || store.kind === 'memory') return undefined;
+function keeperOf({ store, options, others, ownNode, clock, life }: Base): SessionKeeper | undefined {
+  const { max: maxSessions, idleMs, recover = false } = options.sessions ?? {};
+  const { decideOwner, successorOf, mayStore } = others;
+  if (!recover || ownNode === undefined || store.kind === 'memory') return undefined;
   return new SessionKeeper({
-    ...{ store: store.sessions, node: nodeOf(nodeId, worker), life, clock, maxSessions, idleMs },
+    ...{ store: store.sessions, node: ownNode, life, clock, maxSessions, idleMs },
     ...{ decideOwner, successorOf, mayStore },
   });
 }
 
 /** The endpoint for MCP clients. */
 function endpointOf(
-  { store, options, events, clock, life, bounds }: Base,
+  { store, options, others, events, clock, life, bounds }: Base,
   {
     registry,
     accounts,
@@ -241,6 +247,7 @@ function endpointOf(
   const mcp = new Mcp({
     ...{ ...options, ...parts, life, views: registry.views, userNotices$: accounts?.notices$ },
     isDraining: () => readiness.isDraining,
+    isCutOff: others.isCutOff,
     recovered$: events.on('instance.healthy').pipe(map(({ template }) => template)),
     // Buffered events mostly share their bytes with unread answers, and so get half of that bound.
     bufferedBytes: bounds.unreadAnswers.totalBytes / 2,

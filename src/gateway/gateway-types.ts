@@ -44,17 +44,10 @@ export interface GatewayOptions {
   /** Keeps the registry. The program that opens a store closes it. Default: memory.
    *  @example { store: await openStore('sqlite:///registry.db', { cwd: '.', migrations: 'apply' }) } */
   readonly store?: Store;
-  /** Name of this node among the nodes that share the store; the same at each start. The node runs the programs that were
-   *  registered through it, and lists those of other nodes. Default: this gateway runs every program in the store. */
-  readonly nodeId?: string | undefined;
-  /** Gets the programs that any node may run, once: the nodes of the store decide together where they run. Default: they run here. */
-  readonly sharePrograms?: ((programs: SharedPrograms) => void) | undefined;
-  /** New programs without a working folder may run on any node of the store, unless they name one. Default false: they belong to this node. */
-  readonly isAnyDefault?: boolean | undefined;
-  /** Names of nodes do not return, as those of pods: programs that would belong to one node are refused. Default false. */
-  readonly hasEphemeralNodes?: boolean | undefined;
-  /** The number of this process among those that are the node together; they share its programs. Default: this process is the node. */
-  readonly worker?: number | undefined;
+  /** This node among the nodes that share the store. Default: this gateway alone uses it. */
+  readonly node?: NodeOptions;
+  /** What this node asks about the others. Default: it knows none. */
+  readonly others?: OthersOptions;
   /** Changes of a store that other nodes write, too, as watchRevision emits them. `changed`: a node changed it, perhaps this
    *  one; `away`, `answered`: whether the store can be reached. Default: no other node writes it. */
   readonly storeChanges$?: Observable<RevisionChange> | undefined;
@@ -67,15 +60,8 @@ export interface GatewayOptions {
   readonly aggregate?: AggregatePresentation | undefined;
   /** CIDR ranges that no backend connection may reach. Default: link-local and cloud metadata. */
   readonly deniedNetworks?: readonly string[];
-  /** Names of variables of this process that programs get besides PATH, HOME and LANG. Default: those that name proxies and
-   *  certificate authorities, without credentials. */
-  readonly passEnv?: readonly string[] | undefined;
-  /** The user that programs run as; only root can set another one. Default: the user of this process. */
-  readonly programUser?: ProgramUser | undefined;
-  /** The pipe of this node, by which its programs wait for those of its former process. Not on Windows. Default: they do not. */
-  readonly reaperPipe?: ReaperPipeOptions | undefined;
-  /** Files and folders that no command may get as an argument or working folder, besides the file of the store. Default: none. */
-  readonly protectedPaths?: readonly ProtectedPath[];
+  /** How programs are started. */
+  readonly programs?: ProgramOptions;
   /** Longest call, in ms, whatever progress it reports, unless its timeout is longer. Default 600 000. */
   readonly maxCallMs?: number;
   /** Counts the calls that views limit, perhaps with those of other nodes. Default: this gateway counts alone. */
@@ -84,7 +70,7 @@ export interface GatewayOptions {
   readonly graceMs?: number;
   /** Sessions of MCP clients. `max`: most at a time, of all templates. `idleMs`: a session without a message and without an
    *  open stream ends after it. `recover`: sessions outlive the gateway in a store with a database; only where no other program is
-   *  the node `nodeId` of that store at the same time (default false). The others bound the processes of single clients. Defaults: LIMITS.sessions,
+   *  the node `node.id` of that store at the same time (default false). The others bound the processes of single clients. Defaults: LIMITS.sessions,
    *  LIMITS.sessionIdleMs, LIMITS.isolatedProcesses and LIMITS.ownerShare. */
   readonly sessions?: {
     readonly max?: number;
@@ -94,18 +80,6 @@ export interface GatewayOptions {
   /** Each at least 32 bytes. The first encrypts the state that MCP clients carry from one request to the next, all decrypt it; nodes
    *  with the same keys decrypt each other's. Default: one, random. */
   readonly stateKeys?: readonly [Buffer, ...Buffer[]];
-  /** The life of this node, with which the ids of its sessions begin: other nodes find their owner by it. Default: a new one. */
-  readonly life?: string | undefined;
-  /** Decides which life continues a stored session, where several nodes share the store. Default: this node those of its earlier lives. */
-  readonly decideOwner?: DecideOwner | undefined;
-  /** Opens the way to an instance that another node runs. Default: such instances are only listed. */
-  readonly openElsewhere?: ((definition: InstanceDefinition, answers: InstanceHeldBytes) => Open) | undefined;
-  /** Where the sessions of this node go on while it is drained. Default: nowhere. */
-  readonly successorOf?: SuccessorOf | undefined;
-  /** Which other lives may store sessions that are not stored yet. Default: none. */
-  readonly mayStore?: MayStore | undefined;
-  /** True while this node alone has lost the store that it shares: it opens no sessions, which others could not know. Default: never. */
-  readonly isCutOff?: (() => boolean) | undefined;
   /** Bytes of memory that this process may use, from which the bounds of unfinished answers, waiting messages and buffered
    *  events follow. Default: the limit of the control group, or the memory of the machine. */
   readonly memoryBytes?: number | undefined;
@@ -144,6 +118,50 @@ export interface GatewayOptions {
   readonly random?: () => number;
   /** Times and waits. Default: those of this process. */
   readonly clock?: Clock;
+}
+
+/** This node among the nodes that share the store. */
+interface NodeOptions {
+  /** Name of this node among the nodes that share the store; the same at each start. The node runs the programs that were
+   *  registered through it, and lists those of other nodes. Default: this gateway runs every program in the store. */
+  readonly id?: string | undefined;
+  /** The number of this process among those that are the node together; they share its programs. Default: this process is the node. */
+  readonly worker?: number | undefined;
+  /** The life of this node, with which the ids of its sessions begin: other nodes find their owner by it. Default: a new one. */
+  readonly life?: string | undefined;
+  /** New programs without a working folder may run on any node of the store, unless they name one. Default false: they belong to this node. */
+  readonly isAnyDefault?: boolean | undefined;
+  /** Names of nodes do not return, as those of pods: programs that would belong to one node are refused. Default false. */
+  readonly hasEphemeralNodes?: boolean | undefined;
+}
+
+/** What a node asks about the others that share its store. */
+export interface OthersOptions {
+  /** Gets the programs that any node may run, once: the nodes of the store decide together where they run. Default: they run here. */
+  readonly sharePrograms?: ((programs: SharedPrograms) => void) | undefined;
+  /** Decides which life continues a stored session, where several nodes share the store. Default: this node those of its earlier lives. */
+  readonly decideOwner?: DecideOwner | undefined;
+  /** Opens the way to an instance that another node runs. Default: such instances are only listed. */
+  readonly openElsewhere?: ((definition: InstanceDefinition, answers: InstanceHeldBytes) => Open) | undefined;
+  /** Where the sessions of this node go on while it is drained. Default: nowhere. */
+  readonly successorOf?: SuccessorOf | undefined;
+  /** Which other lives may store sessions that are not stored yet. Default: none. */
+  readonly mayStore?: MayStore | undefined;
+  /** True while this node alone has lost the store that it shares: it opens no sessions, which others could not know. Default: never. */
+  readonly isCutOff?: (() => boolean) | undefined;
+}
+
+/** How programs are started. */
+interface ProgramOptions {
+  /** Names of variables of this process that programs get besides PATH, HOME and LANG. Default: those that name proxies and
+   *  certificate authorities, without credentials. */
+  readonly passEnv?: readonly string[] | undefined;
+  /** The user that programs run as; only root can set another one. Default: the user of this process. */
+  readonly user?: ProgramUser | undefined;
+  /** The pipe of this node, by which its programs wait for those of its former process. Not on Windows. Default: they do not. */
+  readonly reaperPipe?: ReaperPipeOptions | undefined;
+  /** Files and folders that no command may get as an argument or working folder, besides the file of the store. Default: none. */
+  readonly protectedPaths?: readonly ProtectedPath[];
 }
 
 /** Sources of `Gateway.sync`. */

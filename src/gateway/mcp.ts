@@ -48,7 +48,6 @@ export interface McpDeps
       | 'aggregate'
       | 'callLimiter'
       | 'changedCallers$'
-      | 'life'
       | 'maxCallMs'
       | 'stateKeys'
       | 'sessions'
@@ -65,6 +64,8 @@ export interface McpDeps
   /** Spreads deadlines and ends of many sessions over time. */
   readonly scheduler: TaskScheduler;
   readonly isAccepting: () => boolean;
+  /** Of this node. Default: a new one. */
+  readonly life?: string | undefined;
   /** See SessionDeps. */
   readonly isDraining?: (() => boolean) | undefined;
   readonly isCutOff?: (() => boolean) | undefined;

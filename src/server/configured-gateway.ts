@@ -7,7 +7,7 @@ import type { SigningSecrets } from '../auth/secrets/signing-secret.ts';
 import type { Config } from '../config/config.ts';
 import type { GatewayAddress } from '../domain/accounts/resource.ts';
 import type { ProgramUser } from '../domain/instances/command.ts';
-import type { ByteBounds } from '../domain/memory/held-bytes.ts';
+import { memoryBounds } from '../domain/memory/held-bytes.ts';
 import { Gateway } from '../gateway/gateway.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
@@ -36,23 +36,23 @@ export interface GatewayParts {
   readonly outlivesProcess: boolean;
   /** Bytes that this process may use. */
   readonly memoryBytes: number;
-  readonly requestBounds: ByteBounds;
 }
 
 export function configuredGateway(parts: GatewayParts): Gateway {
   const { config, log, storage, storeChanges$, auth, address, others, secrets, reaperPipe } = parts;
-  const { totalBytes, ownerBytes } = parts.requestBounds;
+  const { totalBytes, ownerBytes } = memoryBounds(parts.memoryBytes).requests;
   const [first, ...earlier] = secrets;
   return new Gateway(storage.store, {
     definitions: parts.definitions,
     storeChanges$,
-    nodeId: parts.gatewayId,
-    worker: parts.worker,
-    life: parts.life,
-    ...others.forGateway(),
-    isAnyDefault: storage.isAnyDefault,
-    protectedPaths: storage.protectedPaths,
-    hasEphemeralNodes: config.cluster.ephemeralNodes,
+    node: {
+      id: parts.gatewayId,
+      worker: parts.worker,
+      life: parts.life,
+      isAnyDefault: storage.isAnyDefault,
+      hasEphemeralNodes: config.cluster.ephemeralNodes,
+    },
+    others: others.forGateway(),
     policy: config.defaultPolicy,
     maxCallMs: config.maxCallMs,
     graceMs: config.graceMs,
@@ -66,17 +66,20 @@ export function configuredGateway(parts: GatewayParts): Gateway {
     },
     aggregate: config.aggregate,
     deniedNetworks: config.deniedNetworks,
-    passEnv: config.passEnv,
     callLimiter: auth.callLimiter,
-    programUser: parts.programUser,
-    reaperPipe:
-      reaperPipe === undefined
-        ? undefined
-        : {
-            path: reaperPipe,
-            onNotice: (line) => log.info(line),
-            onWarning: (line) => log.error(line),
-          },
+    programs: {
+      passEnv: config.passEnv,
+      user: parts.programUser,
+      reaperPipe:
+        reaperPipe === undefined
+          ? undefined
+          : {
+              path: reaperPipe,
+              onNotice: (line) => log.info(line),
+              onWarning: (line) => log.error(line),
+            },
+      protectedPaths: storage.protectedPaths,
+    },
     discovery: {
       env: process.env,
       namespace: config.sync.namespace,

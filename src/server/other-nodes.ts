@@ -18,7 +18,7 @@ import { type WorkerPlace, workerSocket } from '../domain/nodes/workers.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { VERSION } from '../domain/version.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import type { GatewayOptions } from '../gateway/gateway-types.ts';
+import type { OthersOptions } from '../gateway/gateway-types.ts';
 import type { HttpApp } from '../http/app.ts';
 import { databaseHost } from '../persistence/database-url.ts';
 import type { Store } from '../persistence/store.ts';
@@ -101,15 +101,12 @@ export class OtherNodes {
   }
 
   /** What a gateway asks about the others. It serves nothing before this node has joined. */
-  forGateway(): Pick<
-    GatewayOptions,
-    'sharePrograms' | 'decideOwner' | 'openElsewhere' | 'successorOf' | 'mayStore' | 'isCutOff'
-  > {
+  forGateway(): OthersOptions {
     const { exist, joinMembers, config } = this.#options;
     const sharePrograms = (programs: SharedPrograms): void => {
       this.#programs = programs;
     };
-    const openElsewhere: GatewayOptions['openElsewhere'] = (...instance) => {
+    const openElsewhere: OthersOptions['openElsewhere'] = (...instance) => {
       if (this.#channel === undefined) throw new Error('instances are opened once the channel is');
       return this.#channel.openInstance(...instance);
     };

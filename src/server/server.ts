@@ -142,7 +142,6 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
     reaperPipe,
     log,
     memoryBytes,
-    requestBounds: bounds.requests,
     programUser: user,
     gatewayId: ids.gateway,
     worker: worker?.number,

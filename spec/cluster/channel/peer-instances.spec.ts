@@ -290,7 +290,7 @@ test('a request with the hop of another kind is refused', async () => {
 test('an instance that runs at a third node is not reached through this one: two nodes that name each other make no loop', async () => {
   const nodeId = `node ${C}`;
   const openElsewhere = (definition: InstanceDefinition) => c.peers.openInstance(definition);
-  const between = await createGateway({ nodeId, openElsewhere });
+  const between = await createGateway({ node: { id: nodeId }, others: { openElsewhere } });
   const c = await deployment.node(C, {
     instances: serveInstances(between.host, (refusal) => c.refusals.push(refusal)),
   });

@@ -74,7 +74,7 @@ test('list draining instances and programs of other nodes, but do not count them
   const store = new MemoryStore();
   const program = { template: 'demo', transport: 'stdio', command: 'run', nodeId: 'there' } as const;
   await store.saveInstance(definition('far', program));
-  const other = await startApp({ gateway: { store, nodeId: 'here' } });
+  const other = await startApp({ gateway: { store, node: { id: 'here' } } });
   for (const id of ['one', 'two']) await other.serve('demo', id);
   for (const id of ['dead', 'lost']) await other.gateway.register('demo', { ...DEAD, id });
   other.gateway.drain('demo', 'one');

@@ -80,7 +80,7 @@ async function examineHere(
     ]);
   // A program gets the variables that it has in this shell. The addresses are those of the caller.
   const passEnv = Object.keys(env).filter((name) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name));
-  const gateway = await createGateway({ passEnv, deniedNetworks: [] });
+  const gateway = await createGateway({ programs: { passEnv }, deniedNetworks: [] });
   try {
     await gateway.register('server', { ...server, id: 'server' });
     const untilMs = performance.now() + waitMs;
