@@ -68,7 +68,6 @@ export async function startApp(
   const app = createApp(gateway, {
     log: pino({ level: logLevel }, lineSink(log)),
     auth,
-    mcp: gateway.mcp,
     isPublic: false,
     corsOrigins: ['*'],
     allowedCommands: [],

@@ -15,6 +15,7 @@ import type { WorkerPlace, WorkerQuestion } from '../domain/nodes/workers.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { METRICS_TYPE, Prometheus } from '../metrics/prometheus.ts';
 import { LoadHistory, Samples } from '../metrics/samples.ts';
+import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { Tracing } from '../tracing/tracing.ts';
 import { HeldBodies } from './body/held-bodies.ts';
@@ -54,7 +55,9 @@ import { metricsOfAll, tellingOthers } from './worker-routes.ts';
 export interface AppOptions
   extends EventStreamOptions,
     Omit<HostOriginCheckOptions, 'proxies' | 'isRegistryPublic'>,
-    Pick<Services, 'auth' | 'mcp' | 'allowedCommands' | 'settings' | 'deniedNetworks' | 'owners' | 'nodes'> {
+    Pick<Services, 'auth' | 'allowedCommands' | 'settings' | 'deniedNetworks'> {
+  /** Default: that of the gateway. */
+  readonly mcp?: McpEndpoint;
   readonly log: Logger;
   /** Origin of the gateway for its clients. Default: that of each request. */
   readonly publicUrl?: string | undefined;
@@ -64,8 +67,8 @@ export interface AppOptions
   readonly authorizationServer?: AuthorizationServer | undefined;
   /** Where MCP clients sign in. Undefined: they cannot. */
   readonly signIn?: SignIn | undefined;
-  /** Undefined without other nodes. */
-  readonly clusterCounts?: ClusterCounts | undefined;
+  /** Undefined: this node is the whole deployment. */
+  readonly others?: Pick<Services, 'owners' | 'nodes'> & { readonly counts?: ClusterCounts | undefined };
   /** Undefined: this process is the whole gateway. */
   readonly worker?: WorkerPlace | undefined;
   /** Template definitions, for `POST /servers` and for the variables that a command may get. */
@@ -107,7 +110,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     limiter: auth.limiter,
     connections: options.connections,
   });
-  const own = new Prometheus(gateway, worker?.number, options.clusterCounts);
+  const own = new Prometheus(gateway, worker?.number, options.others?.counts);
   const metrics = worker === undefined ? own : metricsOfAll(own, worker);
   const services = servicesOf(gateway, options, metrics);
   auditConnections(gateway, auth.audit);
@@ -198,15 +201,15 @@ function publicRoutes(isRegistryPublic = false, worker: WorkerPlace | undefined)
 
 /** What handlers of routes use. */
 function servicesOf(gateway: Gateway, options: AppOptions, metrics: Services['metrics']): Services {
-  const { owners } = options;
+  const { owners, nodes } = options.others ?? {};
   const inFolder = new Map(options.definitions.map((definition) => [definition.id, definition]));
-  const deployment = new Deployment(options);
+  const deployment = new Deployment(options.others ?? {});
   const events = new RecentEvents(gateway.events$);
   const loads = new PeerLoads({ others: () => deployment.others() });
   return {
     gateway,
     auth: options.auth,
-    mcp: options.mcp,
+    mcp: options.mcp ?? gateway.mcp,
     allowedCommands: options.allowedCommands,
     definitions: { get: (id) => inFolder.get(id) ?? gateway.stored.definitions.find(id) },
     settings: options.settings,
@@ -220,7 +223,7 @@ function servicesOf(gateway: Gateway, options: AppOptions, metrics: Services['me
     deniedNetworks: options.deniedNetworks,
     registry: { ...options.registry, publicUrl: options.publicUrl },
     owners,
-    nodes: options.nodes,
+    nodes,
     signIn: options.signIn,
     authorizationServer: options.authorizationServer,
     deployment,

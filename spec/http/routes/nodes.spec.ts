@@ -59,7 +59,7 @@ let isCutOff = false;
 let opener: SessionOwner | undefined;
 const app = appFor(
   test,
-  () => startWithAccounts({ nodes, owners, gateway: { others: { isCutOff: () => isCutOff } } }),
+  () => startWithAccounts({ others: { nodes, owners }, gateway: { others: { isCutOff: () => isCutOff } } }),
   'each',
 );
 let wire: Wire;
