@@ -22,7 +22,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ExchangeEnding } from './call-events.ts';
 import type { Deadline } from './deadline.ts';
 import { isRepeatable } from './retries.ts';
-import type { AttemptPlan } from './routes.ts';
+import type { AttemptPlan } from './route.ts';
 
 /** The call of an attempt. */
 export interface AttemptCaller {

@@ -1,5 +1,5 @@
 // The loop of one call: choose an instance, count and send the call there in one synchronous block, wait, and try the next one if
-// domain/calls/retry-rules.ts allows it. routes.ts says where the call may go on. dispatcher.ts has the rules in full.
+// domain/calls/retry-rules.ts allows it. Its route says where the call may go on. dispatcher.ts has the rules in full.
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
@@ -19,16 +19,7 @@ import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
 import type { CallEvents, ExchangeEnding } from './call-events.ts';
 import { Deadline, type TimedCall } from './deadline.ts';
 import { type FailedAttempt, isAboutRequest, isRepeatable, Retries } from './retries.ts';
-import type {
-  At,
-  AttemptPlan,
-  CallDeps,
-  CallInput,
-  CallRoute,
-  RunningCall,
-  Step,
-  Trouble,
-} from './routes.ts';
+import type { At, AttemptPlan, CallDeps, CallInput, CallRoute, RunningCall, Step, Trouble } from './route.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
 import { WantedTool } from './wanted-tool.ts';
 

@@ -14,9 +14,11 @@ import type { Clock } from '../../domain/time/clock.ts';
 import type { Fleet } from '../fleet.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
 import { type ToolTrust, type TrustOf, withHints, withTrustedTools } from '../instances/tool-trust.ts';
+import { BalancedRoute } from './balanced-route.ts';
+import { BoundRoute } from './bound-route.ts';
 import { Call } from './call.ts';
 import { CallEvents } from './call-events.ts';
-import { BalancedRoute, BoundRoute, type CallDeps, type CallInput } from './routes.ts';
+import type { CallDeps, CallInput } from './route.ts';
 
 const LIST_TOOLS = 'tools/list';
 

@@ -1,5 +1,5 @@
 // How a call of a stateless client travels to an instance: the conversation, the form of a modern request for a legacy backend,
-// and the log messages that reach the client. stateless-clients.ts applies these rules.
+// and the log messages that reach the client. stateless-route.ts applies these rules.
 
 import type { SessionSharing } from '../../balancing/policy.ts';
 import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/calls/exchange.ts';

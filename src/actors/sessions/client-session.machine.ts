@@ -30,7 +30,7 @@ import { backendTimeout } from '../../domain/errors/error-catalogue.ts';
 import { asGatewayError, type Delivered, type GatewayError } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { SESSION_VERSION, type SessionValue, type UnsafeMark } from '../../domain/sessions/session-value.ts';
-import type { AttemptPlan, LocalAnswer } from '../calls/routes.ts';
+import type { AttemptPlan, LocalAnswer } from '../calls/route.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ResourceUris } from '../subscriptions/feed.ts';

@@ -21,7 +21,7 @@ import {
   type StorableSession,
   TAKEN_OVER,
 } from '../../domain/sessions/session-value.ts';
-import type { AttemptPlan, LocalAnswer } from '../calls/routes.ts';
+import type { AttemptPlan, LocalAnswer } from '../calls/route.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { NO_URIS, type ResourceUris } from '../subscriptions/feed.ts';

@@ -29,7 +29,7 @@ import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { isLogLevel, SET_LEVEL, SUBSCRIBE } from '../../domain/mcp/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
-import type { AttemptPlan, LocalAnswer } from '../calls/routes.ts';
+import type { AttemptPlan, LocalAnswer } from '../calls/route.ts';
 import { ANSWER_MS, type SharedSubscription } from '../subscriptions/resource-subscriptions.ts';
 import type { Binding } from './binding.ts';
 import type { SessionHost } from './client-session.machine.ts';

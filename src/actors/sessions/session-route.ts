@@ -16,12 +16,12 @@ import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { listOf, setsClientState } from '../../domain/mcp/mcp.ts';
 import type { Linked } from '../../domain/memory/call-map.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
+import { BoundRoute } from '../calls/bound-route.ts';
 import type { ExchangeEnding } from '../calls/call-events.ts';
 import { isRepeatable } from '../calls/retries.ts';
 import {
   type At,
   type AttemptPlan,
-  BoundRoute,
   type CallRoute,
   FULL,
   type LocalAnswer,
@@ -31,7 +31,7 @@ import {
   type Tried,
   type Trouble,
   type Wait,
-} from '../calls/routes.ts';
+} from '../calls/route.ts';
 import { isAboutTask, NO_TASKS } from '../calls/stateless-routing.ts';
 import type { YieldingCall } from '../calls/wait-queue.ts';
 import type { Group } from '../group.ts';

@@ -1,9 +1,8 @@
-// Routes: the next instance of a call, and how the call travels there. The call counts itself in the synchronous block in which it
-// asks its route. Other routes: stateless-clients.ts, session-route.ts. Source: ADR 68, ADR 71.
+// What a route of calls is: it knows the next instance of a call, and how the call travels there. The call counts itself in the synchronous
+// block in which it asks its route. Each route has a file: balanced-route.ts, bound-route.ts, stateless-route.ts, and session-route.ts
+// of src/actors/sessions. Source: ADR 68, ADR 71.
 
 import type { Observable } from 'rxjs';
-import type { RequestView } from '../../balancing/strategies.ts';
-import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import type {
   ExchangeEvent,
   ExchangeRequest,
@@ -11,14 +10,13 @@ import type {
   RequestTrace,
 } from '../../domain/calls/exchange.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
-import type { InstanceState } from '../../domain/instances/instance.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { CallUpstream } from '../../transports/transport.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ExchangeEnding } from './call-events.ts';
 import type { Deadline, DeadlineDeps } from './deadline.ts';
-import { isRepeatable, type RetryBudget } from './retries.ts';
+import type { RetryBudget } from './retries.ts';
 
 /** Ids of the instances that a call does not try again; undefined while there are none. */
 export type Tried = ReadonlySet<string> | undefined;
@@ -139,89 +137,3 @@ export class DirectStep implements At, AttemptPlan {
     return this;
   }
 }
-
-/** To the instance that the strategy of the template chooses, at each step anew. */
-export class BalancedRoute implements CallRoute, RequestView {
-  readonly bound = undefined;
-  readonly #pool: Group['pool'];
-  readonly #request: ExchangeRequest;
-
-  constructor({ pool }: Group, request: ExchangeRequest) {
-    this.#pool = pool;
-    this.#request = request;
-  }
-
-  /** For the strategy, like `params`. */
-  get caller(): string | undefined {
-    const { caller } = this.#request;
-    return caller === ANONYMOUS.id ? undefined : caller;
-  }
-  get params(): RequestView['params'] {
-    return this.#request.params;
-  }
-
-  step({ tried }: RunningCall): Step {
-    const ref = this.next(tried);
-    if (ref !== undefined) return new DirectStep(ref, this.#request);
-    return this.isOnlyFull(tried) ? FULL : NONE;
-  }
-
-  /** An instance below its capacity; if all are full, one whose reserve is open to the owner of the request. Source: ADR 41. */
-  next(tried: Tried): InstanceRef | undefined {
-    const ownerId = this.#request.caller ?? ANONYMOUS.id;
-    const mayRepeat = (ref: InstanceRef) => isRepeatable(this.#request, ref);
-    return (
-      this.#pool.pick(tried, mayRepeat, this) ??
-      this.#pool.pick(tried, mayRepeat, this, (ref) => ref.hasCapacityFor(ownerId))
-    );
-  }
-
-  isOnlyFull(tried: Tried): boolean {
-    return this.#pool.isFull(tried);
-  }
-}
-
-interface BoundOptions {
-  /** The instance may answer although it takes no new calls: the call continues something that is under way there. */
-  readonly isContinuation: boolean;
-  readonly upstream?: CallUpstream | undefined;
-}
-
-/** To one instance only. */
-export class BoundRoute implements CallRoute {
-  readonly bound: InstanceRef;
-  readonly #request: ExchangeRequest;
-  readonly #options: BoundOptions;
-
-  constructor(bound: InstanceRef, request: ExchangeRequest, options: BoundOptions) {
-    this.bound = bound;
-    this.#request = request;
-    this.#options = options;
-  }
-
-  step({ tried }: RunningCall): Step {
-    const ref = this.next(tried);
-    if (ref !== undefined) return new DirectStep(ref, this.#request, this.#options.upstream);
-    return this.isOnlyFull(tried) ? FULL : NONE;
-  }
-
-  next(tried: Tried): InstanceRef | undefined {
-    const hasCapacity = this.bound.hasCapacityFor(this.#request.caller ?? ANONYMOUS.id);
-    return hasCapacity && this.isOpen(tried) ? this.bound : undefined;
-  }
-
-  /** True when the instance may take the call, full or not. */
-  isOpen(tried: Tried): boolean {
-    const { isContinuation, upstream } = this.#options;
-    const isServing =
-      this.bound.acceptsCalls(upstream) || (isContinuation && CONTINUABLE.has(this.bound.state));
-    return isServing && !tried?.has(this.bound.id);
-  }
-
-  isOnlyFull(tried: Tried): boolean {
-    return this.isOpen(tried) && this.bound.inFlight >= this.bound.capacity;
-  }
-}
-
-/** States of an instance that takes no new calls, but may continue what is under way there. */
-const CONTINUABLE: ReadonlySet<InstanceState> = new Set(['draining', 'unhealthy']);

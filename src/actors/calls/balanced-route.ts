@@ -1,0 +1,50 @@
+// The route of calls that any instance of their template may answer.
+
+import type { RequestView } from '../../balancing/strategies.ts';
+import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { Group } from '../group.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import { isRepeatable } from './retries.ts';
+import { type CallRoute, DirectStep, FULL, NONE, type RunningCall, type Step, type Tried } from './route.ts';
+
+/** To the instance that the strategy of the template chooses, at each step anew. */
+export class BalancedRoute implements CallRoute, RequestView {
+  readonly bound = undefined;
+  readonly #pool: Group['pool'];
+  readonly #request: ExchangeRequest;
+
+  constructor({ pool }: Group, request: ExchangeRequest) {
+    this.#pool = pool;
+    this.#request = request;
+  }
+
+  /** For the strategy, like `params`. */
+  get caller(): string | undefined {
+    const { caller } = this.#request;
+    return caller === ANONYMOUS.id ? undefined : caller;
+  }
+  get params(): RequestView['params'] {
+    return this.#request.params;
+  }
+
+  step({ tried }: RunningCall): Step {
+    const ref = this.next(tried);
+    if (ref !== undefined) return new DirectStep(ref, this.#request);
+    return this.isOnlyFull(tried) ? FULL : NONE;
+  }
+
+  /** An instance below its capacity; if all are full, one whose reserve is open to the owner of the request. Source: ADR 41. */
+  next(tried: Tried): InstanceRef | undefined {
+    const ownerId = this.#request.caller ?? ANONYMOUS.id;
+    const mayRepeat = (ref: InstanceRef) => isRepeatable(this.#request, ref);
+    return (
+      this.#pool.pick(tried, mayRepeat, this) ??
+      this.#pool.pick(tried, mayRepeat, this, (ref) => ref.hasCapacityFor(ownerId))
+    );
+  }
+
+  isOnlyFull(tried: Tried): boolean {
+    return this.#pool.isFull(tried);
+  }
+}

@@ -1,0 +1,53 @@
+// The route of calls that one instance has to answer.
+
+import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { InstanceState } from '../../domain/instances/instance.ts';
+import type { CallUpstream } from '../../transports/transport.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import { type CallRoute, DirectStep, FULL, NONE, type RunningCall, type Step, type Tried } from './route.ts';
+
+interface BoundOptions {
+  /** The instance may answer although it takes no new calls: the call continues something that is under way there. */
+  readonly isContinuation: boolean;
+  readonly upstream?: CallUpstream | undefined;
+}
+
+/** To one instance only. */
+export class BoundRoute implements CallRoute {
+  readonly bound: InstanceRef;
+  readonly #request: ExchangeRequest;
+  readonly #options: BoundOptions;
+
+  constructor(bound: InstanceRef, request: ExchangeRequest, options: BoundOptions) {
+    this.bound = bound;
+    this.#request = request;
+    this.#options = options;
+  }
+
+  step({ tried }: RunningCall): Step {
+    const ref = this.next(tried);
+    if (ref !== undefined) return new DirectStep(ref, this.#request, this.#options.upstream);
+    return this.isOnlyFull(tried) ? FULL : NONE;
+  }
+
+  next(tried: Tried): InstanceRef | undefined {
+    const hasCapacity = this.bound.hasCapacityFor(this.#request.caller ?? ANONYMOUS.id);
+    return hasCapacity && this.isOpen(tried) ? this.bound : undefined;
+  }
+
+  /** True when the instance may take the call, full or not. */
+  isOpen(tried: Tried): boolean {
+    const { isContinuation, upstream } = this.#options;
+    const isServing =
+      this.bound.acceptsCalls(upstream) || (isContinuation && CONTINUABLE.has(this.bound.state));
+    return isServing && !tried?.has(this.bound.id);
+  }
+
+  isOnlyFull(tried: Tried): boolean {
+    return this.isOpen(tried) && this.bound.inFlight >= this.bound.capacity;
+  }
+}
+
+/** States of an instance that takes no new calls, but may continue what is under way there. */
+const CONTINUABLE: ReadonlySet<InstanceState> = new Set(['draining', 'unhealthy']);

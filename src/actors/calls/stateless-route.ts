@@ -1,0 +1,327 @@
+// The route of calls without a session, on instances of either era: in the conversation of the instance, or in a dedicated one of
+// the owner, leased after the choice (stateless-pool.ts). stateless-routing.ts has the rules; everything else is in calls/call.ts.
+
+import { from, Observable, of, race, tap } from 'rxjs';
+import {
+  type ExchangeEvent,
+  type ExchangeRequest,
+  type FinalEvent,
+  isAnswered,
+  parsedResult,
+} from '../../domain/calls/exchange.ts';
+import { backendTimeout } from '../../domain/errors/error-catalogue.ts';
+import { isBackendAnswer } from '../../domain/errors/errors.ts';
+import { isNetworked } from '../../domain/instances/transport-kinds.ts';
+import { isJsonObject } from '../../domain/json/json.ts';
+import { type Client, type ClientProfile, extensionsOf } from '../../domain/mcp/client.ts';
+import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
+import { listOf, type Peer } from '../../domain/mcp/mcp.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import type { CallUpstream } from '../../transports/transport.ts';
+import type { Group } from '../group.ts';
+import { NO_SUBSCRIBER } from '../instances/conversation.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import { capabilitiesKey } from '../instances/leases.ts';
+import { BalancedRoute } from './balanced-route.ts';
+import { BoundRoute } from './bound-route.ts';
+import type { ExchangeEnding } from './call-events.ts';
+import {
+  type At,
+  type AttemptPlan,
+  type CallRoute,
+  DirectStep,
+  FULL,
+  type LocalAnswer,
+  NONE,
+  type Opening,
+  REOPEN,
+  type RunningCall,
+  type Step,
+  type Tried,
+  type Trouble,
+} from './route.ts';
+import type { StatelessLease, StatelessPool } from './stateless-pool.ts';
+import { forLegacy, isLogged, logLevelOf, NO_TASKS, type Routing, routingTo } from './stateless-routing.ts';
+
+/** A leased conversation for an attempt that is not sent yet. */
+interface HeldLease {
+  readonly ref: InstanceRef;
+  readonly lease: StatelessLease;
+  /** Set once the call may be sent. */
+  upstream: CallUpstream | undefined;
+}
+
+interface StatelessRouteInput {
+  readonly deps: Pick<Clock, 'now' | 'alarm'> & { readonly pool: StatelessPool };
+  readonly equalToolLists: EqualToolLists;
+  readonly client: Client;
+  readonly group: Group;
+  readonly request: ExchangeRequest;
+  /** The only instance that may answer, even drained or unhealthy. */
+  readonly bound: InstanceRef | undefined;
+}
+
+export class StatelessRoute implements CallRoute {
+  readonly #input: StatelessRouteInput;
+  readonly #logLevel: string | undefined;
+  readonly #unleased: BalancedRoute | BoundRoute;
+  /** The instance where a conversation was opened for the call, or is to be reopened. */
+  #leasedAt: BoundRoute | undefined;
+  #held: HeldLease | undefined;
+  /** A conversation that had ended unnoticed was replaced. */
+  #isReopened = false;
+
+  constructor(input: StatelessRouteInput) {
+    const { group, request, bound } = input;
+    this.#input = input;
+    this.#logLevel = logLevelOf(request);
+    this.#unleased = bound === undefined ? new BalancedRoute(group, request) : this.#routeTo(bound);
+  }
+
+  get bound(): InstanceRef | undefined {
+    return this.#leasedAt?.bound ?? this.#input.bound;
+  }
+
+  step(call: RunningCall, trouble?: Trouble): Step {
+    const { tried } = call;
+    if (trouble?.kind === 'hedge') return this.#hedge(call);
+    if (trouble?.kind === 'failed' && this.#reopensAfter(trouble)) return REOPEN;
+    const ref = this.#next(tried);
+    if (ref !== undefined) return this.#at(ref, call);
+    return (this.#leasedAt ?? this.#unleased).isOnlyFull(tried) ? FULL : NONE;
+  }
+
+  end(): void {
+    const held = this.#held;
+    this.#forget();
+    held?.lease.release(true);
+  }
+
+  #next(tried: Tried): InstanceRef | undefined {
+    const { bound } = this.#input;
+    if (this.#leasedAt?.isOpen(tried) === true) return this.#leasedAt.next(tried);
+    if (this.#leasedAt !== undefined) {
+      this.end();
+      if (bound !== undefined) return undefined; // its leased conversation cannot be used
+    }
+    // An independent conversation does not depend on the state of the instance.
+    if (bound !== undefined && isLeased(this.#routingTo(bound)))
+      return tried?.has(bound.id) ? undefined : bound;
+    return this.#unleased.next(tried);
+  }
+
+  /** Over a pipe another instance would have to start a program first. */
+  #hedge(call: RunningCall): Step {
+    const ref = this.#input.bound === undefined ? this.#unleased.next(call.tried) : undefined;
+    if (ref === undefined) return NONE;
+    const routing = this.#routingTo(ref);
+    const isReady = isLeased(routing)
+      ? isNetworked(ref.definition) && this.#isOpen(ref)
+      : routing !== 'refused' && routing !== 'unknown';
+    return isReady ? this.#at(ref, call, routing) : NONE;
+  }
+
+  #at(ref: InstanceRef, call: RunningCall, routing = this.#routingTo(ref)): At {
+    if (routing === 'direct') return new DirectStep(ref, this.#input.request);
+    return { kind: 'at', ref, plan: () => this.#planFor(ref, routing, call) };
+  }
+
+  #planFor(
+    ref: InstanceRef,
+    routing: Exclude<Routing, 'direct'>,
+    call: RunningCall,
+  ): AttemptPlan | LocalAnswer | Opening {
+    if (routing === 'unknown') return { kind: 'answer', answer$: of(UNKNOWN_METHOD) };
+    if (routing === 'refused') return { kind: 'answer', answer$: of(NO_TASKS) };
+    if (routing === 'shared')
+      return { request: forLegacy(this.#input.request), receive: isLogged(this.#logLevel) };
+    return this.#leased(ref, call, routing === 'extended');
+  }
+
+  #forget(): void {
+    this.#leasedAt = undefined;
+    this.#held = undefined;
+  }
+
+  #routingTo(ref: InstanceRef): Routing {
+    const { equalToolLists, client, group, request } = this.#input;
+    const { profile } = client;
+    return routingTo(ref, {
+      sharing: group.policy.session,
+      profile,
+      request,
+      logLevel: this.#logLevel,
+      hasEqualTools: listOf(request.method) === 'tools' && equalToolLists.has(ref, profile),
+    });
+  }
+
+  #leased(ref: InstanceRef, call: RunningCall, isExtended: boolean): AttemptPlan | Opening {
+    const held = this.#held?.ref === ref ? this.#held : this.#hold(ref, isExtended);
+    const { upstream } = held;
+    // Whether the bound instance takes the call depends on the conversation.
+    if (upstream === undefined || (this.#input.bound !== undefined && this.#leasedAt === undefined))
+      return { kind: 'opening', opened$: this.#open(held, call) };
+    this.#forget(); // from now on the attempt owns the lease
+    return new LeasedAttempt(this, held, forLegacy(this.#input.request), upstream);
+  }
+
+  #hold(ref: InstanceRef, isExtended = false): HeldLease {
+    const { deps, client } = this.#input;
+    this.#held?.lease.release(true); // of an attempt that was not made
+    this.#held = undefined;
+    const extensions = isExtended ? extensionsOf(client.profile) : undefined;
+    const lease =
+      extensions === undefined
+        ? deps.pool.lease(ref, client)
+        : deps.pool.leaseShared(ref, client.owner, extensions);
+    const { conversation } = lease;
+    const isReady = this.#logLevel === undefined || !conversation.requireLogLevel(this.#logLevel);
+    this.#held = { ref, lease, upstream: isReady ? conversation.callUpstream : undefined };
+    return this.#held;
+  }
+
+  /** Leases the conversation, and keeps the lease if it is open already. */
+  #isOpen(ref: InstanceRef): boolean {
+    try {
+      if (this.#hold(ref).upstream !== undefined) return true;
+    } catch {
+      return false; // there is no room for one, and the first attempt continues
+    }
+    this.end();
+    return false;
+  }
+
+  /** The opening continues when the call stops waiting: other calls may use the conversation. */
+  #open(held: HeldLease, { tried, deadline }: RunningCall): Observable<unknown> {
+    const ready$ = held.upstream === undefined ? from(ready(held.lease, this.#logLevel)) : of(undefined);
+    // A program takes time to start on any instance; over a network a healthy backend opens at once.
+    const isSpare = isNetworked(held.ref.definition) && this.#hasOther(held.ref, tried);
+    const opened = () => {
+      held.upstream = held.lease.conversation.callUpstream;
+      this.#leasedAt = this.#routeTo(held.ref, held.upstream);
+    };
+    return (isSpare ? race(ready$, this.#halfTime(deadline.timeoutAtMs)) : ready$).pipe(
+      tap({ next: opened, error: () => this.end() }),
+    );
+  }
+
+  #routeTo(ref: InstanceRef, upstream?: CallUpstream): BoundRoute {
+    return new BoundRoute(ref, this.#input.request, {
+      isContinuation: this.#input.bound !== undefined,
+      upstream,
+    });
+  }
+
+  #halfTime(timeoutAtMs: number): Observable<never> {
+    const { deps } = this.#input;
+    return new Observable((subscriber) => {
+      const waitMs = Math.max(0, Math.ceil((timeoutAtMs - deps.now()) / 2));
+      return deps.alarm(waitMs, () => subscriber.error(backendTimeout(waitMs, 'no')));
+    });
+  }
+
+  #hasOther(ref: InstanceRef, tried: Tried): boolean {
+    const { bound, group } = this.#input;
+    if (bound !== undefined || (tried?.size ?? 0) >= group.policy.maxRetries) return false;
+    return group.pool.candidates.some(({ id }) => id !== ref.id && tried?.has(id) !== true);
+  }
+
+  /** A question of a backend during a list request does not concern the list: it is refused here. */
+  receive(ref: InstanceRef, event: ExchangeEvent): boolean {
+    const { equalToolLists, client, request } = this.#input;
+    if (!isLogged(this.#logLevel)(event)) return false;
+    const list = listOf(request.method);
+    if (list === undefined) return true;
+    if (event.kind === 'request') {
+      event.answer(NO_SUBSCRIBER);
+      return false;
+    }
+    if (list === 'tools' && extensionsOf(client.profile) === undefined)
+      equalToolLists.learn(ref, client.profile, event);
+    return true;
+  }
+
+  /** A conversation that had ended unnoticed is reopened, once; not after an answer of the server. */
+  #reopensAfter({ plan, error }: Trouble): boolean {
+    const { code, delivered } = error;
+    if (!(plan instanceof LeasedAttempt) || code !== 'BACKEND_UNAVAILABLE' || delivered !== 'no')
+      return false;
+    if (isBackendAnswer(error)) return false;
+    const { ref, lease } = plan.held;
+    lease.conversation.retire();
+    if (lease.isNew || this.#isReopened) return false;
+    this.#isReopened = true;
+    this.#leasedAt = this.#routeTo(ref);
+    return true;
+  }
+}
+
+/** An attempt in a leased conversation. */
+class LeasedAttempt implements AttemptPlan {
+  readonly request: ExchangeRequest;
+  readonly upstream: CallUpstream;
+  readonly held: HeldLease;
+  readonly #route: StatelessRoute;
+
+  constructor(route: StatelessRoute, held: HeldLease, request: ExchangeRequest, upstream: CallUpstream) {
+    this.#route = route;
+    this.held = held;
+    this.request = request;
+    this.upstream = upstream;
+  }
+
+  receive(event: ExchangeEvent): boolean {
+    return this.#route.receive(this.held.ref, event);
+  }
+
+  ended({ outcome, error }: ExchangeEnding): void {
+    this.held.lease.release(isAnswered(outcome) || error?.delivered === 'no');
+  }
+}
+
+/** The answer to a method that the era of the backend does not have. */
+const UNKNOWN_METHOD: FinalEvent = { kind: 'error', error: METHOD_NOT_FOUND };
+
+/** True for a conversation that was leased, which may continue without the transport of the instance. */
+function isLeased(routing: Routing): boolean {
+  return routing === 'dedicated' || routing === 'extended';
+}
+
+async function ready({ conversation }: StatelessLease, logLevel: string | undefined): Promise<void> {
+  await conversation.opened;
+  if (logLevel !== undefined) await conversation.requireLogLevel(logLevel);
+}
+
+/** A longer list is not compared. */
+const LARGEST_LIST_BYTES = 1024 * 1024;
+/** Most sets of capabilities that are remembered per backend. */
+const MAX_CAPABILITIES = 64;
+
+/**
+ * Remembers which backends list the same tools to clients of certain capabilities as in the shared process: most do, and then a
+ * list needs no dedicated process until the shared one is restarted. Source: ADR 49.
+ */
+export class EqualToolLists {
+  readonly #capabilities = new WeakMap<Peer, Set<string>>();
+
+  has({ peer }: InstanceRef, profile: ClientProfile): boolean {
+    const known = peer ? this.#capabilities.get(peer) : undefined;
+    return known?.has(capabilitiesKey(profile)) === true;
+  }
+
+  /** `event`: the backend's answer to the tool list request of such a client. */
+  learn({ peer, tools }: InstanceRef, profile: ClientProfile, event: ExchangeEvent): void {
+    if (!peer || event.kind !== 'result' || event.result.bytes.length > LARGEST_LIST_BYTES) return;
+    const names = allToolsOf(parsedResult(event.result));
+    if (names === undefined || tools?.listsOnly(names) !== true) return;
+    const known = this.#capabilities.get(peer) ?? new Set();
+    if (known.size < MAX_CAPABILITIES) this.#capabilities.set(peer, known.add(capabilitiesKey(profile)));
+  }
+}
+
+/** The names of the tools in a list that has no further page. */
+function allToolsOf(result: unknown): readonly string[] | undefined {
+  if (!isJsonObject(result) || !Array.isArray(result.tools) || result.nextCursor !== undefined)
+    return undefined;
+  return result.tools.map((tool: unknown) => (isJsonObject(tool) ? String(tool.name) : ''));
+}
