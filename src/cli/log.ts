@@ -38,9 +38,9 @@ function writesFields(
 ): LogMethod {
   const bound = worker === undefined ? '' : `"worker":${worker},`;
   return function (args, method, level) {
-    const [fields, message, ...more]: unknown[] = args;
-    const text =
-      level === INFO && typeof message === 'string' && more.length === 0 ? jsonOf(fields) : undefined;
+    const message: unknown = args[1];
+    const isPlain = level === INFO && typeof message === 'string' && args.length === 2;
+    const text = isPlain ? jsonOf(args[0]) : undefined;
     if (text === undefined) return method.apply(this, args);
     const head = `{"level":${INFO},"time":"${isoTime(Date.now())}",${bound}`;
     return sink.write(`${head}${text.slice(1, -1)},"msg":${JSON.stringify(message)}}\n`);

@@ -58,6 +58,7 @@ export function commonHeaders(
 export const SMALL_BYTES = 16 * 1024;
 
 /** One character per byte; to be written with the encoding `latin1`. */
-export function latin1Of({ buffer, byteOffset, byteLength }: Uint8Array): string {
-  return Buffer.from(buffer, byteOffset, byteLength).toString('latin1');
+export function latin1Of(bytes: Uint8Array): string {
+  const { buffer, byteOffset, byteLength } = bytes;
+  return (bytes instanceof Buffer ? bytes : Buffer.from(buffer, byteOffset, byteLength)).toString('latin1');
 }

@@ -10,7 +10,6 @@ import type { Logger } from 'pino';
 import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { BodyReaders } from './body/readers.ts';
-import { guarded } from './middleware/errors.ts';
 import { PlainContext, plainCalls } from './plain-call.ts';
 import type { HttpMiddleware, HttpStep, KoaContext, RequestState, RouteContext } from './request.ts';
 import type { Route } from './route.ts';
@@ -73,7 +72,7 @@ export function routeListener(
 
 /**
  * Like app.callback(), but without listeners for the end of the connection (1.5 us per request), without koa's lines on standard
- * error and its answers: respond.ts and sse/ write every reply. Logs, and disconnects, only when the answer to an error fails.
+ * error and its answers: respond.ts and sse/ write every reply. The first step handles what those after it reject with.
  * `callOf`: requests that are served without koa. Default: none. `arrivals`: where the requests of clients are published.
  */
 export function appListener(
@@ -84,20 +83,21 @@ export function appListener(
 ): AppListener {
   const run = compose<KoaContext>(app.middleware);
   return (request, response, caller) => {
-    const failed = (thrown: unknown): void => {
-      log.error({ err: thrown }, 'request failed');
-      response.destroy();
-    };
     // A forwarded request is published by the node that has its client.
     if (caller === undefined && arrivals?.hasSubscribers) arrivals.publish({ request, response });
     const call = callOf(request);
-    void guarded(() => {
-      if (call !== undefined)
-        return call.steps(new PlainContext(app, request, response, call.template, caller), nothing);
+    try {
+      if (call !== undefined) {
+        void call.steps(new PlainContext(app, request, response, call.template, caller), nothing);
+        return;
+      }
       const context = app.createContext<RequestState>(request, response);
       if (caller !== undefined) context.state.forwarded = caller;
-      return run(context, nothing);
-    }, failed);
+      void run(context, nothing);
+    } catch (thrown) {
+      log.error({ err: thrown }, 'request failed');
+      response.destroy();
+    }
   };
 }
 

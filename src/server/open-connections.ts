@@ -121,7 +121,12 @@ export class OpenConnections {
     const connection = this.#all.get(request.socket);
     if (connection === undefined) return;
     connection.requests += 1;
-    response.once('close', () => connection.onAnswered(request));
+    let isOver = false;
+    // `once` would create two more functions for each request.
+    response.on('close', () => {
+      if (!isOver) connection.onAnswered(request);
+      isOver = true;
+    });
   }
 
   /** The caller of this request is unknown: its bytes count as unfinished until its body is complete. */

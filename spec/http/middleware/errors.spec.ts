@@ -209,4 +209,19 @@ for (const [name, exit] of Object.entries({ errors, rpc }))
     app.close();
   });
 
+test('when the answer to an error fails, the connection is closed and both errors are logged', async () => {
+  const logged: Json[] = [];
+  const app = await startMiddlewares(errors(pino(lineSink(logged))), async ({ res }) => {
+    res.writeHead = () => {
+      throw new Error('no answer');
+    };
+    throw secret;
+  });
+  const refusal = await app.ask('POST', '/').catch((thrown: unknown) => thrown);
+  app.close();
+  assert.instance(refusal, Error);
+  const messages = logged.map(({ err }) => err.message);
+  assert.equal(messages, ['Internal error of the gateway.: a secret', 'no answer']);
+});
+
 test.run();

@@ -20,19 +20,27 @@ import {
 } from '../request.ts';
 import { respond } from '../respond.ts';
 
-/** The first step: gives the request its id. An error that is not a GatewayError becomes INTERNAL_ERROR; the log has its details, by id. */
+/**
+ * The first step: gives the request its id. An error that is not a GatewayError becomes INTERNAL_ERROR; the log has its details, by id.
+ * Logs, and disconnects, when the answer to an error fails: its promise never rejects.
+ */
 export function errors(log: Pick<Logger, 'error'>): HttpMiddleware {
   const newId = requestIds();
   return (context, next) => {
     identify(context, newId);
     return guarded(next, (thrown) => {
-      if (!(thrown instanceof ClientGone)) answer(context, asGatewayError(thrown), log);
+      try {
+        if (!(thrown instanceof ClientGone)) answer(context, asGatewayError(thrown), log);
+      } catch (failure) {
+        log.error({ err: failure }, 'request failed');
+        context.res.destroy();
+      }
     });
   };
 }
 
 /** Runs a function, and another one with what it throws or rejects with. No promise is made for a function that returns none. */
-export function guarded(run: () => unknown, failed: (thrown: unknown) => void): unknown {
+function guarded(run: () => unknown, failed: (thrown: unknown) => void): unknown {
   try {
     const done = run();
     return done instanceof Promise ? done.catch(failed) : done;
