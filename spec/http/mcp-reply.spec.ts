@@ -138,9 +138,8 @@ async function serveStream(options?: EventStreamOptions) {
   const streams = new EventStreams(options);
   const opened = Promise.withResolvers<{ stream: OpenStream; gone: Promise<void> }>();
   const app = await startMiddlewares((context) => {
-    const { res: response } = context;
     const gone = Promise.withResolvers<void>();
-    whenGone(response, gone.resolve);
+    whenGone(context, gone.resolve);
     opened.resolve({ stream: new OpenStream(context, streams), gone: gone.promise });
   });
   const listen = async () => {

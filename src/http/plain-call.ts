@@ -99,6 +99,8 @@ class PlainState implements RequestState {
   route?: string;
   template?: string | undefined;
   report?: HttpCallReport;
+  isObserved?: boolean;
+  whenClosed?: () => void;
   instanceId?: string;
   rpcMethod?: string;
   errorCode?: ErrorCode;

@@ -1,7 +1,7 @@
 // A request: the state that middlewares share, the interface for handlers (HttpRequest), and the disconnect of its client. Handlers
 // do not get koa's context: they get a RouteInput (route.ts) and return a Reply (reply.ts).
 
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Middleware, Next, ParameterizedContext } from 'koa';
 import type { Credentials } from '../auth/authenticator.ts';
 import type { RateLimiter } from '../auth/limits/rate-limiter.ts';
@@ -67,6 +67,9 @@ export interface RequestState extends CountedRequest, McpLog {
   trace?: RequestSpan;
   /** Ends the span, which stays open until the report ends. */
   reportEnded?: () => void;
+  /** Set by middleware/access-log.ts, which calls `whenClosed` after the end of the answer or of the connection. */
+  isObserved?: boolean;
+  whenClosed?: () => void;
   /** The log line of the request is written: a call that continues gets a second line at its end. */
   isLogged?: boolean;
 }
@@ -289,7 +292,7 @@ export class HttpRequest {
       return;
     }
     this.#open.add(request);
-    response.on('close', close);
+    atClose(this.#context, close);
   }
 }
 
@@ -310,16 +313,24 @@ export class ClientGone extends Error {
 /** Status in the logs for a client that disconnects before its answer begins, as in nginx. The request may have been executed. */
 export const CLIENT_CLOSED_REQUEST = 499;
 
+type ClosingContext = Pick<HttpContext, 'res' | 'state'>;
+
 /** Calls back when the client disconnects before the answer is complete; at once if it already has. */
-export function whenGone(response: ServerResponse, listener: () => void): void {
+export function whenGone(context: ClosingContext, listener: () => void): void {
+  const { res: response } = context;
   if (response.destroyed) {
     if (!response.writableFinished) listener();
     return;
   }
-  // Emitted once; `once` would create two more functions for each request.
-  response.on('close', () => {
+  atClose(context, () => {
     if (!response.writableFinished) listener();
   });
+}
+
+/** Emitted once; `once` would make two more functions for each request, and a third listener a list of 19 places. */
+function atClose({ res: response, state }: ClosingContext, listener: () => void): void {
+  if (state.isObserved === true && state.whenClosed === undefined) state.whenClosed = listener;
+  else response.on('close', listener);
 }
 
 export interface ReportedRequest extends Pick<ExchangeRequest, 'method'> {

@@ -220,7 +220,7 @@ test('when the answer to an error fails, the connection is closed and both error
   const refusal = await app.ask('POST', '/').catch((thrown: unknown) => thrown);
   app.close();
   assert.instance(refusal, Error);
-  const messages = logged.map(({ err }) => err.message);
+  const messages = logged.map(({ err }) => Object(err).message);
   assert.equal(messages, ['Internal error of the gateway.: a secret', 'no answer']);
 });
 

@@ -38,10 +38,13 @@ export function observe(
     response.on('close', () => {
       metrics.countAnswer(statusOf(response), state.errorCode);
       if (state.trace !== undefined) endTrace(context, fingerprints);
-      if (startMs === undefined) return;
-      log.info(lineOf(context, systemClock.now() - startMs, fingerprints), 'request');
-      state.isLogged = true;
+      if (startMs !== undefined) {
+        log.info(lineOf(context, systemClock.now() - startMs, fingerprints), 'request');
+        state.isLogged = true;
+      }
+      state.whenClosed?.();
     });
+    state.isObserved = true;
     return next();
   };
 }

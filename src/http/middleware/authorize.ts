@@ -1,9 +1,10 @@
 // Authorizes a matched request before its body is read: credentials, rate limit, scope, template; and refuses what its caller may do,
 // but not now. src/auth verifies and counts; when it answers at once, no promise is created.
 
+import type { Next } from 'koa';
 import type { Auth } from '../../auth/auth.ts';
 import { FREE_MESSAGES_PER_SECOND, type RateLimiter } from '../../auth/limits/rate-limiter.ts';
-import { NO_PRINCIPAL } from '../../domain/accounts/account.ts';
+import { NO_PRINCIPAL, type Principal } from '../../domain/accounts/account.ts';
 import { opens } from '../../domain/accounts/resource.ts';
 import {
   accountsFromHereOnly,
@@ -19,10 +20,9 @@ import {
   credentialsOf,
   type MayUsePath,
   readsRegistry,
-  whenKnown,
 } from '../caller-check.ts';
 import type { Proxies } from '../proxies.ts';
-import type { RouteMiddleware } from '../request.ts';
+import type { RouteContext, RouteMiddleware } from '../request.ts';
 import type { Route } from '../route.ts';
 import { resourceOfRoute } from '../sign-in.ts';
 import type { UnreadAnswers } from '../unread-answers.ts';
@@ -44,23 +44,30 @@ export function authorize(
   const check = callerCheck(anyOf, auth, mayUsePath);
   const resourceOf = resourceOfRoute(route.path);
   const isCountedHere = route.speaks !== 'json-rpc' && route.isFree !== true;
-  return (context, next) => {
+  const admit = (context: RouteContext, next: Next, principal: Principal): unknown => {
     const { state, params } = context;
-    state.isPrivate = true;
+    // Before the principal is known to the answer: it is none here.
+    if (principal.client !== undefined && !opens(principal.client.audience, resourceOf(params.template)))
+      throw invalidCredentials('The token is for another resource');
+    state.principal = principal;
+    state.check = check;
+    if (!isCountedHere) state.rateLimit = auth.limiter.peek(principal);
+    const counted = isCountedHere ? consumeRateLimit(state, auth.limiter, 1) : undefined;
+    return counted === undefined
+      ? pass(context, next, principal)
+      : counted.then(() => pass(context, next, principal));
+  };
+  const pass = ({ params }: RouteContext, next: Next, principal: Principal): unknown => {
+    const refusal = callerRefusalOf(principal, anyOf, params.template, mayUsePath);
+    if (refusal !== undefined) throw refusal;
+    return next();
+  };
+  return (context, next) => {
+    context.state.isPrivate = true;
     const address = () => proxies.address(context.req) ?? 'unknown';
-    return whenKnown(auth.authenticate(credentialsOf(context), address), (principal) => {
-      // Before the principal is known to the answer: it is none here.
-      if (principal.client !== undefined && !opens(principal.client.audience, resourceOf(params.template)))
-        throw invalidCredentials('The token is for another resource');
-      state.principal = principal;
-      state.check = check;
-      if (!isCountedHere) state.rateLimit = auth.limiter.peek(principal);
-      return whenKnown(isCountedHere ? consumeRateLimit(state, auth.limiter, 1) : undefined, () => {
-        const refusal = callerRefusalOf(principal, anyOf, params.template, mayUsePath);
-        if (refusal !== undefined) throw refusal;
-        return next();
-      });
-    });
+    const principal = auth.authenticate(credentialsOf(context), address);
+    if (principal instanceof Promise) return principal.then((known) => admit(context, next, known));
+    return admit(context, next, principal); // nearly always: no function is made for it
   };
 }
 

@@ -48,7 +48,7 @@ export class HttpMcpReply implements McpReply {
       return;
     }
     this.#goneListeners = [listener];
-    whenGone(this.#context.res, () => this.#notifyGone());
+    whenGone(this.#context, () => this.#notifyGone());
   }
 
   #notifyGone(): void {
