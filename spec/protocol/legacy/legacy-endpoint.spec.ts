@@ -23,7 +23,7 @@ test.after.each(() => mock.timers.reset());
 
 test('a stream that begins before the answer names the instance that its call was sent to, if any', () => {
   mock.timers.reset();
-  mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });
   const { call, session } = legacyHarness();
   session.instanceId = 'one'; // the session is moving from it to another instance
   const [waiting, sent] = [call(1).reply, call(2).reply];

@@ -12,6 +12,7 @@ import { type JsonRpcId, numberMeant, requestText } from '../../domain/mcp/jsonr
 import { CallMap } from '../../domain/memory/call-map.ts';
 import { FIRST_GENERATION } from '../../domain/sessions/session-value.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import type { SlowAnswers } from '../answer-writer.ts';
 import type { McpReply } from '../endpoint-types.ts';
 import type { McpSession } from '../ports.ts';
 import { invalidRequest, notificationMessage, type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
@@ -30,6 +31,7 @@ const IDLE_MS = 60_000;
 
 export interface ConversationDeps {
   readonly clock: Clock;
+  readonly slow: SlowAnswers;
   readonly budget: EventBudget;
   /** Never gives the same number twice. */
   nextNumber(): number;
@@ -86,7 +88,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#calls.set(id, call);
     this.#idleSinceMs = undefined;
     if (!this.#session.isShared && acceptsServerRequests(this.#session.profile)) this.#receiveMessages();
-    call.start(answers$, this.#deps.clock.alarm);
+    call.start(answers$, this.#deps.slow);
   }
 
   /** Cancels a request of the client, which may give a reason. Ignores one that is answered already: the messages crossed. */

@@ -12,8 +12,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { ClientQuestion, ServerNotification, ServerRequest } from '../../domain/mcp/client.ts';
 import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { hasRounds, includesLevel, isCustomNotice, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import { AnswerWriter } from '../answer-writer.ts';
+import { AnswerWriter, type SlowAnswers } from '../answer-writer.ts';
 import { type McpReply, type McpStream, noteError } from '../endpoint-types.ts';
 import {
   connectionInWords,
@@ -32,7 +31,7 @@ import { ASKED, type ModernRouting, placeOf } from './modern-routing.ts';
 
 export interface ModernCallDeps {
   readonly routing: ModernRouting;
-  readonly alarm: Clock['alarm'];
+  readonly slow: SlowAnswers;
   onFault(error: unknown): void;
   readonly parked: CallParking;
 }

@@ -10,6 +10,7 @@ import { definedFields, isJsonObject, type JsonObject, JsonText } from '../../do
 import { acceptsServerRequests, type ClientQuestion } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { hasRounds, isOfOtherEra, META } from '../../domain/mcp/mcp.ts';
+import { SlowAnswers } from '../answer-writer.ts';
 import { badReferenceIn } from '../client-bounds.ts';
 import type { ClientNotification, ClientRequest } from '../client-message.ts';
 import {
@@ -56,7 +57,7 @@ export class ModernEndpoint {
     this.#listens = new ListenStreams({ onFault, scheduler, declarations, clock });
     this.#deps = {
       routing: new ModernRouting(stateKeys, tasks, clock),
-      alarm: clock.alarm,
+      slow: new SlowAnswers(clock, scheduler),
       onFault,
       parked,
     };
@@ -142,7 +143,7 @@ export class ModernEndpoint {
   #begin(call: ModernRequest, request: McpRequest, reply: McpReply): void {
     const report = request.report(call);
     const exchange = new ModernCall(call, report, reply, this.#deps);
-    exchange.start(this.#answers(call, request, report), this.#deps.alarm);
+    exchange.start(this.#answers(call, request, report), this.#deps.slow);
     if (!exchange.isOver) reply.onGone(() => exchange.cancel());
   }
 
