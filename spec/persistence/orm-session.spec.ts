@@ -1,6 +1,7 @@
 // Operations on a database: one at a time, within a time limit, repeated after a conflict, on SQLite. Servers that are slow,
 // silent or lost: spec/system/databases.
 
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors/errors.ts';
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
@@ -153,12 +154,51 @@ test('a change that the disk refuses may have happened, and the next one begins 
   assert.is(await next, 2);
 });
 
+test('those that committed before an error of the disk may not have happened either: the disk reports it once', async () => {
+  const disk = new Disk();
+  const { session } = await opened({ disk });
+  const first = errorSummary(session.change(async () => undefined));
+  const end = await disk.begun();
+  const second = errorSummary(session.change(async () => undefined));
+  await session.run(async () => undefined);
+  end(Object.assign(new Error('i/o error'), { code: 'EIO' }));
+  const unknown = ['DATABASE_UNAVAILABLE', 'unknown', undefined];
+  assert.equal([await first, await second], [unknown, unknown]);
+  const next = session.change(async (_em, _tables, revision) => revision);
+  (await disk.begun())();
+  assert.is(await next, 3);
+});
+
+test('an error of the disk that no change waits for opens the file anew, too', async () => {
+  const disk = new Disk();
+  const { session, connections } = await opened({ disk });
+  await session.writeBehind((em, { settings }) => em.insert(settings, { name: 'behind', value: 'v' }));
+  (await disk.begun())(Object.assign(new Error('i/o error'), { code: 'EIO' }));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.is(await session.run((em, { settings }) => em.count(settings)), 1);
+  assert.is(connections(), 2);
+});
+
+test('the journal is found beside the file that a link names', async () => {
+  const options = connectOptions(`sqlite:////${folder('link.db')}`);
+  await mkdir(folder('real'));
+  await writeFile(folder('real/x.db'), '');
+  await symlink(folder('real/x.db'), folder('link.db'));
+  const orm = await connectOrm(sqlite, options);
+  await migrate(sqlite, orm, 5_000);
+  const session = new OrmSession({ database: sqlite, orm, timeoutMs: 5_000, file: folder('link.db') });
+  ends.push(session);
+  assert.is(await session.change(async (_em, _tables, revision) => revision), 1);
+});
+
 test('a change that the disk does not take in time may have happened', async () => {
   const disk = new Disk();
-  const { session } = await opened({ timeoutMs: 2_000, disk });
+  const { session, connections } = await opened({ timeoutMs: 2_000, disk });
   const late = errorSummary(session.change(async () => undefined));
   const end = await disk.begun();
   assert.equal(await late, ['DATABASE_UNAVAILABLE', 'unknown', undefined]);
+  await session.run(async () => undefined);
+  assert.is(connections(), 1, 'closing the file would wait for the disk in its turn');
   end();
 });
 
@@ -261,6 +301,8 @@ interface Harness {
   /** Runs a statement as another process would. */
   readonly other: (sql: string) => Promise<unknown>;
   readonly revision: () => Promise<number>;
+  /** How many the session has opened. */
+  readonly connections: () => number;
 }
 
 interface OpenedOptions {
@@ -298,12 +340,17 @@ async function opened({ timeoutMs = 5_000, disk }: OpenedOptions = {}): Promise<
   const orm = await connectOrm(sqlite, options);
   const other = await connectOrm(sqlite, options);
   await migrate(sqlite, orm, 5_000);
-  const reconnect = () => connectOrm(sqlite, options);
+  let connections = 1;
+  const reconnect = () => {
+    connections += 1;
+    return connectOrm(sqlite, options);
+  };
   const database = disk === undefined ? sqlite : { ...sqlite, synchronize: disk.synchronize };
   const session = new OrmSession({ database, orm, timeoutMs, reconnect, file: folder('x.db') });
   ends.push(session, other);
   return {
     session,
+    connections: () => connections,
     other: (sql) => other.connection.execute(sql),
     revision: () =>
       session.run(

@@ -21,6 +21,7 @@ import { settlesWithin, sleep, systemClock } from '../domain/time/clock.ts';
 import { SerialQueue } from '../domain/time/serial-queue.ts';
 import type { Database, Statement } from './database.ts';
 import type { Tables } from './entities.ts';
+import { FileSynchronization } from './file-synchronization.ts';
 import type { Orm } from './orm.ts';
 import { DamagedFileError, driverErrorOf, FullError, withoutValues } from './store-errors.ts';
 
@@ -33,8 +34,6 @@ const PROBE_BYTES = 48 * 1024;
 
 /** Longest pause before a statement is repeated after a conflict, in ms. */
 const LONGEST_PAUSE_MS = 50;
-/** Longest time from a commit that did not wait for the disk until the file is synchronized, in ms. */
-const SYNCHRONIZE_MS = 1_000;
 /** An alarm that is late by this time, in ms, rings in a process that stood still: the answers of that time are read within as long. */
 const STOOD_STILL_MS = 1_000;
 /** Longest wait of close() for earlier operations, in ms: a server that does not answer must not delay the end. */
@@ -80,16 +79,21 @@ export class OrmSession {
   /** Time of the end of the last operation that succeeded, by `performance.now()`, in ms. */
   #succeededAt = 0;
   #isClosed = false;
-  #cancelSynchronization: (() => void) | undefined;
-  readonly #synchronizations = new SerialQueue();
-  /** One that has not begun. */
-  #synchronizing: Promise<void> | undefined;
+  /** Of a file: its changes are acknowledged after it. */
+  readonly #synchronization: FileSynchronization | undefined;
 
   constructor(deps: OrmSessionDeps) {
     this.#deps = deps;
     this.statement = deps.database.statements?.();
     this.#isSameFile = deps.file === undefined ? undefined : fileIdentity(deps.file);
     this.#orm = deps.orm;
+    const { file, database } = deps;
+    // Nothing behind a gap in the journal can be recovered. Closing the file stores in the database what the journal has in memory.
+    if (file !== undefined)
+      this.#synchronization = new FileSynchronization(
+        async () => database.synchronize?.(file),
+        () => this.#dropConnection(),
+      );
   }
 
   /** See Database.statements. */
@@ -145,14 +149,9 @@ export class OrmSession {
    * statement of the work may happen without the others; on a file it has then no transaction, which costs as much as a statement.
    */
   async writeBehind<T>(work: Work<T>, isAtomic = true): Promise<T> {
-    const { file, database } = this.#deps;
-    if (!database.isFile) return this.write(work);
+    if (!this.database.isFile) return this.write(work);
     const result = await this.#changing((isAtomic ? inTransaction : atOnce)(work), { isBehind: true });
-    if (file !== undefined)
-      this.#cancelSynchronization ??= systemClock.background.alarm(
-        SYNCHRONIZE_MS,
-        () => void this.#synchronized(file).catch(() => undefined), // the next change reports the error
-      );
+    this.#synchronization?.soon();
     return result;
   }
 
@@ -224,8 +223,7 @@ export class OrmSession {
     const closing = this.#writers.take(async () => {
       if (this.#hasLostConnection) return;
       // Closing the file synchronizes it, unless another process has it open.
-      const { file } = this.#deps;
-      if (file !== undefined) await this.#synchronized(file).catch(() => undefined);
+      await this.#synchronization?.now().catch(() => undefined);
       await this.#orm?.close();
       isClean = true;
     });
@@ -234,24 +232,13 @@ export class OrmSession {
     this.#orm = undefined;
   }
 
-  /** Resolves when all that was committed before is on the disk. Those that call while the disk is busy share its next time. */
-  #synchronized(file: string): Promise<void> {
-    this.#synchronizing ??= this.#synchronizations.take(async () => {
-      this.#synchronizing = undefined;
-      this.#cancelSynchronization?.();
-      this.#cancelSynchronization = undefined;
-      await this.database.synchronize?.(file);
-    });
-    return this.#synchronizing;
-  }
-
   /** `isQueued`: after other writers. `isBehind`: it does not wait for the disk. */
   async #changing<T>(
     work: OperationWork<T>,
     { isQueued = true, isBehind = false }: { readonly isQueued?: boolean; readonly isBehind?: boolean } = {},
   ): Promise<T> {
-    const { file } = this.#deps;
-    const finish = isBehind || file === undefined ? undefined : () => this.#acknowledgeable(file);
+    const synchronization = isBehind ? undefined : this.#synchronization;
+    const finish = synchronization && (() => acknowledgeable(synchronization));
     try {
       const result = await this.#within(isQueued ? this.#writers : undefined, work, finish);
       this.#refusesChanges = false;
@@ -263,16 +250,6 @@ export class OrmSession {
       if (!this.#refusesChanges && code) this.#deps.onRefusal?.(code, cause instanceof FullError);
       this.#refusesChanges = true;
       throw thrown;
-    }
-  }
-
-  /** After a commit: others use the connection meanwhile. */
-  async #acknowledgeable(file: string): Promise<void> {
-    try {
-      await this.#synchronized(file);
-    } catch (thrown) {
-      this.#dropConnection();
-      throw databaseUnavailable(thrown, 'unknown');
     }
   }
 
@@ -297,7 +274,12 @@ export class OrmSession {
     };
     try {
       const working = queue === undefined ? begin() : queue.take(begin);
-      const finished = finish && working.then(finish);
+      const finished =
+        finish &&
+        working.then(() => {
+          operation.startedAt = undefined; // no longer one that the connection keeps waiting
+          return finish();
+        });
       return await Promise.race([finished?.then(() => working) ?? working, giveUp]);
     } finally {
       timer.abort(ENDED);
@@ -383,6 +365,15 @@ export class OrmSession {
         this.#connecting = undefined;
       });
     return this.#connecting;
+  }
+}
+
+/** After a commit: others use the connection meanwhile. */
+async function acknowledgeable(synchronization: FileSynchronization): Promise<void> {
+  try {
+    await synchronization.now();
+  } catch (thrown) {
+    throw databaseUnavailable(thrown, 'unknown');
   }
 }
 

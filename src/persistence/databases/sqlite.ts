@@ -1,6 +1,6 @@
 // SQLite: a file, or memory. One connection per process; processes wait for each other's locks on the file.
 
-import { closeSync, fdatasync, openSync } from 'node:fs';
+import { closeSync, fdatasync, openSync, realpathSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { type Database, type Execute, retryConflicts, type Statement, type Value } from '../database.ts';
@@ -47,7 +47,8 @@ export const sqlite: Database = {
     run(betterSqlite(client).prepare(sql), Object.values(row));
   },
   synchronize: async (file) => {
-    const log = openSync(`${file}-wal`, 'r+');
+    // It is beside the file that a link names.
+    const log = openSync(`${realpathSync(file)}-wal`, 'r+');
     try {
       await synchronizeData(log);
     } finally {
