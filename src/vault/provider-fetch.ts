@@ -2,9 +2,10 @@
 // endpoints hold. Elsewhere only https at public addresses is allowed; on this machine also http, for a backend that is on it itself. No
 // redirect is followed, and size, time and number are bounded.
 
-import { lookup } from 'node:dns/promises';
+import { type LookupAddress, promises } from 'node:dns';
 import type { IncomingMessage } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
+import { lookupOutside } from '../auth/issuers/outside-lookup.ts';
 import { OutsidePlaces } from '../auth/issuers/outside-places.ts';
 import {
   askOutside,
@@ -58,6 +59,8 @@ export class ProviderFetch {
   readonly #isOpen: AddressCheck;
   readonly #options: ProviderFetchOptions;
   readonly #places: OutsidePlaces;
+  /** The last one asked for. */
+  #systemLookup: Promise<unknown> = Promise.resolve();
 
   constructor(options: ProviderFetchOptions) {
     this.#options = options;
@@ -112,7 +115,7 @@ export class ProviderFetch {
     if (isIP(host) !== 0 && !isAllowed(host)) throw refused;
     /** All addresses must be allowed: another look-up would choose any of them. */
     const guarded: LookupFunction = (hostname, options, callback) => {
-      lookup(hostname, { all: true, family: options.family ?? 0 }).then(
+      this.#lookup(hostname, Number(options.family ?? 0)).then(
         (found) => {
           const [first] = found;
           if (first === undefined || !found.every(({ address }) => isAllowed(address)))
@@ -142,6 +145,22 @@ export class ProviderFetch {
       read,
     });
     return responseOf(answer);
+  }
+
+  /** Some names are known to the system only, such as those below its search domains: it is asked about one at a time. */
+  async #lookup(hostname: string, family: number): Promise<LookupAddress[]> {
+    const { now } = this.#options;
+    const beganAtMs = now();
+    try {
+      return await lookupOutside(hostname, { family });
+    } catch (thrown) {
+      const mine = this.#systemLookup.then(() => {
+        if (now() - beganAtMs > TIMEOUT_MS) throw thrown;
+        return promises.lookup(hostname, { all: true, family });
+      });
+      this.#systemLookup = mine.catch(() => undefined);
+      return mine;
+    }
   }
 }
 

@@ -1,9 +1,9 @@
 // Requests that an outsider causes: documents of clients, and their keys. They go to public addresses only, follow no redirect, and are
 // bounded in size, time and number. Answers are never quoted.
 
-import { lookup } from 'node:dns/promises';
 import type { LookupFunction } from 'node:net';
 import { isIP } from 'node:net';
+import { lookupOutside } from '../../auth/issuers/outside-lookup.ts';
 import { OutsidePlaces } from '../../auth/issuers/outside-places.ts';
 import { askOutside, OutsideFailure, OutsideSilence } from '../../auth/issuers/outside-request.ts';
 import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
@@ -83,7 +83,7 @@ export class GuardedFetch {
 
   /** All addresses must be allowed: another look-up would choose any of them. */
   readonly #lookup: LookupFunction = (hostname, options, callback) => {
-    lookup(hostname, { all: true, family: options.family ?? 0 }).then(
+    lookupOutside(hostname, { family: Number(options.family ?? 0) }).then(
       (found) => {
         const [first] = found;
         if (first === undefined || !found.every(({ address }) => this.#isAllowed(address)))
