@@ -127,13 +127,13 @@ export class ProviderFetch {
       );
     };
     const { headers = {}, isBodyIgnored = false, partly, ...others } = request;
-    const { alarm } = this.#options;
+    const { alarm, now } = this.#options;
     const read: OutsideRequest['read'] = isBodyIgnored
       ? async () => Buffer.alloc(0)
       : partly &&
         ((response, untimed) => {
           untimed();
-          return readPartly(response, partly, alarm);
+          return readPartly(response, partly, { alarm, now });
         });
     const answer = await askOutside(url, {
       ...others,
@@ -164,36 +164,47 @@ export class ProviderFetch {
   }
 }
 
-/** What came is looked at in pauses only, so that many small pieces are no more work than a large one. */
+/**
+ * What came is looked at in pauses only, and kept in one piece: many small pieces are no more work, and take no more memory, than a large
+ * one.
+ */
 function readPartly(
   response: IncomingMessage,
   { isEnough, restMs, onLeftOpen }: PartlyRead,
-  alarm: Clock['alarm'],
+  { alarm, now }: Pick<Clock, 'alarm' | 'now'>,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-  const chunks: Buffer[] = [];
+  let held = Buffer.alloc(0);
   let length = 0;
+  let lastAtMs = now();
   const finish = (isOpen: boolean): void => {
     for (const cancel of [stop, pause]) cancel();
     response.removeAllListeners('data').removeAllListeners('end');
     if (isOpen) onLeftOpen();
-    resolve(Buffer.concat(chunks));
+    resolve(held.subarray(0, length));
   };
   const look = (): void => {
-    if (isEnough(Buffer.concat(chunks))) finish(true);
-    else pause = alarm(restMs, look);
+    const restedMs = now() - lastAtMs;
+    if (restedMs >= restMs && isEnough(held.subarray(0, length))) finish(true);
+    else pause = alarm(restedMs >= restMs ? restMs : restMs - restedMs, look);
   };
   const stop = alarm(TIMEOUT_MS, () => finish(true));
   let pause = alarm(restMs, look);
   response.on('data', (chunk: Buffer) => {
-    chunks.push(chunk);
-    length += chunk.length;
-    pause();
-    if (length <= MAX_PARTLY_BYTES) pause = alarm(restMs, look);
-    else {
-      stop();
+    lastAtMs = now();
+    if (length + chunk.length > MAX_PARTLY_BYTES) {
+      for (const cancel of [stop, pause]) cancel();
+      response.removeAllListeners('data');
       reject(new OutsideFailure(`answered with more than ${MAX_PARTLY_BYTES} bytes`));
+      return;
     }
+    if (length + chunk.length > held.length) {
+      const larger = Buffer.alloc(Math.max(2 * held.length, length + chunk.length));
+      held.copy(larger, 0, 0, length);
+      held = larger;
+    }
+    chunk.copy(held, length);
+    length += chunk.length;
   });
   response.on('error', () => finish(false));
   response.on('end', () => finish(false));
