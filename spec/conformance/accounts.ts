@@ -1,7 +1,7 @@
 // The conformance tests for the accounts of a Store.
 
 import * as assert from 'uvu/assert';
-import type { ApiKey, User } from '../../src/domain/accounts/account.ts';
+import type { ApiKey, CreatedId, User } from '../../src/domain/accounts/account.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import { endOf } from '../helpers/outcome.ts';
 import type { Suite } from '../helpers/suite.ts';
@@ -17,10 +17,14 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
       const users = [zoe, ada, { ...zoe, id: uuid('a'), username: 'm' }];
       const keys = [fullKey, smallKey, { ...smallKey, id: 'a'.repeat(16) }];
       assert.equal([await accounts.findUsers(), await accounts.findApiKeys()], [[], []]);
+      assert.equal([await accounts.userIds(), await accounts.apiKeyIds()], [[], []]);
       for (const user of users) await accounts.insertUser(user);
       for (const key of keys) await accounts.insertApiKey(key);
       assert.equal(await accounts.findUsers(), users);
       assert.equal(await accounts.findApiKeys(), keys);
+      const listed = (all: readonly CreatedId[]) => all.map(({ id, createdAt }) => ({ id, createdAt }));
+      assert.equal(await accounts.userIds(), listed(users));
+      assert.equal(await accounts.apiKeyIds(), listed(keys));
       for (const user of users) assert.equal(await accounts.findUsers([user.id]), [user]);
       for (const key of keys) assert.equal(await accounts.findApiKeys([key.id]), [key]);
     },

@@ -94,7 +94,7 @@ interface OAuth {
 export interface AuthenticatorOptions {
   readonly accounts: Pick<
     AccountStore,
-    'findUsers' | 'findApiKeys' | 'isTokenEnded' | 'endToken' | 'changeUser'
+    'findUsers' | 'findApiKeys' | 'apiKeyIds' | 'isTokenEnded' | 'endToken' | 'changeUser'
   >;
   readonly tokens: Tokens;
   readonly limits: HourlyLimits;

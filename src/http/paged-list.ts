@@ -1,11 +1,15 @@
-// Lists whose answer is an array: the whole list, or with `limit` one page of it, whose headers tell the rest.
+// Lists whose answer is an array: the whole list, or with `limit` one page of it, whose headers tell the rest. A gateway holds one piece
+// of a list, however long it is. Source: ADR 313.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { bytes, type Reply } from './reply.ts';
 import { idIn, PageCursor, PageLimit, pageOf } from './schemas.ts';
 
-/** UTF-16 units of JSON that are made in one turn: 16 MiB at once would stop the process for a quarter of a second. */
-const TURN_UNITS = 524_288;
+/** UTF-16 units of JSON after which a piece is written: 16 MiB at once would stop the process for a quarter of a second. */
+const PIECE_UNITS = 524_288;
+/** Records that are read together; the largest have 48 Ki characters. */
+const READ_TOGETHER = 32;
 
 export const PAGE_QUERY = {
   limit: PageLimit,
@@ -30,14 +34,27 @@ export const PARTIAL_HEADER: Readonly<Record<string, string>> = {
   'X-Partial': 'Only if there are any: nodes that did not answer within a second, separated by commas',
 };
 
-/** `partial`: nodes whose part is missing. `idOf`: unique, in the order of the items, except those of the same time. INVALID_CURSOR. */
+interface Listed<T> {
+  readonly items: readonly T[];
+  /** Unique, in the order of the items, except those of the same time. */
+  readonly idOf: (item: T) => string;
+  /** The records of these items. */
+  readonly read: (items: readonly T[]) => readonly object[] | Promise<readonly object[]>;
+  /** Nodes whose part is missing. */
+  readonly partial?: readonly string[];
+}
+
+interface Turns {
+  /** Shares the turns of the event loop between all lists. */
+  readonly scheduler: Pick<TaskScheduler, 'turn'>;
+}
+
+/** A list that is longer than a piece is read and written as its client takes it. INVALID_CURSOR. */
 export async function pagedList<T>(
   list: string,
-  items: readonly T[],
+  { items, idOf, read, partial = [] }: Listed<T>,
   { limit, cursor }: { readonly limit?: number | undefined; readonly cursor?: string | undefined },
-  idOf: (item: T) => string,
-  recordOf: (item: T) => object,
-  partial: readonly string[] = [],
+  { scheduler }: Turns,
 ): Promise<Reply> {
   const id = idIn(list, cursor) ?? '';
   const last = items.findIndex((item) => idOf(item) === id);
@@ -48,19 +65,30 @@ export async function pagedList<T>(
     ...(nextCursor === null ? [] : ['X-Next-Cursor', nextCursor]),
     ...(partial.length === 0 ? [] : ['X-Partial', partial.join(',')]),
   ];
-  return bytes(200, await jsonOf(page, recordOf), { headers });
+  const pieces = piecesOf(page, read, scheduler);
+  const { value: text, done } = await pieces.next();
+  if (done === true) return bytes(200, text, { headers });
+  return { kind: 'pieces', status: 200, first: text, others: pieces, headers };
 }
 
-/** An array as JSON, made in several turns. */
-async function jsonOf<T>(items: readonly T[], recordOf: (item: T) => object): Promise<Buffer> {
-  const pieces: Buffer[] = [];
+/** An array as JSON, whose end is the result. Each piece is made in a turn of its own, and read when the one before was taken. */
+async function* piecesOf<T>(
+  items: readonly T[],
+  read: Listed<T>['read'],
+  scheduler: Turns['scheduler'],
+): AsyncGenerator<string, string, void> {
   let text = '[';
-  for (const [at, item] of items.entries()) {
-    text += `${at === 0 ? '' : ','}${JSON.stringify(recordOf(item))}`;
-    if (text.length < TURN_UNITS) continue;
-    pieces.push(Buffer.from(text));
-    text = '';
-    await nextTurn();
+  let separator = '';
+  for (let start = 0; start < items.length; start += READ_TOGETHER) {
+    await scheduler.turn();
+    for (const record of await read(items.slice(start, start + READ_TOGETHER))) {
+      text += `${separator}${JSON.stringify(record)}`;
+      separator = ',';
+      if (text.length < PIECE_UNITS) continue;
+      yield text;
+      text = '';
+      await nextTurn();
+    }
   }
-  return Buffer.concat([...pieces, Buffer.from(`${text}]`)]);
+  return `${text}]`;
 }

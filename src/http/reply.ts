@@ -30,6 +30,15 @@ export interface BytesReply extends ReplyFields {
   readonly type?: string;
 }
 
+/** JSON text whose length is not known when it begins. `others` is read no faster than the client reads, and returned when it leaves. */
+export interface PiecesReply extends ReplyFields {
+  readonly kind: 'pieces';
+  readonly status: number;
+  readonly first: string;
+  /** Its result is the last piece. */
+  readonly others: AsyncGenerator<string, string, void>;
+}
+
 /**
  * An event stream without events, in place of a 503 for a client that opens its stream of HTTP+SSE again: `EventSource` tries again after
  * the end of a stream, and gives up at any other status than 200.
@@ -101,7 +110,7 @@ export interface ForwardReply {
   readonly countRefusal: () => void | Promise<void>;
 }
 
-export type Reply = BytesReply | StreamReply | McpEndpointReply;
+export type Reply = BytesReply | PiecesReply | StreamReply | McpEndpointReply;
 
 export function json(status: number, value: unknown, fields: ReplyFields = {}): BytesReply {
   return bytes(status, JSON.stringify(value), fields);

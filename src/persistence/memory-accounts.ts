@@ -3,6 +3,7 @@
 import {
   type ApiKey,
   type ApiKeyChange,
+  type CreatedId,
   type EndedToken,
   isActiveAdmin,
   type User,
@@ -26,6 +27,14 @@ export class MemoryAccounts implements AccountStore {
   constructor(changed: () => void, oauth: OAuthStore) {
     this.#changed = changed;
     this.#oauth = oauth;
+  }
+
+  async userIds(): Promise<readonly CreatedId[]> {
+    return [...this.#users.values()].map(({ id, createdAt }) => ({ id, createdAt }));
+  }
+
+  async apiKeyIds(): Promise<readonly CreatedId[]> {
+    return [...this.#keys.values()].map(({ id, createdAt }) => ({ id, createdAt }));
   }
 
   async findUsers(ids: readonly string[] = [...this.#users.keys()]): Promise<User[]> {

@@ -2,7 +2,14 @@
 // runtime state (health, counts) is never stored.
 
 import type { TemplateChange, TemplateSettings } from '../balancing/policy-schemas.ts';
-import type { ApiKey, ApiKeyChange, EndedToken, User, UserChange } from '../domain/accounts/account.ts';
+import type {
+  ApiKey,
+  ApiKeyChange,
+  CreatedId,
+  EndedToken,
+  User,
+  UserChange,
+} from '../domain/accounts/account.ts';
 import type { AuditEntry, AuditFilter, CallBlock } from '../domain/accounts/audit.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import type { JsonObject } from '../domain/json/json.ts';
@@ -155,6 +162,10 @@ export const MAX_LIST_DAYS = 30;
 
 /** Users and API keys. User names are unique without regard to case. */
 export interface AccountStore {
+  /** Of all, in the order of their creation. */
+  userIds(): Promise<readonly CreatedId[]>;
+  /** As `userIds`. */
+  apiKeyIds(): Promise<readonly CreatedId[]>;
   /** The existing ones of these ids, or all in the order of their creation. */
   findUsers(ids?: readonly string[]): Promise<User[]>;
   /** Without regard to case. */

@@ -29,14 +29,28 @@ export class TableRows<Row extends object> {
   }
 
   /** `order`: ascending by this column. */
-  async find(where: Where<Row>, order?: keyof Row & string): Promise<Row[]> {
+  find(where: Where<Row>, order?: keyof Row & string): Promise<Row[]> {
+    return this.#select(where, order);
+  }
+
+  /** These columns of all rows. */
+  all<Name extends keyof Row & string>(
+    names: readonly Name[],
+    order: keyof Row & string,
+  ): Promise<Pick<Row, Name>[]> {
+    return this.#select({} as Where<Row>, order, names);
+  }
+
+  async #select(where: Where<Row>, order?: keyof Row & string, only?: readonly string[]): Promise<Row[]> {
     if (this.#statement === undefined) {
       const query = this.#em.createQueryBuilder(this.#entity).where(where as never);
+      if (only !== undefined) query.select(only as never);
       if (order !== undefined) query.orderBy({ [order]: 'asc' } as never);
       return query.execute<Row[]>('all');
     }
     const { name, columns, times } = this.#table();
-    const all = [...columns].map(([property, column]) => `${column} as "${property}"`).join();
+    const named = [...columns].filter(([property]) => only?.includes(property) !== false);
+    const all = named.map(([property, column]) => `${column} as "${property}"`).join();
     const [condition, values] = conditionOf(where, columns);
     const sorted = order === undefined ? '' : ` order by ${columnOf(order, columns)}`;
     const { rows } = await this.#run(`select ${all} from ${name}${condition}${sorted}`, values);

@@ -68,6 +68,23 @@ test('creates and revokes API keys of the operator', async () => {
   await rejects(again, CommandFailure, /\(API_KEY_NOT_FOUND\)$/);
 });
 
+test('lists keys whose JSON is longer than a piece of an answer', async () => {
+  const tools = Array.from({ length: 128 }, (_, n) => `files/${'t'.repeat(110)}${n}`);
+  await use(async (client) => {
+    const made: unknown[] = [];
+    for (let n = 0; n < 40; n += 1) {
+      const body = { ...key, name: `key-${n}`, tools };
+      made.push(fields(await client.request('/auth/api-keys', { method: 'POST', body })).id);
+    }
+    const listed = listOf(await client.request('/auth/api-keys'));
+    assert.ok(JSON.stringify(listed).length > 524_288);
+    assert.equal(
+      listed.map(({ id }) => id),
+      made,
+    );
+  });
+});
+
 test('records every change in the audit log, with its actor and no secret, and deletes no old entries', async () => {
   const old = { actor: 'local', actorName: 'grace', status: 0, at: '2001-01-01T00:00:00Z' };
   const earlier = await openStore(url, { cwd: folder(), migrations: 'require' });

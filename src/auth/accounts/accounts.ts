@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import {
   type ApiKey,
   type ApiKeyChange,
+  type CreatedId,
   grantIdIn,
   grantPrincipalId,
   nameWithClient,
@@ -92,8 +93,14 @@ export class Accounts {
     this.#store = options.store;
   }
 
-  users(): Promise<User[]> {
-    return this.#store.findUsers();
+  /** Of all users, in the order of their creation. */
+  userIds(): Promise<readonly CreatedId[]> {
+    return this.#store.userIds();
+  }
+
+  /** Default: all. */
+  users(ids?: readonly string[]): Promise<User[]> {
+    return this.#store.findUsers(ids);
   }
 
   /** USER_NOT_FOUND. */
@@ -166,9 +173,15 @@ export class Accounts {
     ]);
   }
 
-  async apiKeys(): Promise<ApiKeyView[]> {
+  /** Of all keys, in the order of their creation. */
+  async apiKeyIds(): Promise<readonly CreatedId[]> {
     await this.#options.flushKeyUse?.();
-    const keys = await this.#store.findApiKeys();
+    return this.#store.apiKeyIds();
+  }
+
+  /** Default: all. */
+  async apiKeys(ids?: readonly string[]): Promise<ApiKeyView[]> {
+    const keys = await this.#store.findApiKeys(ids);
     const users = await this.#store.findUsers([...new Set(keys.flatMap(({ ownerId }) => ownerId ?? []))]);
     const owners = new Map(users.map((user) => [user.id, user]));
     return keys.map((key) => apiKeyViewOf(key, owners.get(key.ownerId ?? ''), this.#options.wall()));

@@ -27,7 +27,7 @@ const KNOWN_IDS = 10_000;
 export const WRONG_KEY = 'The API key is not valid';
 
 export class KeyLookups {
-  readonly #accounts: Pick<AccountStore, 'findApiKeys'>;
+  readonly #accounts: Pick<AccountStore, 'apiKeyIds'>;
   readonly #now: () => number;
   readonly #queue: FairQueue;
   readonly #wrong = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_ADDRESSES });
@@ -36,7 +36,7 @@ export class KeyLookups {
   #list: { readonly fromMs: number; readonly ids: Promise<ReadonlySet<string>> } | undefined;
 
   /** `now`: milliseconds of a clock that is never set. */
-  constructor(accounts: Pick<AccountStore, 'findApiKeys'>, now: () => number) {
+  constructor(accounts: Pick<AccountStore, 'apiKeyIds'>, now: () => number) {
     this.#accounts = accounts;
     this.#now = now;
     const refusal = () => tooManyKeys(RETRY_AFTER_SECONDS);
@@ -67,7 +67,7 @@ export class KeyLookups {
   async #exists(id: string): Promise<boolean> {
     const nowMs = this.#now();
     if (this.#list === undefined || nowMs - this.#list.fromMs >= LONGEST_LIST_MS) {
-      const ids = this.#accounts.findApiKeys().then((keys) => new Set(keys.map((key) => key.id)));
+      const ids = this.#accounts.apiKeyIds().then((keys) => new Set(keys.map(({ id }) => id)));
       const list = { fromMs: nowMs, ids };
       this.#list = list;
       ids.catch(() => {

@@ -9,7 +9,9 @@ import { Grants } from '../../auth/oauth/grants.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { systemClock } from '../../domain/time/clock.ts';
-import type { BytesReply } from '../../http/reply.ts';
+import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import type { BytesReply, PiecesReply } from '../../http/reply.ts';
 import type { HttpRequest } from '../../http/request.ts';
 import type { RawInput, Services } from '../../http/route.ts';
 import { userRoutes } from '../../http/routes/accounts.ts';
@@ -53,6 +55,7 @@ export async function withLocalClient<T>(
       },
     });
     const grants = new Grants({ store: store.oauth, accounts: store.accounts, wall, onEnded: () => {} });
+    const gateway = { scheduler: new TaskScheduler() } as Gateway;
     const { SUDO_USER, USER, USERNAME } = terminal.env;
     const actor = { actor: 'local', actorName: SUDO_USER || USER || USERNAME || 'operator' };
     const client: AccountClient = {
@@ -70,13 +73,15 @@ export async function withLocalClient<T>(
           principal: ANONYMOUS,
           request: {} as HttpRequest, // it has no address
         };
-        const services = { auth: { accounts, grants, roles: config.roles } } as Services;
-        const { bytes, trail } = (await route.run(input as RawInput, services)) as BytesReply;
+        const services = { auth: { accounts, grants, roles: config.roles }, gateway } as Services;
+        const reply = (await route.run(input as RawInput, services)) as BytesReply | PiecesReply;
+        const text = reply.kind === 'pieces' ? await wholeText(reply) : reply.bytes;
+        const { trail } = reply;
         if (method !== 'GET') {
           const subject = trail?.subject ?? path;
           audit.record({ ...actor, action: `${method} ${route.path}`, subject, status: 0 });
         }
-        return bytes && JSON.parse(String(bytes));
+        return text && JSON.parse(String(text));
       },
     };
     try {
@@ -87,4 +92,13 @@ export async function withLocalClient<T>(
       await audit.close();
     }
   });
+}
+
+async function wholeText({ first, others }: PiecesReply): Promise<string> {
+  let text = first;
+  for (;;) {
+    const { value, done } = await others.next();
+    text += value;
+    if (done === true) return text;
+  }
 }

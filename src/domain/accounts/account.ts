@@ -127,6 +127,9 @@ type ChangedLists = { readonly [L in keyof RightsLists]: RightsLists[L] | null |
 export type ApiKeyChange = ChangedLists;
 
 /** An API key as stored, without its secret. */
+/** What a list of users, or of keys, is ordered by. */
+export type CreatedId = Pick<ApiKey, 'id' | 'createdAt'>;
+
 export interface ApiKey extends RightsLists {
   /** The public part of the key: 16 lower-case hexadecimal digits. */
   readonly id: string;

@@ -21,6 +21,7 @@ import {
   type RouteMiddleware,
 } from '../request.ts';
 import { respond } from '../respond.ts';
+import { respondInPieces } from '../respond-in-pieces.ts';
 import type { RawInput, Route, Services } from '../route.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
 import { HttpMcpReply } from '../sse/mcp-reply.ts';
@@ -60,6 +61,7 @@ function write(context: HttpContext, reply: Reply, streams: EventStreams): Promi
   if (reply.kind === 'mcp')
     return reply.serve(new HttpMcpReply(context, streams), (answer) => relay(context, answer, streams));
   if (reply.trail !== undefined) context.state.trail = reply.trail;
+  if (reply.kind === 'pieces') return respondInPieces(context, reply, streams);
   respond(context, reply);
   streams.unread.count(context);
 }

@@ -2,7 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import type { HashCaller } from '../../auth/accounts/passwords.ts';
-import { type Principal, SCOPES, type User } from '../../domain/accounts/account.ts';
+import { type CreatedId, type Principal, SCOPES, type User } from '../../domain/accounts/account.ts';
 import { Email, KeyPermissions, RoleName, Username } from '../../domain/accounts/input-schemas.ts';
 import { notLinked, unknownProvider } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -242,8 +242,11 @@ export const userRoutes: readonly Route[] = [
     errors: ['INVALID_CURSOR'],
     request: { query: closed(PAGE_QUERY) },
     answers: { 200: { description: BY_CREATION, body: Type.Array(UserRecord), headers: PAGE_HEADERS } },
-    handler: async ({ query }, { auth }) =>
-      pagedList('users', await auth.accounts.users(), query, creationOf, userRecord),
+    handler: async ({ query }, { auth: { accounts }, gateway }) => {
+      const read = async (page: readonly CreatedId[]) =>
+        (await accounts.users(page.map(({ id }) => id))).map(userRecord);
+      return pagedList('users', { items: await accounts.userIds(), idOf: creationOf, read }, query, gateway);
+    },
   }),
   defineRoute('POST', '/auth/users', {
     summary: 'Create a user',

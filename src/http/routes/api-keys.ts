@@ -2,7 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import type { ApiKeyView } from '../../auth/accounts/accounts.ts';
-import { isOfIssuer, SCOPES } from '../../domain/accounts/account.ts';
+import { type CreatedId, isOfIssuer, SCOPES } from '../../domain/accounts/account.ts';
 import { KeyName, KeyPermissions, RoleName } from '../../domain/accounts/input-schemas.ts';
 import { keysNeedAnAccount } from '../../domain/errors/error-catalogue.ts';
 import { BY_CREATION, creationOf, PAGE_HEADERS, PAGE_QUERY, pagedList } from '../paged-list.ts';
@@ -64,8 +64,11 @@ export const apiKeyRoutes: readonly Route[] = [
     errors: ['INVALID_CURSOR'],
     request: { query: closed(PAGE_QUERY) },
     answers: { 200: { description: BY_CREATION, body: Type.Array(ApiKeyRecord), headers: PAGE_HEADERS } },
-    handler: async ({ query }, { auth }) =>
-      pagedList('keys', await auth.accounts.apiKeys(), query, (key) => creationOf(key.apiKey), apiKeyRecord),
+    handler: async ({ query }, { auth: { accounts }, gateway }) => {
+      const read = async (page: readonly CreatedId[]) =>
+        (await accounts.apiKeys(page.map(({ id }) => id))).map(apiKeyRecord);
+      return pagedList('keys', { items: await accounts.apiKeyIds(), idOf: creationOf, read }, query, gateway);
+    },
   }),
   defineRoute('POST', '/auth/api-keys', {
     summary: 'Create an API key, which only this answer contains',

@@ -69,7 +69,7 @@ export const connectionRoutes: readonly Route[] = [
     answers: { 200: { description: 'At most 1,000', body: Type.Array(ConnectionRecord) } },
     handler: async ({ principal }, { auth, gateway }) => {
       const visible = await visibleTo(principal, gateway);
-      const users = visible.length === 0 ? [] : await auth.accounts.users();
+      const users = await auth.accounts.users([...new Set(visible.map(({ owner }) => owner))]);
       const names = new Map(users.map(({ id, username }) => [id, username]));
       return json(
         200,

@@ -68,11 +68,15 @@ export const serverRoutes: readonly Route[] = [
       return whenKnown(knownElsewhere(gateway, principal, deployment), (known) =>
         pagedList(
           SERVER_LIST,
-          servers,
+          {
+            items: servers,
+            idOf,
+            read: (page) =>
+              page.map((server) => recordWith(known, server, principal, deployment?.ownId, includesHealth)),
+            partial: known.partial,
+          },
           query,
-          idOf,
-          (server) => recordWith(known, server, principal, deployment?.ownId, includesHealth),
-          known.partial,
+          gateway,
         ),
       );
     },
