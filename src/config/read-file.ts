@@ -1,11 +1,16 @@
 // Reads the files that settings name, at once, because settings are read before anything runs. A file may also be a pipe, such as that of
-// `<(command)` in a shell, or a device.
+// `<(command)` in a shell, or a device; certificates and their keys may not.
 
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
-import { codeOf } from '../domain/errors/errors.ts';
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { codeOf, OperatorError } from '../domain/errors/errors.ts';
 
 const PIECE_BYTES = 65_536;
 const MOST_BYTES = 16 * 2 ** 20;
+/** A chain of certificates has some KiB. */
+const MOST_PEM_BYTES = 2 ** 20;
+/** O_NONBLOCK: opening a pipe would wait for a writer. */
+const AT_ONCE = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 /** Between two looks into a pipe whose program has not written yet. */
 const PAUSE_MS = 5;
 /** A program that opens the other end of a pipe is waited for this long. */
@@ -16,8 +21,7 @@ const WRITER_MS = 5_000;
  * `too long`.
  */
 export function readFileNow(path: string): Buffer {
-  // O_NONBLOCK: opening a pipe would wait for a writer.
-  const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  const fd = openSync(path, AT_ONCE);
   try {
     const isPipe = fstatSync(fd).isFIFO();
     const pieces: Buffer[] = [];
@@ -36,6 +40,19 @@ export function readFileNow(path: string): Buffer {
     }
   } finally {
     closeSync(fd);
+  }
+}
+
+/** For files that are read again while the gateway runs: a pipe has its text only once. Rejects with the error of the file system, or OperatorError. */
+export async function readPemFile(path: string, check?: (stats: Stats) => void): Promise<string> {
+  const file = await open(path, AT_ONCE);
+  try {
+    const stats = await file.stat();
+    if (!stats.isFile() || stats.size > MOST_PEM_BYTES) throw new OperatorError('it is not a file in PEM');
+    check?.(stats);
+    return await file.readFile('utf8');
+  } finally {
+    await file.close();
   }
 }
 

@@ -1,9 +1,9 @@
 // TLS of the ports for clients, with the files of `tls.cert` and `tls.key`, which are read again when they change. Source: ADR 209.
 
 import { X509Certificate } from 'node:crypto';
-import { constants, type FileHandle, open } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { Logger } from 'pino';
+import { readPemFile } from '../config/read-file.ts';
 import { codeOf, OperatorError, reasonOf } from '../domain/errors/errors.ts';
 import { type Clock, systemClock } from '../domain/time/clock.ts';
 import { readRenewed } from '../domain/time/renewed.ts';
@@ -19,8 +19,6 @@ export interface PublicTls {
 
 /** Renewed certificates are in use after this time, in ms. A watch would miss the links that Kubernetes replaces. */
 const READ_AGAIN_MS = 10_000;
-/** A chain of certificates has some KiB. */
-const LONGEST_BYTES = 1_048_576;
 /** For group and others: write, and for others read. */
 const OPEN_TO_OTHERS = 0o026;
 const OPEN_TO_GROUP = 0o040;
@@ -96,20 +94,12 @@ function isEncrypted(key: string): boolean {
 }
 
 async function textOf(setting: 'tls.cert' | 'tls.key', path: string): Promise<string> {
-  let file: FileHandle | undefined;
   try {
-    // O_NONBLOCK: opening a pipe would wait for a writer.
-    file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
-    const stats = await file.stat();
-    if (!stats.isFile() || stats.size > LONGEST_BYTES) throw new OperatorError('it is not a file in PEM');
-    if (setting === 'tls.key') requirePrivate(stats);
-    return await file.readFile('utf8');
+    return await readPemFile(path, setting === 'tls.key' ? requirePrivate : undefined);
   } catch (cause) {
     throw new OperatorError(`${setting}: ${path} cannot be used: ${codeOf(cause) ?? reasonOf(cause)}`, {
       cause,
     });
-  } finally {
-    await file?.close();
   }
 }
 

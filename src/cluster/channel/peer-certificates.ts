@@ -2,17 +2,15 @@
 // issued. The files are read again every minute, because certificates are renewed. Source: ADR 190.
 
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { constants, type FileHandle, open } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { checkServerIdentity, createSecureContext } from 'node:tls';
+import { readPemFile } from '../../config/read-file.ts';
 import { OperatorError, reasonOf } from '../../domain/errors/errors.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { readRenewed } from '../../domain/time/renewed.ts';
 import type { PeerTls } from './peer-tls.ts';
 
 const READ_AGAIN_MS = 60_000;
-/** As of public certificates. */
-const LONGEST_BYTES = 1_048_576;
 
 /** Paths of files in PEM. */
 export interface CertificateFiles {
@@ -85,19 +83,12 @@ async function read(files: CertificateFiles) {
   return { cert, key, ca };
 
   async function text(name: keyof CertificateFiles): Promise<string> {
-    let file: FileHandle | undefined;
     try {
-      // O_NONBLOCK: opening a pipe would hold a thread until a program writes.
-      file = await open(files[name], constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
-      const stats = await file.stat();
-      if (!stats.isFile() || stats.size > LONGEST_BYTES) throw new OperatorError('it is not a file in PEM');
-      return await file.readFile('utf8');
+      return await readPemFile(files[name]);
     } catch (cause) {
       throw new OperatorError(`cluster.tls.${name}: ${files[name]} cannot be read (${reasonOf(cause)})`, {
         cause,
       });
-    } finally {
-      await file?.close();
     }
   }
 }
