@@ -4,9 +4,11 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors/errors.ts';
+import { createCipher } from '../../src/persistence/cipher.ts';
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
 import { migrate } from '../../src/persistence/migrate.ts';
 import { connectOrm, type Orm } from '../../src/persistence/orm.ts';
+import { rekey } from '../../src/persistence/orm-rekey.ts';
 import { OrmSession } from '../../src/persistence/orm-session.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { endOf, errorOf, errorSummary, thrownBy } from '../helpers/outcome.ts';
@@ -177,6 +179,14 @@ test('an error of the disk that no change waits for opens the file anew, too', a
   await new Promise((resolve) => setImmediate(resolve));
   assert.is(await session.run((em, { settings }) => em.count(settings)), 1);
   assert.is(connections(), 2);
+});
+
+test('texts are encrypted again when the disk has them: the key before may go then', async () => {
+  const disk = new Disk();
+  const { session } = await opened({ disk });
+  const refused = errorSummary(rekey(session, createCipher([new Uint8Array(32)])));
+  (await disk.begun())(Object.assign(new Error('i/o error'), { code: 'EIO' }));
+  assert.equal(await refused, ['DATABASE_UNAVAILABLE', 'unknown', undefined]);
 });
 
 test('the journal is found beside the file that a link names', async () => {

@@ -96,6 +96,8 @@ export async function rekey(
       }
       onProgress(counts.done + counts.current + counts.unreadable);
     }
+  // Waits until the disk has all, also what a run that was interrupted wrote behind: the key before may be deleted then.
+  await session.write(async () => undefined);
   return { ...counts, reasons };
 }
 
