@@ -18,10 +18,11 @@ import {
 import type { OAuthBackend, Target } from './oauth-backends.ts';
 import { type Provider, ProviderRefusal } from './provider.ts';
 import { ProviderFailure } from './provider-fetch.ts';
+import { Turns } from './turns.ts';
 
 /** Longest refresh of one node: the time for one answer of the authorization server, and for the database. */
 const LEASE_MS = 30_000;
-/** Longest wait for another node. */
+/** Longest wait for another node, or for other refreshes at the same server. */
 const WAIT_MS = 10_000;
 const CHECK_MS = 100;
 /** A row is read again after this time: another node may have ended the connection. */
@@ -72,8 +73,11 @@ export class Refreshes {
   readonly #failed = new LruMap<{ readonly failure: ProviderFailure; readonly atMs: number }>(MAX_KNOWN);
   readonly #loading = new Map<string, Promise<string>>();
 
+  readonly #turns: Turns;
+
   constructor(options: RefreshesOptions) {
     this.#options = options;
+    this.#turns = new Turns(options);
   }
 
   /** The token from memory, if it need not be read or refreshed now. */
@@ -129,15 +133,16 @@ export class Refreshes {
     const before = this.#known.get(key);
     this.#known.delete(key);
     let first: string | undefined;
+    let isRenewed = false;
     for (let round = 0; round < ROUNDS; round += 1) {
       const read = await this.#read(key, before, refused);
       if (typeof read === 'string') return read;
       const { value } = read;
       if (value.ended !== undefined) throw new NotConnected('ended');
       first ??= value.accessToken;
-      // One that was just made is used, however short its life.
+      // One that was just made is used, however short its life, and also if it is the same as before.
       const isGood = value.accessToken !== first || !isDue(value, wall());
-      if (isGood && value.accessToken !== refused) return this.#keep(key, value);
+      if (isRenewed || (isGood && value.accessToken !== refused)) return this.#keep(key, value);
       if (this.#isHeld(value.lease)) {
         if (now() - beganAtMs > WAIT_MS)
           throw new ProviderFailure('another node renews its token, and has not finished');
@@ -153,7 +158,10 @@ export class Refreshes {
       } else if (tries > MAX_TRIES) await this.#end(read, 'its tokens could not be renewed');
       else
         try {
-          await this.#refresh(target, backend, read, value.refreshToken, tries);
+          const turn = await this.#turns.take(backend.server.issuer, mayStillBeUsed ? 0 : WAIT_MS);
+          if (turn === undefined)
+            throw new ProviderFailure('its authorization server renews other tokens, and has not finished');
+          isRenewed = await this.#refresh(target, backend, read, value.refreshToken, tries).finally(turn);
         } catch (thrown) {
           if (!mayStillBeUsed) throw thrown;
           return this.#keep(key, value);
@@ -198,20 +206,20 @@ export class Refreshes {
     return token;
   }
 
-  /** Takes the lease, unless another node did; the row says what came of it. */
+  /** Takes the lease, unless another node did; the row says what came of it. True when it has a token that was just made. */
   async #refresh(
     target: Target,
     backend: OAuthBackend,
     read: ReadConnection,
     refreshToken: string,
     tries: number,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const { connections, wall, now } = this.#options;
     const failed = this.#failed.get(read.key);
     if (failed !== undefined && now() - failed.atMs < AGAIN_MS) throw failed.failure;
     const lease = { untilMs: wall() + LEASE_MS, tries, life: this.#options.lives?.life() };
     const taken = await connections.replace(read, { ...read.value, lease });
-    if (taken === undefined) return;
+    if (taken === undefined) return false;
     try {
       const { scopes = taken.value.scopes, ...next } = await this.#asked(
         target,
@@ -226,10 +234,11 @@ export class Refreshes {
         scopes,
         lease: undefined,
       });
+      return true;
     } catch (thrown) {
       if (thrown instanceof ProviderRefusal && FINAL.has(thrown.code)) {
         await this.#end(taken, thrown.message);
-        return;
+        return false;
       }
       if (thrown instanceof ProviderFailure) this.#failed.set(read.key, { failure: thrown, atMs: now() });
       await this.#store(taken, { lease: undefined });

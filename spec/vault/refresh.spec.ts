@@ -1,0 +1,106 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Subject } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { asGatewayError } from '../../src/domain/errors/errors.ts';
+import { systemClock } from '../../src/domain/time/clock.ts';
+import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { addressesIn } from '../../src/transports/network-guard.ts';
+import type { Target } from '../../src/vault/oauth-backends.ts';
+import { Vault } from '../../src/vault/vault.ts';
+import { suite } from '../helpers/suite.ts';
+
+interface Answering {
+  /** What the token endpoint answers to this request, which is the first, second and so on. */
+  token: (count: number) => object;
+  /** No answer is sent before this number of requests came. */
+  holdsUntil: number;
+  asked: number;
+}
+
+/** A backend that is its own authorization server, without any check, and a vault whose users are connected to it. */
+async function withUsers(
+  users: number,
+  answering: Answering,
+  run: (tokens: Vault, target: Target) => unknown,
+) {
+  const held: (() => void)[] = [];
+  const server = createServer((request, response) => {
+    const { pathname: path } = new URL(request.url ?? '', 'http://any');
+    const base = `http://${request.headers.host}`;
+    const answer = (status: number, body: object) => response.writeHead(status).end(JSON.stringify(body));
+    response.setHeader('content-type', 'application/json');
+    request.resume();
+    if (path === '/register') answer(201, { client_id: 'gateway' });
+    else if (path === '/token') {
+      answering.asked += 1;
+      const body = answering.token(answering.asked);
+      held.push(() => answer(200, { token_type: 'Bearer', ...body }));
+      if (answering.asked >= answering.holdsUntil) for (const send of held.splice(0)) send();
+    } else if (path === '/.well-known/oauth-authorization-server')
+      answer(200, {
+        ...{ issuer: base, authorization_endpoint: `${base}/authorize`, token_endpoint: `${base}/token` },
+        ...{ registration_endpoint: `${base}/register`, code_challenge_methods_supported: ['S256'] },
+      });
+    else answer(path === '/mcp' ? 401 : 404, {});
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+  const target: Target = { template: 'mail', id: 'mail-1', endpoint, auth: { who: 'user' } };
+  const vault = new Vault({
+    ...systemClock,
+    ...{ changes$: new Subject(), store: new MemoryStore().oauth, isDenied: addressesIn([]) },
+    address: { issuer: 'http://127.0.0.1:8080', isPublic: false },
+  });
+  try {
+    for (let user = 0; user < users; user += 1) {
+      const url = await vault.begin(target, { owner: `user-${user}`, binding: 'a browser' });
+      const state = new URL(url).searchParams.get('state') ?? '';
+      await vault.finish(new URLSearchParams({ code: 'any', state }), 'a browser');
+    }
+    await run(vault, target);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+async function outcome(token: string | Promise<string>): Promise<string> {
+  return Promise.resolve(token).then(
+    () => 'ok',
+    (thrown: unknown) => asGatewayError(thrown).message,
+  );
+}
+
+const refreshes = suite('refreshes of tokens');
+
+refreshes('of many users at the same time wait for each other', async () => {
+  const USERS = 60;
+  const AT_THE_SAME_TIME = 15;
+  const token = (count: number) => {
+    const isFirst = count <= USERS;
+    return { access_token: `a${count}`, refresh_token: `r${count}`, expires_in: isFirst ? 0 : 3_600 };
+  };
+  const answering: Answering = { token, holdsUntil: 0, asked: 0 };
+  await withUsers(USERS, answering, async (vault, target) => {
+    answering.holdsUntil = answering.asked + AT_THE_SAME_TIME;
+    const users = Array.from({ length: USERS }, (_, user) => vault.tokens(target, `user-${user}`).current());
+    assert.equal([...new Set(await Promise.all(users.map(outcome)))], ['ok']);
+    assert.is(answering.asked, 2 * USERS);
+  });
+});
+
+refreshes('that bring the same token, which is over, are made once for a call', async () => {
+  const token = () => ({ access_token: 'same', refresh_token: 'r', expires_in: 0 });
+  const answering: Answering = { token, holdsUntil: 0, asked: 0 };
+  await withUsers(1, answering, async (vault, target) => {
+    const tokens = vault.tokens(target, 'user-0');
+    assert.is(await tokens.current(), 'same');
+    assert.is(answering.asked, 2);
+    assert.is(await tokens.renewed('same'), false);
+    assert.is(answering.asked, 3);
+  });
+});
+
+refreshes.run();

@@ -1,0 +1,57 @@
+// Places for refreshes at one authorization server. Users whose tokens end at the same time, as after a night, wait for each other here;
+// without this, the bound of requests to one server (OutsidePlaces) would refuse most of them. Source: ADR 316.
+
+import type { Clock } from '../domain/time/clock.ts';
+
+/** Fewer than all requests that one server may get, so that new accounts can be connected meanwhile. */
+const AT_ONE_SERVER = 15;
+
+interface Server {
+  running: number;
+  /** First come, first served. */
+  readonly waiting: Set<() => void>;
+}
+
+export class Turns {
+  readonly #alarm: Clock['alarm'];
+  readonly #servers = new Map<string, Server>();
+
+  constructor({ alarm }: Pick<Clock, 'alarm'>) {
+    this.#alarm = alarm;
+  }
+
+  /** The function that ends the turn; undefined when there was none within this time. */
+  async take(name: string, longestMs: number): Promise<(() => void) | undefined> {
+    const server = this.#servers.get(name) ?? { running: 0, waiting: new Set() };
+    this.#servers.set(name, server);
+    if (server.running < AT_ONE_SERVER) server.running += 1;
+    else if (longestMs === 0 || !(await this.#waits(server, longestMs))) return undefined;
+    return () => this.#end(name, server);
+  }
+
+  /** The turn passes to the next, so the number of those that run stays. */
+  #end(name: string, server: Server): void {
+    const [next] = server.waiting;
+    if (next !== undefined) {
+      server.waiting.delete(next);
+      next();
+      return;
+    }
+    server.running -= 1;
+    if (server.running === 0) this.#servers.delete(name);
+  }
+
+  #waits({ waiting }: Server, longestMs: number): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const begin = (): void => {
+      cancel();
+      resolve(true);
+    };
+    const cancel = this.#alarm(longestMs, () => {
+      waiting.delete(begin);
+      resolve(false);
+    });
+    waiting.add(begin);
+    return promise;
+  }
+}
