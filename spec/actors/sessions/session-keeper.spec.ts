@@ -2,6 +2,8 @@
 
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
 import { rowKeyOf } from '../../../src/actors/sessions/kept-session.ts';
 import { SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
@@ -15,6 +17,9 @@ import { MemoryStore } from '../../../src/persistence/memory-store.ts';
 import type { SessionStore } from '../../../src/persistence/store.ts';
 import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 
 const test = suite('rows of sessions');
 const PROFILE = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'c', version: '1' } };
@@ -291,6 +296,18 @@ test('rows of earlier lives are bounded at the start, and go after the idle time
   await pass(60_000);
   assert.is((await sessions.read(keys)).length, 0);
   await other.close();
+});
+
+test('a wait for a write leaves nothing when it is over', async () => {
+  const heapBytesAfter = async (waits: number) => {
+    for (let count = 0; count < waits; count += 1) await keeper.within(Promise.resolve(true));
+    await turn();
+    collectGarbage();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = await heapBytesAfter(1_000);
+  const bytes = (await heapBytesAfter(20_000)) - before;
+  assert.ok(bytes < 2_000_000, `${bytes} bytes`); // it was 6,100,000
 });
 
 test.run();

@@ -104,7 +104,9 @@ export class SessionKeeper implements RowWriter {
   readonly #released: string[] | undefined;
   #releasing: Promise<void> | undefined;
   #hasReleased = false;
-  readonly #closed = Promise.withResolvers<boolean>();
+  /** Of each client that waits for a write: it waits no longer. */
+  readonly #waits = new Set<(isWritten: boolean) => void>();
+  #isClosed = false;
 
   constructor(options: KeeperOptions) {
     const { store, node, life, clock, idleMs, maxSessions, decideOwner } = options;
@@ -164,7 +166,8 @@ export class SessionKeeper implements RowWriter {
     );
     this.#next?.cancel();
     this.#pending.clear();
-    this.#closed.resolve(false);
+    this.#isClosed = true;
+    for (const endWait of this.#waits) endWait(false);
   }
 
   // --- for its sessions ------------------------------------------------------------------------------------------------
@@ -192,8 +195,13 @@ export class SessionKeeper implements RowWriter {
 
   async within(written: Promise<boolean>): Promise<boolean> {
     const waitMs = this.#isStoreAway ? AWAY_WAIT_MS : WAIT_MS;
-    const first = Promise.race([written, this.#closed.promise]);
-    if ((await settlesWithin(first, waitMs, this.clock)) && (await first)) return true;
+    const { promise: ended, resolve: endWait } = Promise.withResolvers<boolean>();
+    if (this.#isClosed) endWait(false);
+    this.#waits.add(endWait);
+    const first = Promise.race([written, ended]);
+    const isWritten = (await settlesWithin(first, waitMs, this.clock)) && (await first);
+    this.#waits.delete(endWait);
+    if (isWritten) return true;
     this.#isStoreAway = true;
     this.counts.late += 1;
     return false;
