@@ -12,6 +12,7 @@ import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
+import { turnsOf, untimedScheduler } from '../../helpers/turns.ts';
 import { answered, CLIENT, CLOCK, ListingBackends } from '../listing-backends.ts';
 
 const test = suite('aggregate lists');
@@ -44,6 +45,24 @@ const names = (gathered: Awaited<ReturnType<ReturnType<typeof setUp>['gather']>>
     return `${template}: ${items.map(({ name }) => name).join()}${state}`;
   });
 const LATE = 'slow: It has not answered yet.';
+
+test('a list of 5,000 tools is checked in many turns, and names what is withheld by its place', async () => {
+  const tools: JsonObject[] = Array.from({ length: 5_000 }, (_, n) => ({ name: `tool-${n}` }));
+  tools[4_321] = { title: 'it has no name' };
+  const backends = new ListingBackends({ tools });
+  const withheld: string[] = [];
+  const lists = new AggregateLists({
+    ...CLOCK,
+    ...{ backendsOf: () => backends, listChanges$: new Subject(), scheduler: untimedScheduler() },
+    onListed: (_list, _template, items) => withheld.push(...items.map(({ name }) => name)),
+  });
+  let found: readonly JsonObject[] | undefined;
+  const turns = await turnsOf(async () => {
+    found = (await lists.gather('tools', ['t'], CLIENT))[0]?.items;
+  });
+  assert.ok(turns >= 9, `${turns} turns`);
+  assert.equal([found?.length, found?.at(-1)?.name, withheld], [4_999, 'tool-4999', ['tools[4321]']]);
+});
 
 test('a list that did not change is the same, whatever its pages and its caller are', async () => {
   const pages = new Map<unknown, JsonObject>([

@@ -84,7 +84,7 @@ export interface PageOptions {
   /** See JsonText. Default: the value. */
   readonly formOf?: (page: JsonText) => 'value' | 'exactValue';
   /** The items of a page that are kept. Default: all objects. */
-  readonly keep?: (items: readonly unknown[]) => readonly JsonObject[];
+  readonly keep?: (items: readonly unknown[]) => readonly JsonObject[] | Promise<readonly JsonObject[]>;
   /** Most bytes of all pages. Default LIMITS.backendMessageBytes. */
   readonly maxBytes?: number;
 }
@@ -116,7 +116,8 @@ export async function gatherPages(
     values += valuesIn(result, LIMITS.parsedValues);
     if (values > LIMITS.parsedValues) return endedBy(TOO_LARGE);
     const found = result[field];
-    for (const item of watch.newOn(Array.isArray(found) ? keep(found) : [])) items.push(item);
+    const kept = Array.isArray(found) ? await keep(found) : [];
+    for (const item of watch.newOn(kept)) items.push(item);
     if (answer.cut !== undefined) return endedBy(answer.cut);
     const { nextCursor: cursor } = result;
     if (typeof cursor !== 'string') return endedBy();
