@@ -42,6 +42,13 @@ export function day(at: string): string {
   return new Date(at).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
 }
 
+const LONGEST = 4_000;
+
+/** Text of a backend, cut: browsers take a time that grows with the square of its length to break a word into lines. */
+export function shortened(text: string): string {
+  return text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text;
+}
+
 /** `1 instance`, `2 instances`. */
 export function plural(number: number, noun: string): string {
   return `${count(number)} ${noun}${number === 1 ? '' : 's'}`;

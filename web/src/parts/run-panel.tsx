@@ -1,7 +1,7 @@
 // The form of one tool, resource or prompt, and the outcome of its newest call.
 
 import { useState } from 'preact/hooks';
-import { clock, milliseconds } from '../format.ts';
+import { clock, milliseconds, shortened } from '../format.ts';
 import type { JsonObject, Question, Reply } from '../mcp.ts';
 import { curlOf, history, type Item, type Run, reply, start } from '../playground.ts';
 import { controlOf, initialValue } from '../schema.ts';
@@ -47,7 +47,7 @@ export function RunPanel({ template, item }: RunPanelProps) {
           ))}
         </ul>
       )}
-      {item.description !== '' && <p class="muted description">{item.description}</p>}
+      {item.description !== '' && <p class="muted description">{shortened(item.description)}</p>}
       <form
         onSubmit={(event) => {
           event.preventDefault();

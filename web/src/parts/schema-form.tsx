@@ -1,6 +1,7 @@
 // The fields of a form for a JSON Schema. The value is plain JSON; unset fields are absent.
 
 import { useState } from 'preact/hooks';
+import { shortened } from '../format.ts';
 import {
   type Choice,
   type Control,
@@ -62,7 +63,7 @@ function SchemaField({ schema: written, ...props }: SchemaFieldProps) {
   const schema = resolved(written, root);
   const control: Control = depth > DEEPEST ? { kind: 'json' } : controlOf(schema);
   const label = titleOf(schema, name);
-  const hint = textOf(schema, 'description');
+  const hint = shortened(textOf(schema, 'description') ?? '');
   if (control.kind === 'object') {
     return (
       <fieldset class="group">

@@ -4,7 +4,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { isAdmin } from '../account.ts';
 import { change, get, messageOf } from '../api.ts';
-import { count, plural } from '../format.ts';
+import { count, plural, shortened } from '../format.ts';
 import type { ViewDraft } from '../view-draft.ts';
 import type { ViewPreview as Preview } from '../views.ts';
 import type { ApiKey, User } from './account-dialogs.tsx';
@@ -64,7 +64,7 @@ export function ViewPreview({ view, isStored }: ViewPreviewProps) {
               <details>
                 <summary>
                   {tool.name} {data.asks.includes(tool.name) && <span class="small strong">asks first </span>}
-                  <span class="small muted">{tool.description}</span>
+                  <span class="small muted">{shortened(tool.description ?? '')}</span>
                 </summary>
                 {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by the keyboard */}
                 <pre class="output" tabIndex={0}>

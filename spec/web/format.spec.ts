@@ -1,0 +1,12 @@
+import * as assert from 'uvu/assert';
+import { shortened } from '../../web/src/format.ts';
+import { suite } from '../helpers/suite.ts';
+
+const texts = suite('texts in the console');
+
+texts('of backends are cut where a browser would need seconds to break them into lines', () => {
+  assert.is(shortened('a short text'), 'a short text');
+  assert.is(shortened('A'.repeat(100_000)), `${'A'.repeat(4_000)} …`);
+});
+
+texts.run();
