@@ -287,6 +287,18 @@ test('ends at a link to itself', async () => {
   assert.is(await exposure({ args: ['.'], force: true }), undefined);
 });
 
+test('is found for the journal beside the file that a link names', async () => {
+  await mkdir(folder('data'));
+  await writeFile(folder('data/x.db'), '');
+  await writeFile(folder('data/x.db-wal'), '');
+  await symlink(folder('data/x.db'), folder('home/linked.db'));
+  const paths = protectedDatabase(folder('home/linked.db'));
+  assert.match(
+    String(await exposure({ args: [folder('data/x.db-wal')] }, paths)),
+    'the database of this gateway',
+  );
+});
+
 test.run();
 
 /** The words with which a command would be allowed. */

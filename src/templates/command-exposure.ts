@@ -2,6 +2,7 @@
 // the configuration of the gateway, or the system's folders of processes and devices. It reads the present file system; the caller
 // decides what else is refused. Source: ADR 87.
 
+import { existsSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, normalize, resolve } from 'node:path';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
@@ -29,7 +30,11 @@ const SILENT_STEPS = 8;
 const MAX_STEPS = 40;
 
 export function protectedDatabase(file: string): ProtectedPath[] {
-  const database = ['', '-wal', '-shm', '-journal'].map((ending) => `${file}${ending}`);
+  // SQLite keeps the others beside the file that a link names.
+  const files = new Set([file, existsSync(file) ? realpathSync(file) : file]);
+  const database = ['', '-wal', '-shm', '-journal'].flatMap((ending) =>
+    [...files].map((each) => `${each}${ending}`),
+  );
   return [
     ...database.map((path) => ({ path, what: 'the database of this gateway' })),
     { path: join(dirname(file), 'gateway.key'), what: 'the signing key of this gateway' },
