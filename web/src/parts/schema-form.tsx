@@ -63,7 +63,8 @@ function SchemaField({ schema: written, ...props }: SchemaFieldProps) {
   const schema = resolved(written, root);
   const control: Control = depth > DEEPEST ? { kind: 'json' } : controlOf(schema);
   const label = titleOf(schema, name);
-  const hint = shortened(textOf(schema, 'description') ?? '');
+  const description = textOf(schema, 'description');
+  const hint = description && shortened(description);
   if (control.kind === 'object') {
     return (
       <fieldset class="group">
