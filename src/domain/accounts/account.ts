@@ -126,10 +126,10 @@ type ChangedLists = { readonly [L in keyof RightsLists]: RightsLists[L] | null |
 /** Lists of a change: a defined one replaces the old one, and null removes the restriction. */
 export type ApiKeyChange = ChangedLists;
 
-/** An API key as stored, without its secret. */
 /** What a list of users, or of keys, is ordered by. */
 export type CreatedId = Pick<ApiKey, 'id' | 'createdAt'>;
 
+/** An API key as stored, without its secret. */
 export interface ApiKey extends RightsLists {
   /** The public part of the key: 16 lower-case hexadecimal digits. */
   readonly id: string;
