@@ -10,7 +10,7 @@ const test = suite('a memory limit');
 const withLimit = test.needs(canLimitMemory, 'needs the right to make control groups (root on Linux)');
 
 withLimit('kills a program that needs more', async () => {
-  const memory = new MemoryLimit(48 * MIB);
+  const memory = new MemoryLimit(24 * MIB);
   const program = new Program(['gateway', 'start', '--port', '0'], { memory });
   try {
     assert.is((await program.end()).signal, 'SIGKILL');
