@@ -50,7 +50,7 @@ test('shows an observer the sessions of clients, in one system, until they have 
   const sessions = actorsOf('client session');
   assert.is(sessions.length, 2);
   const { status, value, context } = Object(sessions[0]?.getSnapshot());
-  const { template, ownerId } = context.session;
+  const { template, ownerId } = context.value;
   assert.equal([status, value, template, ownerId], ['active', 'serving', 't', 'anonymous']);
   assert.is(
     seen.filter((type) => type === 'upstream.opened').length,

@@ -116,8 +116,9 @@ export async function gatherPages(
     values += valuesIn(result, LIMITS.parsedValues);
     if (values > LIMITS.parsedValues) return endedBy(TOO_LARGE);
     const found = result[field];
-    const kept = Array.isArray(found) ? await keep(found) : [];
-    for (const item of watch.newOn(kept)) items.push(item);
+    const kept = Array.isArray(found) ? keep(found) : [];
+    // Not later than needed: the first calls after an opening ask for its tools.
+    for (const item of watch.newOn(kept instanceof Promise ? await kept : kept)) items.push(item);
     if (answer.cut !== undefined) return endedBy(answer.cut);
     const { nextCursor: cursor } = result;
     if (typeof cursor !== 'string') return endedBy();
