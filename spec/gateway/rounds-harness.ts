@@ -135,7 +135,7 @@ function doneBy(id: string): JsonObject {
 }
 
 /** Longer than the time in which questions are gathered for a client without a session. */
-const GATHERING_MS = 10;
+const GATHERING_MS = 60;
 
 /** One client that has called `write`, and was asked. */
 export interface AskedClient {

@@ -91,7 +91,7 @@ test('questions and results that wait for clients are bounded in bytes, per owne
     const client = new Client(calls.follow(ANN, CALL, answers()));
     const exchange = backend.last;
     exchange.ask('elicitation/create', { list: Array(values).fill({}) });
-    mock.timers.tick(5);
+    mock.timers.tick(50);
     return { client, exchange };
   };
   const [first, second] = [asking(300), asking(100)];
@@ -126,11 +126,11 @@ test('asks the client, and continues with its answer', () => {
   assert.equal([second.received, calls.size, backend.last.isCancelled], [[2, 'done', 'end'], 0, false]);
 });
 
-test('asks questions that come within 5 ms together, and passes on notifications meanwhile', () => {
+test('asks questions that come within 50 ms together, and passes on notifications meanwhile', () => {
   const client = new Client(calls.follow(ANN, CALL, answers()));
   backend.last.ask('roots/list');
   progress(1);
-  mock.timers.tick(4);
+  mock.timers.tick(49);
   backend.last.ask('sampling/createMessage');
   mock.timers.tick(1);
   assert.equal(client.received, [1, 'roots/list,sampling/createMessage', 'end']);
@@ -175,7 +175,7 @@ test('asks in the next round what the backend asked while the call was parked', 
   const first = park('roots/list');
   backend.last.ask('sampling/createMessage');
   const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
-  mock.timers.tick(5);
+  mock.timers.tick(50);
   assert.equal(second.received, ['sampling/createMessage', 'end']);
 });
 
@@ -230,7 +230,7 @@ test('parks at most a quarter of the limit for one owner, unless callers are ano
   const [first] = Array.from({ length: SHARE }, () => parkFor('ann'));
   assert.equal([parkFor('ann').received, parkFor('bob').received], [['QUEUE_FULL'], []]);
   assert.is(calls.size, SHARE + 1);
-  mock.timers.tick(10);
+  mock.timers.tick(100);
   new Client(calls.resume(first?.id ?? '', ANN, CALL, new Map())).subscription.unsubscribe();
   parkFor('ann');
   assert.is(calls.size, SHARE + 1);
@@ -264,10 +264,10 @@ test('once calls are dismissed, those that wait end, and others when they would 
   const running = new Client(calls.follow(ANN, CALL, answers()));
   await calls.dismiss();
   assert.is(calls.resume(waiting.id, ANN, CALL, new Map()), undefined);
-  mock.timers.tick(5);
+  mock.timers.tick(50);
   assert.equal(asking.received, ['BACKEND_UNAVAILABLE']);
   backend.last.ask('sampling/createMessage');
-  mock.timers.tick(5);
+  mock.timers.tick(50);
   assert.equal([running.received, calls.size], [['BACKEND_UNAVAILABLE'], 0]);
 });
 
@@ -294,7 +294,7 @@ test('a resumed call does not expire while it runs, and may ask again', () => {
   mock.timers.tick(2 * LIMITS.parkedCallMs);
   assert.equal([backend.last.isCancelled, second.received], [false, []]);
   backend.last.ask('sampling/createMessage');
-  mock.timers.tick(5);
+  mock.timers.tick(50);
   assert.equal(second.received, ['sampling/createMessage', 'end']);
 });
 
@@ -309,7 +309,7 @@ function progress(n: number): void {
 function park(...methods: string[]): Client {
   const client = new Client(calls.follow(ANN, CALL, answers()));
   for (const method of methods) backend.last.ask(method);
-  mock.timers.tick(5);
+  mock.timers.tick(50);
   return client;
 }
 

@@ -126,7 +126,7 @@ async function parkedRound(harness: ReturnType<typeof modernHarness>): Promise<J
   const reply = await harness.send('tools/call', call, { capabilities });
   harness.backends.last.ask('elicitation/create', { message: 'Who?' });
   harness.backends.last.ask('roots/list');
-  mock.timers.tick(10);
+  mock.timers.tick(60);
   return resultOf(reply);
 }
 
@@ -176,7 +176,7 @@ test('a question without an answer is asked again', async () => {
   };
   const retry = retryWith(requestState, answers);
   const reply = await harness.send('tools/call', retry, { capabilities });
-  mock.timers.tick(10);
+  mock.timers.tick(60);
   const again = resultOf(reply);
   assert.equal(Object.keys(again.inputRequests ?? {}), ['request-2']);
   assert.is.not(again.requestState, requestState);
@@ -226,7 +226,7 @@ test('a question without a declared capability is an error, and the call is canc
   const { last } = harness.backends;
   last.ask('elicitation/create', { mode: 'url' });
   last.ask('roots/list');
-  mock.timers.tick(10);
+  mock.timers.tick(60);
   assert.is(outcomeOf(reply), '400 -32021');
   assert.equal(reply.message.error, {
     code: -32021,

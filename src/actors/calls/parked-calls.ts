@@ -1,7 +1,7 @@
 // The calls of modern clients whose legacy backend asks its client: a table that finds them for their owner and bounds their number,
 // and for each call its open questions, the buffered messages and the current subscriber. A call without questions passes through.
 //
-//   gathering ── 5 ms ──► parked: the client is asked ── resumed ──► running ── the backend asks ──► gathering …
+//   gathering ── 50 ms ──► parked: the client is asked ── resumed ──► running ── the backend asks ──► gathering …
 //                           └ the exchange ends, at its deadline at the latest ──► kept for the client for 10 min; no longer counted
 //                             as a call that waits
 
@@ -170,8 +170,11 @@ const NO_REPLY: ClientReply = {
   error: { code: RPC.internalError, message: 'The client did not answer.' },
 };
 
-/** Questions within this time reach the client together, in ms. */
-const GATHERING_MS = 5;
+/**
+ * Questions within this time reach the client together, in ms: a busy machine may hold back a program, or this process, for dozens of ms
+ * between questions that are asked at once, and each further round costs the client a request.
+ */
+const GATHERING_MS = 50;
 /** Most open questions of one call; further ones are answered with NO_REPLY. */
 const MAX_OPEN = 64;
 
