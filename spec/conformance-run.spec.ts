@@ -12,6 +12,7 @@ import {
 } from './conformance-suite/compare.ts';
 import { readOptions } from './conformance-suite/options.ts';
 import { comparedOutcome, directOutcome, isGood, totalOf } from './conformance-suite/outcome.ts';
+import { Rows } from './conformance-suite/rows.ts';
 import { clientTargetsOf, targetsOf } from './conformance-suite/run.ts';
 import { SUITES } from './conformance-suite/suites.ts';
 import { CLIENT_TARGETS, type Door, TARGETS } from './conformance-suite/targets.ts';
@@ -218,3 +219,39 @@ files('of a client have its last line as a check', async () => {
 });
 
 files.run();
+
+const retries = suite('conformance rows');
+
+for (const [isRepeating, flaky, different] of [
+  [true, ['0', '1', '2'], [0, 0, 0, 1]],
+  [false, [], [1, 1, 1, 1]],
+] as const) {
+  retries(`that differ run ${isRepeating ? 'once more, three of them at most' : 'once'}`, async () => {
+    const first: string[] = [];
+    const last: string[] = [];
+    const differing: number[] = [];
+    const report = ({ target, scenarios }: { target: string; scenarios: { different: number } }): void => {
+      last.push(target);
+      differing.push(scenarios.different);
+    };
+    const reports = { report, reportFlaky: ({ target }: { target: string }) => void first.push(target) };
+    const rows = new Rows(reports, new AbortController().signal, isRepeating);
+    const suite = SUITES['2025-11-25'];
+    const found = (status: string) => ({ checks: [check('a', '1', status)], durationMs: 1, problems: [] });
+    await rows.runDirect('direct', suite, Promise.resolve(found('SUCCESS')));
+    const ran = new Set<string>();
+    const rowOf = (target: string) => ({
+      ...{ target, suite, allowed: [] },
+      run: async () => {
+        const isFirst = !ran.has(target);
+        ran.add(target);
+        return found(isFirst ? 'FAILURE' : 'SUCCESS');
+      },
+    });
+    await rows.run(['0', '1', '2', '3'].map(rowOf), async () => ({ close: async () => undefined }));
+    assert.equal([first, last.slice(1)], [flaky, ['0', '1', '2', '3']]);
+    assert.equal(differing.slice(1), different);
+  });
+}
+
+retries.run();

@@ -24,14 +24,12 @@ async function main(options: ConformanceOptions): Promise<number> {
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupt.abort());
   const outcomes: Outcome[] = [];
   print(headLine());
-  await runConformance(
-    options,
-    (outcome) => {
-      outcomes.push(outcome);
-      print(outcomeLine(outcome));
-    },
-    interrupt.signal,
-  );
+  const report = (outcome: Outcome): void => {
+    outcomes.push(outcome);
+    print(outcomeLine(outcome));
+  };
+  const reportFlaky = (first: Outcome): void => print(`flaky, it runs once more:${details([first])}`);
+  await runConformance(options, { report, reportFlaky }, interrupt.signal);
   const totals = { ...totalOf(outcomes), files: [] };
   print(details(outcomes));
   printClosingLine(totals);

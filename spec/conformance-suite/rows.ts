@@ -1,9 +1,13 @@
-// The rows of the report: a suite at one endpoint each, compared with its direct run.
+// The rows of the report: a suite at one endpoint each, compared with its direct run. With `CI=true` up to three rows that differ run
+// once more, as files of the specs do; see ADR 213.
 
 import type { Check } from './checks.ts';
 import type { Found } from './children.ts';
 import type { Allowance } from './compare.ts';
-import { comparedOutcome, directOutcome, type Outcome, type Ran } from './outcome.ts';
+import { comparedOutcome, directOutcome, isGood, type Outcome, type Ran } from './outcome.ts';
+
+/** Rows that run a second time. */
+const mostRetries = 3;
 
 /** A suite at a target. */
 export interface Row<Opened> extends Pick<Ran, 'target' | 'suite'> {
@@ -12,13 +16,24 @@ export interface Row<Opened> extends Pick<Ran, 'target' | 'suite'> {
   readonly run: (opened: Opened) => Promise<Found>;
 }
 
+/** Where outcomes go. */
+export interface Reports {
+  report(outcome: Outcome): void;
+  /** The first outcome of a row that then runs once more. */
+  reportFlaky(outcome: Outcome): void;
+}
+
 export class Rows {
   readonly #direct = new Map<Ran['suite'], readonly Check[]>();
   readonly #report: (outcome: Outcome) => void;
+  readonly #reportFlaky: (outcome: Outcome) => void;
   readonly #stop: AbortSignal;
+  #retriesLeft: number;
 
-  constructor(report: (outcome: Outcome) => void, stop: AbortSignal) {
+  constructor({ report, reportFlaky }: Reports, stop: AbortSignal, isRepeating = process.env.CI === 'true') {
+    this.#retriesLeft = isRepeating ? mostRetries : 0;
     this.#report = report;
+    this.#reportFlaky = reportFlaky;
     this.#stop = stop;
   }
 
@@ -34,15 +49,13 @@ export class Rows {
     rows: readonly Row<Opened>[],
     open: () => Promise<Opened>,
   ): Promise<void> {
-    const report = (row: Row<Opened>, found: Found): void =>
-      this.#report(comparedOutcome({ ...row, ...found }, this.#direct.get(row.suite) ?? [], row.allowed));
     let reported = 0;
     try {
       this.#stop.throwIfAborted();
       const opened = await open();
       try {
         for (const row of rows) {
-          report(row, await row.run(opened));
+          this.#report(await this.#outcomeOf(row, opened));
           reported += 1;
         }
       } finally {
@@ -52,7 +65,19 @@ export class Rows {
       const problems = [error instanceof Error ? error.message : String(error)];
       // All rows ran, and closing the target failed: the last row has the problem.
       for (const row of rows.slice(Math.min(reported, rows.length - 1)))
-        report(row, { checks: [], durationMs: 0, problems });
+        this.#report(this.#compared(row, { checks: [], durationMs: 0, problems }));
     }
+  }
+
+  async #outcomeOf<Opened>(row: Row<Opened>, opened: Opened): Promise<Outcome> {
+    const first = this.#compared(row, await row.run(opened));
+    if (isGood(first) || this.#retriesLeft === 0) return first;
+    this.#retriesLeft -= 1;
+    this.#reportFlaky(first);
+    return this.#compared(row, await row.run(opened));
+  }
+
+  #compared<Opened>(row: Row<Opened>, found: Found): Outcome {
+    return comparedOutcome({ ...row, ...found }, this.#direct.get(row.suite) ?? [], row.allowed);
   }
 }

@@ -5,22 +5,21 @@ import { runSuite, startFixture } from './children.ts';
 import { runClients } from './client-run.ts';
 import { type OpenTarget, openTarget } from './harness.ts';
 import type { ConformanceOptions } from './options.ts';
-import type { Outcome } from './outcome.ts';
-import { type Row, Rows } from './rows.ts';
+import { type Reports, type Row, Rows } from './rows.ts';
 import { SUITES } from './suites.ts';
 import { CLIENT_TARGETS, type ClientTarget, TARGETS, type Target } from './targets.ts';
 
 /** Longest time of the whole run, in ms. Rows that were not reached then count as problems. */
 const runMs = 600_000;
 
-/** Runs the rows of the options; yields each outcome when it is ready. Stops, and still cleans up, at the signal. */
+/** Runs the rows of the options; reports each outcome when it is ready. Stops, and still cleans up, at the signal. */
 export async function runConformance(
   options: ConformanceOptions,
-  report: (outcome: Outcome) => void,
+  reports: Reports,
   interrupt: AbortSignal,
 ): Promise<void> {
   const stop = AbortSignal.any([interrupt, AbortSignal.timeout(runMs)]);
-  const rows = new Rows(report, stop);
+  const rows = new Rows(reports, stop);
   const targets = targetsOf(options);
   const clients = clientTargetsOf(options);
   const isDirect = options.only.some((part) => 'direct'.includes(part));
