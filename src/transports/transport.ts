@@ -55,7 +55,7 @@ export interface Upstream {
    * Cold: subscribing sends the request, unsubscribing before the answer cancels it on the backend. Emits
    * notifications, then one result or error event, then completes. Errors with BACKEND_UNAVAILABLE, whose `delivered` says
    * whether the request can have reached the backend; with `isRepaired` it may be sent again in this conversation, which never does
-   * that by itself. Sending is synchronous up to the transport's own buffer. The dispatcher sets the deadline.
+   * that by itself. Sending is synchronous up to the transport's own buffer. `Call` sets the deadline.
    */
   exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
   /**

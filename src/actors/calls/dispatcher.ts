@@ -1,4 +1,5 @@
-// The entry point of calls: finds the template or instance. call.ts chooses the instance, and the timeout.
+// The entry point of calls: finds the template or instance, checks the rights to the tool, and makes the call. Its route (route.ts) chooses
+// the instance, call.ts has the rules of failover.
 
 import { concatMap, map, Observable } from 'rxjs';
 import {
@@ -37,12 +38,7 @@ export class Dispatcher {
     this.#deps = deps;
   }
 
-  /**
-   * See Gateway.exchange. Failover: after `delivered: 'no'` the call is sent to another instance, at most `maxRetries` times and
-   * never to the same one twice; after `'unknown'` only if it is safe to repeat, within the retry budget; never after the first
-   * message. A repeatable call without a message for a third of its time is also sent to a second instance: the first message
-   * wins. The call fails with its last failure. Source: ADR 9, ADR 40.
-   */
+  /** See Gateway.exchange. */
   exchange(template: string, request: ExchangeRequest, options: ExchangeOptions = {}): Observable<Answer> {
     return this.carry(template, request, () => {
       const { fleet } = this.#deps;
