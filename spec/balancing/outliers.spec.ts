@@ -31,7 +31,7 @@ class Bench {
         this.#alarms.add(alarm);
         return () => this.#alarms.delete(alarm);
       },
-      ejected: ({ id }, { reason }, forMs) =>
+      suspended: ({ id }, { reason }, forMs) =>
         this.reported.push(`${id} is out for ${forMs / 1000} s: ${reason}`),
       readmitted: ({ id }) => this.reported.push(`${id} is in`),
       silent: ({ id }) => this.reported.push(`${id} is silent`),
@@ -90,7 +90,7 @@ class Bench {
   }
 
   isOut(id: string): boolean {
-    return this.pool.outliers.ejectionOf(this.at(id)) !== undefined;
+    return this.pool.outliers.isSuspended(this.at(id));
   }
 }
 
@@ -191,7 +191,7 @@ test('a failed trial doubles the ejection, up to 60 s; each minute without one t
   const bench = new Bench('a', 'b');
   bench.calls('a', 'failed', 5);
   for (const forMs of [5_000, 10_000, 20_000, 40_000, 60_000, 60_000]) {
-    assert.is(bench.pool.outliers.ejectionOf(bench.at('a'))?.untilMs, bench.nowMs + forMs);
+    assert.is(bench.pool.outliers.suspensionOf(bench.at('a'))?.untilMs, bench.nowMs + forMs);
     bench.pass(forMs);
     bench.call('a', 'failed');
   }

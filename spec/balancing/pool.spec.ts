@@ -13,7 +13,7 @@ import { candidate, seeded, type TestCandidate } from './candidates.ts';
 const test = suite('pool');
 const TIMELESS = {
   ...{ now: () => 0, alarm: () => () => {} },
-  ...{ ejected: () => {}, readmitted: () => {}, silent: () => {} },
+  ...{ suspended: () => {}, readmitted: () => {}, silent: () => {} },
 };
 
 for (const strategy of STRATEGY_NAMES) {

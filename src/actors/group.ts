@@ -74,7 +74,7 @@ export class Group {
       random,
       now,
       alarm,
-      ejected: (ref, { reason }, forMs) =>
+      suspended: (ref, { reason }, forMs) =>
         emit({ type: 'instance.ejected', ...eventOf(deps, ref), reason, forMs }),
       readmitted: (ref) => {
         emit({ type: 'instance.readmitted', ...eventOf(deps, ref) });
@@ -265,7 +265,7 @@ export class Group {
     const { definition } = instance;
     if (!(instance instanceof InstanceRef)) return { definition, snapshot: instance.snapshot() };
     const score = Math.round(healthScore(instance, bestMs) * 10) / 10;
-    return { definition, snapshot: instance.snapshot(score, this.pool.outliers.ejectionOf(instance)) };
+    return { definition, snapshot: instance.snapshot(score, this.pool.outliers.suspensionOf(instance)) };
   }
 }
 

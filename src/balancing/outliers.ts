@@ -1,5 +1,5 @@
 // Outlier detection by the results of calls, independent of health: a candidate whose calls fail is ejected for a time, one whose
-// calls stay silent is avoided. Then one trial call decides. pool.ts chooses; health does not change. Source: ADR 39, ADR 40.
+// calls stay silent is avoided; both are suspended. Then one trial call decides. pool.ts chooses; health does not change. Source: ADR 39, ADR 40.
 //
 //   in ── calls fail ──► ejected ──┬─ time is over ──► due ── trial call ──► answered: in
 //     └── calls silent ─► avoided ─┘                                     └─► failed, or silent: out for longer
@@ -17,11 +17,11 @@ import { RecentCount } from './recent-count.ts';
 const FAILED_SHARE = 0.5;
 /** Part of the pool that may be ejected. */
 const EJECTED_SHARE = 0.5;
-/** Duration of the first ejection, doubled for each further one up to the longest; each minute in the pool undoes one doubling. */
+/** Duration of the first suspension, doubled for each further one up to the longest; each minute in the pool undoes one doubling. */
 const FIRST_OUT_MS = 5_000;
 const LONGEST_OUT_MS = 60_000;
 const FORGIVEN_MS = 60_000;
-/** For this time after an ejection the trial must be a repeatable call. */
+/** For this time after a suspension the trial must be a repeatable call. */
 const REPEATABLE_TRIAL_MS = 1_000;
 /** A candidate that was chosen for a trial but got no call (a session was opened there) is offered again after this time. */
 const OFFER_MS = 5_000;
@@ -46,8 +46,8 @@ export interface SentCall<C> {
   isPaused: boolean;
 }
 
-/** Why a candidate is out of the pool although it is healthy, and until when. */
-export interface Ejection {
+/** Why a candidate is ejected or avoided although it is healthy, and until when. Outside of the code it is called an ejection. */
+export interface Suspension {
   /** A clause: "5 calls in a row failed". */
   readonly reason: string;
   /** When a trial call may be sent, in ms of the clock. */
@@ -58,7 +58,7 @@ export interface OutlierOptions<C> extends Pick<Clock, 'now' | 'alarm'> {
   readonly policy: () => Pick<BalancerPolicy, 'ejectionFailures'>;
   /** It is a candidate now. */
   readonly isUp: (candidate: C) => boolean;
-  readonly ejected: (candidate: C, ejection: Ejection, forMs: number) => void;
+  readonly suspended: (candidate: C, suspension: Suspension, forMs: number) => void;
   readonly readmitted: (candidate: C) => void;
   /** A call there has been silent for SILENT_MS: the candidate may need a probe. */
   readonly silent: (candidate: C) => void;
@@ -73,12 +73,12 @@ interface CandidateRecord<C> {
   failuresInARow: number;
   /** The newest calls without a message, in the order in which they were sent. */
   readonly unanswered: SentCall<C>[];
-  /** Doublings of the next ejection. */
+  /** Doublings of the next suspension. */
   level: number;
   inSinceMs: number;
 }
 
-interface Out extends Ejection {
+interface Out extends Suspension {
   readonly isAvoided: boolean;
   /** When it may be chosen for a trial, in ms of the clock. */
   offerAtMs: number;
@@ -87,7 +87,7 @@ interface Out extends Ejection {
 
 export class Outliers<C extends object> {
   readonly #options: OutlierOptions<C>;
-  /** Records live as long as the candidate: going down and coming up again ends only the present ejection. */
+  /** Records live as long as the candidate: going down and coming up again ends only the present suspension. */
   readonly #records = new WeakMap<C, CandidateRecord<C>>();
   readonly #out = new Map<C, Out>();
   #members: readonly C[] = [];
@@ -103,14 +103,19 @@ export class Outliers<C extends object> {
     this.#options = options;
   }
 
-  /** True when no candidate is out. */
+  /** True when no candidate is suspended. */
   get isEmpty(): boolean {
     return this.#out.size === 0;
   }
 
-  /** Undefined while it is in the pool. */
-  ejectionOf(candidate: C): Ejection | undefined {
+  /** Undefined while it gets calls as usual. */
+  suspensionOf(candidate: C): Suspension | undefined {
     return this.#out.get(candidate);
+  }
+
+  /** Ejected or avoided. */
+  isSuspended(candidate: C): boolean {
+    return this.#out.has(candidate);
   }
 
   isEjected(candidate: C): boolean {
@@ -131,7 +136,7 @@ export class Outliers<C extends object> {
     return call;
   }
 
-  /** A candidate whose ejection is over and that has no trial yet. Choosing it offers the trial to it. */
+  /** A candidate whose suspension is over and that has no trial yet. Choosing it offers the trial to it. */
   chooseForTrial(
     mayTake: (candidate: C) => boolean,
     isRepeatable?: (candidate: C) => boolean,
@@ -204,7 +209,7 @@ export class Outliers<C extends object> {
     const out = this.#out.get(record.candidate);
     if (out !== undefined) {
       if (out.trial !== call) return;
-      if (how === 'failed') this.#eject(record, 'its trial call failed', out.isAvoided);
+      if (how === 'failed') this.#suspend(record, 'its trial call failed', out.isAvoided);
       else {
         out.trial = undefined;
         out.offerAtMs = out.untilMs;
@@ -232,7 +237,7 @@ export class Outliers<C extends object> {
     record.failures.add(now);
     const reason = whyEjected(record, now, this.#options.policy().ejectionFailures);
     if (reason === undefined || !this.#options.isUp(record.candidate)) return;
-    if (this.#ejected.length < this.#mostEjected) this.#eject(record, reason, false);
+    if (this.#ejected.length < this.#mostEjected) this.#suspend(record, reason, false);
   }
 
   get #ejected(): [C, Out][] {
@@ -243,7 +248,7 @@ export class Outliers<C extends object> {
     return Math.floor(this.#members.length * EJECTED_SHARE);
   }
 
-  #eject(record: CandidateRecord<C>, reason: string, isAvoided: boolean): void {
+  #suspend(record: CandidateRecord<C>, reason: string, isAvoided: boolean): void {
     const { candidate, inSinceMs } = record;
     const now = this.#options.now();
     if (!this.#out.has(candidate))
@@ -253,7 +258,7 @@ export class Outliers<C extends object> {
     const untilMs = now + forMs;
     const out = { reason, untilMs, isAvoided, offerAtMs: untilMs, trial: undefined };
     this.#out.set(candidate, out);
-    this.#options.ejected(candidate, out, forMs);
+    this.#options.suspended(candidate, out, forMs);
   }
 
   #readmit(record: CandidateRecord<C>): void {
@@ -302,14 +307,14 @@ export class Outliers<C extends object> {
     const out = this.#out.get(candidate);
     if (out !== undefined) {
       if (out.trial !== undefined && out.trial.atMs <= now - thresholdMs)
-        this.#eject(record, 'its trial call is unanswered', out.isAvoided);
+        this.#suspend(record, 'its trial call is unanswered', out.isAvoided);
       return;
     }
     const last = unanswered[SILENT_CALLS - 1];
     if (this.#usualMs === undefined || last === undefined || last.atMs > now - thresholdMs) return;
     const seconds = Math.round(thresholdMs / 100) / 10;
     const reason = `its newest ${SILENT_CALLS} calls or more are unanswered for over ${seconds} s`;
-    this.#eject(record, reason, true);
+    this.#suspend(record, reason, true);
   }
 
   #recordOf(candidate: C): CandidateRecord<C> {

@@ -16,7 +16,7 @@ import {
   startWith,
   takeWhile,
 } from 'rxjs';
-import type { Ejection } from '../../balancing/outliers.ts';
+import type { Suspension } from '../../balancing/outliers.ts';
 import type { BalancerPolicy } from '../../balancing/policy.ts';
 import type { Candidate } from '../../balancing/strategies.ts';
 import { asGatewayError, type GatewayError, reasonOf } from '../../domain/errors/errors.ts';
@@ -279,8 +279,8 @@ export class InstanceRef implements Candidate {
     this.#actor.on('*', listener);
   }
 
-  /** The present status. `score` and `ejection` come from the pool; default: not ejected. */
-  snapshot(score: number, ejection?: Ejection): InstanceSnapshot {
+  /** The present status. `score` and `suspension` come from the pool; default: not suspended. */
+  snapshot(score: number, suspension?: Suspension): InstanceSnapshot {
     const { context, value, status } = this.#actor.getSnapshot();
     const isWaiting = status === 'active' && value.connection === 'waiting';
     const { definition, opened, starting, calls, stderr, failures, checkedAtMs } = context;
@@ -301,9 +301,9 @@ export class InstanceRef implements Candidate {
       lastCheck: checkedAtMs === undefined ? null : this.#isoTime(context, checkedAtMs),
       nextAttemptAt: isWaiting ? this.#isoTime(context, context.opensAtMs) : null,
       ejection:
-        ejection === undefined
+        suspension === undefined
           ? null
-          : { reason: ejection.reason, until: this.#isoTime(context, ejection.untilMs) },
+          : { reason: suspension.reason, until: this.#isoTime(context, suspension.untilMs) },
       reason:
         this.reason ?? (opened === undefined ? startingReason(diagnostics) : (opened.transport.note ?? null)),
       restarts: Math.max(0, context.openings - 1) + context.failedStarts,

@@ -203,13 +203,13 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   /**
-   * False when the session may not move, when it will because the pool avoids its instance, or without another instance. The session stays at
+   * False when the session may not move, when it will because its instance is suspended, or without another instance. The session stays at
    * its own. Source: ADR 103.
    */
   #mayHedgeBeside({ ref, upstream }: Binding, without: ReadonlySet<string>): boolean {
     const { value, group } = this.#session;
     const isOwnProcess = upstream !== undefined && !isNetworked(ref.definition);
-    if (isOwnProcess || !mayMove(value, group) || isEjected(ref, group)) return false;
+    if (isOwnProcess || !mayMove(value, group) || group.pool.outliers.isSuspended(ref)) return false;
     return group.pool.candidates.some(({ id }) => !without.has(id));
   }
 
@@ -263,7 +263,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   /** A silent call is given up only where other calls get no answers either. */
   #leaves(binding: Binding): boolean {
-    return isEjected(binding.ref, this.#session.group) && this.#movesFrom(binding);
+    return this.#session.group.pool.outliers.isSuspended(binding.ref) && this.#movesFrom(binding);
   }
 
   /** Once: a call that fails everywhere does not move its session again and again. */
@@ -343,11 +343,6 @@ class SessionAttempt implements At, AttemptPlan {
     const isForgotten = conversation?.endsAfterCall === true;
     this.#route.noteUnsafe(isForgotten || error?.delivered === 'no' ? 'no' : 'yes');
   }
-}
-
-/** True when the pool gives the instance no calls because other calls failed there. */
-function isEjected(ref: InstanceRef, { pool }: Group): boolean {
-  return pool.outliers.ejectionOf(ref) !== undefined;
 }
 
 /** False when the template demands that clients share a conversation. */
