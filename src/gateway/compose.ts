@@ -28,6 +28,7 @@ import { Tracing } from '../tracing/tracing.ts';
 import { addressesIn } from '../transports/network-guard.ts';
 import { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 import { Reaper } from '../transports/stdio/process-group.ts';
+import { SystemLookups } from '../transports/system-lookups.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 import { VaultDoor } from '../vault/vault-door.ts';
 import { AccountsAtBackends } from './accounts-at-backends.ts';
@@ -103,6 +104,7 @@ function baseOf(store: Store, options: GatewayOptions, events: EventBus) {
     definitions: new Definitions(options.definitions),
     handlers: new Map<string, InProcessHandler>(),
     isDenied: addressesIn(deniedNetworks),
+    systemLookups: new SystemLookups(ownClock),
     protectedPaths: [...own, ...(programs.protectedPaths ?? [])],
     heldAnswers: new HeldBytes(bounds.backendAnswers, clock.now),
     requestBytes: new ByteBudget(options.requestBounds ?? bounds.requests),
@@ -116,13 +118,13 @@ function reapersOf({ programs, others }: Base) {
 
 /** The accounts at backends that want OAuth, if there can be any. */
 function accountsOf(
-  { store, options, ownClock, isDenied }: Base,
+  { store, options, ownClock, isDenied, systemLookups }: Base,
   fleet: () => Fleet,
 ): { readonly vault?: VaultDoor; readonly accounts?: AccountsAtBackends } {
   const { connections } = options;
   if (connections === undefined) return {};
   const { address, roles } = connections;
-  const vault = new VaultDoor({ ...ownClock, ...connections, store: store.oauth, isDenied });
+  const vault = new VaultDoor({ ...ownClock, ...connections, store: store.oauth, isDenied, systemLookups });
   const accounts = new AccountsAtBackends({
     ...{ vault, clock: ownClock, address, fleet, roles },
     store: store.oauth,
@@ -136,6 +138,7 @@ function openingOf(base: Base): OpenTransportOptions {
     base;
   return {
     ...{ clock: ownClock, isDenied, handlers, scheduler, protectedPaths, definitions, heldAnswers },
+    lookup: base.systemLookups.lookup,
     passEnv: programs.passEnv,
     user: programs.user,
     waitingBytes: base.requestBytes,

@@ -37,7 +37,7 @@ import type { AccountsAtBackends } from './accounts-at-backends.ts';
 export interface OpenTransportOptions
   extends Pick<
     OpenOptions,
-    'clock' | 'isDenied' | 'handlers' | 'scheduler' | 'passEnv' | 'user' | 'waitingBytes'
+    'clock' | 'isDenied' | 'lookup' | 'handlers' | 'scheduler' | 'passEnv' | 'user' | 'waitingBytes'
   > {
   readonly reaper?: Reaper | undefined;
   /** Starts and ends the programs that any node may run, where there are other nodes. Default: as the others. */

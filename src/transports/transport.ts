@@ -1,6 +1,7 @@
 // A transport is the connection to one backend. Every kind implements this interface and passes the shared conformance suite
 // (spec/conformance/transport.ts). A transport knows no actors, no health and no balancing.
 
+import type { LookupFunction } from 'node:net';
 import { catchError, defer, type Observable } from 'rxjs';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/calls/exchange.ts';
 import { nextAfter } from '../domain/calls/retry-rules.ts';
@@ -163,6 +164,8 @@ export interface OpenOptions {
   readonly client: { readonly name: string; readonly version: string };
   /** True for addresses that no connection may reach; the resolved address is checked. */
   readonly isDenied: AddressCheck;
+  /** Looks up the names of endpoints. Default: as Node does. */
+  readonly lookup?: LookupFunction | undefined;
   /** Functions that serve `in-process` instances, by the instance's `serverId`. */
   readonly handlers: ReadonlyMap<string, InProcessHandler>;
   /** Returns how many more programs the instance may run for single clients. Default: no limit. */

@@ -2,10 +2,9 @@
 // endpoints hold. Elsewhere only https at public addresses is allowed; on this machine also http, for a backend that is on it itself. No
 // redirect is followed, and size, time and number are bounded.
 
-import { type LookupAddress, promises } from 'node:dns';
+import type { LookupAddress } from 'node:dns';
 import type { IncomingMessage } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
-import { lookupOutside } from '../auth/issuers/outside-lookup.ts';
 import { OutsidePlaces } from '../auth/issuers/outside-places.ts';
 import {
   askOutside,
@@ -16,6 +15,8 @@ import {
 } from '../auth/issuers/outside-request.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { type AddressCheck, addressesIn, SPECIAL_NETWORKS } from '../transports/network-guard.ts';
+import { lookupOutside } from '../transports/outside-lookup.ts';
+import { SystemLookups } from '../transports/system-lookups.ts';
 
 /** Metadata of large providers has some 10 kB. */
 const MAX_BYTES = 64 * 1024;
@@ -32,6 +33,8 @@ export class ProviderFailure extends Error {
 export interface ProviderFetchOptions extends Pick<Clock, 'alarm' | 'now'> {
   /** Addresses that no endpoint may have. */
   readonly isDenied: AddressCheck;
+  /** Those of the process. Default: own ones. */
+  readonly systemLookups?: SystemLookups | undefined;
   /** Networks that are reached although they are not public, in CIDR form. */
   readonly openNetworks: readonly string[];
 }
@@ -59,12 +62,12 @@ export class ProviderFetch {
   readonly #isOpen: AddressCheck;
   readonly #options: ProviderFetchOptions;
   readonly #places: OutsidePlaces;
-  /** The last one asked for. */
-  #systemLookup: Promise<unknown> = Promise.resolve();
+  readonly #systemLookups: SystemLookups;
 
   constructor(options: ProviderFetchOptions) {
     this.#options = options;
     this.#places = new OutsidePlaces(options);
+    this.#systemLookups = options.systemLookups ?? new SystemLookups(options);
     this.#isOpen = addressesIn(options.openNetworks);
   }
 
@@ -147,19 +150,14 @@ export class ProviderFetch {
     return responseOf(answer);
   }
 
-  /** Some names are known to the system only, such as those below its search domains: it is asked about one at a time. */
+  /** Some names are known to the system only, such as those below its search domains. */
   async #lookup(hostname: string, family: number): Promise<LookupAddress[]> {
     const { now } = this.#options;
     const beganAtMs = now();
     try {
       return await lookupOutside(hostname, { family });
-    } catch (thrown) {
-      const mine = this.#systemLookup.then(() => {
-        if (now() - beganAtMs > TIMEOUT_MS) throw thrown;
-        return promises.lookup(hostname, { all: true, family });
-      });
-      this.#systemLookup = mine.catch(() => undefined);
-      return mine;
+    } catch {
+      return this.#systemLookups.findLast(hostname, family, beganAtMs + TIMEOUT_MS - now());
     }
   }
 }

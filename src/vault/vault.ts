@@ -12,6 +12,7 @@ import { connectionRequired, endpointUnavailable } from '../domain/errors/error-
 import type { Clock } from '../domain/time/clock.ts';
 import type { OAuthStore } from '../persistence/store.ts';
 import type { AddressCheck } from '../transports/network-guard.ts';
+import type { SystemLookups } from '../transports/system-lookups.ts';
 import type { BackendAccount, BearerTokens } from '../transports/transport.ts';
 import { OwnClients } from './clients.ts';
 import {
@@ -37,6 +38,7 @@ import { NotConnected, Refreshes } from './refresh.ts';
 export interface VaultOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
   readonly store: OAuthStore;
   readonly isDenied: AddressCheck;
+  readonly systemLookups?: SystemLookups | undefined;
   /** Networks of authorization servers that are reached although they are not public, in CIDR form. */
   readonly openNetworks?: readonly string[];
   /** Where browsers and other servers reach the gateway. */

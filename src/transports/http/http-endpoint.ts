@@ -55,11 +55,12 @@ export class HttpEndpoint implements Sender {
     definition: EndpointDefinition,
     {
       isDenied,
+      lookup,
       answers,
       waitingBytes,
       scheduler,
       tokens,
-    }: Pick<OpenOptions, 'isDenied' | 'answers' | 'waitingBytes' | 'tokens'> &
+    }: Pick<OpenOptions, 'isDenied' | 'lookup' | 'answers' | 'waitingBytes' | 'tokens'> &
       Partial<Pick<OpenOptions, 'scheduler'>>,
   ) {
     this.#run = scheduler?.run;
@@ -79,7 +80,7 @@ export class HttpEndpoint implements Sender {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
     });
-    this.#connector = guardedConnector(url, isDenied);
+    this.#connector = guardedConnector(url, isDenied, lookup);
     this.#pool = new ConnectionPool(this.#connector, { maxConnections: MAX_CONNECTIONS, run: this.#run });
   }
 

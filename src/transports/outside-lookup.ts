@@ -36,7 +36,8 @@ export async function lookupOutside(
   return addresses;
 }
 
-async function isNamedHere(hostname: string): Promise<boolean> {
+/** In the file of hosts: no server is asked for it. */
+export async function isNamedHere(hostname: string): Promise<boolean> {
   const name = hostname.toLowerCase();
   if (name === 'localhost') return true;
   const hosts = await readFile('/etc/hosts', 'utf8').catch(() => '');

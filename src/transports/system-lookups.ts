@@ -1,0 +1,203 @@
+// The look-ups by the system (getaddrinfo), which knows names that DNS servers do not: below search domains, of multicast DNS. Each holds one
+// of the two threads that all look-ups of the process share until the DNS servers have answered, and the servers of a name may be silent for
+// ever. So names have places by how they were answered last: only those that were answered in time may have both threads. Source: ADR 321.
+
+import { type LookupAddress, promises } from 'node:dns';
+import type { LookupFunction } from 'node:net';
+import { LruMap } from '../domain/memory/lru-map.ts';
+import type { Clock } from '../domain/time/clock.ts';
+import { isNamedHere } from './outside-lookup.ts';
+
+const THREADS = 2;
+/** A look-up that takes longer is late. */
+const IN_TIME_MS = 1_000;
+/** A name counts as silent for this time after a late look-up without an address. */
+const SILENT_MS = 10 * 60_000;
+const MAX_KNOWN = 10_000;
+/** Longest wait for a thread. */
+const WAIT_MS = 30_000;
+const MAX_WAITING = 20_000;
+/** Of one attempt to learn whether the DNS servers of a name are silent. */
+const PROBE_MS = 1_000;
+const PROBES = 2;
+
+/** A resolver opens sockets, and does not learn of other DNS servers. */
+const RESOLVER_MS = 10_000;
+
+/** In the order of their turns. */
+type Manner = 'answered' | 'unknown' | 'silent';
+
+interface Waiting {
+  readonly hostname: string;
+  readonly endsAtMs: number;
+  /** Its DNS servers answered just now, or were silent. */
+  readonly isProbed: boolean;
+  readonly begin: (running: Running | undefined) => void;
+  readonly refuse: (error: Error) => void;
+}
+
+interface Running {
+  readonly manner: Manner;
+  readonly beganAtMs: number;
+}
+
+export interface SystemLookupsOptions extends Pick<Clock, 'now'> {
+  /** Asks the system. */
+  readonly lookup?: (hostname: string, options: { all: true; family: number }) => Promise<LookupAddress[]>;
+  /** DNS servers in place of those of the system, as `address:port`. */
+  readonly servers?: readonly string[] | undefined;
+}
+
+export class SystemLookups {
+  readonly #options: SystemLookupsOptions;
+  readonly #answered = new LruMap<true>(MAX_KNOWN);
+  /** When they were late without an address last. */
+  readonly #late = new LruMap<number>(MAX_KNOWN);
+  /** One look-up for all that ask for the same name. */
+  readonly #asked = new Map<string, Promise<LookupAddress[]>>();
+  readonly #waiting: Readonly<Record<Manner, Waiting[]>> = { answered: [], unknown: [], silent: [] };
+  readonly #running = new Set<Running>();
+  #resolver: { readonly madeAtMs: number; readonly resolver: promises.Resolver } | undefined;
+
+  constructor(options: SystemLookupsOptions) {
+    this.#options = options;
+  }
+
+  /** For sockets. */
+  readonly lookup: LookupFunction = (hostname, { all, family = 0 }, callback) => {
+    this.#shared(hostname, Number(String(family).replace('IPv', ''))).then(
+      (found) => {
+        const [first] = found;
+        if (all || first === undefined) callback(null, found);
+        else callback(null, first.address, first.family);
+      },
+      (error) => callback(error, ''),
+    );
+  };
+
+  /** For a name that DNS servers do not know: after all others. Rejects with `ETIMEOUT` when its turn did not come in this time. */
+  async findLast(hostname: string, family: number, waitMs: number): Promise<LookupAddress[]> {
+    const endsAtMs = this.#options.now() + waitMs;
+    const running = await this.#turn('silent', { hostname, endsAtMs, isProbed: true });
+    return running === undefined ? [] : this.#ask(hostname, family, running);
+  }
+
+  #shared(hostname: string, family: number): Promise<LookupAddress[]> {
+    const key = `${family} ${hostname}`;
+    const asked = this.#asked.get(key);
+    if (asked !== undefined) return asked;
+    const found = this.#find(hostname, family).finally(() => this.#asked.delete(key));
+    this.#asked.set(key, found);
+    return found;
+  }
+
+  async #find(hostname: string, family: number): Promise<LookupAddress[]> {
+    const endsAtMs = this.#options.now() + WAIT_MS;
+    for (let mustProbe = false; ; mustProbe = true) {
+      const isAnswered = this.#answered.has(hostname);
+      const isProbed = mustProbe || !isAnswered || this.#isOneLate();
+      const manner = await this.#mannerOf(hostname, family, { isAnswered, isProbed });
+      const running = await this.#turn(manner, { hostname, endsAtMs, isProbed });
+      if (running !== undefined) return this.#ask(hostname, family, running);
+    }
+  }
+
+  async #mannerOf(
+    hostname: string,
+    family: number,
+    { isAnswered, isProbed }: { readonly isAnswered: boolean; readonly isProbed: boolean },
+  ): Promise<Manner> {
+    const lateAtMs = this.#late.get(hostname);
+    if (lateAtMs !== undefined && this.#options.now() - lateAtMs < SILENT_MS) return 'silent';
+    if (isProbed && (await this.#isSilent(hostname, family))) return 'silent';
+    return isAnswered ? 'answered' : 'unknown';
+  }
+
+  /** Asks without a thread. */
+  async #isSilent(hostname: string, family: number): Promise<boolean> {
+    // Names of one label belong to the network of the gateway.
+    if (!hostname.includes('.') || (await isNamedHere(hostname))) return false;
+    const resolver = this.#newResolver();
+    const answers = await Promise.allSettled([
+      ...(family === 6 ? [] : [resolver.resolve4(hostname)]),
+      ...(family === 4 ? [] : [resolver.resolve6(hostname)]),
+    ]);
+    return answers.some((each) => each.status === 'rejected' && each.reason?.code === 'ETIMEOUT');
+  }
+
+  #newResolver(): promises.Resolver {
+    const { now, servers } = this.#options;
+    if (this.#resolver === undefined || now() - this.#resolver.madeAtMs > RESOLVER_MS) {
+      const resolver = new promises.Resolver({ timeout: PROBE_MS, tries: PROBES });
+      if (servers !== undefined) resolver.setServers(servers);
+      this.#resolver = { madeAtMs: now(), resolver };
+    }
+    return this.#resolver.resolver;
+  }
+
+  /** Resolves with undefined when the name has to be probed first, because another one is late. Rejects when the wait is over. */
+  #turn(
+    manner: Manner,
+    name: Pick<Waiting, 'hostname' | 'endsAtMs' | 'isProbed'>,
+  ): Promise<Running | undefined> {
+    const waiting = this.#waiting[manner];
+    if (waiting.length >= MAX_WAITING) return Promise.reject(noTurn(name));
+    const { promise, resolve, reject } = Promise.withResolvers<Running | undefined>();
+    waiting.push({ ...name, begin: resolve, refuse: reject });
+    this.#beginNext();
+    return promise;
+  }
+
+  #beginNext(): void {
+    const { now } = this.#options;
+    for (let manner = this.#nextManner(); manner !== undefined; manner = this.#nextManner()) {
+      const waiting = this.#waiting[manner].shift();
+      if (waiting === undefined) return;
+      if (now() > waiting.endsAtMs) waiting.refuse(noTurn(waiting));
+      else if (manner === 'answered' && !waiting.isProbed && this.#isOneLate()) waiting.begin(undefined);
+      else {
+        const running = { manner, beganAtMs: now() };
+        this.#running.add(running);
+        waiting.begin(running);
+      }
+    }
+  }
+
+  #nextManner(): Manner | undefined {
+    if (this.#running.size >= THREADS) return undefined;
+    if (this.#waiting.answered.length > 0) return 'answered';
+    if ([...this.#running].some(({ manner }) => manner !== 'answered')) return undefined;
+    return (['unknown', 'silent'] as const).find((manner) => this.#waiting[manner].length > 0);
+  }
+
+  /** Some that were answered before may be silent together now. */
+  #isOneLate(): boolean {
+    const beforeMs = this.#options.now() - IN_TIME_MS;
+    return [...this.#running].some(({ manner, beganAtMs }) => manner === 'answered' && beganAtMs < beforeMs);
+  }
+
+  async #ask(hostname: string, family: number, running: Running): Promise<LookupAddress[]> {
+    const { lookup = askSystem, now } = this.#options;
+    let isFound = false;
+    try {
+      const found = await lookup(hostname, { all: true, family });
+      isFound = true;
+      return found;
+    } finally {
+      const isInTime = now() - running.beganAtMs <= IN_TIME_MS;
+      if (isInTime) this.#answered.set(hostname, true);
+      else this.#answered.delete(hostname);
+      if (!isInTime && !isFound) this.#late.set(hostname, now());
+      this.#running.delete(running);
+      this.#beginNext();
+    }
+  }
+}
+
+const askSystem: NonNullable<SystemLookupsOptions['lookup']> = (hostname, options) =>
+  promises.lookup(hostname, options);
+
+function noTurn({ hostname }: Pick<Waiting, 'hostname'>): Error {
+  const text = `look-up of ${hostname}: the DNS servers of too many names do not answer`;
+  return Object.assign(new Error(text), { code: 'ETIMEOUT' });
+}
