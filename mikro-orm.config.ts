@@ -1,4 +1,4 @@
-// For developers: writes a migration for each of the five databases after a change of src/persistence/entities.ts. Nothing is
+// For developers: writes a migration for each of the five databases after a change of src/persistence/orm/entities.ts. Nothing is
 // connected to; the former schema is the `.snapshot.json` beside the migrations. The gateway does not read this file.
 //
 //   node mikro-orm.config.ts <name>     (Node 24; `npm run format` afterwards)
@@ -15,9 +15,9 @@ import { MigrationGenerator, Migrator } from '@mikro-orm/migrations';
 import { MikroORM, type Options } from '@mikro-orm/sql';
 import type { Database, Migrations } from './src/persistence/database.ts';
 import { DATABASES } from './src/persistence/database-url.ts';
-import { tablesFor } from './src/persistence/entities.ts';
-import { Sockets } from './src/persistence/mikro-orm-patches.ts';
-import { MIGRATIONS_TABLE, ormOptionsOf } from './src/persistence/orm.ts';
+import { tablesFor } from './src/persistence/orm/entities.ts';
+import { Sockets } from './src/persistence/orm/mikro-orm-patches.ts';
+import { MIGRATIONS_TABLE, ormOptionsOf } from './src/persistence/orm/orm.ts';
 
 const MIGRATIONS = fileURLToPath(new URL('src/persistence/migrations', import.meta.url));
 

@@ -11,7 +11,7 @@ import type { Credentials } from '../src/auth/authenticator.ts';
 import { rowOfGrant } from '../src/auth/oauth/oauth-rows.ts';
 import { GatewayAddress } from '../src/domain/accounts/resource.ts';
 import { systemClock } from '../src/domain/time/clock.ts';
-import { MemoryStore } from '../src/persistence/memory-store.ts';
+import { MemoryStore } from '../src/persistence/memory/memory-store.ts';
 
 const CALLS = 20_000;
 const ROUNDS = 60;

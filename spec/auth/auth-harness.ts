@@ -11,7 +11,7 @@ import type { StoreChange } from '../../src/auth/credential-cache.ts';
 import type { Role, User } from '../../src/domain/accounts/account.ts';
 import { databaseUnavailable } from '../../src/domain/errors/errors.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { AccountStore } from '../../src/persistence/store.ts';
 import { CHANGES_ONLY } from '../helpers/anonymous-auth.ts';
 

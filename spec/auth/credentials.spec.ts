@@ -18,7 +18,7 @@ import {
   type Scope,
   type User,
 } from '../../src/domain/accounts/account.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { suite } from '../helpers/suite.ts';
 import { passTurns } from '../helpers/turns.ts';
 import { CountedPasswords, codeOf, LIFETIME_MS, SECRET, START_MS } from './auth-harness.ts';

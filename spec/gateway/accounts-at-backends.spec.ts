@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { SHARED } from '../../src/domain/accounts/connection.ts';
 import { asGatewayError } from '../../src/domain/errors/errors.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { type OAuthBackend, startOAuthBackend } from '../fixtures/oauth-backend.ts';
 import { suite } from '../helpers/suite.ts';
 

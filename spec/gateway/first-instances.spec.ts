@@ -5,7 +5,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { becomes } from '../helpers/eventually.ts';
 import { alarmsOf } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';

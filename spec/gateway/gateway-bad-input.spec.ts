@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { GatewayError } from '../../src/domain/errors/errors.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { serving, text } from '../helpers/function-backend.ts';
 import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';

@@ -8,7 +8,7 @@ import { isJsonObject, type JsonObject } from '../../src/domain/json/json.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import type { ViewDefinition } from '../../src/domain/views/view.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { suite } from '../helpers/suite.ts';
 import { begin, modernRequest, openSession, postTo } from './mcp-post.ts';
 

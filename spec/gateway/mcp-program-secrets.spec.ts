@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import type { GatewayOptions } from '../../src/gateway/gateway-types.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { TemplateDefinition } from '../../src/templates/definition.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { type AppFixture, startApp } from '../helpers/http-app.ts';

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { NEVER } from 'rxjs';
 import { type Auth, authOf } from '../../src/auth/auth.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 
 export const CHANGES_ONLY = {
   recordsCalls: false,

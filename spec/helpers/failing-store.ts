@@ -2,7 +2,7 @@
 // nodes on one database.
 
 import { setImmediate as turn } from 'node:timers/promises';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { Store } from '../../src/persistence/store.ts';
 
 type StoreMethod = Exclude<keyof Store, 'kind' | 'file' | 'accounts' | 'settings' | 'audit'>;

@@ -13,7 +13,7 @@ import type { Gateway } from '../../src/gateway/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway/gateway-types.ts';
 import type { AppOptions } from '../../src/http/app.ts';
 import type { AuthorizationServer } from '../../src/http/oauth/authorization-server.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import { CHANGES_ONLY } from './anonymous-auth.ts';
 import { type Answer, type AppFixture, type Ask, startApp } from './http-app.ts';

@@ -5,7 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import type { InstanceDefinition } from '../../src/domain/instances/instance.ts';
-import type { MemoryStore } from '../../src/persistence/memory-store.ts';
+import type { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { RevisionChange } from '../../src/persistence/revision-watch.ts';
 import { Registry } from '../../src/registry/registry.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';

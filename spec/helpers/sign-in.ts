@@ -22,7 +22,7 @@ import {
   AuthorizationServer,
   type AuthorizationServerOptions,
 } from '../../src/http/oauth/authorization-server.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import { type AccountsFixture, type AccountsOptions, PASSWORD, startWithAccounts } from './http-accounts.ts';
 import { isPage, ScriptedBrowser, type Visited } from './scripted-browser.ts';

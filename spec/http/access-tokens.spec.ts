@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { rowOfGrant } from '../../src/auth/oauth/oauth-rows.ts';
 import type { Scope } from '../../src/domain/accounts/account.ts';
 import { GatewayAddress } from '../../src/domain/accounts/resource.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { CHANGES_ONLY } from '../helpers/anonymous-auth.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import { appFor } from '../helpers/http-app.ts';

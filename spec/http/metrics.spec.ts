@@ -6,7 +6,7 @@ import { ClusterCounts } from '../../src/actors/cluster-counts.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import { createMetricsApp } from '../../src/http/app.ts';
 import { METRICS } from '../../src/metrics/metric-table.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { text as say, serving } from '../helpers/function-backend.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';

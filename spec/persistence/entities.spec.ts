@@ -3,7 +3,7 @@
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { fromDocument, toDocument } from '../../src/persistence/entities.ts';
+import { fromDocument, toDocument } from '../../src/persistence/orm/entities.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('entities');

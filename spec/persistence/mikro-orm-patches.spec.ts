@@ -3,7 +3,7 @@
 
 import { EventEmitter } from 'node:events';
 import * as assert from 'uvu/assert';
-import { Sockets } from '../../src/persistence/mikro-orm-patches.ts';
+import { Sockets } from '../../src/persistence/orm/mikro-orm-patches.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('MikroORM patches');

@@ -4,7 +4,7 @@ import { MikroORM, type Options } from '@mikro-orm/sql';
 import { offlineOptions } from '../../mikro-orm.config.ts';
 import type { DatabaseKind } from '../../src/persistence/database.ts';
 import { DATABASES } from '../../src/persistence/database-url.ts';
-import { tablesFor } from '../../src/persistence/entities.ts';
+import { tablesFor } from '../../src/persistence/orm/entities.ts';
 
 /** The tables are those of `orm`. */
 export async function offline(kind: DatabaseKind) {

@@ -4,7 +4,7 @@
 import * as assert from 'uvu/assert';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { type Delivered, databaseUnavailable } from '../../src/domain/errors/errors.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { startsForEver } from '../helpers/failing-backend.ts';
 import { Node } from '../helpers/nodes.ts';
 import { endOf, errorOf } from '../helpers/outcome.ts';

@@ -5,7 +5,7 @@ import type { LoadBalancerSettings } from '../../src/balancing/policy-schemas.ts
 import { databaseUnavailable } from '../../src/domain/errors/errors.ts';
 import type { ImportReport } from '../../src/domain/instances/deployment.ts';
 import type { InstanceInput } from '../../src/domain/instances/instance.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { RegistryEntry } from '../../src/persistence/registry-entry.ts';
 import { importContents, syncListing } from '../../src/registry/registry-sync.ts';
 import { startsForEver } from '../helpers/failing-backend.ts';

@@ -7,7 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { databaseUnavailable, GatewayError } from '../../src/domain/errors/errors.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { answers } from '../helpers/failing-backend.ts';
 import { inOrder, Node } from '../helpers/nodes.ts';
 import type { ScriptedTransport } from '../helpers/scripted-transport.ts';

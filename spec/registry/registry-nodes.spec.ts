@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { databaseUnavailable } from '../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { importContents } from '../../src/registry/registry-sync.ts';
 import { pass } from '../helpers/failing-backend.ts';
 import { Node } from '../helpers/nodes.ts';

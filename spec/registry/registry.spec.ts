@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { definition as instance, pass, settled, startsForEver } from '../helpers/failing-backend.ts';
 import { Node } from '../helpers/nodes.ts';
 import { errorOf } from '../helpers/outcome.ts';

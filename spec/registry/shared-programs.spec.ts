@@ -5,7 +5,7 @@ import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
 import type { SharedPrograms } from '../../src/domain/nodes/nodes.ts';
 import { Gateway } from '../../src/gateway/gateway.ts';
 import { instanceRecord } from '../../src/http/routes/instances.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('programs of any node at one gateway', { timeoutMs: 20_000 });

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { hasCode } from '../../src/domain/errors/errors.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { NO_NAMES, type ViewDefinition } from '../../src/domain/views/view.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { ViewRegistry } from '../../src/registry/view-registry.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -7,7 +7,7 @@ import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { ConfigError } from '../../src/config/config-error.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { SettingStore } from '../../src/persistence/store.ts';
 import { claimNodeOfFile, claimNodeOfServer, type NodeClaim } from '../../src/server/node-claim.ts';
 import { folderOfEach } from '../helpers/folder.ts';

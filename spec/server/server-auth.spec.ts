@@ -9,7 +9,7 @@ import { oauthKey, unreadableRows } from '../../src/auth/oauth/oauth-rows.ts';
 import type { SigningSecrets } from '../../src/auth/secrets/signing-secret.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { GatewayAddress } from '../../src/domain/accounts/resource.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import { openServerAuth } from '../../src/server/server-auth.ts';
 import { openStorage } from '../../src/server/storage.ts';

@@ -5,7 +5,7 @@ import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { asGatewayError } from '../../src/domain/errors/errors.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { addressesIn } from '../../src/transports/network-guard.ts';
 import type { Target } from '../../src/vault/oauth-backends.ts';
 import { Vault } from '../../src/vault/vault.ts';

@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import { type ConnectionChange, SHARED } from '../../src/domain/accounts/connection.ts';
 import { asGatewayError } from '../../src/domain/errors/errors.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
-import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { addressesIn } from '../../src/transports/network-guard.ts';
 import { UnknownState } from '../../src/vault/flow.ts';
 import type { Target } from '../../src/vault/oauth-backends.ts';

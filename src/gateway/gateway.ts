@@ -20,7 +20,7 @@ import type { ListField } from '../domain/mcp/mcp.ts';
 import type { ByteBudget } from '../domain/memory/held-bytes.ts';
 import { settlesWithin, systemClock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import { MemoryStore } from '../persistence/memory-store.ts';
+import { MemoryStore } from '../persistence/memory/memory-store.ts';
 import type { Store } from '../persistence/store.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { DatabaseState } from '../registry/database-status.ts';

@@ -10,9 +10,9 @@ import { ownCommand } from '../domain/version.ts';
 import type { Cipher } from './cipher.ts';
 import { type ConnectOptions, type DatabaseAddress, failureOf, retryConflicts } from './database.ts';
 import { type ParsedDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
-import { MemoryStore } from './memory-store.ts';
+import { MemoryStore } from './memory/memory-store.ts';
 import { createDatabase, explain } from './open-failures.ts';
-import type { Orm } from './orm.ts';
+import type { Orm } from './orm/orm.ts';
 import type { MigrationStatus, Store } from './store.ts';
 import { StoreOpenError } from './store-errors.ts';
 import { withTimeout } from './with-timeout.ts';
@@ -55,8 +55,8 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
   if (parsed === undefined) return new MemoryStore();
   const timeoutMs = options.statementTimeoutMs ?? 5_000;
   const [{ ormStore }, { OrmSession }] = await Promise.all([
-    import('./orm-store.ts'),
-    import('./orm-session.ts'),
+    import('./orm/orm-store.ts'),
+    import('./orm/orm-session.ts'),
   ]);
   const mayCreate = options.migrations === 'apply' || isInMemory(parsed);
   const isBare = await isBareFile(parsed.description.file);
@@ -86,7 +86,7 @@ export async function migrationStatus(
   if (parsed === undefined) return { applied: [], pending: [], unknown: [] };
   const orm = await connected(parsed, CONNECT_MS, { mayCreate: false });
   try {
-    const { readMigrationStatus } = await import('./migrate.ts');
+    const { readMigrationStatus } = await import('./orm/migrate.ts');
     return await withTimeout(readMigrationStatus(parsed.database, orm), ANSWER_MS);
   } catch (thrown) {
     throw explain(parsed, thrown);
@@ -124,7 +124,7 @@ async function connect(
   timeoutMs: number,
   more: Partial<ConnectOptions> = {},
 ): Promise<Orm> {
-  const { connectOrm } = await import('./orm.ts');
+  const { connectOrm } = await import('./orm/orm.ts');
   await nextTurn();
   const options = {
     address,
@@ -195,7 +195,7 @@ export async function fileExposureOf(file: string): Promise<string | undefined> 
 
 async function upToDate(parsed: ParsedDatabaseUrl, orm: Orm, creation: Creation): Promise<void> {
   const { mayCreate, isBare, onNotice, onWarning } = creation;
-  const { readMigrationStatus } = await import('./migrate.ts');
+  const { readMigrationStatus } = await import('./orm/migrate.ts');
   const { database, description } = parsed;
   // The last process that closes a SQLite file locks it for a checkpoint.
   const status = await retryConflicts(database, CONNECT_MS, () =>
@@ -223,7 +223,7 @@ async function upToDate(parsed: ParsedDatabaseUrl, orm: Orm, creation: Creation)
 
 /** On separate connections, because the statements of the others have a time limit; SQLite has one connection and no limit. */
 async function migrated(parsed: ParsedDatabaseUrl, orm: Orm): Promise<MigrationStatus> {
-  const { migrate } = await import('./migrate.ts');
+  const { migrate } = await import('./orm/migrate.ts');
   const { database } = parsed;
   if (database.isFile) return migrate(database, orm, MIGRATION_WAIT_MS);
   const migrating = await connect(parsed, CONNECT_MS, { statementTimeoutMs: MIGRATION_STATEMENT_MS });

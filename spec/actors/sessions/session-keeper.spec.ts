@@ -13,7 +13,7 @@ import {
   SESSION_VERSION,
   type SessionValue,
 } from '../../../src/domain/sessions/session-value.ts';
-import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { SessionStore } from '../../../src/persistence/store.ts';
 import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';

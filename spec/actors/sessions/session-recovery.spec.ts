@@ -10,7 +10,7 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { SessionElsewhere } from '../../../src/domain/nodes/forwarding.ts';
 import { newLife, newSessionId } from '../../../src/domain/nodes/life.ts';
 import { writeSession } from '../../../src/domain/sessions/session-value.ts';
-import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { SessionStore } from '../../../src/persistence/store.ts';
 import { PLAIN } from '../../helpers/failing-backend.ts';
 import { alarmsOf, simulatedClock } from '../../helpers/simulated-time.ts';

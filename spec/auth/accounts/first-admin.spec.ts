@@ -6,7 +6,7 @@ import { beginFirstPassword } from '../../../src/auth/accounts/first-password.ts
 import { Passwords } from '../../../src/auth/accounts/passwords.ts';
 import { ConfigError } from '../../../src/config/config-error.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
-import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { AccountStore } from '../../../src/persistence/store.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { messageOf, rejects } from '../../helpers/outcome.ts';

@@ -6,7 +6,7 @@ import { type AuditEntry, CALL_ACTION, idAt, type NewCall } from '../../../src/d
 import { duplicateServer } from '../../../src/domain/errors/error-catalogue.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
-import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { AuditBounds } from '../../../src/persistence/store.ts';
 import { suite } from '../../helpers/suite.ts';
 import { passTurns } from '../../helpers/turns.ts';

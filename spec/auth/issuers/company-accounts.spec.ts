@@ -5,7 +5,7 @@ import { newUser } from '../../../src/auth/accounts/accounts.ts';
 import { CompanyAccounts } from '../../../src/auth/issuers/company-accounts.ts';
 import { type ProviderAnswer, ProviderFailure } from '../../../src/auth/issuers/identity-provider.ts';
 import type { ProviderSetting } from '../../../src/config/provider-settings.ts';
-import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('accounts of a company');

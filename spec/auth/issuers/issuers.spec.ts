@@ -9,7 +9,7 @@ import { Issuers } from '../../../src/auth/issuers/issuers.ts';
 import type { IssuerSetting } from '../../../src/config/issuer-settings.ts';
 import { holderOf, nameOf, type Principal } from '../../../src/domain/accounts/account.ts';
 import { GatewayAddress } from '../../../src/domain/accounts/resource.ts';
-import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { CHANGES_ONLY } from '../../helpers/anonymous-auth.ts';
 import { KeyServer, type TokenParts } from '../../helpers/key-server.ts';
 import { errorOf } from '../../helpers/outcome.ts';

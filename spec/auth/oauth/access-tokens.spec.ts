@@ -9,7 +9,7 @@ import { authOf } from '../../../src/auth/auth.ts';
 import { rowOfGrant } from '../../../src/auth/oauth/oauth-rows.ts';
 import { holderOf, type Principal, type Role, type Scope } from '../../../src/domain/accounts/account.ts';
 import { GatewayAddress } from '../../../src/domain/accounts/resource.ts';
-import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { RevisionChange } from '../../../src/persistence/revision-watch.ts';
 import { CHANGES_ONLY } from '../../helpers/anonymous-auth.ts';
 import { errorOf } from '../../helpers/outcome.ts';

@@ -1,7 +1,7 @@
 import * as assert from 'uvu/assert';
 import { clientKeyOf, grantOf, oauthKey, rowOfGrant } from '../../../src/auth/oauth/oauth-rows.ts';
 import type { Grant } from '../../../src/domain/accounts/grant.ts';
-import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('rows of the authorization server');

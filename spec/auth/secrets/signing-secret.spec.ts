@@ -12,7 +12,7 @@ import {
   sharedSecret,
 } from '../../../src/auth/secrets/signing-secret.ts';
 import { ConfigError } from '../../../src/config/config-error.ts';
-import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { messageOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';

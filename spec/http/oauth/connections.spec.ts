@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { SHARED } from '../../../src/domain/accounts/connection.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
-import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import type { Target } from '../../../src/vault/oauth-backends.ts';
 import type { Vault } from '../../../src/vault/vault.ts';
 import type { Connected, Visits } from '../../../src/vault/visits.ts';

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { ClientDocuments, isDocumentUrl } from '../../../src/http/oauth/client-documents.ts';
 import { FetchFailure, GuardedFetch } from '../../../src/http/oauth/guarded-fetch.ts';
-import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { hasOpenssl, issueCertificate, makeAuthority } from '../../helpers/certificates.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import { allow, askToken, begin, REDIRECT, startSignIn } from '../../helpers/sign-in.ts';

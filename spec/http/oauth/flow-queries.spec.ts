@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { clientKeyOf } from '../../../src/auth/oauth/oauth-rows.ts';
-import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import {
   allow,

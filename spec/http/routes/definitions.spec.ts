@@ -1,7 +1,7 @@
 // Definitions of templates that are stored through the API: checks, effects, and what other nodes see.
 
 import * as assert from 'uvu/assert';
-import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { VERSION } from '../../../src/domain/version.ts';
 import { createGateway, Gateway } from '../../../src/gateway/gateway.ts';
-import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { definition } from '../../helpers/failing-backend.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';

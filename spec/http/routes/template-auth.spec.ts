@@ -1,7 +1,7 @@
 // `auth` of a template: what its instances get that are registered without it.
 
 import * as assert from 'uvu/assert';
-import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { parseRegistryDocument } from '../../../src/persistence/registry-file.ts';
 import { readTemplate, TemplateError } from '../../../src/templates/definition.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';

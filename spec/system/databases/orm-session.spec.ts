@@ -2,9 +2,9 @@
 
 import * as assert from 'uvu/assert';
 import { postgresql as postgresqlDatabase } from '../../../src/persistence/databases/postgresql.ts';
-import { migrate } from '../../../src/persistence/migrate.ts';
-import { connectOrm } from '../../../src/persistence/orm.ts';
-import { OrmSession } from '../../../src/persistence/orm-session.ts';
+import { migrate } from '../../../src/persistence/orm/migrate.ts';
+import { connectOrm } from '../../../src/persistence/orm/orm.ts';
+import { OrmSession } from '../../../src/persistence/orm/orm-session.ts';
 import { errorSummary } from '../../helpers/outcome.ts';
 import { serverLine } from '../../helpers/server-line.ts';
 import { freshDatabase, postgresql } from '../../helpers/services.ts';

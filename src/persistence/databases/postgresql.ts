@@ -1,7 +1,7 @@
 // PostgreSQL 12 and later. Definitions of tables are part of transactions, so a migration is atomic.
 
 import type { Database } from '../database.ts';
-import { runOn } from '../mikro-orm-patches.ts';
+import { runOn } from '../orm/mikro-orm-patches.ts';
 import { isNetworkError, urlRefused } from '../store-errors.ts';
 
 /** Key of the advisory lock: "stag" in ASCII. Databases of one server have separate locks. */

@@ -4,11 +4,14 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { UniqueConstraintViolationException } from '@mikro-orm/core';
-import { changedTemplate, type TemplateSettings } from '../balancing/policy-schemas.ts';
-import { configIncomplete, duplicateServer } from '../domain/errors/error-catalogue.ts';
-import type { InstanceDefinition } from '../domain/instances/instance.ts';
-import { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import { type Cipher, CipherError } from './cipher.ts';
+import { changedTemplate, type TemplateSettings } from '../../balancing/policy-schemas.ts';
+import { configIncomplete, duplicateServer } from '../../domain/errors/error-catalogue.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { type Cipher, CipherError } from '../cipher.ts';
+import { purposeOfInstance, SECRET_FIELDS, type SecretField } from '../sealed.ts';
+import type { InstanceSave, SettingStore, Store } from '../store.ts';
+import { readRow } from '../store-errors.ts';
 import {
   type Columns,
   columnsOf,
@@ -28,9 +31,6 @@ import { ormPrograms } from './orm-programs.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
 import { ormSessions } from './orm-sessions.ts';
 import { ormViews } from './orm-views.ts';
-import { purposeOfInstance, SECRET_FIELDS, type SecretField } from './sealed.ts';
-import type { InstanceSave, SettingStore, Store } from './store.ts';
-import { readRow } from './store-errors.ts';
 
 /**
  * Lists are in the order of the first save; their rows are no entities, which take eight times as long. `kind` and `file`: see

@@ -2,9 +2,7 @@
 
 import type { EntitySchema } from '@mikro-orm/core';
 import type { QBFilterQuery, SqlEntityManager } from '@mikro-orm/sql';
-import { type Cipher, CipherError } from './cipher.ts';
-import type { Tables } from './entities.ts';
-import type { OrmSession } from './orm-session.ts';
+import { type Cipher, CipherError } from '../cipher.ts';
 import {
   purposeOfInstance,
   purposeOfList,
@@ -12,8 +10,10 @@ import {
   purposeOfSession,
   resealed,
   SECRET_FIELDS,
-} from './sealed.ts';
-import { MAX_REKEY_REASONS, type RekeyResult } from './store.ts';
+} from '../sealed.ts';
+import { MAX_REKEY_REASONS, type RekeyResult } from '../store.ts';
+import type { Tables } from './entities.ts';
+import type { OrmSession } from './orm-session.ts';
 
 /** Rows of one query: each may have some 100 kB. */
 const GROUP = 100;

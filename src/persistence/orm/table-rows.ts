@@ -8,7 +8,7 @@ import {
   UniqueConstraintViolationException,
 } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { Statement, Value } from './database.ts';
+import type { Statement, Value } from '../database.ts';
 import type { OrmSession } from './orm-session.ts';
 
 type Field = Value | Date | undefined;

@@ -2,7 +2,7 @@
 // compared by code points, with lengths in bytes or characters, long documents, milliseconds. No entity leaves this folder.
 
 import { defineEntity, type InferEntity, p, raw, Type } from '@mikro-orm/core';
-import type { DatabaseKind } from './database.ts';
+import type { DatabaseKind } from '../database.ts';
 
 export const CALL_BLOCKS = 'audit_call_blocks';
 export const SESSIONS = 'sessions';

@@ -2,10 +2,10 @@
 // comes late or twice. Heartbeats and ends are single statements: a frozen node keeps no row locked. Source: ADR 146, 194.
 
 import { type FilterQuery, raw } from '@mikro-orm/core';
-import type { LifeEnd } from '../domain/nodes/life.ts';
+import type { LifeEnd } from '../../domain/nodes/life.ts';
+import { MAX_LIVES, type NodeStore, type StoredLife } from '../store.ts';
 import { fromDocument, type NodeTableRow, toDocument } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
-import { MAX_LIVES, type NodeStore, type StoredLife } from './store.ts';
 
 export function ormNodes(session: OrmSession): NodeStore {
   return {

@@ -2,14 +2,20 @@
 // caller changes a stored value by accident. spec/conformance has the shared suite of both stores.
 
 import { isDeepStrictEqual } from 'node:util';
-import { changedTemplate, type TemplateChange, type TemplateSettings } from '../balancing/policy-schemas.ts';
-import { type AuditEntry, entriesOf, isMatch, mostExpired, newestFirst } from '../domain/accounts/audit.ts';
-import { configIncomplete, duplicateServer } from '../domain/errors/error-catalogue.ts';
-import type { InstanceDefinition } from '../domain/instances/instance.ts';
-import { MemoryAccounts } from './memory-accounts.ts';
-import { memoryApprovals, memoryLists } from './memory-lists.ts';
-import { memoryOAuth } from './memory-oauth.ts';
-import { memoryViews } from './memory-views.ts';
+import {
+  changedTemplate,
+  type TemplateChange,
+  type TemplateSettings,
+} from '../../balancing/policy-schemas.ts';
+import {
+  type AuditEntry,
+  entriesOf,
+  isMatch,
+  mostExpired,
+  newestFirst,
+} from '../../domain/accounts/audit.ts';
+import { configIncomplete, duplicateServer } from '../../domain/errors/error-catalogue.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type {
   ApprovalStore,
   AuditStore,
@@ -28,8 +34,12 @@ import type {
   StoredProgram,
   StoredSession,
   ViewStore,
-} from './store.ts';
-import { VIEWS } from './store.ts';
+} from '../store.ts';
+import { VIEWS } from '../store.ts';
+import { MemoryAccounts } from './memory-accounts.ts';
+import { memoryApprovals, memoryLists } from './memory-lists.ts';
+import { memoryOAuth } from './memory-oauth.ts';
+import { memoryViews } from './memory-views.ts';
 
 export class MemoryStore implements Store {
   readonly kind = 'memory';

@@ -1,9 +1,9 @@
 // The lists of templates as they were read last, in a database. Source: ADR 225.
 
-import type { Cipher } from './cipher.ts';
+import type { Cipher } from '../cipher.ts';
+import { opened, purposeOfList, sealed } from '../sealed.ts';
+import { type ListStore, MAX_LIST_DAYS, MAX_STORED_LISTS } from '../store.ts';
 import type { OrmSession } from './orm-session.ts';
-import { opened, purposeOfList, sealed } from './sealed.ts';
-import { type ListStore, MAX_LIST_DAYS, MAX_STORED_LISTS } from './store.ts';
 
 export function ormLists(session: OrmSession, cipher: Cipher | undefined): ListStore {
   return {

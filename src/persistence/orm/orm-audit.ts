@@ -17,9 +17,11 @@ import {
   mostExpired,
   newestFirst,
   timeOf,
-} from '../domain/accounts/audit.ts';
-import { hasCode } from '../domain/errors/errors.ts';
-import { definedFields } from '../domain/json/json.ts';
+} from '../../domain/accounts/audit.ts';
+import { hasCode } from '../../domain/errors/errors.ts';
+import { definedFields } from '../../domain/json/json.ts';
+import type { AuditBounds, AuditPage, AuditStore } from '../store.ts';
+import { readRow } from '../store-errors.ts';
 import {
   type AuditTableRow,
   CALL_BLOCKS,
@@ -31,8 +33,6 @@ import {
   toDocument,
 } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
-import type { AuditBounds, AuditPage, AuditStore } from './store.ts';
-import { readRow } from './store-errors.ts';
 
 /** Rows that one operation deletes. */
 const BATCH = 500;

@@ -3,10 +3,8 @@
 
 import { type FilterQuery, raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import type { Cipher } from './cipher.ts';
-import type { OAuthTableRow, Tables } from './entities.ts';
-import type { OrmSession, Work } from './orm-session.ts';
-import { opened, purposeOfOAuth, sealed } from './sealed.ts';
+import type { Cipher } from '../cipher.ts';
+import { opened, purposeOfOAuth, sealed } from '../sealed.ts';
 import {
   MAX_OAUTH_ROWS,
   OAUTH_KINDS,
@@ -14,7 +12,9 @@ import {
   type OAuthKind,
   type OAuthRow,
   type OAuthStore,
-} from './store.ts';
+} from '../store.ts';
+import type { OAuthTableRow, Tables } from './entities.ts';
+import type { OrmSession, Work } from './orm-session.ts';
 import { TableRows } from './table-rows.ts';
 
 /** What every sign-in replaces. As with `save`, a power failure may lose the last second of it: clients sign in again. */

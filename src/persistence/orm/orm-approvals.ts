@@ -1,11 +1,11 @@
 // The approved definitions of tools in a database. Source: ADR 238.
 
 import { createHash } from 'node:crypto';
-import type { JsonObject } from '../domain/json/json.ts';
-import type { Approval } from '../domain/views/approval.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
+import type { Approval } from '../../domain/views/approval.ts';
+import type { ApprovalStore } from '../store.ts';
 import { fromDocument, toDocument } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
-import type { ApprovalStore } from './store.ts';
 
 export function ormApprovals(session: OrmSession): ApprovalStore {
   return {

@@ -1,10 +1,10 @@
 // The template definitions in a database. Source: ADR 235.
 
-import type { JsonObject } from '../domain/json/json.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
+import type { DefinitionStore } from '../store.ts';
+import { readRow } from '../store-errors.ts';
 import { fromDocument, toDocument } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
-import type { DefinitionStore } from './store.ts';
-import { readRow } from './store-errors.ts';
 
 export function ormDefinitions(session: OrmSession): DefinitionStore {
   return {

@@ -12,9 +12,9 @@ import {
   withChange,
   withEndedToken,
   withKeyChange,
-} from '../domain/accounts/account.ts';
-import { duplicateUsername, lastAdmin, userNotFound } from '../domain/errors/error-catalogue.ts';
-import type { AccountStore, OAuthStore } from './store.ts';
+} from '../../domain/accounts/account.ts';
+import { duplicateUsername, lastAdmin, userNotFound } from '../../domain/errors/error-catalogue.ts';
+import type { AccountStore, OAuthStore } from '../store.ts';
 
 /** `changed` is called after each change that counts for the revision. Grants end with their user. */
 export class MemoryAccounts implements AccountStore {

@@ -1,8 +1,8 @@
 // The leases of programs in a database. Each change is a conditional update: it names what was read. Source: ADR 146, 168.
 
+import type { ProgramStore, StoredProgram } from '../store.ts';
 import { fromDocument, type ProgramTableRow, toDocument } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
-import type { ProgramStore, StoredProgram } from './store.ts';
 
 export function ormPrograms(session: OrmSession): ProgramStore {
   const isHeld = async (program: string): Promise<boolean> =>

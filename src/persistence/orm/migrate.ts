@@ -3,9 +3,9 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { TableNotFoundException, type Transaction } from '@mikro-orm/core';
-import type { Database, Execute } from './database.ts';
+import type { Database, Execute } from '../database.ts';
+import type { MigrationStatus } from '../store.ts';
 import { MIGRATIONS_TABLE, type Orm } from './orm.ts';
-import type { MigrationStatus } from './store.ts';
 
 /** One query. Throws the driver's error. */
 export async function readMigrationStatus(

@@ -15,8 +15,10 @@ import {
   withChange,
   withEndedToken,
   withKeyChange,
-} from '../domain/accounts/account.ts';
-import { duplicateUsername, lastAdmin, userNotFound } from '../domain/errors/error-catalogue.ts';
+} from '../../domain/accounts/account.ts';
+import { duplicateUsername, lastAdmin, userNotFound } from '../../domain/errors/error-catalogue.ts';
+import type { AccountStore } from '../store.ts';
+import { readRow } from '../store-errors.ts';
 import {
   type ApiKeyTableRow,
   type Columns,
@@ -28,8 +30,6 @@ import {
   type UserTableRow,
 } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
-import type { AccountStore } from './store.ts';
-import { readRow } from './store-errors.ts';
 import { TableRows } from './table-rows.ts';
 
 /** Keys in one write, which a distant database must finish within the timeout of one operation. */

@@ -16,14 +16,14 @@ import {
   databaseFull,
   databaseUnavailable,
   GatewayError,
-} from '../domain/errors/errors.ts';
-import { settlesWithin, sleep, systemClock } from '../domain/time/clock.ts';
-import { SerialQueue } from '../domain/time/serial-queue.ts';
-import type { Database, Statement } from './database.ts';
+} from '../../domain/errors/errors.ts';
+import { settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
+import { SerialQueue } from '../../domain/time/serial-queue.ts';
+import type { Database, Statement } from '../database.ts';
+import { DamagedFileError, driverErrorOf, FullError, withoutValues } from '../store-errors.ts';
 import type { Tables } from './entities.ts';
 import { FileSynchronization } from './file-synchronization.ts';
 import type { Orm } from './orm.ts';
-import { DamagedFileError, driverErrorOf, FullError, withoutValues } from './store-errors.ts';
 
 export const REVISION = 'registry';
 

@@ -1,8 +1,8 @@
 // The views of the store without a database.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { StoredView } from '../domain/views/view.ts';
-import type { ViewStore } from './store.ts';
+import type { StoredView } from '../../domain/views/view.ts';
+import type { ViewStore } from '../store.ts';
 
 /** `changed`: notes a change of the revision, and returns the new one. `mark`: sets the tombstone of a view, or deletes it. */
 export function memoryViews(

@@ -1,13 +1,13 @@
 // What is known of the lists of servers, in the store without a database: lists as they were read last, and approved tools.
 
-import type { NewApproval } from '../domain/views/approval.ts';
+import type { NewApproval } from '../../domain/views/approval.ts';
 import {
   type ApprovalStore,
   type ListStore,
   MAX_LIST_DAYS,
   MAX_STORED_LISTS,
   type StoredList,
-} from './store.ts';
+} from '../store.ts';
 
 export function memoryLists(): ListStore {
   const rows = new Map<string, StoredList>();

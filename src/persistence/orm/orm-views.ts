@@ -1,11 +1,11 @@
 // The views in a database.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { StoredView } from '../domain/views/view.ts';
+import type { StoredView } from '../../domain/views/view.ts';
+import { VIEWS, type ViewStore } from '../store.ts';
+import { readRow } from '../store-errors.ts';
 import { columnsOf, recordOf } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
-import { VIEWS, type ViewStore } from './store.ts';
-import { readRow } from './store-errors.ts';
 
 export function ormViews(session: OrmSession): ViewStore {
   return {

@@ -3,12 +3,12 @@
 
 import { type FilterQuery, raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { hasCode } from '../domain/errors/errors.ts';
-import type { Cipher } from './cipher.ts';
+import { hasCode } from '../../domain/errors/errors.ts';
+import type { Cipher } from '../cipher.ts';
+import { opened, purposeOfSession, sealed } from '../sealed.ts';
+import { MAX_SESSION_ROWS, type SessionChange, type SessionStore, type StoredSession } from '../store.ts';
 import { SESSIONS, type SessionTableRow, type Tables } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
-import { opened, purposeOfSession, sealed } from './sealed.ts';
-import { MAX_SESSION_ROWS, type SessionChange, type SessionStore, type StoredSession } from './store.ts';
 
 export function ormSessions(session: OrmSession, cipher: Cipher | undefined): SessionStore {
   const rowOf = ({ value, usedAt, ...row }: StoredSession) => ({
