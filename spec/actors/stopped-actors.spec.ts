@@ -53,7 +53,7 @@ test.after.each(() => harness.close());
 
 /** A session with a process of its own, whose client listens and waits for the answer of a call. */
 async function busySession() {
-  await harness.add('a', { peer: FULL, fields: STDIO });
+  await harness.add('a', { handshake: FULL, fields: STDIO });
   const session = await harness.openSession(ASKABLE);
   harness.rewrite('a', silent);
   const call = ask(session, 'write');

@@ -42,11 +42,11 @@ export interface Seen {
 export function transportConformance(test: Suite, subject: TransportSubject): void {
   const check = checking(test, subject);
 
-  check('reports era, version, name and capabilities of its peer', async ({ peer }) => {
-    assert.ok(['legacy', 'modern', 'bare'].includes(peer.era));
-    assert.type(peer.protocolVersion, 'string');
-    assert.is.not(peer.serverInfo.name, '');
-    assert.ok(peer.capabilities.tools);
+  check('reports era, version, name and capabilities from its handshake', async ({ handshake }) => {
+    assert.ok(['legacy', 'modern', 'bare'].includes(handshake.era));
+    assert.type(handshake.protocolVersion, 'string');
+    assert.is.not(handshake.serverInfo.name, '');
+    assert.ok(handshake.capabilities.tools);
   });
 
   check('emits one result and completes', async (transport) => {

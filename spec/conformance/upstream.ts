@@ -43,8 +43,8 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
 
   check('declares capabilities, name and revision of the client it is opened for', async (transport) => {
     const upstream = await openFor(transport);
-    assert.is(upstream.peer.era, 'legacy');
-    assert.is(upstream.peer.protocolVersion, '2025-06-18');
+    assert.is(upstream.handshake.era, 'legacy');
+    assert.is(upstream.handshake.protocolVersion, '2025-06-18');
     assert.equal((await clientSide(upstream)).declared, { ...everyCapability });
     const own = (await clientSide(transport)).declared;
     assert.equal([own.capabilities, own.protocolVersion], [{}, '2025-11-25']);

@@ -367,7 +367,7 @@ function ENDS() {
     },
     'its client does not answer': {
       act: () => pass(11 * 60_000),
-      seen: ({ peer }: BackendOptions) => (peer?.era === 'modern' ? NO_ANSWER : 'done by a'),
+      seen: ({ handshake }: BackendOptions) => (handshake?.era === 'modern' ? NO_ANSWER : 'done by a'),
       answers: 1,
     },
   };

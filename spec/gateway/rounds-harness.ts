@@ -32,9 +32,9 @@ import { RecordedReply } from '../protocol/recorded-reply.ts';
 import { begin, initialize, modernRequest } from './mcp-post.ts';
 
 /** A modern server over HTTP: its clients share the instance's conversation. */
-export const SHARED: BackendOptions = { peer: MODERN, fields: HTTP };
+export const SHARED: BackendOptions = { handshake: MODERN, fields: HTTP };
 /** A modern program: a client that can be asked has a dedicated process. */
-export const OWN: BackendOptions = { peer: MODERN, own: MODERN, fields: HTTP };
+export const OWN: BackendOptions = { handshake: MODERN, own: MODERN, fields: HTTP };
 /** A server of the legacy era, with a session for each client. */
 export const LEGACY: BackendOptions = { fields: HTTP };
 

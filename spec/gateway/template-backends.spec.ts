@@ -1,4 +1,4 @@
-// One template as the endpoint sees it: its peers, its instances, and the tools that they list.
+// One template as the endpoint sees it: its handshakes, its instances, and the tools that they list.
 
 import { NEVER, type Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -6,13 +6,13 @@ import { systemClock } from '../../src/domain/time/clock.ts';
 import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
 import { TemplateBackends } from '../../src/gateway/template-backends.ts';
 import { ListCache } from '../../src/protocol/cached-lists.ts';
-import { PEER } from '../helpers/scripted-transport.ts';
+import { HANDSHAKE } from '../helpers/scripted-transport.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('template backends');
 
 type Parts = ConstructorParameters<typeof TemplateBackends>[1];
-type Ref = { id?: string; state: string; peer?: unknown; lastPeer?: unknown; tools?: unknown };
+type Ref = { id?: string; state: string; handshake?: unknown; lastHandshake?: unknown; tools?: unknown };
 
 /** Backends of the template `t` over these instances, with only the dependencies that these tests need. */
 function over(refs: readonly Ref[], changes$: Observable<never> = NEVER) {
@@ -31,19 +31,20 @@ function over(refs: readonly Ref[], changes$: Observable<never> = NEVER) {
   return { backends: new TemplateBackends('t', Object(parts)) };
 }
 
-test('has the peers of healthy instances, else the last known ones', () => {
-  const other = { ...PEER, serverInfo: { name: 'other', version: '1' } };
-  const healthy = { state: 'healthy', peer: PEER, lastPeer: PEER };
+test('has the handshakes of healthy instances, else the last known ones', () => {
+  const other = { ...HANDSHAKE, serverInfo: { name: 'other', version: '1' } };
+  const healthy = { state: 'healthy', handshake: HANDSHAKE, lastHandshake: HANDSHAKE };
   const { backends } = over([
     healthy,
-    { state: 'unhealthy', peer: other, lastPeer: other },
+    { state: 'unhealthy', handshake: other, lastHandshake: other },
     { state: 'starting' },
   ]);
-  assert.equal(backends.peers(), [PEER]);
-  assert.equal(over([{ state: 'unhealthy', lastPeer: other }, { state: 'starting' }]).backends.peers(), [
-    other,
-  ]);
-  assert.equal(over([]).backends.peers(), []);
+  assert.equal(backends.handshakes(), [HANDSHAKE]);
+  assert.equal(
+    over([{ state: 'unhealthy', lastHandshake: other }, { state: 'starting' }]).backends.handshakes(),
+    [other],
+  );
+  assert.equal(over([]).backends.handshakes(), []);
 });
 
 test('finds a tool at healthy instances first, and has the same one list its tools again', () => {

@@ -7,7 +7,7 @@ import { ConnectionRequired } from '../../src/domain/calls/connection-required.t
 import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
 import { connectionRequired } from '../../src/domain/errors/error-catalogue.ts';
 import { openUserTransport } from '../../src/gateway/user-transport.ts';
-import { MODERN_PEER, PEER, ScriptedTransport } from '../helpers/scripted-transport.ts';
+import { HANDSHAKE, MODERN_HANDSHAKE, ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 import { passTurns } from '../helpers/turns.ts';
@@ -21,8 +21,8 @@ const LIST = { method: 'tools/list' };
 const ACCEPTED = { ...CALL.params, inputResponses: { 'visit-1': { action: 'accept' } } };
 const capabilities = { tools: {} };
 
-/** The users of this set have connections; each gets a legacy server, unless `peer` is another. */
-async function opened(connected: Set<string> = new Set(), peer = { ...PEER, capabilities }) {
+/** The users of this set have connections; each gets a legacy server, unless `handshake` says otherwise. */
+async function opened(connected: Set<string> = new Set(), handshake = { ...HANDSHAKE, capabilities }) {
   const servers = new Map<string, ScriptedTransport>();
   const openings: string[] = [];
   const notices: unknown[] = [];
@@ -34,7 +34,7 @@ async function opened(connected: Set<string> = new Set(), peer = { ...PEER, capa
       openings.push(userId);
       if (!connected.has(userId))
         throw connectionRequired({ template: 'notes', instanceId: 'one', who: 'user', why: 'none' });
-      const server = new ScriptedTransport(peer);
+      const server = new ScriptedTransport(handshake);
       server.onExchange = (exchange) =>
         exchange.result({ tools: [{ name: `tool of ${userId}` }], for: userId, cacheScope: 'public' });
       servers.set(userId, server);
@@ -169,7 +169,7 @@ test('another connection of the user gets another transport', async () => {
 
 test('a probe needs no account, and there is no list of all users', async () => {
   const { answer, openings, notices, servers } = await opened(new Set(['ada']), {
-    ...MODERN_PEER,
+    ...MODERN_HANDSHAKE,
     capabilities,
   });
   assert.equal(await answer({ method: 'server/discover' }), {});

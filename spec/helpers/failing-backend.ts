@@ -23,7 +23,7 @@ import type { InstanceDefinition } from '../../src/domain/instances/instance.ts'
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import { type DedicatedBounds, LIMITS } from '../../src/domain/limits.ts';
 import type { ClientProfile, ServerMessage } from '../../src/domain/mcp/client.ts';
-import { META, type Peer, type Tool } from '../../src/domain/mcp/mcp.ts';
+import { type Handshake, META, type Tool } from '../../src/domain/mcp/mcp.ts';
 import { ByteBudget, memoryBounds } from '../../src/domain/memory/held-bytes.ts';
 import { type Clock, spreadClock } from '../../src/domain/time/clock.ts';
 import type { Transport, Upstream } from '../../src/transports/transport.ts';
@@ -71,11 +71,11 @@ export const LARGE: JsonObject = { experimental: { large: Array(900).fill({}) } 
 export const ASKABLE: ClientProfile = { ...PLAIN, capabilities: { sampling: {} } };
 
 /** A legacy server with all capabilities. */
-export const FULL: Partial<Peer> = {
+export const FULL: Partial<Handshake> = {
   capabilities: { tools: {}, logging: {}, resources: { subscribe: true, listChanged: true } },
 };
-export const MODERN: Partial<Peer> = { era: 'modern', protocolVersion: '2026-07-28' };
-export const FULL_MODERN: Partial<Peer> = { ...FULL, ...MODERN };
+export const MODERN: Partial<Handshake> = { era: 'modern', protocolVersion: '2026-07-28' };
+export const FULL_MODERN: Partial<Handshake> = { ...FULL, ...MODERN };
 export const HTTP: Partial<InstanceDefinition> = { transport: 'http', endpoint: 'http://127.0.0.1:9/mcp' };
 export const STDIO: Partial<InstanceDefinition> = { transport: 'stdio', command: 'serve' };
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
@@ -98,12 +98,12 @@ export interface BackendOptions {
   readonly script?: Script;
   /** Null: the script answers tools/list. */
   readonly tools?: readonly Tool[] | null;
-  readonly peer?: Partial<Peer>;
+  readonly handshake?: Partial<Handshake>;
   /**
-   * Its peer data in a dedicated conversation of one client; null: it keeps none. Default: the same as in the shared
+   * Its handshake data in a dedicated conversation of one client; null: it keeps none. Default: the same as in the shared
    * conversation, but null for a modern backend over HTTP.
    */
-  readonly own?: Partial<Peer> | null;
+  readonly own?: Partial<Handshake> | null;
   /** With the transport stdio, dedicated conversations outlive the shared one. */
   readonly fields?: Partial<InstanceDefinition>;
   /** Another node runs it. */
@@ -325,10 +325,10 @@ export class Harness {
   }
 
   #open(id: string): ScriptedTransport {
-    const { peer, fields, own } = this.#options.get(id) ?? {};
-    const transport = new ScriptedTransport({ capabilities: { tools: {} }, ...peer });
-    const isModernOnly = peer?.era === 'modern' && fields?.endpoint !== undefined;
-    transport.ownPeer = own === undefined ? (isModernOnly ? null : {}) : own;
+    const { handshake, fields, own } = this.#options.get(id) ?? {};
+    const transport = new ScriptedTransport({ capabilities: { tools: {} }, ...handshake });
+    const isModernOnly = handshake?.era === 'modern' && fields?.endpoint !== undefined;
+    transport.ownHandshake = own === undefined ? (isModernOnly ? null : {}) : own;
     transport.upstreamsAreIndependent = fields?.transport === 'stdio';
     transport.onExchange = (exchange) => {
       const { method } = exchange.request;

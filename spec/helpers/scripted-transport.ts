@@ -9,7 +9,7 @@ import type { TransportKind } from '../../src/domain/instances/transport-kinds.t
 import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';
 import type { ClientProfile, ClientReply, ServerMessage } from '../../src/domain/mcp/client.ts';
 import type { JsonRpcError } from '../../src/domain/mcp/jsonrpc.ts';
-import type { Peer } from '../../src/domain/mcp/mcp.ts';
+import type { Handshake } from '../../src/domain/mcp/mcp.ts';
 import type {
   Closed,
   Open,
@@ -19,7 +19,7 @@ import type {
 } from '../../src/transports/transport.ts';
 
 /** A legacy server without capabilities, so that its tools are not listed. */
-export const PEER: Peer = {
+export const HANDSHAKE: Handshake = {
   era: 'legacy',
   protocolVersion: '2025-11-25',
   serverInfo: { name: 'scripted', version: '1' },
@@ -28,7 +28,7 @@ export const PEER: Peer = {
 };
 
 /** The same in the modern era. */
-export const MODERN_PEER: Peer = { ...PEER, era: 'modern', protocolVersion: '2026-07-28' };
+export const MODERN_HANDSHAKE: Handshake = { ...HANDSHAKE, era: 'modern', protocolVersion: '2026-07-28' };
 
 /** A request that reached a backend. The spec answers it, event by event. */
 export abstract class AnsweredExchange<Said> {
@@ -102,7 +102,7 @@ export class ScriptedExchange extends AnsweredExchange<ExchangeEvent> {
 
 export class ScriptedTransport implements Transport {
   kind: TransportKind = 'in-process';
-  readonly peer: Peer;
+  readonly handshake: Handshake;
   /** All subscribed exchanges, oldest first. */
   readonly exchanges: ScriptedExchange[] = [];
   /** The notifications it received, oldest first. */
@@ -112,8 +112,8 @@ export class ScriptedTransport implements Transport {
   readonly profiles: ClientProfile[] = [];
   /** The answers to its own requests, oldest first. */
   readonly replies: ClientReply[] = [];
-  /** Overrides of the peer data in a dedicated conversation; null: the backend keeps no such conversations. */
-  ownPeer: Partial<Peer> | null = {};
+  /** Overrides of the handshake data in a dedicated conversation; null: the backend keeps no such conversations. */
+  ownHandshake: Partial<Handshake> | null = {};
   /** As in Upstream. */
   isIndependent = false;
   /** `isIndependent` of the dedicated conversations that it opens. */
@@ -134,8 +134,8 @@ export class ScriptedTransport implements Transport {
   readonly #finished = Promise.withResolvers<void>();
   #ended: Closed | undefined;
 
-  constructor(peer: Partial<Peer> = {}) {
-    this.peer = { ...PEER, ...peer };
+  constructor(handshake: Partial<Handshake> = {}) {
+    this.handshake = { ...HANDSHAKE, ...handshake };
   }
 
   get messages$(): Observable<ServerMessage> {
@@ -198,9 +198,9 @@ export class ScriptedTransport implements Transport {
     if (this.#ended !== undefined || signal.aborted) throw unavailable('it opens no conversation', 'no');
     if (this.thrownByOpenUpstream !== undefined) throw this.thrownByOpenUpstream;
     this.profiles.push(profile);
-    if (this.ownPeer === null) return undefined;
-    const peer = { ...this.peer, protocolVersion: profile.protocolVersion, ...this.ownPeer };
-    const upstream = new ScriptedTransport(peer);
+    if (this.ownHandshake === null) return undefined;
+    const handshake = { ...this.handshake, protocolVersion: profile.protocolVersion, ...this.ownHandshake };
+    const upstream = new ScriptedTransport(handshake);
     upstream.onExchange = this.onExchange;
     upstream.isIndependent = this.upstreamsAreIndependent;
     this.upstreams.push(upstream);

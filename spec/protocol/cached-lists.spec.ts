@@ -15,7 +15,7 @@ import type { SessionlessOptions } from '../../src/protocol/ports.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 import { answered, PROFILE } from './listing-backends.ts';
-import { PEER } from './scripted-backends.ts';
+import { HANDSHAKE } from './scripted-backends.ts';
 
 const test = suite('cached lists');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
@@ -25,13 +25,13 @@ const TOOLS: ExchangeRequest = { method: 'tools/list' };
 
 /** A cache whose loads the spec answers. */
 function caching(store = new ListCache()) {
-  const present = { nowMs: 0, hasPeers: true };
+  const present = { nowMs: 0, hasHandshakes: true };
   const loads: Subject<Answer>[] = [];
   const gone = new Set<string>();
   const changes$ = new Subject<ListField>();
   const cache = new CachedLists({
     listChanged$: changes$,
-    hasPeers: () => present.hasPeers,
+    hasHandshakes: () => present.hasHandshakes,
     isThere: (id) => !gone.has(id),
     clock: { ...systemClock, now: () => present.nowMs },
     run: (task) => task(),
@@ -110,11 +110,11 @@ test('does not cache other requests, or lists with unknown parameters', () => {
 
 test('serves sessions that share a conversation', () => {
   const { loads, askIn, answer } = caching();
-  const session = { profile: PROFILE, ownerId: 'ada', peer: PEER };
+  const session = { profile: PROFILE, ownerId: 'ada', handshake: HANDSHAKE };
   askIn(session);
   answer({ tools: [] });
   assert.equal([askIn(session).received, loads.length], [[{ tools: [] }], 1]);
-  askIn({ ...session, peer: { ...PEER } });
+  askIn({ ...session, handshake: { ...HANDSHAKE } });
   assert.is(loads.length, 2);
 });
 
@@ -138,13 +138,13 @@ test('serves a stale list for ten minutes when no instance answers, and none whe
   assert.match(String(failing()), 'No instance of "t"');
   load();
   changes$.next('tools');
-  present.hasPeers = false;
+  present.hasHandshakes = false;
   assert.match(String(failing()), 'No instance of "t"');
-  present.hasPeers = true;
+  present.hasHandshakes = true;
   assert.equal(failing(), [{ tools: [] }]);
-  present.hasPeers = false;
+  present.hasHandshakes = false;
   changes$.next('tools');
-  present.hasPeers = true;
+  present.hasHandshakes = true;
   assert.match(String(failing()), 'No instance of "t"', 'it may be the list of another server');
   load();
   const asked = loads.length;
@@ -159,7 +159,7 @@ test('notifies sessions of changed lists as far as the handshake announced it', 
   const messages = new Subject<ServerMessage>();
   const capabilities = { tools: { listChanged: true }, prompts: {} };
   const received: unknown[] = [];
-  cache.withNotices(messages, { ...PEER, capabilities, ownerId: 'ann' }).subscribe({
+  cache.withNotices(messages, { ...HANDSHAKE, capabilities, ownerId: 'ann' }).subscribe({
     next: ({ method, params }) => received.push({ method, params }),
     complete: () => received.push('over'),
   });

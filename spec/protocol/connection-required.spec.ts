@@ -9,7 +9,7 @@ import { systemClock } from '../../src/domain/time/clock.ts';
 import { exchangeInSession } from '../../src/protocol/legacy/legacy-over-modern.ts';
 import { suite } from '../helpers/suite.ts';
 import { modernHarness, outcomeOf, resultOf } from './modern/modern-harness.ts';
-import { PEER, SessionBackends } from './scripted-backends.ts';
+import { HANDSHAKE, SessionBackends } from './scripted-backends.ts';
 
 const test = suite('connection required');
 const VISIT = { url: 'https://gateway.example/connections/abc', elicitationId: 'e-1' };
@@ -56,7 +56,7 @@ test('a modern client that opens no addresses gets the result of a tool that say
 test('a legacy client gets the error with the address, or the result of a tool', () => {
   const outcome = (capabilities: JsonObject, method = CALL.method) => {
     const backends = new SessionBackends();
-    backends.peer = { ...PEER, era: 'modern', protocolVersion: '2026-07-28' };
+    backends.handshake = { ...HANDSHAKE, era: 'modern', protocolVersion: '2026-07-28' };
     const session = backends.add('one', 'ann', { capabilities });
     const answers: Answer[] = [];
     exchangeInSession(session, { ...CALL, method }, systemClock).subscribe((answer) => answers.push(answer));

@@ -5,12 +5,12 @@ import { type Observable, of } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
 import { type JsonObject, JsonText, writeFields } from '../../src/domain/json/json.ts';
 import type { Client, ClientProfile, Owner } from '../../src/domain/mcp/client.ts';
-import { LIST_METHODS, type ListField, type Peer } from '../../src/domain/mcp/mcp.ts';
+import { type Handshake, LIST_METHODS, type ListField } from '../../src/domain/mcp/mcp.ts';
 import { newSessionId } from '../../src/domain/nodes/life.ts';
 import type { SessionTable } from '../../src/domain/sessions/session-table.ts';
 import type { SessionOpening } from '../../src/domain/sessions/session-value.ts';
 import type { McpSession, SessionlessOptions } from '../../src/protocol/ports.ts';
-import { PEER } from '../helpers/scripted-transport.ts';
+import { HANDSHAKE } from '../helpers/scripted-transport.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';
 import { ScriptedBackends, ScriptedSession } from './scripted-backends.ts';
 
@@ -50,15 +50,15 @@ export class ListingBackends extends ScriptedBackends {
   lists: Lists;
   /** Replaces the answer of every exchange. */
   instead: Observable<Answer> | undefined;
-  peer: Peer = { ...PEER, capabilities: { tools: {}, prompts: {}, resources: {} } };
+  handshake: Handshake = { ...HANDSHAKE, capabilities: { tools: {}, prompts: {}, resources: {} } };
 
   constructor(lists: Lists) {
     super();
     this.lists = lists;
   }
 
-  override peers(): readonly Peer[] {
-    return [this.peer];
+  override handshakes(): readonly Handshake[] {
+    return [this.handshake];
   }
 
   override tool(name: string) {
@@ -98,7 +98,7 @@ class ListingSession extends ScriptedSession {
   readonly #backends: ListingBackends;
 
   constructor(backends: ListingBackends, ownerId: string, profile: ClientProfile) {
-    super(`session-${backends.sessions.length}`, ownerId, profile, backends.peer);
+    super(`session-${backends.sessions.length}`, ownerId, profile, backends.handshake);
     this.#backends = backends;
   }
 

@@ -7,13 +7,13 @@ import { serverNotFound } from '../../src/domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../src/domain/errors/errors.ts';
 import { type JsonObject, JsonText, writeFields } from '../../src/domain/json/json.ts';
 import type { ClientProfile, Owner, ServerMessage, ServerNotification } from '../../src/domain/mcp/client.ts';
-import type { Peer, Tool, WantedChanges } from '../../src/domain/mcp/mcp.ts';
+import type { Handshake, Tool, WantedChanges } from '../../src/domain/mcp/mcp.ts';
 import type { SessionOpening } from '../../src/domain/sessions/session-value.ts';
 import type { Backends, McpSession, Reservation, SessionlessOptions } from '../../src/protocol/ports.ts';
-import { AnsweredExchange, PEER as SILENT_PEER } from '../helpers/scripted-transport.ts';
+import { AnsweredExchange, HANDSHAKE as SILENT_HANDSHAKE } from '../helpers/scripted-transport.ts';
 
-export const PEER: Peer = {
-  ...SILENT_PEER,
+export const HANDSHAKE: Handshake = {
+  ...SILENT_HANDSHAKE,
   capabilities: { tools: {} },
   greeting: {
     protocolVersion: '2025-11-25',
@@ -54,7 +54,7 @@ export class ScriptedSession implements McpSession {
   readonly id: string;
   readonly ownerId: string;
   readonly profile: ClientProfile;
-  peer: Peer;
+  handshake: Handshake;
   isShared = true;
   questionMs = 10 * 60_000;
   logLevel: string | undefined;
@@ -71,11 +71,11 @@ export class ScriptedSession implements McpSession {
   readonly reservations: string[] = [];
   isClosed = false;
 
-  constructor(id: string, ownerId: string, profile: ClientProfile, peer: Peer) {
+  constructor(id: string, ownerId: string, profile: ClientProfile, handshake: Handshake) {
     this.id = id;
     this.ownerId = ownerId;
     this.profile = profile;
-    this.peer = peer;
+    this.handshake = handshake;
   }
 
   get messages$(): Observable<ServerMessage> {
@@ -166,7 +166,7 @@ export class ScriptedBackends implements Backends {
   readonly tools = new Map<string, Tool>();
   /** Tools whose lists refused a call. */
   readonly relistings: string[] = [];
-  known: readonly Peer[] = [];
+  known: readonly Handshake[] = [];
   /** The instances that exist; undefined: every one does. */
   instances: ReadonlySet<string> | undefined;
 
@@ -176,7 +176,7 @@ export class ScriptedBackends implements Backends {
     return exchange;
   }
 
-  peers(): readonly Peer[] {
+  handshakes(): readonly Handshake[] {
     return this.known;
   }
 
@@ -218,15 +218,15 @@ export class ScriptedBackends implements Backends {
 export class SessionBackends extends ScriptedBackends {
   readonly sessions = new Map<string, ScriptedSession>();
   recoverSession: NonNullable<Backends['recoverSession']> = () => undefined;
-  peer: Peer = PEER;
+  handshake: Handshake = HANDSHAKE;
   /** `openSession` waits for it, or fails with it. */
   opening: () => Promise<void> = async () => {};
   opened: ClientProfile[] = [];
   /** The abort signal of each opening. */
   signals: (AbortSignal | undefined)[] = [];
 
-  override peers(): readonly Peer[] {
-    return [this.peer];
+  override handshakes(): readonly Handshake[] {
+    return [this.handshake];
   }
 
   override async openSession(
@@ -242,7 +242,7 @@ export class SessionBackends extends ScriptedBackends {
 
   add(id: string, ownerId: string, profile: Partial<ClientProfile> = {}): ScriptedSession {
     const whole = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {}, ...profile };
-    const session = new ScriptedSession(id, ownerId, whole, this.peer);
+    const session = new ScriptedSession(id, ownerId, whole, this.handshake);
     this.sessions.set(id, session);
     return session;
   }

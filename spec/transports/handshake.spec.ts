@@ -70,13 +70,13 @@ const discovered = gives({
   _meta: { 'io.modelcontextprotocol/serverInfo': serverInfo },
 });
 
-const legacyPeer = (protocolVersion: string) => ({
+const legacyHandshake = (protocolVersion: string) => ({
   era: 'legacy',
   protocolVersion,
   serverInfo,
   capabilities,
 });
-const modernPeer = { ...legacyPeer('2026-07-28'), era: 'modern' };
+const modernHandshake = { ...legacyHandshake('2026-07-28'), era: 'modern' };
 /** What the handshake learned, without the greeting. */
 async function knownAfter(...reported: Parameters<typeof shakeHands>) {
   const { greeting: _, ...known } = await shakeHands(...reported);
@@ -86,7 +86,7 @@ async function knownAfter(...reported: Parameters<typeof shakeHands>) {
 test('accepts every legacy revision, the one before the first release included', async () => {
   for (const version of ['2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07']) {
     const { channel } = backend({ initialize: initialized(version) });
-    assert.equal(await knownAfter(channel, { client, first: 'legacy' }), legacyPeer(version));
+    assert.equal(await knownAfter(channel, { client, first: 'legacy' }), legacyHandshake(version));
   }
 });
 
@@ -101,21 +101,21 @@ test('fails when initialize is answered with an unknown revision', async () => {
 test('takes the name of a modern backend from the result, too', async () => {
   const result = { supportedVersions: ['2026-07-28'], capabilities, serverInfo };
   const { channel } = backend({ 'server/discover': gives(result) });
-  assert.equal(await knownAfter(channel, { client, first: 'modern' }), modernPeer);
+  assert.equal(await knownAfter(channel, { client, first: 'modern' }), modernHandshake);
 });
 
 test('falls back to initialize when discover is refused or answered without a supported revision', async () => {
   const answers = [fails(-32000), fails(-32601), fails(-32022, { supported: ['2030-01-01'] }), gives({})];
   for (const answer of [...answers, gives({ supportedVersions: ['2025-11-25'] })]) {
     const { channel } = backend({ 'server/discover': answer, initialize: initialized('2025-11-25') });
-    assert.equal(await knownAfter(channel, { client, first: 'modern' }), legacyPeer('2025-11-25'));
+    assert.equal(await knownAfter(channel, { client, first: 'modern' }), legacyHandshake('2025-11-25'));
   }
 });
 
 test('sends discover again when the refusal lists a supported revision', async () => {
   const refused = fails(-32022, { supported: ['2026-07-28'] });
   const { channel, asked } = backend({ 'server/discover': [refused, discovered] });
-  assert.equal(await knownAfter(channel, { client, first: 'modern' }), modernPeer);
+  assert.equal(await knownAfter(channel, { client, first: 'modern' }), modernHandshake);
   assert.equal(asked(), ['server/discover', 'server/discover']);
 });
 
@@ -138,12 +138,12 @@ test('offers the revisions that a refusal of initialize names, else the older on
     ['2025-06-18', 'protocol too new'],
     ['2025-06-18', 'Invalid params'],
   ] as const) {
-    const peer = await knownAfter(refuses(accepted, message, data), { client, first: 'legacy' });
-    assert.equal(peer, legacyPeer(accepted), message);
+    const handshake = await knownAfter(refuses(accepted, message, data), { client, first: 'legacy' });
+    assert.equal(handshake, legacyHandshake(accepted), message);
   }
   const profile = { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: {} };
   const newer = refuses('2025-11-25', 'supported: 2025-11-25');
-  assert.equal(await knownAfter(newer, { client, first: 'legacy', profile }), legacyPeer('2025-11-25'));
+  assert.equal(await knownAfter(newer, { client, first: 'legacy', profile }), legacyHandshake('2025-11-25'));
 });
 
 test('offers no other revision after other refusals, and after those of the modern era', async () => {
@@ -182,10 +182,10 @@ test('tries only the era that the registration fixes', async () => {
   for (const first of ['legacy', 'modern'] as const) {
     const legacy = backend(both);
     const own = await knownAfter(legacy.channel, { client, first, era: 'legacy' });
-    assert.equal([own, legacy.asked()], [legacyPeer('2025-11-25'), ['initialize']]);
+    assert.equal([own, legacy.asked()], [legacyHandshake('2025-11-25'), ['initialize']]);
     const modern = backend(both);
     const other = await knownAfter(modern.channel, { client, first, era: 'modern', profile: PROFILE });
-    assert.equal([other, modern.asked()], [modernPeer, ['server/discover']]);
+    assert.equal([other, modern.asked()], [modernHandshake, ['server/discover']]);
   }
 });
 

@@ -385,7 +385,8 @@ export class Fleet {
 
 function stateEvent(clock: Pick<Clock, 'wall'>, ref: InstanceRef, state: InstanceState): GatewayEvent {
   const fields = eventOf(clock, ref);
-  if (state === 'healthy') return { type: 'instance.healthy', ...fields, era: ref.peer?.era ?? 'unknown' };
+  if (state === 'healthy')
+    return { type: 'instance.healthy', ...fields, era: ref.handshake?.era ?? 'unknown' };
   if (state === 'unhealthy') {
     const { reason, isReopening: isPlanned } = ref;
     return { type: 'instance.unhealthy', ...fields, reason: reason ?? 'unknown', isPlanned };

@@ -109,7 +109,7 @@ export class ConnectionTests {
 }
 
 async function describeServer(transport: Transport, clock: Pick<Clock, 'alarm'>) {
-  const { era, serverInfo } = transport.peer;
+  const { era, serverInfo } = transport.handshake;
   const { name, version } = serverInfo;
   const tools = await listTools(transport, clock);
   return {

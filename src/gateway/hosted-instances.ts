@@ -140,11 +140,11 @@ export class HostedInstances implements InstanceHost {
  */
 function subscriptionOf(
   { method, params, caller }: ExchangeRequest,
-  { feed, peer }: OpenedTransport,
+  { feed, handshake }: OpenedTransport,
   subscriptions: Map<string, SharedSubscription>,
 ): Observable<ExchangeEvent> | undefined {
   const isSubscribe = method === 'resources/subscribe';
-  if (caller !== undefined || peer.era === 'modern') return undefined;
+  if (caller !== undefined || handshake.era === 'modern') return undefined;
   if (!isSubscribe && method !== 'resources/unsubscribe') return undefined;
   return defer(() => {
     const uri = String(fieldValue(params?.uri));

@@ -27,7 +27,13 @@ import type { GatewayError } from '../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import type { ClientProfile, Owner, ServerNotification } from '../domain/mcp/client.ts';
 import { listedAnswers } from '../domain/mcp/listed-tools.ts';
-import { changedList, type ListField, type Peer, type Tool, type WantedChanges } from '../domain/mcp/mcp.ts';
+import {
+  changedList,
+  type Handshake,
+  type ListField,
+  type Tool,
+  type WantedChanges,
+} from '../domain/mcp/mcp.ts';
 import type { SessionOpening } from '../domain/sessions/session-value.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
@@ -65,7 +71,7 @@ export class TemplateBackends implements Backends {
         map(({ list }) => list),
       ),
       noticesFor: (ownerId) => this.#noticesFor(ownerId),
-      hasPeers: () => this.#hasPeers,
+      hasHandshakes: () => this.#hasHandshakes,
       isThere: (instanceId) => deps.fleet.find(template, instanceId)?.state === 'healthy',
       clock: deps.clock,
       run: deps.scheduler.run,
@@ -78,20 +84,25 @@ export class TemplateBackends implements Backends {
     this.#lists.close();
   }
 
-  peers(): readonly Peer[] {
+  handshakes(): readonly Handshake[] {
     const { fleet } = this.#deps;
     const refs = fleet.has(this.#template) ? fleet.refs(this.#template) : [];
-    const healthy = refs.filter(({ state }) => state === 'healthy').flatMap(({ peer }) => peer ?? []);
-    return healthy.length > 0 ? healthy : refs.flatMap(({ lastPeer }) => lastPeer ?? []);
+    const healthy = refs
+      .filter(({ state }) => state === 'healthy')
+      .flatMap(({ handshake }) => handshake ?? []);
+    return healthy.length > 0 ? healthy : refs.flatMap(({ lastHandshake }) => lastHandshake ?? []);
   }
 
-  /** Whether `peers` has any. Every request of a client without a session asks, so that it makes no list. */
-  get #hasPeers(): boolean {
+  /** Whether `handshakes` has any. Every request of a client without a session asks, so that it makes no list. */
+  get #hasHandshakes(): boolean {
     const { fleet } = this.#deps;
     if (!fleet.has(this.#template)) return false;
     for (const instance of fleet.group(this.#template).instances.values()) {
       if (!(instance instanceof InstanceRef)) continue;
-      if (instance.lastPeer !== undefined || (instance.state === 'healthy' && instance.peer !== undefined))
+      if (
+        instance.lastHandshake !== undefined ||
+        (instance.state === 'healthy' && instance.handshake !== undefined)
+      )
         return true;
     }
     return false;
@@ -99,7 +110,7 @@ export class TemplateBackends implements Backends {
 
   whenStarted(owner: Owner): Promise<void> | undefined {
     const { fleet, clock } = this.#deps;
-    if (!fleet.has(this.#template) || this.#hasPeers) return undefined; // nearly always at the first instance
+    if (!fleet.has(this.#template) || this.#hasHandshakes) return undefined; // nearly always at the first instance
     const group = fleet.group(this.#template);
     const started$ = group.untilStarted(owner.id);
     if (started$ === undefined) return undefined;

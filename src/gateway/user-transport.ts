@@ -37,11 +37,11 @@ import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../domain/j
 import type { ServerMessage, ServerNotification } from '../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../domain/mcp/jsonrpc.ts';
 import {
+  type Handshake,
   isOfOtherEra,
   type ListField,
   listOf,
   MODERN_VERSIONS,
-  type Peer,
   PROGRESS,
 } from '../domain/mcp/mcp.ts';
 import type { Clock } from '../domain/time/clock.ts';
@@ -104,7 +104,7 @@ export async function openUserTransport(options: UserTransportOptions): Promise<
 
 class UserTransport implements Transport {
   readonly kind = 'http';
-  readonly peer: Peer;
+  readonly handshake: Handshake;
   readonly messages$ = new Subject<ServerMessage>();
   readonly closed$ = new AsyncSubject<Closed>();
   readonly #options: UserTransportOptions;
@@ -120,7 +120,7 @@ class UserTransport implements Transport {
     const capabilities = { tools: list, prompts: list, resources: list, completions: {} };
     const serverInfo = { name: options.definition.template, version: '' };
     const [protocolVersion] = MODERN_VERSIONS;
-    this.peer = { era: 'modern', protocolVersion, serverInfo, capabilities, greeting: { capabilities } };
+    this.handshake = { era: 'modern', protocolVersion, serverInfo, capabilities, greeting: { capabilities } };
     const stopSweeps = options.clock.background.every(SWEEP_MS, () => this.#sweep());
     const changed = options.changed$.subscribe((userId) => this.#leave(userId));
     this.#stop = () => {
@@ -191,7 +191,7 @@ class UserTransport implements Transport {
   }
 
   #ask(transport: Transport, request: ExchangeRequest): Observable<ExchangeEvent> {
-    const { era, capabilities } = transport.peer;
+    const { era, capabilities } = transport.handshake;
     const list = listOf(request.method);
     if (list !== undefined && era !== 'bare' && capabilities[capabilityOf(list)] === undefined)
       return of(listResult(list, []));

@@ -35,7 +35,7 @@ import {
   type ServerMessage,
   type ServerNotification,
 } from '../domain/mcp/client.ts';
-import { announcesChanges, changedList, type ListField, listOf, type Peer } from '../domain/mcp/mcp.ts';
+import { announcesChanges, changedList, type Handshake, type ListField, listOf } from '../domain/mcp/mcp.ts';
 import { OwnerAmounts } from '../domain/memory/held-bytes.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
@@ -132,7 +132,7 @@ export interface CachedListsOptions {
   /** Notices for this owner alone. Hot; undefined: there are none. */
   readonly noticesFor?: ((ownerId: string) => Observable<ServerNotification> | undefined) | undefined;
   /** False when no instance is or was connected: then no stale list may be served. */
-  readonly hasPeers: () => boolean;
+  readonly hasHandshakes: () => boolean;
   /** False when the instance is gone, so that its next pages cannot be read. */
   readonly isThere: (instanceId: string) => boolean;
   readonly clock: Clock;
@@ -152,14 +152,14 @@ export class CachedLists {
   readonly #changed = new Subject<ListField>();
   readonly #loading = new Map<string, Observable<Answer>>();
   readonly #changes = new Map<ListField, number>();
-  readonly #peerIds = new WeakMap<Peer, string>();
+  readonly #handshakeIds = new WeakMap<Handshake, string>();
   /** Part of every key: the lists from before are not found. */
-  #timesWithoutPeers = 0;
+  #timesWithoutHandshakes = 0;
 
   constructor(options: CachedListsOptions) {
     this.#options = options;
     this.#watch = options.listChanged$.subscribe((list) => {
-      if (!options.hasPeers()) this.#timesWithoutPeers += 1; // the next server may be another one
+      if (!options.hasHandshakes()) this.#timesWithoutHandshakes += 1; // the next server may be another one
       this.noteChange(list);
       this.#changed.next(list);
     });
@@ -191,12 +191,12 @@ export class CachedLists {
    * loads the list itself.
    */
   exchangeIn(
-    { profile, ownerId, peer }: Pick<McpSession, 'profile' | 'ownerId' | 'peer'>,
+    { profile, ownerId, handshake }: Pick<McpSession, 'profile' | 'ownerId' | 'handshake'>,
     request: ExchangeRequest,
     load: () => Observable<Answer>,
   ): Observable<Answer> {
-    const id = this.#peerIds.get(peer) ?? randomUUID();
-    this.#peerIds.set(peer, id);
+    const id = this.#handshakeIds.get(handshake) ?? randomUUID();
+    this.#handshakeIds.set(handshake, id);
     const key = this.#listKeyOf(request, ownerId, `session of ${ownerId}`, profile, ` of ${id}`);
     if (key === undefined) return load();
     return this.#serve(key, load).pipe(
@@ -210,7 +210,7 @@ export class CachedLists {
   /** The messages of a session, with notices of changed lists as far as its backend announced them in the handshake, and of its owner. */
   withNotices(
     messages$: Observable<ServerMessage>,
-    { capabilities, ownerId }: Pick<Peer, 'capabilities'> & Pick<McpSession, 'ownerId'>,
+    { capabilities, ownerId }: Pick<Handshake, 'capabilities'> & Pick<McpSession, 'ownerId'>,
   ): Observable<ServerMessage> {
     const changes$ = this.#changed.pipe(filter((list) => announcesChanges(capabilities, list)));
     const own$ = this.#options.noticesFor?.(ownerId);
@@ -230,7 +230,7 @@ export class CachedLists {
     const { cursor = null, _meta, ...others } = request.params ?? {};
     if (Object.keys(others).length > 0) return undefined;
     const page = shortKey(JSON.stringify(cursor), canonicalText(profile.capabilities));
-    const listKey = `${this.#id} ${this.#timesWithoutPeers} ${list}${conversation} ${page}`;
+    const listKey = `${this.#id} ${this.#timesWithoutHandshakes} ${list}${conversation} ${page}`;
     return { list, ownerId, everyone: `everyone ${listKey}`, own: `${ownerKey} ${listKey}` };
   }
 
@@ -297,7 +297,7 @@ export class CachedLists {
   /** When no instance could answer, a stale list is better than an error. */
   #staleAnswer(key: ListKey, thrown: unknown): Answer {
     const isAbsence = thrown instanceof GatewayError && ABSENCE.has(thrown.code);
-    const stored = isAbsence && this.#options.hasPeers() ? this.#find(key) : undefined;
+    const stored = isAbsence && this.#options.hasHandshakes() ? this.#find(key) : undefined;
     if (stored === undefined) throw thrown;
     return { ...stored.answer, staleMs: this.#options.clock.now() - stored.storedAtMs };
   }

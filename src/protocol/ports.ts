@@ -14,16 +14,16 @@ import type {
   ServerMessage,
   ServerNotification,
 } from '../domain/mcp/client.ts';
-import type { Peer, Tool, WantedChanges } from '../domain/mcp/mcp.ts';
+import type { Handshake, Tool, WantedChanges } from '../domain/mcp/mcp.ts';
 import type { PlacedInstance } from '../domain/nodes/forwarding.ts';
 import type { RecoveredSession, SessionOpening } from '../domain/sessions/session-value.ts';
 
 /** Everything behind one path: the instances of one template, or those of all templates a caller may use. */
 export interface Backends {
   /** The handshake results of the healthy instances, else the last known ones; empty when none was ever connected. */
-  peers(owner: Owner): readonly Peer[];
+  handshakes(owner: Owner): readonly Handshake[];
   /**
-   * Resolves when there are peers, or there is no reason to wait any longer: nothing is starting, or the timeout of a call has
+   * Resolves when there are handshakes, or there is no reason to wait any longer: nothing is starting, or the timeout of a call has
    * passed. Undefined when there is no reason to wait at all. QUEUE_FULL.
    */
   whenStarted?(owner: Owner): Promise<void> | undefined;
@@ -82,7 +82,7 @@ export interface McpSession {
   readonly ownerId: string;
   readonly profile: ClientProfile;
   /** The backend that it is bound to. */
-  readonly peer: Peer;
+  readonly handshake: Handshake;
   /** True when it is bound to that instance, or for all templates its session with the template is. */
   isAt(instanceId: string): boolean;
   /** True while it shares the conversation of its instance with other clients. */

@@ -19,12 +19,12 @@ import {
 import { resultEvent } from '../domain/mcp/list-pages.ts';
 import {
   CANCELLED,
+  type Handshake,
   INITIALIZED,
   isCustomNotice,
   LISTEN,
   LOG,
   META,
-  type Peer,
   PROGRESS,
 } from '../domain/mcp/mcp.ts';
 import { CallMap } from '../domain/memory/call-map.ts';
@@ -45,7 +45,7 @@ import {
   type HandshakeAnswer,
   type HandshakeChannel,
   type HandshakeOptions,
-  NO_PEER,
+  NO_HANDSHAKE,
   shakeHands,
 } from './handshake.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type TransportDiagnostics, type Upstream } from './transport.ts';
@@ -74,7 +74,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   readonly messages$: Observable<ServerMessage> = this.#messages;
   readonly closed$: Observable<Closed> = this.#closed;
   readonly #callers: RecentCallers;
-  peer: Peer = NO_PEER;
+  handshake: Handshake = NO_HANDSHAKE;
   /** Owner of the conversation; of the transport's own one, the gateway. */
   ownerId = NO_CALLER;
   #client: ClientInfo = { name: '', version: '' };
@@ -111,7 +111,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   async open(options: ChannelOpening, pipe: HandshakeChannel = this): Promise<void> {
     this.#client = options.client;
     try {
-      this.peer = await boundedHandshake(options, async (signal) => {
+      this.handshake = await boundedHandshake(options, async (signal) => {
         signal.addEventListener('abort', () => void this.close());
         if (this.connect !== undefined) await this.connect();
         return shakeHands(pipe, options);
@@ -143,7 +143,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
     return new Observable((subscriber) =>
-      this.send(withEraMetadata(request, this.peer, this.#client), subscriber),
+      this.send(withEraMetadata(request, this.handshake, this.#client), subscriber),
     );
   }
 
@@ -227,7 +227,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     this.#pending.delete(exchange.id);
     const event =
       message.kind === 'result'
-        ? resultEvent(exchange.request, message.result, this.peer.era)
+        ? resultEvent(exchange.request, message.result, this.handshake.era)
         : { kind: 'error' as const, error: message.error };
     if (event instanceof GatewayError) {
       exchange.observer.error(event);

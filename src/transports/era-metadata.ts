@@ -2,7 +2,7 @@
 
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
 import { isFields, type JsonFields } from '../domain/json/json.ts';
-import type { Peer } from '../domain/mcp/mcp.ts';
+import type { Handshake } from '../domain/mcp/mcp.ts';
 import { META, METHODS } from '../domain/mcp/mcp.ts';
 import { encodeHeader } from '../domain/text.ts';
 
@@ -13,27 +13,31 @@ export interface ClientInfo {
 }
 
 /** What was agreed with a backend. `protocolVersion`: empty before the handshake. */
-export type Spoken = Pick<Peer, 'era' | 'protocolVersion'>;
+export type Spoken = Pick<Handshake, 'era' | 'protocolVersion'>;
 
 /**
  * Adds the metadata of an era to a request. Modern: `_meta` names the revision, the client and its capabilities; client and
  * capabilities that the caller gave are kept, because the backend may only ask for what that client supports. Legacy: the fields
  * of its trace, if any. Bare: nothing. Source: MCP 2026-07-28 basic/index#meta.
  */
-export function withEraMetadata(request: ExchangeRequest, peer: Spoken, client: ClientInfo): ExchangeRequest {
+export function withEraMetadata(
+  request: ExchangeRequest,
+  handshake: Spoken,
+  client: ClientInfo,
+): ExchangeRequest {
   const { trace, params } = request;
-  trace?.speaks(peer.protocolVersion);
-  if (peer.era === 'bare' || (peer.era === 'legacy' && trace === undefined)) return request;
+  trace?.speaks(handshake.protocolVersion);
+  if (handshake.era === 'bare' || (handshake.era === 'legacy' && trace === undefined)) return request;
   const own = isFields(params?._meta) ? params._meta : {};
   // Legacy servers ignore the fields of a trace. Source: SEP-414; ADR 76.
-  if (peer.era === 'legacy')
+  if (handshake.era === 'legacy')
     return { ...request, params: { ...params, _meta: { ...own, ...trace?.fields } } };
-  if (trace === undefined && isComplete(own, peer)) return request; // that of a modern client, nearly always
+  if (trace === undefined && isComplete(own, handshake)) return request; // that of a modern client, nearly always
   const meta = {
     [META.clientCapabilities]: {},
     [META.clientInfo]: { name: client.name, version: client.version },
     ...own,
-    [META.protocolVersion]: peer.protocolVersion,
+    [META.protocolVersion]: handshake.protocolVersion,
     ...trace?.fields,
   };
   return { ...request, params: { ...params, _meta: meta } };
@@ -53,11 +57,11 @@ function isComplete(meta: JsonFields, { protocolVersion }: Spoken): boolean {
  * Legacy: the negotiated revision, none before the handshake. Bare: none.
  * Sources: MCP 2026-07-28 basic/transports/streamable-http#request-metadata; 2025-11-25 #protocol-version-header.
  */
-export function eraHeaders(request: ExchangeRequest, peer: Spoken): Record<string, string> {
-  if (peer.era === 'bare' || peer.protocolVersion === '') return {};
-  if (peer.era === 'legacy') return { 'mcp-protocol-version': peer.protocolVersion };
+export function eraHeaders(request: ExchangeRequest, handshake: Spoken): Record<string, string> {
+  if (handshake.era === 'bare' || handshake.protocolVersion === '') return {};
+  if (handshake.era === 'legacy') return { 'mcp-protocol-version': handshake.protocolVersion };
   const headers: Record<string, string> = {
-    'mcp-protocol-version': peer.protocolVersion,
+    'mcp-protocol-version': handshake.protocolVersion,
     'mcp-method': request.method,
   };
   const field = METHODS[request.method]?.nameField;

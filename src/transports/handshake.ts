@@ -7,7 +7,7 @@ import { GatewayError } from '../domain/errors/errors.ts';
 import { definedFields, isJsonObject, type JsonObject, type JsonText } from '../domain/json/json.ts';
 import type { ClientProfile } from '../domain/mcp/client.ts';
 import { type JsonRpcError, RPC } from '../domain/mcp/jsonrpc.ts';
-import type { Era, Peer, PinnedEra, ServerInfo } from '../domain/mcp/mcp.ts';
+import type { Era, Handshake, PinnedEra, ServerInfo } from '../domain/mcp/mcp.ts';
 import { ACCEPTED_LEGACY_VERSIONS, LEGACY_VERSIONS, META, MODERN_VERSIONS } from '../domain/mcp/mcp.ts';
 import { type ClientInfo, type Spoken, withEraMetadata } from './era-metadata.ts';
 
@@ -61,7 +61,7 @@ export interface HandshakeOptions {
 type HandshakeAttempt = (
   channel: HandshakeChannel,
   options: HandshakeOptions,
-) => Promise<Peer | HandshakeRefusal>;
+) => Promise<Handshake | HandshakeRefusal>;
 
 /**
  * Shakes hands and resolves with the result. Each refusal leads to the next attempt; a backend that refuses both handshakes but
@@ -69,7 +69,7 @@ type HandshakeAttempt = (
  * rejects. It sets no deadline.
  * Sources: MCP 2025-11-25 basic/lifecycle; 2026-07-28 basic/versioning; ADR 10.
  */
-export async function shakeHands(channel: HandshakeChannel, options: HandshakeOptions): Promise<Peer> {
+export async function shakeHands(channel: HandshakeChannel, options: HandshakeOptions): Promise<Handshake> {
   const refusals = new Map<HandshakeAttempt, HandshakeRefusal>();
   for (const attempt of attemptsOf(options)) {
     if (refusals.get(attempt)?.kind === 'error') continue; // it would refuse again
@@ -82,7 +82,7 @@ export async function shakeHands(channel: HandshakeChannel, options: HandshakeOp
   const isTelling = !areEqual([...refusals.values()]);
   const mayBeBare = options.profile === undefined && options.era !== 'modern' && isTelling;
   if (mayBeBare && (await answersPlainMethods(channel)))
-    return { ...NO_PEER, serverInfo: serverInfoIn(undefined), capabilities: { tools: {} } };
+    return { ...NO_HANDSHAKE, serverInfo: serverInfoIn(undefined), capabilities: { tools: {} } };
   throw refusedBy([...refusals.values()]);
 }
 
@@ -103,7 +103,7 @@ export function isRefusal(thrown: unknown): boolean {
 
 class HandshakeRefused extends Error {}
 
-export const NO_PEER: Peer = {
+export const NO_HANDSHAKE: Handshake = {
   era: 'bare',
   protocolVersion: '',
   serverInfo: { name: '', version: '' },
@@ -145,7 +145,7 @@ const initialize: HandshakeAttempt = async (channel, options) => {
     throw handshakeRefused('it answered initialize with a revision the gateway does not speak');
   }
   await channel.initialized(protocolVersion);
-  return peerOf('legacy', protocolVersion, result, result.serverInfo);
+  return handshakeOf('legacy', protocolVersion, result, result.serverInfo);
 };
 
 function offer(channel: HandshakeChannel, params: JsonObject): Promise<HandshakeAnswer> {
@@ -194,7 +194,7 @@ const discover: HandshakeAttempt = async (channel, { client }) => {
   const version = sharedVersion(result.supportedVersions);
   if (version === undefined) return NOT_MODERN;
   const meta = isJsonObject(result._meta) ? result._meta : {};
-  return peerOf('modern', version, result, meta[META.serverInfo] ?? result.serverInfo);
+  return handshakeOf('modern', version, result, meta[META.serverInfo] ?? result.serverInfo);
 };
 
 /** Stands for a result of `server/discover` without one of our revisions, perhaps of a server that accepts every method. */
@@ -220,7 +220,7 @@ async function answersPlainMethods(channel: HandshakeChannel): Promise<boolean> 
   return false;
 }
 
-function peerOf(era: Era, protocolVersion: string, result: JsonObject, serverInfo: unknown): Peer {
+function handshakeOf(era: Era, protocolVersion: string, result: JsonObject, serverInfo: unknown): Handshake {
   return {
     era,
     protocolVersion,

@@ -42,7 +42,7 @@ export interface InstanceDuty {
 export interface HostedConversation {
   readonly upstream: Pick<
     Upstream,
-    'peer' | 'pid' | 'isIndependent' | 'endsAfterCall' | 'messages$' | 'notify'
+    'handshake' | 'pid' | 'isIndependent' | 'endsAfterCall' | 'messages$' | 'notify'
   >;
   /** Replays what the node does with the instance. */
   readonly duty$: Observable<InstanceDuty>;

@@ -12,7 +12,7 @@ import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import type { TransportKind } from '../domain/instances/transport-kinds.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import type { ClientProfile, ServerMessage } from '../domain/mcp/client.ts';
-import type { Peer, PinnedEra } from '../domain/mcp/mcp.ts';
+import type { Handshake, PinnedEra } from '../domain/mcp/mcp.ts';
 import type { ByteBudget, InstanceHeldBytes } from '../domain/memory/held-bytes.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
@@ -45,7 +45,7 @@ export interface TransportDiagnostics {
 /** One conversation with a backend. A transport is the shared one; `openUpstream` opens others, each for one client. */
 export interface Upstream {
   /** The result of the handshake; fixed for the life of the conversation. */
-  readonly peer: Peer;
+  readonly handshake: Handshake;
   /** Id of the process that is dedicated to one client, if any, also after its exit. */
   readonly pid?: number | undefined;
   /** True: it continues when its transport is closed or lost, and its opener closes it. Else it ends with its transport. */
@@ -237,7 +237,7 @@ export interface CommandHistory {
 
 /** See Transport.leaveEra; once, and only from the modern era, because a server that announces it was asked for it first. */
 export function leavesEra(
-  era: Peer['era'],
+  era: Handshake['era'],
   { era: pinned, history }: Pick<OpenOptions, 'era' | 'history'>,
 ): boolean {
   if (era !== 'modern' || pinned !== undefined || history.prefersLegacy) return false;

@@ -121,13 +121,13 @@ test('calls are picked and counted synchronously when a conversation is already 
   assert.equal(found, [100, 100, 100, 100]);
 });
 
-for (const [fields, peer] of [
+for (const [fields, handshake] of [
   [HTTP, {}],
   [STDIO, {}],
   [HTTP, MODERN],
 ] as const) {
-  test(`a call that names a drained ${peer.era ?? 'legacy'} instance over ${fields.transport} still reaches it`, async () => {
-    await harness.add('a', { fields, peer });
+  test(`a call that names a drained ${handshake.era ?? 'legacy'} instance over ${fields.transport} still reaches it`, async () => {
+    await harness.add('a', { fields, handshake });
     harness.ref('a').drain();
     assert.is(await harness.callStateless(modernCall(), { instanceId: 'a' }).end, 'a');
     const found = errorView(await harness.callStateless(modernCall()).end);
@@ -172,7 +172,7 @@ test('a dedicated process ends with its instance, even after the shared process 
 });
 
 test('the log level is set before the first call that asks for one, and when a call asks for more', async () => {
-  await harness.add('a', { fields: STDIO, peer: LOGGING });
+  await harness.add('a', { fields: STDIO, handshake: LOGGING });
   await harness.callStateless(LEVEL('warning')).end;
   await harness.callStateless(LEVEL('error')).end;
   await harness.callStateless(LEVEL('debug')).end;
@@ -191,7 +191,7 @@ test('the log level is set before the first call that asks for one, and when a c
 const setsLevel: Script = (exchange) => exchange.request.method === 'logging/setLevel' && exchange.result();
 
 test('a client gets the log messages that it opted in to, and no others', async () => {
-  await harness.add('a', { fields: HTTP, script: setsLevel, peer: LOGGING });
+  await harness.add('a', { fields: HTTP, script: setsLevel, handshake: LOGGING });
   const [deaf, picky] = [harness.callStateless(modernCall()), harness.callStateless(LEVEL('error'))];
   await settled();
   for (const exchange of harness.upstreams('a')[0]?.open ?? []) {

@@ -140,7 +140,7 @@ test('ends the conversations of one owner, and no other', async () => {
   assert.equal(pool.owners, ['bob']);
   const found = harness.upstreams('a').map(({ isClosed }) => isClosed);
   assert.equal(found, [true, false, true]);
-  assert.equal([pool.owners.length, leases[1]?.conversation.upstream?.peer.era], [1, 'legacy']);
+  assert.equal([pool.owners.length, leases[1]?.conversation.upstream?.handshake.era], [1, 'legacy']);
 });
 
 test('ends everything when it closes, openings included', async () => {

@@ -13,7 +13,7 @@ import type { TransportKind } from '../../../src/domain/instances/transport-kind
 import type { JsonObject, JsonValue } from '../../../src/domain/json/json.ts';
 import { type Era, META } from '../../../src/domain/mcp/mcp.ts';
 import { ASKABLE, definition, modernCall, modernProfile } from '../../helpers/failing-backend.ts';
-import { PEER } from '../../helpers/scripted-transport.ts';
+import { HANDSHAKE } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('stateless routing');
@@ -90,7 +90,7 @@ function profileOf(client: Client) {
 
 for (const [era, transport, sharing, client, way] of rows) {
   test(`is ${way}: ${era}, ${transport}, ${sharing}, ${client}`, () => {
-    const peer = era === 'none' ? undefined : { ...PEER, era };
+    const handshake = era === 'none' ? undefined : { ...HANDSHAKE, era };
     const input = {
       sharing,
       profile: profileOf(client),
@@ -98,13 +98,20 @@ for (const [era, transport, sharing, client, way] of rows) {
       logLevel: ['logging', 'listing', 'apps logging'].includes(client) ? 'info' : undefined,
       hasEqualTools: client === 'same tools' || client === 'askable apps',
     };
-    const found = routingTo({ peer, lastPeer: undefined, definition: definition('a', { transport }) }, input);
+    const found = routingTo(
+      { handshake, lastHandshake: undefined, definition: definition('a', { transport }) },
+      input,
+    );
     assert.is(found, way);
   });
 }
 
-test('uses the last known peer while none is connected, as a dedicated process may still exist', () => {
-  const gone = { peer: undefined, lastPeer: PEER, definition: definition('a', { transport: 'stdio' }) };
+test('uses the last known handshake while none is connected, as a dedicated process may still exist', () => {
+  const gone = {
+    handshake: undefined,
+    lastHandshake: HANDSHAKE,
+    definition: definition('a', { transport: 'stdio' }),
+  };
   const input = {
     sharing: 'auto',
     profile: modernProfile(),

@@ -13,7 +13,7 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { RPC } from '../../../src/domain/mcp/jsonrpc.ts';
 import type { Era } from '../../../src/domain/mcp/mcp.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { PEER } from '../../helpers/scripted-transport.ts';
+import { HANDSHAKE } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('parts of an instance');
@@ -34,7 +34,7 @@ async function probed(era: Era, answers: readonly FinalEvent[]) {
       nowMs += 7;
       return of(answers[asked.push(method) - 1] ?? refused(0));
     });
-  const opened = { transport: { peer: { ...PEER, era }, exchange }, lastMessageAtMs: 0 };
+  const opened = { transport: { handshake: { ...HANDSHAKE, era }, exchange }, lastMessageAtMs: 0 };
   const actor = createActor(probe, {
     input: { opened, timeoutMs: 10_000, ...systemClock, now: () => nowMs },
   });

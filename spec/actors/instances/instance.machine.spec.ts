@@ -87,7 +87,7 @@ check('is unhealthy at once when its session is lost, and its calls are answered
   await settled();
   assert.equal([caller.ends, caller.error?.delivered], [1, 'unknown']);
   assert.equal([harness.ref.state, harness.ref.reason], ['unhealthy', 'exited with code 7']);
-  assert.equal([harness.ref.inFlight, harness.ref.tools, harness.ref.peer], [0, undefined, undefined]);
+  assert.equal([harness.ref.inFlight, harness.ref.tools, harness.ref.handshake], [0, undefined, undefined]);
   assert.is(harness.call().error?.delivered, 'no');
 });
 

@@ -325,7 +325,7 @@ test('the end of a session during a repeat does not say that the call never arri
 
 test('a call between two rounds stays at its instance when a new one has the same id', async () => {
   harness.setPolicy({ sessionFailover: 'always' });
-  const backend = { peer: FULL_MODERN, fields: HTTP, script: byTool };
+  const backend = { handshake: FULL_MODERN, fields: HTTP, script: byTool };
   await harness.add('a', backend);
   const session = await harness.openSession(ASKABLE);
   const first = await firstValueFrom(reservationAfter(session, session.exchange(toolCall('write'))));

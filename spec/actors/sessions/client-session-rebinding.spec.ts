@@ -11,7 +11,7 @@ import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.t
 import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { ClientProfile } from '../../../src/domain/mcp/client.ts';
-import type { Peer } from '../../../src/domain/mcp/mcp.ts';
+import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
 import {
   ASKABLE,
   ask,
@@ -38,13 +38,13 @@ import { suite } from '../../helpers/suite.ts';
 type Reservation = ReturnType<ClientSession['reserve']>;
 const test = suite('client session: rebinding');
 let harness = new Harness();
-const SILENT = { peer: FULL, script: silent };
+const SILENT = { handshake: FULL, script: silent };
 const SSE = { ...HTTP, transport: 'sse' } as const;
 const BARE = { ...FULL, era: 'bare', protocolVersion: '' } as const;
 /** A backend of both eras, with its answer to a legacy client. */
 const DUAL = { ...FULL_MODERN, own: { ...FULL, era: 'legacy' } } as const;
 /** The way to instance `a`, of another node, is lost, until the returned function is called; `again`: what differs then. */
-async function loseWay(again: { readonly peer?: Peer } = {}): Promise<() => void> {
+async function loseWay(again: { readonly handshake?: Handshake } = {}): Promise<() => void> {
   const { promise: isBack, resolve } = Promise.withResolvers<void>();
   const { open } = harness;
   harness.open = async (...opening) => {
@@ -59,7 +59,7 @@ async function loseWay(again: { readonly peer?: Peer } = {}): Promise<() => void
 type Row = readonly [
   SessionSharing,
   ClientProfile,
-  Partial<Peer> & { readonly own?: Partial<Peer> | null },
+  Partial<Handshake> & { readonly own?: Partial<Handshake> | null },
   Partial<InstanceDefinition>,
   boolean,
 ];
@@ -111,7 +111,7 @@ for (const isSame of [true, false])
     const open = harness.open;
     harness.open = async (...opening) => {
       if (isAway) throw backendUnavailable('its node does not answer', { delivered: 'no' });
-      return Object.assign(await open(...opening), isSame ? { peer: before.peer } : {});
+      return Object.assign(await open(...opening), isSame ? { handshake: before.handshake } : {});
     };
     let isAway = true;
     before.disconnect();
@@ -133,7 +133,7 @@ for (const isSame of [true, false])
     const session = await harness.openSession();
     assert.is(await resultOf(ask(session, 'write')), 'a');
     const before = harness.backend('a');
-    const wayBack = await loseWay(isSame ? { peer: before.peer } : {});
+    const wayBack = await loseWay(isSame ? { handshake: before.handshake } : {});
     const call = ask(session, 'read');
     await pass(8_000);
     wayBack();
@@ -176,7 +176,7 @@ test('that find the queue of those that wait for the way to another node full ar
   await harness.add('a', { fields: STDIO, isElsewhere: true });
   const session = await harness.openSession(PLAIN, 'ann');
   await resultOf(ask(session, 'read'));
-  const wayBack = await loseWay({ peer: harness.backend('a').peer });
+  const wayBack = await loseWay({ handshake: harness.backend('a').handshake });
   const waiting = Array.from({ length: LIMITS.queuedPerInstance }, () =>
     harness.call({ ...toolCall('read'), caller: 'ann' }),
   );
@@ -293,7 +293,7 @@ for (const [when, ids, fields] of [
 
 for (const since of ['before', 'after'] as const) {
   test(`binds again by itself while its client listens, from ${since} the loss on`, async () => {
-    await harness.add('a', { peer: FULL });
+    await harness.add('a', { handshake: FULL });
     const session = await harness.openSession();
     const early = since === 'before' ? listenTo(session) : undefined;
     harness.ref('a').drain();
@@ -301,7 +301,7 @@ for (const since of ['before', 'after'] as const) {
     mock.timers.tick(5_000);
     const received = early ?? listenTo(session);
     await settled();
-    await harness.add('b', { peer: FULL });
+    await harness.add('b', { handshake: FULL });
     await pass(5_000);
     harness.backend('b').sendNotification('notifications/tools/list_changed');
     assert.is(received.messages.length, 1);
@@ -310,7 +310,7 @@ for (const since of ['before', 'after'] as const) {
 
 test('keeps its usable binding when no dedicated process opens in time, and does not move if it may not', async () => {
   harness.setPolicy({ sessionFailover: 'never', callTimeoutMs: 4_000 });
-  const session = await harness.openOnA({ peer: FULL }, { peer: FULL });
+  const session = await harness.openOnA({ handshake: FULL }, { handshake: FULL });
   listenTo(session);
   harness.freeze('a');
   const late = ask(session, { method: 'logging/setLevel', params: { level: 'debug' } });
@@ -341,7 +341,7 @@ test('counts a conversation that is over before its use as a failed opening', as
 
 test('starts no process after the other for a client that only listens', async () => {
   harness.setPolicy({ session: 'isolated' });
-  await harness.add('a', { peer: FULL, fields: STDIO });
+  await harness.add('a', { handshake: FULL, fields: STDIO });
   const session = await harness.openSession();
   listenTo(session);
   const crash = async () => {
@@ -372,7 +372,7 @@ for (const [failover, where] of [
   ['always', 'b'],
 ] as const) {
   test(`with failover ${failover}, a call between two rounds continues at ${where} when ${where} is unhealthy`, async () => {
-    const instance = { peer: FULL_MODERN, fields: HTTP, own: FULL_MODERN };
+    const instance = { handshake: FULL_MODERN, fields: HTTP, own: FULL_MODERN };
     const session = await openOnA(failover, instance, instance, ASKABLE);
     const place = await betweenRounds(session);
     harness.backend('a').onExchange = silent;
@@ -383,27 +383,30 @@ for (const [failover, where] of [
   });
 }
 
-for (const [session, client, { own, ...peer }, fields, isOwn] of ROWS) {
+for (const [session, client, { own, ...handshake }, fields, isOwn] of ROWS) {
   const who = client === ASKABLE ? 'a client that can be asked' : 'a client that cannot be asked';
-  const where = `${own ? 'both eras' : (peer.era ?? 'legacy')}, ${fields.transport}`;
+  const where = `${own ? 'both eras' : (handshake.era ?? 'legacy')}, ${fields.transport}`;
   test(`sharing ${session}: ${who} has ${isOwn ? 'a dedicated' : 'a shared'} conversation (${where})`, async () => {
     harness.setPolicy({ session });
-    await harness.add('a', { peer, fields, ...(own === undefined ? {} : { own }) });
+    await harness.add('a', { handshake, fields, ...(own === undefined ? {} : { own }) });
     const opened = await harness.openSession(client);
     assert.is(opened.isShared, !isOwn);
-    assert.is(opened.peer.era, isOwn ? ((own ?? peer).era ?? 'legacy') : (peer.era ?? 'legacy'));
+    assert.is(
+      opened.handshake.era,
+      isOwn ? ((own ?? handshake).era ?? 'legacy') : (handshake.era ?? 'legacy'),
+    );
     assert.is(harness.upstreams('a').filter(({ isClosed }) => !isClosed).length, isOwn ? 1 : 0);
   });
 }
 
 test('one of several sessions finds out for all whether a modern program speaks the legacy era, too', async () => {
   const own = { processes: 4, share: 1 };
-  for (const [peer, isOwn] of [
+  for (const [handshake, isOwn] of [
     [FULL_MODERN, false],
     [{ ...FULL, era: 'legacy' } as const, true],
   ] as const) {
     harness = new Harness({ own });
-    await harness.add('a', { peer: FULL_MODERN, fields: STDIO, own: peer });
+    await harness.add('a', { handshake: FULL_MODERN, fields: STDIO, own: handshake });
     const first = await Promise.all(
       Array.from({ length: 4 }, (_, n) => harness.openSession(ASKABLE, `owner ${n}`)),
     );
@@ -422,7 +425,7 @@ test('one of several sessions finds out for all whether a modern program speaks 
 });
 
 test('another session finds out the eras of a program when the first one is aborted', async () => {
-  await harness.add('a', { peer: FULL_MODERN, fields: STDIO });
+  await harness.add('a', { handshake: FULL_MODERN, fields: STDIO });
   const { signals } = harness.freeze('a');
   const first = new AbortController();
   const opening = [harness.sessions.open('t', 'first', ASKABLE, { signal: first.signal })];
@@ -439,7 +442,7 @@ test('another session finds out the eras of a program when the first one is abor
 });
 
 test('a session that may wait long waits for the probe of another one, however long that takes', async () => {
-  await harness.add('a', { peer: FULL_MODERN, fields: STDIO });
+  await harness.add('a', { handshake: FULL_MODERN, fields: STDIO });
   const { signals } = harness.freeze('a');
   const { binder } = harness.sessions;
   const ends = ['first', 'second'].map((ownerId) => {
@@ -458,7 +461,7 @@ test('a session that may wait long waits for the probe of another one, however l
 });
 
 test('closes a new conversation in which the client state cannot be repeated', async () => {
-  await harness.add('a', { peer: FULL, fields: HTTP });
+  await harness.add('a', { handshake: FULL, fields: HTTP });
   const { binder } = harness.sessions;
   const { signal } = new AbortController();
   const needs = {
@@ -578,7 +581,7 @@ test('calls of a finishing session that are cut off in their own process get the
 for (const [era, own] of Object.entries({ shared: null, own: FULL_MODERN })) {
   for (const failover of ['never', 'always'] as const) {
     test(`with failover ${failover}, a call between two rounds continues after a drain in its ${era} conversation`, async () => {
-      const instance = { peer: FULL_MODERN, fields: HTTP, own };
+      const instance = { handshake: FULL_MODERN, fields: HTTP, own };
       const session = await openOnA(failover, instance, instance, ASKABLE);
       const [place, other] = [await betweenRounds(session), await betweenRounds(session)];
       harness.ref('a').drain();
@@ -599,7 +602,7 @@ for (const [era, own] of Object.entries({ shared: null, own: FULL_MODERN })) {
 }
 
 test('closes the conversation that it left after the last call there, and gets no more messages from it', async () => {
-  const session = await openOnA('always', { ...SILENT, fields: HTTP }, { peer: FULL, fields: HTTP });
+  const session = await openOnA('always', { ...SILENT, fields: HTTP }, { handshake: FULL, fields: HTTP });
   const { messages } = listenTo(session);
   harness.rewrite('a', fails('no'));
   const calls = [ask(session, 'write')];
@@ -624,8 +627,8 @@ test.run();
 /** A session on `a`, with `b` beside it. */
 function openOnA(
   sessionFailover: SessionFailover,
-  a: BackendOptions = { peer: FULL },
-  b: BackendOptions = { peer: FULL },
+  a: BackendOptions = { handshake: FULL },
+  b: BackendOptions = { handshake: FULL },
   profile = PLAIN,
 ): Promise<ClientSession> {
   harness.setPolicy({ sessionFailover });

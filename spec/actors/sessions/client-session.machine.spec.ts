@@ -69,8 +69,8 @@ async function start() {
 }
 
 function bindingOf(ref: Awaited<ReturnType<Harness['add']>>): Binding {
-  if (ref.peer === undefined) throw new Error('the instance is not open');
-  return new Binding(ref, ref.peer);
+  if (ref.handshake === undefined) throw new Error('the instance is not open');
+  return new Binding(ref, ref.handshake);
 }
 
 function setFailover(sessionFailover: SessionFailover): void {

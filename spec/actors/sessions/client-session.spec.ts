@@ -152,7 +152,7 @@ test('listens to an HTTP backend only while its client does', async () => {
 });
 
 test('gets only the messages of a shared process that concern all clients', async () => {
-  await harness.add('a', { peer: FULL });
+  await harness.add('a', { handshake: FULL });
   const received = [await harness.openSession(), await harness.openSession()].map(listenTo);
   harness.backend('a').sendNotification('notifications/tools/list_changed');
   harness.backend('a').sendNotification('notifications/message', { data: 'of nobody' });
@@ -258,7 +258,7 @@ const subscribe = (uri: string): ExchangeRequest => ({ method: 'resources/subscr
 const unsubscribe = (uri: string): ExchangeRequest => ({ method: 'resources/unsubscribe', params: { uri } });
 
 test('sends its log level and subscriptions in a dedicated conversation, and again after a move', async () => {
-  for (const id of ['a', 'b']) await harness.add(id, { peer: FULL, fields: HTTP, script: answers({}) });
+  for (const id of ['a', 'b']) await harness.add(id, { handshake: FULL, fields: HTTP, script: answers({}) });
   const session = await harness.openSession();
   const [from, to] = harness.upstreams('a').length > 0 ? ['a', 'b'] : ['b', 'a'];
   for (const request of [LEVEL, subscribe('x:1'), unsubscribe('x:1'), subscribe('x:2')]) {
@@ -274,7 +274,7 @@ test('sends its log level and subscriptions in a dedicated conversation, and aga
 });
 
 test('does not send a log level or subscription again that its backend refused', async () => {
-  await harness.add('a', { peer: FULL, fields: HTTP, script: (exchange) => exchange.refuse(-32602) });
+  await harness.add('a', { handshake: FULL, fields: HTTP, script: (exchange) => exchange.refuse(-32602) });
   const session = await harness.openSession();
   assert.is(await resultOf(ask(session, LEVEL)), -32602);
   assert.is(await resultOf(ask(session, subscribe('x:1'))), -32602);
@@ -286,7 +286,7 @@ test('does not send a log level or subscription again that its backend refused',
 });
 
 test('fails a log level when no dedicated process can be opened, and stays bound', async () => {
-  await harness.add('a', { peer: FULL });
+  await harness.add('a', { handshake: FULL });
   const session = await harness.openSession();
   harness.backend('a').thrownByOpenUpstream = new Error('no room');
   const call = ask(session, LEVEL);
@@ -297,9 +297,9 @@ test('fails a log level when no dedicated process can be opened, and stays bound
 });
 
 test('calls wait for the dedicated process in which a log level is being set', async () => {
-  await harness.add('a', { peer: FULL });
+  await harness.add('a', { handshake: FULL });
   const session = await harness.openSession();
-  await harness.add('b', { peer: FULL });
+  await harness.add('b', { handshake: FULL });
   const { thaw } = harness.freeze('a');
   const calls = [ask(session, LEVEL), ask(session, 'write')];
   thaw();
@@ -309,7 +309,7 @@ test('calls wait for the dedicated process in which a log level is being set', a
 
 test('accepts a log level without effect where the template shares its processes', async () => {
   harness.setPolicy({ session: 'shared' });
-  await harness.add('a', { peer: FULL });
+  await harness.add('a', { handshake: FULL });
   const session = await harness.openSession(ASKABLE);
   assert.equal(await resultOf(ask(session, LEVEL)), {});
   assert.is(session.logLevel, 'debug');
@@ -326,7 +326,7 @@ test('passes on the refusal when a process without logging refuses a log level',
 
 test('answers log level and subscriptions for a dedicated modern process, and listens there', async () => {
   harness.setPolicy({ session: 'isolated' });
-  for (const id of ['a', 'b']) await harness.add(id, { peer: FULL_MODERN, fields: STDIO });
+  for (const id of ['a', 'b']) await harness.add(id, { handshake: FULL_MODERN, fields: STDIO });
   const session = await harness.openSession();
   const [from, to] = harness.upstreams('a').length > 0 ? ['a', 'b'] : ['b', 'a'];
   const { messages, subscription } = listenTo(session);
@@ -351,7 +351,7 @@ test('answers log level and subscriptions for a dedicated modern process, and li
 });
 
 test('refuses an unknown log level, a missing uri, and a subscription after 1,000', async () => {
-  await harness.add('a', { peer: FULL_MODERN });
+  await harness.add('a', { handshake: FULL_MODERN });
   const session = await harness.openSession();
   assert.is(await resultOf(ask(session, { method: 'logging/setLevel', params: { level: 'loud' } })), -32602);
   assert.is(await resultOf(ask(session, { method: 'resources/subscribe', params: {} })), -32602);
@@ -361,7 +361,7 @@ test('refuses an unknown log level, a missing uri, and a subscription after 1,00
 });
 
 test('subscribes once at a shared process for all sessions, and unsubscribes after the last', async () => {
-  await harness.add('a', { peer: FULL, script: answers({}) });
+  await harness.add('a', { handshake: FULL, script: answers({}) });
   const [one, other] = [await harness.openSession(), await harness.openSession()];
   for (const session of [one, other, one]) assert.equal(await resultOf(ask(session, subscribe('x:1'))), {});
   assert.equal(asked('a'), ['resources/subscribe']);
@@ -375,7 +375,7 @@ test('subscribes once at a shared process for all sessions, and unsubscribes aft
 
 for (const loss of ['lose', 'drain'] as const) {
   test(`subscribes at the shared process it moved to (${loss}), and leaves no subscription at the old one`, async () => {
-    const options = { peer: FULL, script: answers({}) };
+    const options = { handshake: FULL, script: answers({}) };
     const session = await harness.openOnA(options, options);
     await resultOf(ask(session, subscribe('x:1')));
     const received = listenTo(session);
@@ -393,7 +393,7 @@ for (const loss of ['lose', 'drain'] as const) {
 
 test('subscribes at its new instance, too, when the old one answers after the move', async () => {
   harness.setPolicy({ sessionFailover: 'always' });
-  const options = { peer: FULL, fields: HTTP };
+  const options = { handshake: FULL, fields: HTTP };
   const answersMost: typeof silent = (exchange) =>
     exchange.request.params?.uri === 'x:2' ? undefined : answers({})(exchange);
   const session = await harness.openOnA({ ...options, script: silent }, { ...options, script: answersMost });
@@ -412,7 +412,7 @@ test('subscribes at its new instance, too, when the old one answers after the mo
 });
 
 test('ends the subscription at a modern backend with the last resource', async () => {
-  await harness.add('a', { peer: { ...FULL_MODERN, capabilities: { resources: { subscribe: true } } } });
+  await harness.add('a', { handshake: { ...FULL_MODERN, capabilities: { resources: { subscribe: true } } } });
   const session = await harness.openSession();
   const { subscription } = listenTo(session);
   await resultOf(ask(session, subscribe('x:1')));
@@ -424,7 +424,7 @@ test('ends the subscription at a modern backend with the last resource', async (
 });
 
 test('leaves no subscription behind when its caller left before the answer', async () => {
-  await harness.add('a', { peer: FULL, script: () => undefined });
+  await harness.add('a', { handshake: FULL, script: () => undefined });
   const session = await harness.openSession();
   const call = ask(session, subscribe('x:1'));
   call.subscription.unsubscribe();
@@ -439,7 +439,7 @@ test('leaves no subscription behind when its caller left before the answer', asy
 test('gets an update that many sessions share in one of several turns, unless it stops listening', async () => {
   harness.close();
   harness = new Harness({ perTurn: 2 });
-  await harness.add('a', { peer: FULL });
+  await harness.add('a', { handshake: FULL });
   const listeners: ReturnType<typeof listenTo>[] = [];
   for (let count = 0; count < 5; count += 1) {
     const session = await harness.openSession();

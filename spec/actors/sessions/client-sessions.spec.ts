@@ -82,7 +82,7 @@ test('a thousand closed sessions leave no call, subscription or conversation at 
   harness = new Harness();
   const ids = ['a', 'b', 'c', 'd'];
   for (const id of ids) {
-    await harness.add(id, { peer: FULL, script: answers({}), fields: id > 'b' ? HTTP : {} });
+    await harness.add(id, { handshake: FULL, script: answers({}), fields: id > 'b' ? HTTP : {} });
   }
   for (let n = 0; n < 1_000; n += 1) {
     const session = await harness.openSession(n % 5 === 0 ? ASKABLE : PLAIN, `owner ${n}`);
@@ -175,7 +175,7 @@ test('a session that is idle for too long ends, at its backend, too', async () =
 test('a client that was away for minutes leaves its process to one that needs it', async () => {
   await harness.close();
   harness = new Harness({ own: { processes: 3, share: 1 } });
-  await harness.add('a', { peer: FULL, fields: STDIO });
+  await harness.add('a', { handshake: FULL, fields: STDIO });
   const open = (name: string) => harness.openSession(ASKABLE, name);
   const [present, longer, shorter] = [await open('present'), await open('longer'), await open('shorter')];
   const release = present.hold();
@@ -197,7 +197,7 @@ test('a client that was away for minutes leaves its process to one that needs it
 });
 
 test('an open stream gets messages, but does not keep an idle session from ending', async () => {
-  await harness.add('a', { peer: FULL });
+  await harness.add('a', { handshake: FULL });
   const session = await harness.openSession();
   await resultOf(ask(session, 'read'));
   const received = listenTo(session);
@@ -413,9 +413,9 @@ test('ends all sessions of an owner, and no others', async () => {
 
 test('moves no session whose client stopped listening before its turn', async () => {
   await paced();
-  await harness.add('a', { peer: FULL });
+  await harness.add('a', { handshake: FULL });
   const received = (await openAll(MANY, 'ann')).map(listenTo);
-  await harness.add('b', { peer: FULL });
+  await harness.add('b', { handshake: FULL });
   harness.ref('a').drain();
   for (const { subscription } of received) subscription.unsubscribe();
   await new TurnCounter().pass(MANY);

@@ -67,7 +67,7 @@ test('clients with equal extensions share one process, whichever owner, name, re
 });
 
 test('a client that can be asked, or has a log level, has a process of its own with all its declarations', async () => {
-  await harness.add('a', { ...PROGRAM, peer: FULL });
+  await harness.add('a', { ...PROGRAM, handshake: FULL });
   const asking = { sampling: {}, ...UI };
   await ask(await session(asking), 'write').end;
   await stateless(asking, 'bob').end;
@@ -98,7 +98,7 @@ test('over HTTP each client has its own session, with its extensions', async () 
 });
 
 test('a session gets the lists of its process, its list changes, and the updates that it subscribed to', async () => {
-  await harness.add('a', { ...PROGRAM, peer: FULL });
+  await harness.add('a', { ...PROGRAM, handshake: FULL });
   const clients = [await session(UI), await session(UI, 'bob')];
   const received = clients.map((client) => listenTo(client).messages);
   const [own] = harness.upstreams('a');
@@ -117,12 +117,12 @@ test('a session gets the lists of its process, its list changes, and the updates
 });
 
 test('legacy clients share a process in the legacy era where a program speaks both, and that of all where it is modern', async () => {
-  await harness.add('a', { ...PROGRAM, peer: FULL_MODERN, own: { era: 'legacy' } });
+  await harness.add('a', { ...PROGRAM, handshake: FULL_MODERN, own: { era: 'legacy' } });
   for (const owner of ['ann', 'bob']) await ask(await session(UI, owner), 'write').end;
   await stateless(UI).end;
   assert.equal(calls(), [1, 2]);
   await harness.fleet.remove('t', 'a', 0);
-  await harness.add('a', { ...PROGRAM, peer: FULL_MODERN });
+  await harness.add('a', { ...PROGRAM, handshake: FULL_MODERN });
   for (const owner of ['ann', 'bob']) await ask(await session(UI, owner), 'write').end;
   assert.equal([calls(), ended()], [[2, 0], [true]]);
 });

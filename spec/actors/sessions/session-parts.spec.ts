@@ -26,7 +26,7 @@ import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('client session: parts');
-const DEDICATED: BackendOptions = { peer: FULL, fields: HTTP };
+const DEDICATED: BackendOptions = { handshake: FULL, fields: HTTP };
 let harness = new Harness();
 simulateTime(test, () => {
   harness = new Harness();
@@ -81,7 +81,7 @@ test('while no other instance could serve it, it keeps its conversation', async 
 
 test('starts no process after the other for a client that only listens', async () => {
   harness.setPolicy({ session: 'isolated', sessionFailover: 'never' });
-  await harness.add('a', { peer: FULL, fields: STDIO });
+  await harness.add('a', { handshake: FULL, fields: STDIO });
   const session = await harness.sessions.open('t', 'ann', PLAIN, { isPart: true });
   listenTo(session);
   for (let crashes = 0; crashes < 40; crashes += 1) {
@@ -94,7 +94,7 @@ test('starts no process after the other for a client that only listens', async (
 });
 
 test('a call between two rounds ends with its conversation, wherever its session is by then', async () => {
-  const modern = { peer: FULL_MODERN, fields: HTTP, own: FULL_MODERN };
+  const modern = { handshake: FULL_MODERN, fields: HTTP, own: FULL_MODERN };
   const session = await openPart('never', modern, ASKABLE);
   await harness.add('b', modern);
   const ends: unknown[] = [];

@@ -30,8 +30,8 @@ const test = suite('session value');
 const URI = 'file:///notes';
 const SUBSCRIBE = { method: 'resources/subscribe', params: { uri: URI } };
 const SET_LEVEL = { method: 'logging/setLevel', params: { level: 'info' } };
-const DEDICATED: BackendOptions = { peer: FULL, fields: HTTP };
-const SHARED: BackendOptions = { peer: FULL, fields: STDIO };
+const DEDICATED: BackendOptions = { handshake: FULL, fields: HTTP };
+const SHARED: BackendOptions = { handshake: FULL, fields: STDIO };
 let before = new Harness();
 let after = new Harness();
 simulateTime(test, () => {
@@ -89,7 +89,7 @@ for (const [state, enter] of Object.entries(STATES)) {
       [recovered.id, recovered.ownerId, recovered.template, recovered.profile, recovered.instance.id],
       [session.id, 'ann', 't', ASKABLE, 'a'],
     );
-    assert.equal([recovered.peer.era, recovered.peer.capabilities], ['legacy', FULL.capabilities]);
+    assert.equal([recovered.handshake.era, recovered.handshake.capabilities], ['legacy', FULL.capabilities]);
     assert.is(await resultOf(ask(recovered, 'read')), 'a');
     const [upstream] = after.upstreams('a');
     assert.equal(upstream?.asked, ['logging/setLevel', 'resources/subscribe', 'tools/call']);
@@ -166,14 +166,17 @@ test('a call that is not safe to repeat and did not arrive does not count, but o
 });
 
 test('a shared session keeps level and subscriptions, which the gateway answers', async () => {
-  const shared = { ...SHARED, peer: FULL_MODERN };
+  const shared = { ...SHARED, handshake: FULL_MODERN };
   await before.add('a', shared);
   const session = await before.openSession(PLAIN);
   await resultOf(ask(session, SET_LEVEL));
   await resultOf(ask(session, SUBSCRIBE));
   await after.add('a', shared);
   const recovered = again(session);
-  assert.equal([recovered.logLevel, recovered.value.uris, recovered.peer.era], ['info', [URI], 'modern']);
+  assert.equal(
+    [recovered.logLevel, recovered.value.uris, recovered.handshake.era],
+    ['info', [URI], 'modern'],
+  );
   assert.is(await resultOf(ask(recovered, 'read')), 'a');
 });
 

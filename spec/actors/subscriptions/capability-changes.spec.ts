@@ -1,15 +1,15 @@
 // When the lists of a template count as changed: by notices of instances, and by instances that are added or removed.
 
 import * as assert from 'uvu/assert';
-import type { Peer } from '../../../src/domain/mcp/mcp.ts';
+import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
 import { Harness, pass, settled } from '../../helpers/failing-backend.ts';
-import { PEER, ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { HANDSHAKE, ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('capability changes');
-const TOOLS: Partial<Peer> = { capabilities: { tools: {} }, greeting: { serverInfo: { name: 'one' } } };
-const OTHER: Partial<Peer> = {
+const TOOLS: Partial<Handshake> = { capabilities: { tools: {} }, greeting: { serverInfo: { name: 'one' } } };
+const OTHER: Partial<Handshake> = {
   capabilities: { tools: {}, resources: {}, prompts: {} },
   greeting: { serverInfo: { name: 'other' } },
 };
@@ -33,11 +33,11 @@ test.after.each(() => harness.close());
 
 const taken = () => received.splice(0);
 
-const add = (id: string, peer: Partial<Peer>) => harness.add(id, { peer, tools: [] });
+const add = (id: string, handshake: Partial<Handshake>) => harness.add(id, { handshake, tools: [] });
 
 test('servers that do not describe themselves count as different', async () => {
-  const bare: Peer = { ...PEER, era: 'bare', greeting: {} }; // they are all described by the same object
-  harness.open = async () => Object.assign(new ScriptedTransport(), { peer: bare });
+  const bare: Handshake = { ...HANDSHAKE, era: 'bare', greeting: {} }; // they are all described by the same object
+  harness.open = async () => Object.assign(new ScriptedTransport(), { handshake: bare });
   await add('a', {});
   taken();
   await add('b', {});

@@ -4,7 +4,7 @@ import { Subject, type Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ChangeFeed } from '../../../src/actors/subscriptions/change-feed.ts';
 import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
-import type { ListChange, Peer } from '../../../src/domain/mcp/mcp.ts';
+import type { Handshake, ListChange } from '../../../src/domain/mcp/mcp.ts';
 import {
   ASKABLE,
   Harness,
@@ -226,8 +226,8 @@ class Client {
   }
 }
 
-async function add(id: string, fields: Partial<InstanceDefinition>, peer: Partial<Peer>) {
-  await harness.add(id, { fields, peer });
+async function add(id: string, fields: Partial<InstanceDefinition>, handshake: Partial<Handshake>) {
+  await harness.add(id, { fields, handshake });
   return harness.backend(id);
 }
 

@@ -327,12 +327,12 @@ test('legacy: cancels a request that has no answer after 30 s', async () => {
 
 test('legacy: ends with the conversation, which gets no further request', async () => {
   let requests = 0;
-  const { peer, messages$, closed$ } = legacy;
+  const { handshake, messages$, closed$ } = legacy;
   const exchange = (request: ExchangeRequest) => {
     requests += 1;
     return legacy.exchange(request);
   };
-  shared = new Feed({ peer, messages$, closed$, exchange }, systemClock);
+  shared = new Feed({ handshake, messages$, closed$, exchange }, systemClock);
   const retried = shared.subscribe('x:1');
   await settled();
   legacy.last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));

@@ -20,7 +20,7 @@ import {
   type ServerRequest,
   serverRequest,
 } from '../../../src/domain/mcp/client.ts';
-import type { Peer } from '../../../src/domain/mcp/mcp.ts';
+import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { REFUSED } from '../../../src/transports/caller-messages.ts';
@@ -81,7 +81,7 @@ test('an exchange is one attempt at the instance, with the arguments as they wer
   assert.is(events.length, 1);
   assert.match(JSON.stringify(events[0]), '\u00e9');
   const server = gateway.instance('demo', 'one');
-  assert.equal([transport.peer.era, server.snapshot.inFlight], ['legacy', 0]);
+  assert.equal([transport.handshake.era, server.snapshot.inFlight], ['legacy', 0]);
   await transport.close();
 });
 
@@ -140,15 +140,15 @@ test('a call that still waits for a ping when its conversation ends was not deli
 test('the same backend is recognized when the way to it is opened again', async () => {
   const { definition } = gateway.instance('demo', 'one');
   const way = a.peers.openInstance({ ...definition, nodeId: `node ${B}` });
-  const peers: Peer[] = [];
+  const handshakes: Handshake[] = [];
   for (const restarts of [false, false, true]) {
     if (restarts) gateway.restart('demo', 'one');
     if (restarts) await becomes(() => gateway.instance('demo', 'one').snapshot.restarts, 1);
     const transport = await way(new AbortController().signal);
-    peers.push(transport.peer);
+    handshakes.push(transport.handshake);
     await transport.close();
   }
-  assert.equal([peers[0] === peers[1], peers[1] === peers[2]], [true, false]);
+  assert.equal([handshakes[0] === handshakes[1], handshakes[1] === handshakes[2]], [true, false]);
 });
 
 test('an instance that its node does not have, or a node that is away, is an opening that failed', async () => {
@@ -342,12 +342,12 @@ const PROFILE = { protocolVersion: '2025-11-25', capabilities: { roots: {} }, cl
 function hostOf(messages$: Subject<ServerMessage>): InstanceHost {
   const { protocolVersion } = PROFILE;
   const serverInfo = { name: 'one', version: '1' };
-  const peer: Peer = { era: 'legacy', protocolVersion, capabilities: {}, serverInfo, greeting: {} };
+  const handshake: Handshake = { era: 'legacy', protocolVersion, capabilities: {}, serverInfo, greeting: {} };
   return {
     requestBytes: gateway.host.requestBytes,
     has: () => true,
     open: async ({ profile }) => ({
-      upstream: { peer, messages$: profile === undefined ? NEVER : messages$, notify: () => {} },
+      upstream: { handshake, messages$: profile === undefined ? NEVER : messages$, notify: () => {} },
       ...{ duty$: NEVER, otherCalls$: NEVER, closed$: NEVER, exchange: () => NEVER, release: () => {} },
     }),
   };

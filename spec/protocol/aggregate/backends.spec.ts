@@ -24,8 +24,8 @@ const wantedUris = ({ wanted }: ListingBackends) => wanted.map(({ resources }) =
 function setUp() {
   const a = new ListingBackends({ tools: [{ name: 'x' }], resources: [{ uri: 'a:1' }] });
   const b = new ListingBackends({ tools: [{ name: 'x' }] });
-  a.peer = { ...a.peer, capabilities: { tools: {}, resources: {}, logging: {} } };
-  b.peer = { ...b.peer, capabilities: { tools: {}, prompts: {} } };
+  a.handshake = { ...a.handshake, capabilities: { tools: {}, resources: {}, logging: {} } };
+  b.handshake = { ...b.handshake, capabilities: { tools: {}, prompts: {} } };
   const templates = ['a', 'b'];
   const table = new Map<string, SessionRecord>();
   const uses: string[] = [];
@@ -56,7 +56,7 @@ test('a list says in its metadata which templates are missing or stale', async (
   const whole = await ask({ method: 'tools/list' });
   assert.equal(Object.keys(Object(whole.said)), ['tools']);
   for (const backends of [a, b]) backends.instead = throwError(() => noHealthyInstance('it'));
-  b.peer = { ...b.peer, serverInfo: { name: 'another', version: '1' } };
+  b.handshake = { ...b.handshake, serverInfo: { name: 'another', version: '1' } };
   const listFor = async (protocolVersion: string) => {
     const options = { owner: ADA, profile: { ...PROFILE, protocolVersion } };
     const { event } = await firstValueFrom(aggregated.exchange({ method: 'tools/list' }, options));
@@ -75,11 +75,11 @@ test('a list says in its metadata which templates are missing or stale', async (
 test('always announces lists, and logging if a template of the caller has it', () => {
   const { aggregated } = setUp();
   const capabilitiesFor = (owner: Owner) =>
-    aggregated.peers(owner).map(({ capabilities }) => Object.keys(capabilities));
+    aggregated.handshakes(owner).map(({ capabilities }) => Object.keys(capabilities));
   const lists = ['tools', 'prompts', 'resources'];
   assert.equal(capabilitiesFor(ADA), [[...lists, 'logging']]);
   assert.equal(capabilitiesFor({ id: 'key:1', templates: new Set(['b']) }), [lists]);
-  assert.equal(aggregated.peers(ADA)[0]?.greeting.serverInfo, GATEWAY_INFO);
+  assert.equal(aggregated.handshakes(ADA)[0]?.greeting.serverInfo, GATEWAY_INFO);
 });
 
 test('announces tasks, extensions and experimental features, united over the templates of the caller', () => {
@@ -87,16 +87,19 @@ test('announces tasks, extensions and experimental features, united over the tem
   const ui = 'io.modelcontextprotocol/ui';
   const tasks = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
   const extensions = { [ui]: { mimeTypes: ['text/html'] }, 'com.example/a': {} };
-  a.peer = { ...a.peer, capabilities: { tools: {}, tasks, extensions, experimental: { x: { n: 1 } } } };
+  a.handshake = {
+    ...a.handshake,
+    capabilities: { tools: {}, tasks, extensions, experimental: { x: { n: 1 } } },
+  };
   const others = { [ui]: { mimeTypes: ['text/html', 'text/x'] }, 'com.example/b': { deep: { y: true } } };
   const experimental = { x: { n: 2, m: 3 } };
-  b.peer = {
-    ...b.peer,
+  b.handshake = {
+    ...b.handshake,
     era: 'modern',
     capabilities: { tasks: { requests: { other: {} } }, extensions: others, experimental },
   };
-  const [peer] = aggregated.peers(ADA);
-  assert.equal(peer?.capabilities, {
+  const [handshake] = aggregated.handshakes(ADA);
+  assert.equal(handshake?.capabilities, {
     tools: { listChanged: true },
     prompts: { listChanged: true },
     resources: { subscribe: true, listChanged: true },
@@ -108,35 +111,36 @@ test('announces tasks, extensions and experimental features, united over the tem
     },
     experimental: { x: { n: 1, m: 3 } },
   });
-  assert.equal(peer?.greeting.capabilities, peer?.capabilities);
-  assert.is(aggregated.peers(ADA)[0], peer, 'sessions share it');
+  assert.equal(handshake?.greeting.capabilities, handshake?.capabilities);
+  assert.is(aggregated.handshakes(ADA)[0], handshake, 'sessions share it');
 });
 
 test('leaves out of a capability what would make it too large', () => {
   const { a, b, aggregated } = setUp();
   const many = Object.fromEntries(Array.from({ length: 900 }, (_, n) => [`com.example/${n}`, {}]));
-  a.peer = { ...a.peer, capabilities: { extensions: many } };
-  b.peer = { ...b.peer, capabilities: { extensions: { ...many, ...mapKeys(many, 'x') } } };
-  assert.equal(aggregated.peers(ADA)[0]?.capabilities.extensions, many);
+  a.handshake = { ...a.handshake, capabilities: { extensions: many } };
+  b.handshake = { ...b.handshake, capabilities: { extensions: { ...many, ...mapKeys(many, 'x') } } };
+  assert.equal(aggregated.handshakes(ADA)[0]?.capabilities.extensions, many);
 });
 
 test('merges instructions under the names of their templates', () => {
   const { a, b, aggregated } = setUp();
-  const instructions = () => aggregated.peers(ADA)[0]?.greeting.instructions;
+  const instructions = () => aggregated.handshakes(ADA)[0]?.greeting.instructions;
   assert.is(instructions(), undefined);
-  b.peer = { ...b.peer, greeting: { instructions: 'Ask twice.\nThen act.' } };
+  b.handshake = { ...b.handshake, greeting: { instructions: 'Ask twice.\nThen act.' } };
   const introduction = 'The names of tools and prompts begin with the name of their server and `__`.';
   assert.is(instructions(), `${introduction}\n\n## b\n\nAsk twice.\nThen act.`);
-  a.peer = { ...a.peer, greeting: { instructions: 'Be kind.' } };
+  a.handshake = { ...a.handshake, greeting: { instructions: 'Be kind.' } };
   assert.match(String(instructions()), '## a\n\nBe kind.\n\n## b\n\nAsk twice.');
-  const ofB = aggregated.peers({ id: 'key:1', templates: new Set(['b']) });
+  const ofB = aggregated.handshakes({ id: 'key:1', templates: new Set(['b']) });
   assert.not.match(String(ofB[0]?.greeting.instructions), 'Be kind.');
-  a.peer = { ...a.peer, greeting: { instructions: 'x'.repeat(64 * 1024) } };
+  a.handshake = { ...a.handshake, greeting: { instructions: 'x'.repeat(64 * 1024) } };
   const said = String(instructions());
   assert.match(said, 'The instructions of these servers are too long: b.');
   assert.is(said.length < 66_000, true);
   for (const odd of [7, null, '', ' \n'])
-    for (const backends of [a, b]) backends.peer = { ...backends.peer, greeting: { instructions: odd } };
+    for (const backends of [a, b])
+      backends.handshake = { ...backends.handshake, greeting: { instructions: odd } };
   assert.is(instructions(), undefined);
 });
 
@@ -170,7 +174,7 @@ test('sends a request to its template, with the name that the template knows', a
 
 test('refuses unknown names, resources and tasks with the code of their kind', async () => {
   const { ask, a, b } = setUp();
-  b.peer = { ...b.peer, capabilities: { ...b.peer.capabilities, tasks: {} } };
+  b.handshake = { ...b.handshake, capabilities: { ...b.handshake.capabilities, tasks: {} } };
   const cases: readonly [method: string, params: JsonObject | undefined, code: number][] = [
     ['tools/call', { name: 'x' }, -32602],
     ['tools/call', { name: 7 }, -32602],
@@ -267,7 +271,7 @@ test('reports a template that is added later once to its owners, and then its ch
 test('leaves nothing of a template that is forgotten, and follows another one of its name', async () => {
   const { aggregated, b, listChanges$ } = setUp();
   b.lists = { resources: [{ uri: 'b:1' }] };
-  b.peer = { ...b.peer, capabilities: { resources: {} } };
+  b.handshake = { ...b.handshake, capabilities: { resources: {} } };
   const wanted = { lists: new Set<ListField>(), resources: new Set(['b:1']) };
   const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe();
   await new Promise(setImmediate);
@@ -302,7 +306,7 @@ test('subscribes to a resource when its template is there', async () => {
   await new Promise(setImmediate);
   assert.equal(wantedUris(b), [[]]);
   b.lists = { resources: [{ uri: 'b:1' }] };
-  b.peer = { ...b.peer, capabilities: { resources: {} } };
+  b.handshake = { ...b.handshake, capabilities: { resources: {} } };
   for (const list of ['tools', 'resources', 'resources'] as const) listChanges$.next({ template: 'b', list });
   await new Promise(setImmediate);
   assert.equal(wantedUris(b), [[], ['b:1']]);

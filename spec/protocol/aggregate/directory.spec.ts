@@ -134,7 +134,7 @@ test('lists a name once, for the first item of its template that has it', async 
 test('assigns no resource to a template without instances', async () => {
   const { resource, a } = setUp();
   assert.is(await resource('file:///both'), 'a');
-  a.peers = () => [];
+  a.handshakes = () => [];
   assert.is(await resource('file:///both'), 'b');
   assert.is(await resource('a://7/data'), undefined);
 });

@@ -29,7 +29,10 @@ class ExtendedBackends extends ListingBackends {
     this.#name = name;
     this.#skills = skills;
     const announced = Object.fromEntries(extensions.map((id) => [id, {}]));
-    this.peer = { ...this.peer, capabilities: { ...this.peer.capabilities, extensions: announced } };
+    this.handshake = {
+      ...this.handshake,
+      capabilities: { ...this.handshake.capabilities, extensions: announced },
+    };
   }
 
   override exchange(request: ExchangeRequest): Observable<Answer> {
@@ -105,7 +108,7 @@ test('an unknown task is one where a template has tasks, and an unknown method w
   const modern = setUp({ a: new ExtendedBackends('a', ['io.modelcontextprotocol/tasks']) });
   assert.is((await modern.ask('tasks/get', get)).code, -32602);
   const legacy = new ExtendedBackends('a', []);
-  legacy.peer = { ...legacy.peer, capabilities: { tasks: { cancel: {} } } };
+  legacy.handshake = { ...legacy.handshake, capabilities: { tasks: { cancel: {} } } };
   assert.is((await setUp({ a: legacy }).ask('tasks/cancel', get)).code, -32602);
 });
 

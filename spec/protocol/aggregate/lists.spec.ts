@@ -193,13 +193,13 @@ test('shows the last list with its age while the same server is silent, and not 
   await gather();
   slow.instead = new Subject<Answer>();
   const late = async (name: string, ms: number) => {
-    slow.peer = { ...slow.peer, serverInfo: { name, version: '2' } };
+    slow.handshake = { ...slow.handshake, serverInfo: { name, version: '2' } };
     const gathered = gather();
     await settled();
     mock.timers.tick(ms);
     return names(await gathered).at(-1);
   };
-  assert.is(await late(slow.peer.serverInfo.name, 1_000), 'slow: s (1000 ms old)');
+  assert.is(await late(slow.handshake.serverInfo.name, 1_000), 'slow: s (1000 ms old)');
   assert.is(await late('another', 10_000), LATE);
 });
 
@@ -210,7 +210,7 @@ test('a template that is down is stale or missing, and announced once it recover
     backends.instead = throwError(() => noHealthyInstance('it', 'exited with code 1'));
   mock.timers.tick(5_000);
   assert.equal(names(await gather()), ['fast: f (5000 ms old)', 'slow: s (5000 ms old)']);
-  slow.peer = { ...slow.peer, serverInfo: { name: 'new', version: '1' } };
+  slow.handshake = { ...slow.handshake, serverInfo: { name: 'new', version: '1' } };
   const noDetails = 'slow: No instance of "it" is healthy right now.';
   assert.is(names(await gather()).at(-1), noDetails);
   for (const template of ['other', 'slow', 'slow']) recovered$.next(template);
@@ -226,8 +226,8 @@ test('a list that an earlier answer stands in for is stale', async () => {
 test('waits for a template that is starting, and counts it as missing after that', async () => {
   const { slow, gather, recovered$, late } = setUp();
   const { promise, resolve } = Promise.withResolvers<void>();
-  const [peer] = slow.peers();
-  slow.peers = () => [];
+  const [handshake] = slow.handshakes();
+  slow.handshakes = () => [];
   Object.assign(slow, { whenStarted: () => promise });
   const first = gather();
   await settled();
@@ -235,7 +235,7 @@ test('waits for a template that is starting, and counts it as missing after that
   assert.is(names(await first).at(-1), 'slow: No instance of "slow" is healthy right now.');
   const second = gather();
   await settled();
-  slow.peers = () => (peer === undefined ? [] : [peer]);
+  slow.handshakes = () => (handshake === undefined ? [] : [handshake]);
   resolve();
   assert.is(names(await second).at(-1), 'slow: s');
   recovered$.next('slow');
@@ -247,20 +247,20 @@ test('a template without instances is not missing, and a server that refuses its
   slow.instead = of({ ...answered({}), event: { kind: 'error', error: { code: -32603, message: 'no' } } });
   assert.match(names(await gather()).at(-1) ?? '', 'It answered the request for its list with an error.');
   slow.instead = of({ ...answered({}), event: { kind: 'error', error: { code: -32601, message: 'no' } } });
-  fast.peers = () => [];
+  fast.handshakes = () => [];
   assert.equal(names(await gather()), ['slow: ']);
 });
 
 test('does not ask for a list that is not announced, nor without an instance', async () => {
   const { fast, slow, lists } = setUp();
-  fast.peer = { ...fast.peer, capabilities: { resources: {} } };
-  slow.peer = { ...slow.peer, era: 'bare', capabilities: {} };
+  fast.handshake = { ...fast.handshake, capabilities: { resources: {} } };
+  slow.handshake = { ...slow.handshake, era: 'bare', capabilities: {} };
   const gather = (list: ListField) => lists.gather(list, ['fast', 'slow'], CLIENT);
   await gather('tools');
   await gather('resourceTemplates');
   const found = [fast.asked, slow.asked].map((asked) => asked.map(({ method }) => method));
   assert.equal(found, [['resources/templates/list'], ['tools/list', 'resources/templates/list']]);
-  fast.peers = () => [];
+  fast.handshakes = () => [];
   assert.is(lists.offers('resources', 'fast', CLIENT.owner), false);
 });
 

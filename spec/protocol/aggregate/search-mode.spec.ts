@@ -88,7 +88,7 @@ test('lists three tools, says how many there are, and that the list is partial',
     tools.map(({ annotations }) => isJsonObject(annotations) && annotations.readOnlyHint),
     [true, true, false],
   );
-  assert.match(String(aggregated.peers(ADA)[0]?.greeting.instructions), /partial.*find_tools/s);
+  assert.match(String(aggregated.handshakes(ADA)[0]?.greeting.instructions), /partial.*find_tools/s);
 });
 
 test('lists what is always listed, with complete definitions', async () => {
@@ -285,7 +285,7 @@ test('list mode has no tools of the gateway', async () => {
 
 test('instructions of the operator stand in the place of those of the templates', () => {
   const { aggregated } = setUp({ instructions: 'Ask first.' });
-  assert.is(aggregated.peers(ADA)[0]?.greeting.instructions, 'Ask first.');
+  assert.is(aggregated.handshakes(ADA)[0]?.greeting.instructions, 'Ask first.');
 });
 
 test.run();

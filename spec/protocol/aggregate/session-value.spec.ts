@@ -48,7 +48,7 @@ class Gateway {
   }).aggregated;
 
   constructor() {
-    this.a.peer = { ...this.a.peer, capabilities: { tools: {}, resources: {}, logging: {} } };
+    this.a.handshake = { ...this.a.handshake, capabilities: { tools: {}, resources: {}, logging: {} } };
   }
 
   async open(owner: Owner = ADA): Promise<AggregateSession> {
@@ -92,14 +92,14 @@ for (const [state, enter] of Object.entries(STATES)) {
     const [before, after] = [new Gateway(), new Gateway()];
     const session = await before.open();
     await enter(session, before);
-    after.a.peer = { ...after.a.peer, capabilities: { tools: {}, logging: {} } };
+    after.a.handshake = { ...after.a.handshake, capabilities: { tools: {}, logging: {} } };
     const recovered = after.again(session);
     assert.equal(after.a.sessions.length, 0, 'nothing is opened before its first use');
     const facts = ({ id, ownerId, profile, logLevel, value }: AggregateSession) => ({
       ...{ id, ownerId, profile, logLevel, value },
     });
     assert.equal(facts(recovered), facts(session));
-    assert.equal(recovered.peer.capabilities, session.peer.capabilities, 'as its client was told');
+    assert.equal(recovered.handshake.capabilities, session.handshake.capabilities, 'as its client was told');
     assert.is(after.backends.session(session.id, ADA), recovered);
     assert.equal(await ask(recovered, callOf('a__x')), { called: { name: 'x' } });
     assert.equal(await ask(recovered, callOf('b__y')), { called: { name: 'y' } });

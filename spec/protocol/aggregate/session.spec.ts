@@ -16,7 +16,7 @@ import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import { AggregateSession } from '../../../src/protocol/aggregate/session.ts';
 import { newAggregateSession } from '../../../src/protocol/aggregate/session-value.ts';
 import { settled } from '../../helpers/failing-backend.ts';
-import { PEER } from '../../helpers/scripted-transport.ts';
+import { HANDSHAKE } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, CLOCK, ListingBackends, PROFILE, TABLE } from '../listing-backends.ts';
 
@@ -28,15 +28,15 @@ test.after.each(() => mock.timers.reset());
 function setUp(owner: Owner = ADA, scheduler = new TaskScheduler()) {
   const a = new ListingBackends({ tools: [{ name: 'x' }] });
   const b = new ListingBackends({ tools: [{ name: 'y' }] });
-  b.peer = { ...PEER, capabilities: { tools: {}, logging: {} } };
+  b.handshake = { ...HANDSHAKE, capabilities: { tools: {}, logging: {} } };
   const of = (template: string) => (template === 'a' ? a : b);
   const listChanges$ = new Subject<ListChange>();
   const lists = new AggregateLists({ backendsOf: of, listChanges$, ...CLOCK });
   const templates = ['a', 'b'];
   const selection = everything(lists, () => ['a', 'b'], scheduler);
   const uses: unknown[] = [];
-  const value = newAggregateSession(owner, PROFILE, PEER);
-  const session: AggregateSession = new AggregateSession(value, owner, PEER, {
+  const value = newAggregateSession(owner, PROFILE, HANDSHAKE);
+  const session: AggregateSession = new AggregateSession(value, owner, HANDSHAKE, {
     extensions: new AggregateExtensions({ lists, selection }),
     selection,
     search: () => undefined,

@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import { noHealthyInstance, serverNotFound } from '../../../src/domain/errors/error-catalogue.ts';
 import { suite } from '../../helpers/suite.ts';
 import { nestedTooDeeply } from '../modern/modern-harness.ts';
-import { PEER } from '../scripted-backends.ts';
+import { HANDSHAKE } from '../scripted-backends.ts';
 import { legacyHarness, notification, request } from './legacy-harness.ts';
 
 const test = suite('legacy endpoint');
@@ -107,7 +107,7 @@ test('an exchange that ends without an answer is answered with -32603', async ()
 test('tasks are listed only where a server distinguishes sessions', () => {
   const found = (['legacy', 'modern', 'bare'] as const).map((era) => {
     const { post, session } = legacyHarness();
-    session.peer = { ...PEER, era };
+    session.handshake = { ...HANDSHAKE, era };
     const { reply } = post(request(1, 'tasks/list'));
     return reply.isAnswered ? Object(reply.message.error).code : session.exchanges.length;
   });
@@ -193,7 +193,7 @@ test('the answer to initialize names the instance, and its session is closed whe
   const { reply, done } = post(request(0, 'initialize', HELLO), NO_SESSION);
   await done;
   assert.is(reply.log.instanceId, 'near');
-  backends.peer = { ...PEER, greeting: { ...PEER.greeting, more: nestedTooDeeply() } };
+  backends.handshake = { ...HANDSHAKE, greeting: { ...HANDSHAKE.greeting, more: nestedTooDeeply() } };
   const failed = post(request(0, 'initialize', HELLO), NO_SESSION);
   assert.equal(await failed.done, { status: 500, code: -32603, id: 0 });
   assert.equal([backends.sessions.get('session-3')?.isClosed, failed.reply.isAnswered], [true, false]);

@@ -1,26 +1,26 @@
 // The handshake of legacy clients: result and revision. Refusals are in legacy-refusals.spec.ts.
 
 import * as assert from 'uvu/assert';
-import type { Peer } from '../../../src/domain/mcp/mcp.ts';
+import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
 import { initializeResult } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { isLegacyVersion, versionToOpen } from '../../../src/protocol/legacy/legacy-request.ts';
 import { suite } from '../../helpers/suite.ts';
-import { PEER, SessionBackends } from '../scripted-backends.ts';
+import { HANDSHAKE, SessionBackends } from '../scripted-backends.ts';
 
 const test = suite('legacy initialize');
 
-function resultWith(peer: Peer, isShared = true, protocolVersion = '2025-06-18') {
+function resultWith(handshake: Handshake, isShared = true, protocolVersion = '2025-06-18') {
   const backends = new SessionBackends();
-  backends.peer = peer;
+  backends.handshake = handshake;
   const session = backends.add('one', 'ann', { protocolVersion });
   session.isShared = isShared;
   return initializeResult(session);
 }
 
 test('a legacy greeting is passed on with the revision of the session', () => {
-  const greeting = { ...PEER.greeting, _meta: { x: 1 } };
-  assert.equal(resultWith({ ...PEER, greeting }), { ...greeting, protocolVersion: '2025-06-18' });
-  assert.is(resultWith({ ...PEER, protocolVersion: '2024-11-05' }, false).protocolVersion, '2024-11-05');
+  const greeting = { ...HANDSHAKE.greeting, _meta: { x: 1 } };
+  assert.equal(resultWith({ ...HANDSHAKE, greeting }), { ...greeting, protocolVersion: '2025-06-18' });
+  assert.is(resultWith({ ...HANDSHAKE, protocolVersion: '2024-11-05' }, false).protocolVersion, '2024-11-05');
 });
 
 test('a modern handshake result is reduced to the fields of `initialize`', () => {
@@ -33,16 +33,19 @@ test('a modern handshake result is reduced to the fields of `initialize`', () =>
     _meta: {},
   };
   const serverInfo = { name: 'm', version: '2' };
-  assert.equal(resultWith({ ...PEER, era: 'modern', protocolVersion: '2026-07-28', serverInfo, greeting }), {
-    protocolVersion: '2025-06-18',
-    capabilities: { tools: { listChanged: true } },
-    serverInfo,
-    instructions: 'be kind',
-  });
+  assert.equal(
+    resultWith({ ...HANDSHAKE, era: 'modern', protocolVersion: '2026-07-28', serverInfo, greeting }),
+    {
+      protocolVersion: '2025-06-18',
+      capabilities: { tools: { listChanged: true } },
+      serverInfo,
+      instructions: 'be kind',
+    },
+  );
 });
 
 test('a bare backend is announced with tools', () => {
-  assert.equal(resultWith({ ...PEER, era: 'bare', protocolVersion: '', greeting: {} }), {
+  assert.equal(resultWith({ ...HANDSHAKE, era: 'bare', protocolVersion: '', greeting: {} }), {
     protocolVersion: '2025-06-18',
     capabilities: { tools: {} },
     serverInfo: { name: 'scripted', version: '1' },

@@ -10,7 +10,7 @@ import { META } from '../../../src/domain/mcp/mcp.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { exchangeInSession } from '../../../src/protocol/legacy/legacy-over-modern.ts';
 import { suite } from '../../helpers/suite.ts';
-import { PEER, SessionBackends } from '../scripted-backends.ts';
+import { HANDSHAKE, SessionBackends } from '../scripted-backends.ts';
 
 const test = suite('legacy over modern');
 const CALL: ExchangeRequest = { method: 'tools/call', params: { name: 'add', arguments: { a: 1 } } };
@@ -24,7 +24,7 @@ function modern(
   profile: Partial<ClientProfile> = { capabilities: { elicitation: {}, sampling: {}, roots: {} } },
 ) {
   const backends = new SessionBackends();
-  backends.peer = { ...PEER, era: 'modern', protocolVersion: '2026-07-28' };
+  backends.handshake = { ...HANDSHAKE, era: 'modern', protocolVersion: '2026-07-28' };
   const session = backends.add('one', 'ann', profile);
   const events: (ExchangeEvent | 'end')[] = [];
   const failures: unknown[] = [];

@@ -107,9 +107,9 @@ test('failures of the gateway have their HTTP status, unless the request was wro
   assert.equal(found, ['a bug', 'the exchange ended without an answer']);
 });
 
-test('a result of all templates names the gateway, and no peer is asked for its name', async () => {
+test('a result of all templates names the gateway, and no handshake is asked for its name', async () => {
   const { backends, send } = modernHarness();
-  backends.peers = () => {
+  backends.handshakes = () => {
     throw new Error('they were asked');
   };
   const reply = await send('tools/call', call, { template: undefined });

@@ -5,11 +5,11 @@ import { rateLimitExceeded } from '../../../src/domain/errors/error-catalogue.ts
 import { GATEWAY_INFO } from '../../../src/domain/version.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
+  HANDSHAKE,
   headersFor,
   KEY,
   modernHarness,
   outcomeOf,
-  PEER,
   resultOf,
   SERVER_INFO,
   VERSION,
@@ -102,8 +102,8 @@ test('a request over the rate limit is refused, whether the limiter answers at o
 test('discovery has the capabilities that all instances share', async () => {
   const { backends, send } = modernHarness();
   backends.known = [
-    PEER,
-    { ...PEER, capabilities: { tools: {} }, serverInfo: { name: 'other', version: '1' } },
+    HANDSHAKE,
+    { ...HANDSHAKE, capabilities: { tools: {} }, serverInfo: { name: 'other', version: '1' } },
   ];
   const reply = await send('server/discover');
   assert.equal(resultOf(reply), {
@@ -114,7 +114,7 @@ test('discovery has the capabilities that all instances share', async () => {
     cacheScope: 'private',
     _meta: { [KEY.serverInfo]: GATEWAY_INFO },
   });
-  backends.known = [PEER];
+  backends.known = [HANDSHAKE];
   const { _meta } = resultOf(await send('server/discover'));
   assert.equal(_meta, { [KEY.serverInfo]: SERVER_INFO });
 });

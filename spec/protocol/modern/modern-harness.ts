@@ -4,14 +4,14 @@
 import { ParkedCalls } from '../../../src/actors/calls/parked-calls.ts';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/domain/json/json.ts';
-import type { Peer } from '../../../src/domain/mcp/mcp.ts';
+import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
 import { ByteBudget, memoryBounds } from '../../../src/domain/memory/held-bytes.ts';
 import { newSessionId } from '../../../src/domain/nodes/life.ts';
 import { encodeHeader } from '../../../src/domain/text.ts';
 import { Endpoint } from '../../../src/protocol/endpoint.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
-import { MODERN_PEER } from '../../helpers/scripted-transport.ts';
+import { MODERN_HANDSHAKE } from '../../helpers/scripted-transport.ts';
 import { simulatedClock } from '../../helpers/simulated-time.ts';
 import { untimedScheduler } from '../../helpers/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
@@ -27,11 +27,11 @@ export const KEY = {
   subscriptionId: 'io.modelcontextprotocol/subscriptionId',
 } as const;
 
-export const PEER: Peer = {
-  ...MODERN_PEER,
+export const HANDSHAKE: Handshake = {
+  ...MODERN_HANDSHAKE,
   capabilities: { tools: { listChanged: true }, resources: { listChanged: true, subscribe: true } },
 };
-export const SERVER_INFO = PEER.serverInfo;
+export const SERVER_INFO = HANDSHAKE.serverInfo;
 
 /** What a client sends, apart from what every request has. */
 export interface Said {
@@ -47,7 +47,7 @@ export interface Said {
 /** An endpoint, its backends, and clients that speak to it. */
 export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
   const backends = new ScriptedBackends();
-  backends.known = [PEER];
+  backends.known = [HANDSHAKE];
   const scheduler = untimedScheduler();
   const parked = new ParkedCalls(scheduler);
   const faults: unknown[] = [];

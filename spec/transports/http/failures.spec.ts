@@ -4,12 +4,12 @@ import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import type { JsonRpcId } from '../../../src/domain/mcp/jsonrpc.ts';
-import type { Peer } from '../../../src/domain/mcp/mcp.ts';
+import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
 import { answeredStatus, connectionFailed, mayBeStarting } from '../../../src/transports/http/failures.ts';
 import type { RefusedEnding } from '../../../src/transports/http/http-answer.ts';
 import { callRefusalOf, sessionNotReopened } from '../../../src/transports/http/http-call.ts';
 import { InvalidResponse } from '../../../src/transports/http/response-parser.ts';
-import { MODERN_PEER, PEER } from '../../helpers/scripted-transport.ts';
+import { HANDSHAKE, MODERN_HANDSHAKE } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('http failures');
@@ -21,12 +21,12 @@ function refused(status: number, code?: number, id: JsonRpcId | null = 7): Refus
 }
 
 /** What it means, in words: the answer's code, or whether the request was delivered. */
-function meaning(one: RefusedEnding, peer: Peer): string {
-  const refusal = callRefusalOf(one, 7, peer);
+function meaning(one: RefusedEnding, handshake: Handshake): string {
+  const refusal = callRefusalOf(one, 7, handshake);
   return refusal instanceof GatewayError ? refusal.delivered : `answer ${refusal.code}`;
 }
 
-type Row = readonly [name: string, refusal: RefusedEnding, expected: string, peer?: Peer];
+type Row = readonly [name: string, refusal: RefusedEnding, expected: string, handshake?: Handshake];
 
 const REFUSALS: readonly Row[] = [
   ['an error with 400 is the answer', refused(400, -32602), 'answer -32602'],
@@ -37,11 +37,11 @@ const REFUSALS: readonly Row[] = [
   ['an error without an id is not an answer', refused(400, -32602, null), 'no'],
   ['-32020 without an id is a missing header', refused(400, -32020, null), 'answer -32020'],
   ['-32020 with 404 and no id is not an answer', refused(404, -32020, null), 'no'],
-  ['-32020 in the legacy era without an id is not an answer', refused(400, -32020, null), 'no', PEER],
+  ['-32020 in the legacy era without an id is not an answer', refused(400, -32020, null), 'no', HANDSHAKE],
 ];
 
-for (const [name, refusal, expected, peer = MODERN_PEER] of REFUSALS)
-  test(`what a refusal means: ${name}`, () => assert.is(meaning(refusal, peer), expected));
+for (const [name, refusal, expected, handshake = MODERN_HANDSHAKE] of REFUSALS)
+  test(`what a refusal means: ${name}`, () => assert.is(meaning(refusal, handshake), expected));
 
 test('a session that cannot be reopened leaves the call undelivered, and the instance suspected', () => {
   const cause = new Error('down');

@@ -30,9 +30,9 @@ const opening = (transport: Transport) => transport.openUpstream(noCapability, n
 
 test('a backend of both eras keeps a session for each legacy client, in the legacy era', async () => {
   await withBackend({ era: 'dual', answers: 'sse' }, async ({ transport, server }) => {
-    assert.is(transport.peer.era, 'modern');
+    assert.is(transport.handshake.era, 'modern');
     const [one, other] = [await openFor(transport), await openFor(transport, noCapability)];
-    const found = [one.peer.era, one.peer.protocolVersion, other.peer.protocolVersion];
+    const found = [one.handshake.era, one.handshake.protocolVersion, other.handshake.protocolVersion];
     assert.equal(found, ['legacy', '2025-06-18', '2025-11-25']);
     assert.is(server.sessions.size, 2);
     assert.equal((await clientSide(one)).declared, { ...everyCapability });
@@ -56,8 +56,8 @@ test('a refusal of initialize in plain text that names a revision, or is about i
       if (protocolVersion === '2025-06-18') result({ protocolVersion, capabilities: {} })(response, rest);
       else response.writeHead(400, { 'content-type': 'text/plain' }).end(words);
     };
-    await withRawTransport(serving({ initialize }, asked), async ({ peer }) => {
-      assert.equal([peer.era, peer.protocolVersion], ['legacy', '2025-06-18']);
+    await withRawTransport(serving({ initialize }, asked), async ({ handshake }) => {
+      assert.equal([handshake.era, handshake.protocolVersion], ['legacy', '2025-06-18']);
     });
     assert.is(asked.filter((method) => method === 'initialize').length, 2, words);
   }

@@ -224,7 +224,7 @@ async function open(
       const transport = await openHttp(definition, openOptions({ handshakeTimeoutMs }));
       await meanwhile?.();
       await transport.close();
-      outcome = transport.peer.era;
+      outcome = transport.handshake.era;
     } catch (thrown) {
       if (!(thrown instanceof GatewayError)) throw thrown;
       outcome = thrown.facts.reason ?? thrown.message;

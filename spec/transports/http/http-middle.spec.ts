@@ -74,7 +74,8 @@ async function works(kind: Kind, options: MiddleOptions, server?: HttpServerOpti
   try {
     for (const text of ['one', 'two', 'three'])
       assert.is(textOf((await see(transport.exchange(callTool('echo', { text })))).events[0]), text);
-    const upstream = transport.peer.era === 'modern' ? transport : await openFor(transport, noCapability);
+    const upstream =
+      transport.handshake.era === 'modern' ? transport : await openFor(transport, noCapability);
     for (const text of ['four', 'five'])
       assert.is(textOf((await see(upstream.exchange(callTool('echo', { text })))).events[0]), text);
     await upstream.close();

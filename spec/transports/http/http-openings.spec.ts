@@ -56,7 +56,7 @@ test('sessions with equal handshakes share one description of the server', () =>
       await transport.openUpstream(noCapability, signal),
       await transport.openUpstream(noCapability, signal),
     ];
-    assert.ok(one !== undefined && one.peer === two?.peer);
+    assert.ok(one !== undefined && one.handshake === two?.handshake);
     await transport.close();
   }));
 

@@ -10,7 +10,7 @@ import {
   MAX_TOOLS,
   ToolHeaders,
 } from '../../../src/transports/http/tool-headers.ts';
-import { MODERN_PEER as PEER } from '../../helpers/scripted-transport.ts';
+import { MODERN_HANDSHAKE as HANDSHAKE } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const declared = { type: 'string', 'x-mcp-header': 'Region' };
@@ -28,11 +28,11 @@ function call(name: string): JsonObject {
 }
 
 function learn(headers: ToolHeaders, list: JsonText): JsonText {
-  return headers.checkTools({ method: 'tools/list' }, PEER, list);
+  return headers.checkTools({ method: 'tools/list' }, HANDSHAKE, list);
 }
 
 function headersFor(headers: ToolHeaders, params: JsonObject) {
-  return headers.for({ method: 'tools/call', params }, PEER);
+  return headers.for({ method: 'tools/call', params }, HANDSHAKE);
 }
 
 const test = suite('tool headers');
@@ -64,8 +64,8 @@ test('headers are too large above a number of bytes, names included', () => {
 test('headers are not learned from other results, or in another era', () => {
   const headers = new ToolHeaders({});
   const list = page([tool('one'), tool('bad', { a: { type: 'object', 'x-mcp-header': 'A' } })]);
-  assert.is(headers.checkTools({ method: 'tools/call' }, PEER, list), list);
-  assert.is(headers.checkTools({ method: 'tools/list' }, { ...PEER, era: 'legacy' }, list), list);
+  assert.is(headers.checkTools({ method: 'tools/call' }, HANDSHAKE, list), list);
+  assert.is(headers.checkTools({ method: 'tools/list' }, { ...HANDSHAKE, era: 'legacy' }, list), list);
   assert.is(headersFor(headers, call('one')), undefined);
 });
 

@@ -87,7 +87,7 @@ test('an error of a call shows no secrets', async () => {
 test('posts to the path that the server names', async () => {
   await withSse({}, async ({ transport, server }) => {
     assert.is(transport.kind, 'sse');
-    assert.is(transport.peer.protocolVersion, '2025-11-25');
+    assert.is(transport.handshake.protocolVersion, '2025-11-25');
     await see(transport.exchange(callTool('echo', { text: 'x' })));
     const posts = server.requests.filter(({ verb }) => verb === 'POST');
     assert.equal(

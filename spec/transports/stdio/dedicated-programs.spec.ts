@@ -89,7 +89,7 @@ test('hanging programs of one owner do not delay other owners', async () => {
 
 test('opens a modern program that refuses initialize in its own era', async () => {
   const { started, open } = make({ mayBeModern: true, onRequest: modernOnly });
-  assert.is((await open()).peer.era, 'modern');
+  assert.is((await open()).handshake.era, 'modern');
   assert.equal(started[0]?.received, ['initialize', 'server/discover']);
 });
 

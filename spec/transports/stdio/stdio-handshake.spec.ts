@@ -55,12 +55,12 @@ for (const how of ['garbage', 'silence', 'exit'] as const) {
     const history: OpeningHistory = {};
     const program = fixture(`--before-initialize=${how}`);
     const first = await openStdio(program, { history, ...(how === 'silence' ? IMPATIENT : PATIENT) });
-    assert.equal([first.peer.era, history.skipsProbe], ['legacy', how === 'garbage' ? undefined : true]);
+    assert.equal([first.handshake.era, history.skipsProbe], ['legacy', how === 'garbage' ? undefined : true]);
     await stillWorks(first);
     await first.close();
     // An unanswered probe would take longer than a test may.
     const again = await openStdio(program, { history, handshakeTimeoutMs: 120_000, ...PATIENT });
-    assert.is(again.peer.era, 'legacy');
+    assert.is(again.handshake.era, 'legacy');
     await again.close();
   });
 }
@@ -71,7 +71,7 @@ test('does not probe a server again that stopped reading after the probe', async
   const error = await refusal(openStdio(program, { history, handshakeTimeoutMs: 900 }));
   assert.match(error.message, 'no handshake within');
   const transport = await openStdio(program, { history });
-  assert.equal([transport.peer.era, history.skipsProbe], ['legacy', true]);
+  assert.equal([transport.handshake.era, history.skipsProbe], ['legacy', true]);
   await transport.close();
 });
 
@@ -79,7 +79,10 @@ test('speaks only the era that the registration fixes, to clients of their own, 
   for (const era of ['legacy', 'modern'] as const) {
     const transport = await openStdio(fixture('--era=dual'), { era, ...PATIENT });
     const upstream = await transport.openUpstream(noCapability, new AbortController().signal);
-    assert.equal([transport.peer.era, upstream?.peer.era, transport.leaveEra?.()], [era, era, false]);
+    assert.equal(
+      [transport.handshake.era, upstream?.handshake.era, transport.leaveEra?.()],
+      [era, era, false],
+    );
     await upstream?.close();
     await transport.close();
   }
@@ -92,7 +95,7 @@ test('tries the legacy era first, once, after a server did not answer in the mod
   const eras: unknown[] = [];
   for (let opening = 0; opening < 2; opening += 1) {
     const transport = await openStdio(fixture('--era=dual'), { history, ...PATIENT });
-    eras.push(transport.peer.era, transport.leaveEra?.());
+    eras.push(transport.handshake.era, transport.leaveEra?.());
     await transport.close();
   }
   assert.equal(eras, ['modern', true, 'legacy', false]);
@@ -100,7 +103,7 @@ test('tries the legacy era first, once, after a server did not answer in the mod
 
 test('probes a slow server again when it refuses the legacy era', async () => {
   const transport = await openStdio(fixture('--era=modern'), IMPATIENT);
-  assert.is(transport.peer.era, 'modern');
+  assert.is(transport.handshake.era, 'modern');
   await stillWorks(transport);
   await transport.close();
 });
@@ -152,7 +155,7 @@ test('starts a program in a container again if it exited when it was probed, but
   await refusal(open('missing'));
   assert.equal([starts, history], [1, {}]);
   const transport = await open('server');
-  assert.equal([starts, transport.peer.era, history.skipsProbe], [3, 'legacy', true]);
+  assert.equal([starts, transport.handshake.era, history.skipsProbe], [3, 'legacy', true]);
   await transport.close();
 });
 

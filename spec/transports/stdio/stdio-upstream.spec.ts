@@ -157,7 +157,10 @@ linux('stops the process when the opening is aborted', () =>
 test('a program of the modern era only has a process for each client, too', () =>
   withStdio(fixture('--era=modern'), async (transport) => {
     const [one, two] = [await openFor(transport, noCapability), await openFor(transport, noCapability)];
-    assert.equal([one.peer.era, one.peer.protocolVersion, two.peer.era], ['modern', '2026-07-28', 'modern']);
+    assert.equal(
+      [one.handshake.era, one.handshake.protocolVersion, two.handshake.era],
+      ['modern', '2026-07-28', 'modern'],
+    );
     const answerTo = async (conversation: typeof one, tool: string) =>
       textOf((await see(conversation.exchange(callTool(tool, {})))).events.at(-1));
     const pids = [await answerTo(transport, 'pid'), await answerTo(one, 'pid'), await answerTo(two, 'pid')];
@@ -177,7 +180,7 @@ for (const [name, program, own] of [
   test(`speaks to a client's process in the era of the client, or in its own (${name})`, () =>
     withStdio({ env: {}, ...program }, async (transport) => {
       const upstream = await openFor(transport, noCapability);
-      assert.equal([transport.peer.era, upstream.peer.era], ['modern', own]);
+      assert.equal([transport.handshake.era, upstream.handshake.era], ['modern', own]);
       const list: ExchangeRequest = { method: 'tools/list' };
       const [shared, its] = [await see(transport.exchange(list)), await see(upstream.exchange(list))];
       assert.equal([shared.end, its.end], ['completed', 'completed']);

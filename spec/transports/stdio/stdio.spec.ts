@@ -30,10 +30,10 @@ for (const [name, flags] of [
 test('learns era, revision and name of the server in the handshake', async () => {
   const eras = { legacy: '2025-11-25', dual: '2026-07-28', modern: '2026-07-28', bare: '' };
   for (const [era, protocolVersion] of Object.entries(eras)) {
-    await withStdio(fixture(`--era=${era}`, '--name=me'), async ({ peer }) => {
-      assert.is(peer.protocolVersion, protocolVersion);
-      assert.is(peer.era, era === 'dual' ? 'modern' : era);
-      assert.is(peer.serverInfo.name === 'me', era !== 'bare');
+    await withStdio(fixture(`--era=${era}`, '--name=me'), async ({ handshake }) => {
+      assert.is(handshake.protocolVersion, protocolVersion);
+      assert.is(handshake.era, era === 'dual' ? 'modern' : era);
+      assert.is(handshake.serverInfo.name === 'me', era !== 'bare');
     });
   }
 });

@@ -15,7 +15,7 @@ import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { isJsonObject } from '../../domain/json/json.ts';
 import { type Client, type ClientProfile, extensionsOf } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
-import { listOf, type Peer } from '../../domain/mcp/mcp.ts';
+import { type Handshake, listOf } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { CallUpstream } from '../../transports/transport.ts';
 import type { Group } from '../group.ts';
@@ -302,20 +302,20 @@ const MAX_CAPABILITIES = 64;
  * list needs no dedicated process until the shared one is restarted. Source: ADR 49.
  */
 export class EqualToolLists {
-  readonly #capabilities = new WeakMap<Peer, Set<string>>();
+  readonly #capabilities = new WeakMap<Handshake, Set<string>>();
 
-  has({ peer }: InstanceRef, profile: ClientProfile): boolean {
-    const known = peer ? this.#capabilities.get(peer) : undefined;
+  has({ handshake }: InstanceRef, profile: ClientProfile): boolean {
+    const known = handshake ? this.#capabilities.get(handshake) : undefined;
     return known?.has(capabilitiesKey(profile)) === true;
   }
 
   /** `event`: the backend's answer to the tool list request of such a client. */
-  learn({ peer, tools }: InstanceRef, profile: ClientProfile, event: ExchangeEvent): void {
-    if (!peer || event.kind !== 'result' || event.result.bytes.length > LARGEST_LIST_BYTES) return;
+  learn({ handshake, tools }: InstanceRef, profile: ClientProfile, event: ExchangeEvent): void {
+    if (!handshake || event.kind !== 'result' || event.result.bytes.length > LARGEST_LIST_BYTES) return;
     const names = allToolsOf(parsedResult(event.result));
     if (names === undefined || tools?.listsOnly(names) !== true) return;
-    const known = this.#capabilities.get(peer) ?? new Set();
-    if (known.size < MAX_CAPABILITIES) this.#capabilities.set(peer, known.add(capabilitiesKey(profile)));
+    const known = this.#capabilities.get(handshake) ?? new Set();
+    if (known.size < MAX_CAPABILITIES) this.#capabilities.set(handshake, known.add(capabilitiesKey(profile)));
   }
 }
 

@@ -37,17 +37,21 @@ interface RoutingInput {
 }
 
 /**
- * In-process functions ask no client and tell callers apart. Without a connection the last peer counts: an independent
+ * In-process functions ask no client and tell callers apart. Without a connection the last handshake counts: an independent
  * conversation may continue, everything else is refused either way.
  */
 export function routingTo(
-  { peer: present, lastPeer, definition }: Pick<InstanceRef, 'peer' | 'lastPeer' | 'definition'>,
+  {
+    handshake: present,
+    lastHandshake,
+    definition,
+  }: Pick<InstanceRef, 'handshake' | 'lastHandshake' | 'definition'>,
   input: RoutingInput,
 ): Routing {
-  const peer = present ?? lastPeer;
-  if (peer !== undefined && isOfOtherEra(input.request.method, peer.era)) return 'unknown';
-  if (peer === undefined || peer.era === 'modern') return 'direct';
-  if (peer.era === 'bare' || TRANSPORT_TRAITS[definition.transport].isAlwaysShared) return 'shared';
+  const handshake = present ?? lastHandshake;
+  if (handshake !== undefined && isOfOtherEra(input.request.method, handshake.era)) return 'unknown';
+  if (handshake === undefined || handshake.era === 'modern') return 'direct';
+  if (handshake.era === 'bare' || TRANSPORT_TRAITS[definition.transport].isAlwaysShared) return 'shared';
   if (isNetworked(definition)) return 'dedicated';
   return routingOverPipe(input);
 }

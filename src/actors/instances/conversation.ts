@@ -139,9 +139,9 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   get feed(): Feed | undefined {
     const upstream = this.upstream;
     if (upstream === undefined) return undefined;
-    const { peer, messages$, closed$ } = upstream;
+    const { handshake, messages$, closed$ } = upstream;
     const exchange = (request: ExchangeRequest) => withoutClient(upstream, request);
-    this.#feed ??= new Feed({ peer, messages$, closed$, exchange }, this.#clock);
+    this.#feed ??= new Feed({ handshake, messages$, closed$, exchange }, this.#clock);
     return this.#feed;
   }
   /** Infinity while the client of its session is there, or it has none. */
@@ -192,7 +192,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
    */
   requireLogLevel(level: string): Promise<void> | undefined {
     const upstream = this.upstream;
-    if (upstream?.peer.capabilities.logging === undefined) return undefined;
+    if (upstream?.handshake.capabilities.logging === undefined) return undefined;
     if (this.#level !== undefined && includesLevel(this.#level, level)) return this.#settingLevel;
     this.#level = level;
     const request = { method: 'logging/setLevel', params: { level } };

@@ -24,7 +24,7 @@ import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../
 import { TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Peer } from '../../domain/mcp/mcp.ts';
+import type { Handshake } from '../../domain/mcp/mcp.ts';
 import { counted } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
@@ -117,16 +117,16 @@ export class InstanceRef implements Candidate {
     if (connected === 'connecting') return isRestartExpected(snapshot.context);
     return connected === 'ending' || (connected === 'closing' && isRestartExpected(snapshot.context, 1));
   }
-  get peer(): Peer | undefined {
-    return this.opened?.peer;
+  get handshake(): Handshake | undefined {
+    return this.opened?.handshake;
   }
   /** The names of the tools that it lists, or listed before its last transport ended; undefined when they are unknown. */
   get lastTools(): readonly string[] | undefined {
     return this.tools?.names ?? this.#actor.getSnapshot().context.lastTools;
   }
 
-  get lastPeer(): Peer | undefined {
-    return this.#actor.getSnapshot().context.lastPeer;
+  get lastHandshake(): Handshake | undefined {
+    return this.#actor.getSnapshot().context.lastHandshake;
   }
   get weight(): number {
     return this.definition.weight;
@@ -307,7 +307,7 @@ export class InstanceRef implements Candidate {
       reason:
         this.reason ?? (opened === undefined ? startingReason(diagnostics) : (opened.transport.note ?? null)),
       restarts: Math.max(0, context.openings - 1) + context.failedStarts,
-      era: opened?.peer.era ?? null,
+      era: opened?.handshake.era ?? null,
       pid: diagnostics?.pid ?? null,
       // While a program that is started again is silent, the lines of the last one say why it ended.
       stderr: opened !== undefined || output.length > 0 ? output : stderr,

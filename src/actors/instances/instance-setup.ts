@@ -7,7 +7,7 @@ import { GatewayError, reasonOf } from '../../domain/errors/errors.ts';
 import type { EventName, GatewayEvent, GatewayEvents, InstanceFields } from '../../domain/events.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
-import type { Peer } from '../../domain/mcp/mcp.ts';
+import type { Handshake } from '../../domain/mcp/mcp.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { EXITED_CLEANLY, type Open, type TransportDiagnostics } from '../../transports/transport.ts';
@@ -46,7 +46,7 @@ export interface InstanceContext extends InstanceActorInput {
   readonly opened: OpenedTransport | undefined;
   /** The output of the program that is being opened; undefined while none is. */
   readonly starting: (() => TransportDiagnostics) | undefined;
-  readonly lastPeer: Peer | undefined;
+  readonly lastHandshake: Handshake | undefined;
   /** The names of the tools that its last transport listed. */
   readonly lastTools: readonly string[] | undefined;
   /** Failed probes and openings in a row. */
@@ -154,7 +154,7 @@ export const instanceSetup = setup({
       enqueue.assign({
         opened,
         starting: undefined,
-        lastPeer: opened.peer,
+        lastHandshake: opened.handshake,
         ...afterPass(context),
         openings: context.openings + 1,
         openedAtMs: context.now(),

@@ -40,7 +40,7 @@ export const instanceMachine = instanceSetup.createMachine({
     }),
     opened: undefined,
     starting: undefined,
-    lastPeer: undefined,
+    lastHandshake: undefined,
     lastTools: undefined,
     failures: 0,
     failedRecoveries: 0,

@@ -6,7 +6,7 @@ import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { gatherPages } from '../../domain/mcp/list-pages.ts';
-import type { Peer, Tool } from '../../domain/mcp/mcp.ts';
+import type { Handshake, Tool } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { ownExchange, type Transport, type Upstream } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
@@ -37,7 +37,7 @@ export class OpenedTransport {
   ) {
     this.transport = transport;
     this.lastMessageAtMs = clock.now();
-    const { peer, messages$, closed$ } = transport;
+    const { handshake, messages$, closed$ } = transport;
     this.noteMessage = (event) => {
       this.lastMessageAtMs = clock.now();
       if (event !== undefined && isFinal(event)) this.lastAnswerAtMs = this.lastMessageAtMs;
@@ -45,13 +45,13 @@ export class OpenedTransport {
     // Subscriptions, too, are neither counted nor timed.
     const exchange = (request: ExchangeRequest) =>
       ownExchange(transport, request).pipe(tap(() => this.noteMessage()));
-    const load = () => listTools({ peer, exchange }, clock, onCut);
+    const load = () => listTools({ handshake, exchange }, clock, onCut);
     this.tools = new ToolCache(load, clock, counted, trust, hints);
-    this.feed = new Feed({ peer, messages$, closed$, exchange }, clock);
+    this.feed = new Feed({ handshake, messages$, closed$, exchange }, clock);
   }
 
-  get peer(): Peer {
-    return this.transport.peer;
+  get handshake(): Handshake {
+    return this.transport.handshake;
   }
   get hasAnswered(): boolean {
     return this.lastAnswerAtMs > Number.NEGATIVE_INFINITY;
@@ -60,11 +60,11 @@ export class OpenedTransport {
 
 /** Every tool that the backend of a transport lists. BACKEND_UNAVAILABLE, BACKEND_TIMEOUT. */
 export async function listTools(
-  transport: Pick<Upstream, 'peer' | 'exchange'>,
+  transport: Pick<Upstream, 'handshake' | 'exchange'>,
   clock: Pick<Clock, 'alarm'>,
   onCut?: (reason: string) => void,
 ): Promise<Tool[]> {
-  const { era, capabilities } = transport.peer;
+  const { era, capabilities } = transport.handshake;
   if (era !== 'bare' && capabilities.tools === undefined) return [];
   const { items, cut } = await gatherPages('tools', async (request) => {
     const answer = await answerOf(transport.exchange(request), LIMITS.toolListMs, clock);

@@ -12,7 +12,7 @@ import type { OpenedTransport } from './opened-transport.ts';
 
 export interface ProbeInput extends Pick<Clock, 'now' | 'alarm'> {
   readonly opened: Pick<OpenedTransport, 'lastMessageAtMs'> & {
-    readonly transport: Pick<Transport, 'peer' | 'exchange'>;
+    readonly transport: Pick<Transport, 'handshake' | 'exchange'>;
   };
   readonly timeoutMs: number;
 }
@@ -42,7 +42,7 @@ export const probe = fromPromise<ProbeResult, ProbeInput>(async ({ input }) => {
 });
 
 async function ask({ opened: { transport }, timeoutMs, alarm }: ProbeInput): Promise<void> {
-  const { era } = transport.peer;
+  const { era } = transport.handshake;
   const send = (method: string) => answerOf(ownExchange(transport, { method }), timeoutMs, { alarm });
   const answer = await send(era === 'modern' ? 'server/discover' : 'ping');
   if (answer.kind === 'result') return;

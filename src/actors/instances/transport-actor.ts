@@ -127,7 +127,7 @@ export const transportActor = fromCallback<TransportCommand, TransportInput>(
         if (list !== undefined) sendBack({ type: 'list.changed', list });
       });
       const listed = opened.tools.refresh();
-      if (started.peer.era !== 'modern' || started.leaveEra === undefined) announce(opened);
+      if (started.handshake.era !== 'modern' || started.leaveEra === undefined) announce(opened);
       else
         void answersIn(opened, listed, input).then((answers) => {
           if (ending.signal.aborted || transport !== started) return;

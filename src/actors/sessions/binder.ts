@@ -10,7 +10,7 @@ import type { GatewayEvent } from '../../domain/events.ts';
 import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/mcp/client.ts';
-import type { Peer } from '../../domain/mcp/mcp.ts';
+import type { Handshake } from '../../domain/mcp/mcp.ts';
 import { type Clock, SLOW_MS } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { StartQueue } from '../../transports/stdio/start-queue.ts';
@@ -80,10 +80,10 @@ const RECOVERED_MS = 1_000;
 /** Finds the bindings of all sessions of a gateway. */
 export class Binder {
   readonly deps: SessionDeps;
-  /** False for peers that keep no dedicated conversations. Of a modern program: whether it speaks the legacy era, once known. */
-  readonly #keepsDedicated = new WeakMap<Peer, boolean>();
+  /** By handshake: false for a backend that keeps no dedicated conversations. Of a modern program: whether it speaks the legacy era, once known. */
+  readonly #keepsDedicated = new WeakMap<Handshake, boolean>();
   /** Modern programs. The first session whose client may be asked something probes whether the program speaks the legacy era. */
-  readonly #eraProbes = new WeakMap<Peer, StartQueue>();
+  readonly #eraProbes = new WeakMap<Handshake, StartQueue>();
 
   /** The binding of all sessions that share the conversation of an instance, by its feed. */
   readonly #shared = new WeakMap<Feed, Binding>();
@@ -111,12 +111,12 @@ export class Binder {
 
   /** The binding at this instance, if nothing has to be opened for it. */
   at(ref: InstanceRef, needs: SessionNeeds): Binding | undefined {
-    const { peer, feed } = ref;
+    const { handshake, feed } = ref;
     const { policy } = needs.group;
-    if (peer === undefined || feed === undefined) return undefined;
-    const isShared = this.#keepsDedicated.get(peer) === false && !isIsolated(ref, policy);
-    if (!isShared && needsDedicated(ref, peer, policy, needs)) return undefined;
-    const binding = this.#shared.get(feed) ?? new Binding(ref, peer);
+    if (handshake === undefined || feed === undefined) return undefined;
+    const isShared = this.#keepsDedicated.get(handshake) === false && !isIsolated(ref, policy);
+    if (!isShared && needsDedicated(ref, handshake, policy, needs)) return undefined;
+    const binding = this.#shared.get(feed) ?? new Binding(ref, handshake);
     this.#shared.set(feed, binding);
     return binding;
   }
@@ -138,21 +138,22 @@ export class Binder {
   async #open(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<Binding> {
     const present = this.at(ref, needs);
     if (present !== undefined) return present;
-    const { peer } = ref;
-    if (peer === undefined) throw notConnected();
+    const { handshake } = ref;
+    if (handshake === undefined) throw notConnected();
     const { policy } = needs.group;
-    const isForLegacy = peer.era === 'modern' && !isNetworked(ref.definition) && !isIsolated(ref, policy);
+    const isForLegacy =
+      handshake.era === 'modern' && !isNetworked(ref.definition) && !isIsolated(ref, policy);
     const leased = isForLegacy
-      ? await this.#leaseLegacy(ref, peer, needs, signal)
+      ? await this.#leaseLegacy(ref, handshake, needs, signal)
       : await lease(ref, needs, signal);
     const upstream = leased?.conversation.upstream;
     if (upstream === undefined) {
-      this.#keepsDedicated.set(peer, false);
+      this.#keepsDedicated.set(handshake, false);
       const shared = this.at(ref, needs); // the instance may have a new transport meanwhile
       if (shared === undefined) throw notConnected();
       return shared;
     }
-    const binding = new Binding(ref, upstream.peer, leased);
+    const binding = new Binding(ref, upstream.handshake, leased);
     try {
       if (!binding.isShared) await needs.repeatState?.(upstream, signal);
       signal.throwIfAborted();
@@ -170,28 +171,28 @@ export class Binder {
    */
   async #leaseLegacy(
     ref: InstanceRef,
-    peer: Peer,
+    handshake: Handshake,
     needs: SessionNeeds,
     signal: AbortSignal,
   ): Promise<Lease | undefined> {
     const { scheduler } = this.deps;
     // `signal` ends the wait earlier.
     const options = { atOnce: 1, atOncePerOwner: 1, maxWaitMs: LIMITS.callLongestMs, scheduler };
-    const probes = this.#eraProbes.get(peer) ?? new StartQueue(options);
-    this.#eraProbes.set(peer, probes);
+    const probes = this.#eraProbes.get(handshake) ?? new StartQueue(options);
+    this.#eraProbes.set(handshake, probes);
     const leaseIfLegacy = async (): Promise<Lease | undefined> => {
       const leased = await lease(ref, needs, signal);
-      const era = leased.conversation.upstream?.peer.era;
+      const era = leased.conversation.upstream?.handshake.era;
       const isLegacy = era !== undefined && era !== 'modern';
-      this.#keepsDedicated.set(peer, isLegacy); // before the others continue
+      this.#keepsDedicated.set(handshake, isLegacy); // before the others continue
       if (isLegacy) return leased;
       leased.conversation.retire();
       leased.release();
       return undefined;
     };
-    const start = async () => (this.#keepsDedicated.has(peer) ? undefined : leaseIfLegacy());
+    const start = async () => (this.#keepsDedicated.has(handshake) ? undefined : leaseIfLegacy());
     const probed = await probes.take({ ownerId: needs.ownerId, signal, start });
-    return probed ?? (this.#keepsDedicated.get(peer) === true ? leaseIfLegacy() : undefined);
+    return probed ?? (this.#keepsDedicated.get(handshake) === true ? leaseIfLegacy() : undefined);
   }
 }
 
@@ -335,7 +336,7 @@ async function lease(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal)
  */
 function needsDedicated(
   ref: InstanceRef,
-  { era }: Peer,
+  { era }: Handshake,
   policy: BalancerPolicy,
   { profile, asksForLog }: SessionNeeds,
 ): boolean {

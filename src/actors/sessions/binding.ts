@@ -6,7 +6,7 @@ import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-
 import type { JsonObject } from '../../domain/json/json.ts';
 import type { ServerMessage } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
-import { isCustomNotice, type Peer } from '../../domain/mcp/mcp.ts';
+import { type Handshake, isCustomNotice } from '../../domain/mcp/mcp.ts';
 import { greetedOf, type SessionValue } from '../../domain/sessions/session-value.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -20,7 +20,7 @@ import type { Feed, FeedClient } from '../subscriptions/feed.ts';
  */
 export class Binding {
   readonly ref: InstanceRef;
-  readonly peer: Peer;
+  readonly handshake: Handshake;
   /** The leased conversation; undefined while the session shares that of the instance. */
   readonly upstream: Upstream | undefined;
   /** Other sessions use the same conversation. */
@@ -35,16 +35,16 @@ export class Binding {
   #listener: FeedClient<ServerMessage> | undefined;
 
   /** `lease`: of an open conversation. */
-  constructor(ref: InstanceRef, peer: Peer, lease?: Lease) {
+  constructor(ref: InstanceRef, handshake: Handshake, lease?: Lease) {
     this.ref = ref;
-    this.peer = peer;
+    this.handshake = handshake;
     this.#lease = lease;
     this.upstream = lease?.conversation.upstream;
     this.isShared = lease?.conversation.isShared ?? true;
     this.place = { instanceId: ref.id, serverId: ref.serverId, isShared: this.isShared };
-    this.greeted = greetedOf(peer);
+    this.greeted = greetedOf(handshake);
     if (lease === undefined) this.feed = ref.feed;
-    else if (peer.era === 'modern' || this.isShared) this.feed = lease.conversation.feed;
+    else if (handshake.era === 'modern' || this.isShared) this.feed = lease.conversation.feed;
     else if (!isNetworked(ref.definition)) {
       // A legacy process sends messages at any time; the stream of an HTTP backend is open only for a listener.
       this.#buffer = new MessageBuffer(refuseQuestion);
@@ -60,13 +60,13 @@ export class Binding {
   /** False once the conversation is over: the backend's state of the session is lost. */
   get isIntact(): boolean {
     if (this.#lease !== undefined) return !this.#lease.conversation.isOver;
-    return this.ref.peer === this.peer && this.ref.feed === this.feed;
+    return this.ref.handshake === this.handshake && this.ref.feed === this.feed;
   }
 
   /** Only the way to the node of the instance was lost: the backend may have the state of the session still. Source: ADR 200. */
   get mayContinue(): boolean {
-    const { ref, peer } = this;
-    return this.#lease === undefined && ref.isElsewhere && (ref.peer ?? ref.lastPeer) === peer;
+    const { ref, handshake } = this;
+    return this.#lease === undefined && ref.isElsewhere && (ref.handshake ?? ref.lastHandshake) === handshake;
   }
 
   /** Delivers until the returned function is called. */
@@ -151,5 +151,5 @@ const LEGACY_ONLY: ReadonlySet<string> = new Set([
 
 /** Sends a notification of a client in a conversation of that client. */
 export function forwardNotification(upstream: Upstream, method: string, params: JsonObject): void {
-  if (upstream.peer.era !== 'modern' || !LEGACY_ONLY.has(method)) upstream.notify(method, params);
+  if (upstream.handshake.era !== 'modern' || !LEGACY_ONLY.has(method)) upstream.notify(method, params);
 }

@@ -194,7 +194,7 @@ export function isServed({ binding, isAbandoned }: ClientSessionContext): boolea
 /** The session may not move, and the way to the node of its instance is there again: the session is bound again there. */
 export function isReturning(context: ClientSessionContext): boolean {
   const { binding } = context;
-  const isBack = binding?.isIntact === false && binding.mayContinue && binding.ref.peer !== undefined;
+  const isBack = binding?.isIntact === false && binding.mayContinue && binding.ref.handshake !== undefined;
   return isBack && !mayMove(context.value, context.host.group);
 }
 

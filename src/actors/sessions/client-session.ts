@@ -13,7 +13,7 @@ import type { JsonObject } from '../../domain/json/json.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { listedAnswers } from '../../domain/mcp/listed-tools.ts';
-import { isOfOtherEra, listOf, type Peer, setsClientState } from '../../domain/mcp/mcp.ts';
+import { type Handshake, isOfOtherEra, listOf, setsClientState } from '../../domain/mcp/mcp.ts';
 import type { KeptRow, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
 import {
   type RecoveredSession,
@@ -137,8 +137,8 @@ export class ClientSession implements SessionHost, SessionRecord, StorableSessio
     return greeted;
   }
   /** The backend of the present or last binding; in a session that was read again the one of its handshake. */
-  get peer(): Peer {
-    return this.binding?.peer ?? { ...this.#greeted, greeting: {} };
+  get handshake(): Handshake {
+    return this.binding?.handshake ?? { ...this.#greeted, greeting: {} };
   }
   /** The instance of the present or last binding. */
   get instance() {
@@ -174,7 +174,7 @@ export class ClientSession implements SessionHost, SessionRecord, StorableSessio
    */
   exchange(request: ExchangeRequest): Observable<Answer> {
     const { method } = request;
-    if (isOfOtherEra(method, this.peer.era) && !setsClientState(method)) {
+    if (isOfOtherEra(method, this.handshake.era) && !setsClientState(method)) {
       const { id: instanceId, serverId } = this.instance;
       return of({ event: { kind: 'error', error: METHOD_NOT_FOUND }, instanceId, serverId });
     }

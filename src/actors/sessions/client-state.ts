@@ -42,8 +42,8 @@ export function asksForLog({ method }: ExchangeRequest, binding: Binding): boole
   return (
     method === SET_LEVEL &&
     binding.isShared &&
-    binding.peer.era === 'legacy' &&
-    binding.peer.capabilities.logging !== undefined
+    binding.handshake.era === 'legacy' &&
+    binding.handshake.capabilities.logging !== undefined
   );
 }
 
@@ -116,7 +116,7 @@ export class ClientState {
     }
     const add = () => this.#add(uri, binding, undefined);
     if (hasOwnState(binding)) return forwarded(request, binding, add);
-    if (binding.peer.era !== 'legacy') return answered(add);
+    if (binding.handshake.era !== 'legacy') return answered(add);
     return { kind: 'answer', answer$: defer(() => this.#join(uri, binding)) };
   }
 
@@ -169,8 +169,8 @@ export class ClientState {
 }
 
 /** One client's part in a subscription; undefined where the backend, or only the gateway, keeps the state of the client. */
-function share(uri: string, { peer, feed }: Binding): SharedSubscription | undefined {
-  return peer.era === 'legacy' ? feed?.subscribe(uri) : undefined;
+function share(uri: string, { handshake, feed }: Binding): SharedSubscription | undefined {
+  return handshake.era === 'legacy' ? feed?.subscribe(uri) : undefined;
 }
 
 /** In a dedicated conversation the backend keeps the state of the client. */
@@ -179,13 +179,13 @@ function hasOwnState(binding: Binding): binding is Binding & { readonly upstream
 }
 
 /** A modern backend gets the state with each request, also where clients share its process. */
-function keepsState({ peer }: Upstream): boolean {
-  return peer.era !== 'modern';
+function keepsState({ handshake }: Upstream): boolean {
+  return handshake.era !== 'modern';
 }
 
 /** A legacy backend without logging, or a bare one, refuses itself. A modern one gets the level with each request. */
-function offersLog({ peer }: Binding): boolean {
-  return peer.era === 'modern' || peer.capabilities.logging !== undefined;
+function offersLog({ handshake }: Binding): boolean {
+  return handshake.era === 'modern' || handshake.capabilities.logging !== undefined;
 }
 
 /** Forwards the request; `agreed` is called if the backend agrees. */

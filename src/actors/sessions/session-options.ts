@@ -3,7 +3,7 @@
 import type { Observable } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/mcp/client.ts';
-import type { Peer } from '../../domain/mcp/mcp.ts';
+import type { Handshake } from '../../domain/mcp/mcp.ts';
 import type { SessionOpening } from '../../domain/sessions/session-value.ts';
 
 /** `lists`: without them the backend answers all list requests. */
@@ -14,7 +14,7 @@ export interface SessionOptions extends SessionOpening {
 interface ListingSession {
   readonly profile: ClientProfile;
   readonly ownerId: string;
-  readonly peer: Peer;
+  readonly handshake: Handshake;
 }
 
 export interface SessionLists {
@@ -27,6 +27,6 @@ export interface SessionLists {
   /** The messages, with notices of changed lists as far as this backend announces them, and those for this owner alone. */
   withNotices(
     messages$: Observable<ServerMessage>,
-    client: Pick<Peer, 'capabilities'> & Pick<ListingSession, 'ownerId'>,
+    client: Pick<Handshake, 'capabilities'> & Pick<ListingSession, 'ownerId'>,
   ): Observable<ServerMessage>;
 }

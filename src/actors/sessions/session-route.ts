@@ -355,6 +355,6 @@ function isFirst(plan: AttemptPlan | undefined): boolean {
 }
 
 /** True for a task at a backend that cannot tell its clients apart. */
-function isMixedTask(request: ExchangeRequest, { isShared, peer }: Binding): boolean {
-  return isAboutTask(request) && isShared && peer.era === 'legacy';
+function isMixedTask(request: ExchangeRequest, { isShared, handshake }: Binding): boolean {
+  return isAboutTask(request) && isShared && handshake.era === 'legacy';
 }

@@ -54,13 +54,13 @@ export class BackendSubscription {
 
   /** `wanted`: the resources to subscribe to; undefined without clients. `deliver` gets messages without the subscription id. */
   constructor(
-    conversation: Pick<Upstream, 'peer' | 'exchange'>,
+    conversation: Pick<Upstream, 'handshake' | 'exchange'>,
     wanted: () => ReadonlySet<string> | undefined,
     deliver: (notification: ServerNotification) => void,
     clock: Pick<Clock, 'alarm'>,
   ) {
     this.#clock = clock;
-    const { capabilities } = conversation.peer;
+    const { capabilities } = conversation.handshake;
     this.#exchange = (request) => conversation.exchange(request);
     this.#lists = NOTICED_LISTS.filter((list) => announcesChanges(capabilities, list));
     this.#wanted = wanted;

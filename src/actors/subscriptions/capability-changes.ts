@@ -4,17 +4,17 @@
 import { hash } from 'node:crypto';
 import type { InstanceState } from '../../domain/instances/instance.ts';
 import { canonicalText } from '../../domain/json/json.ts';
-import { type ListField, NOTICED_LISTS, type Peer } from '../../domain/mcp/mcp.ts';
+import { type Handshake, type ListField, NOTICED_LISTS } from '../../domain/mcp/mcp.ts';
 
-/** `peer`: undefined without a transport. */
+/** `handshake`: undefined without a transport. */
 interface ListingInstance {
   readonly state: InstanceState;
-  readonly peer?: Peer | undefined;
+  readonly handshake?: Handshake | undefined;
 }
 
 /** The open transport of an instance. */
 interface Listing {
-  readonly peer: Peer;
+  readonly handshake: Handshake;
   /** Equal for servers with equal descriptions of themselves; unique for a server without one. */
   readonly kind: string | symbol;
 }
@@ -34,12 +34,13 @@ export class CapabilityChanges {
   /** The instance became healthy or unhealthy, may have a new transport, or was removed. Returns the lists that changed by that. */
   check(id: string): ReadonlySet<ListField> {
     const before = this.#listings.get(id);
-    const peer = this.#peerOf(id);
-    if (peer === before?.peer) return NONE;
+    const handshake = this.#handshakeOf(id);
+    if (handshake === before?.handshake) return NONE;
     const [last] = this.#listings.size === 1 ? this.#listings.keys() : [];
-    if (peer === undefined && last === id && this.#instances.has(id)) return NONE;
-    const outdated = last !== undefined && last !== id && this.#peerOf(last) === undefined ? last : undefined;
-    const came = peer && { peer, kind: kindOf(peer) };
+    if (handshake === undefined && last === id && this.#instances.has(id)) return NONE;
+    const outdated =
+      last !== undefined && last !== id && this.#handshakeOf(last) === undefined ? last : undefined;
+    const came = handshake && { handshake, kind: kindOf(handshake) };
     const gone = this.#remove(id);
     const isNew = came !== undefined && !this.#kinds.has(came.kind);
     const replaced = outdated === undefined ? undefined : this.#remove(outdated);
@@ -47,9 +48,9 @@ export class CapabilityChanges {
     // Compared with other instances only: the lists of the same instance may differ in its next transport.
     const isLast = gone !== undefined && this.#count(gone.kind) === (came?.kind === gone.kind ? 1 : 0);
     return new Set([
-      ...(isNew ? listsOf(came.peer) : []),
-      ...(isLast ? listsOf(gone.peer) : []),
-      ...(replaced !== undefined && this.#count(replaced.kind) === 0 ? listsOf(replaced.peer) : []),
+      ...(isNew ? listsOf(came.handshake) : []),
+      ...(isLast ? listsOf(gone.handshake) : []),
+      ...(replaced !== undefined && this.#count(replaced.kind) === 0 ? listsOf(replaced.handshake) : []),
     ]);
   }
 
@@ -73,20 +74,20 @@ export class CapabilityChanges {
   }
 
   /** Undefined unless the instance is healthy. */
-  #peerOf(id: string): Peer | undefined {
+  #handshakeOf(id: string): Handshake | undefined {
     const instance = this.#instances.get(id);
-    return instance?.state === 'healthy' ? instance.peer : undefined;
+    return instance?.state === 'healthy' ? instance.handshake : undefined;
   }
 }
 
 const NONE: ReadonlySet<ListField> = new Set();
 
-function listsOf({ era, capabilities }: Peer): ListField[] {
+function listsOf({ era, capabilities }: Handshake): ListField[] {
   return NOTICED_LISTS.filter((list) => era === 'bare' || capabilities[list] !== undefined);
 }
 
 /** A digest, because handshake results may be long. */
-function kindOf({ era, greeting }: Peer): Listing['kind'] {
+function kindOf({ era, greeting }: Handshake): Listing['kind'] {
   if (era === 'bare') return Symbol(); // it does not describe itself
   try {
     return hash('sha256', `${era} ${canonicalText(greeting)}`);

@@ -27,7 +27,7 @@ import {
   listNotice,
   type ServerNotification,
 } from '../../domain/mcp/client.ts';
-import { announcesUpdates, type Peer, type WantedChanges } from '../../domain/mcp/mcp.ts';
+import { announcesUpdates, type Handshake, type WantedChanges } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
@@ -78,26 +78,28 @@ export class ChangeFeed {
     return this.#deps.fleet.instances$(template).pipe(
       mergeMap((ref) => this.#inTask(ref)),
       mergeMap((ref) =>
-        this.#peersOf(ref).pipe(
+        this.#handshakesOf(ref).pipe(
           // The subscriptions of the previous transport ended with it.
-          switchMap((peer) => (peer === undefined ? EMPTY : this.#messagesOf(ref, peer, client))),
+          switchMap((handshake) =>
+            handshake === undefined ? EMPTY : this.#messagesOf(ref, handshake, client),
+          ),
         ),
       ),
     );
   }
 
   /** The backend of each transport of the instance; undefined at the end of one. */
-  #peersOf(ref: InstanceRef): Observable<Peer | undefined> {
-    const peers$ = new Observable<Peer | undefined>((subscriber) => {
-      let known: Peer | undefined;
+  #handshakesOf(ref: InstanceRef): Observable<Handshake | undefined> {
+    const handshakes$ = new Observable<Handshake | undefined>((subscriber) => {
+      let known: Handshake | undefined;
       return ref.watch(() => {
-        const { peer, state } = ref;
-        if (peer !== known) subscriber.next(peer);
-        known = peer;
+        const { handshake, state } = ref;
+        if (handshake !== known) subscriber.next(handshake);
+        known = handshake;
         if (state === 'stopped') subscriber.complete();
       });
     });
-    return peers$.pipe(concatMap((peer) => this.#inTask(peer)));
+    return handshakes$.pipe(concatMap((handshake) => this.#inTask(handshake)));
   }
 
   /** Emits the value in a task: thousands of clients may follow the same instance. */
@@ -110,13 +112,17 @@ export class ChangeFeed {
     });
   }
 
-  #messagesOf(ref: InstanceRef, peer: Peer, client: ChangeSubscriber): Observable<ServerNotification> {
-    const isWanted = client.uris.size > 0 && announcesUpdates(peer.capabilities);
+  #messagesOf(
+    ref: InstanceRef,
+    handshake: Handshake,
+    client: ChangeSubscriber,
+  ): Observable<ServerNotification> {
+    const isWanted = client.uris.size > 0 && announcesUpdates(handshake.capabilities);
     const uris = isWanted ? client.uris : NOTHING;
-    if (peer.era !== 'modern' && isNetworked(ref.definition))
+    if (handshake.era !== 'modern' && isNetworked(ref.definition))
       return isWanted ? this.#updatesForStateless(ref, client) : EMPTY;
     const updates$ = isWanted ? updatesOf(ref.feed, uris) : EMPTY;
-    if (peer.era === 'modern') return updates$;
+    if (handshake.era === 'modern') return updates$;
     const processes$ = this.#deps.pool.of(ref, client);
     return merge(updates$, processes$.pipe(mergeMap(({ feed }) => feed?.messages(uris) ?? EMPTY)));
   }

@@ -26,7 +26,7 @@ export interface FeedClient<Message = ServerNotification> {
 }
 
 /** A conversation that several clients may share. */
-type SharedConversation = Pick<Upstream, 'peer' | 'messages$' | 'closed$' | 'exchange'>;
+type SharedConversation = Pick<Upstream, 'handshake' | 'messages$' | 'closed$' | 'exchange'>;
 
 /** The notification that a resource has changed. */
 export const UPDATED = 'notifications/resources/updated';
@@ -47,7 +47,7 @@ export class Feed {
   constructor(conversation: SharedConversation, clock: Pick<Clock, 'alarm'>) {
     this.#clock = clock;
     this.#conversation = conversation;
-    if (conversation.peer.era !== 'modern') return;
+    if (conversation.handshake.era !== 'modern') return;
     const wanted = () => (this.#clients.size > 0 ? this.#wanted() : undefined);
     this.#subscription = new BackendSubscription(
       conversation,

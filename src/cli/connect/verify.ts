@@ -74,7 +74,7 @@ export async function listedBy(definition: InstanceDefinition, listMs = LIST_MS)
       if (!(await settlesWithin(listed, listMs)))
         throw new CommandFailure(`its list of tools was not complete within ${listMs / 1000} s`);
       const tools = (await listed).map(({ name }) => name);
-      const { serverInfo, protocolVersion } = upstream.peer;
+      const { serverInfo, protocolVersion } = upstream.handshake;
       const ms = Math.round(performance.now() - beganAtMs);
       return { server: `${serverInfo.name} ${serverInfo.version}`.trim(), protocolVersion, tools, ms };
     } finally {

@@ -124,13 +124,13 @@ export function serveInstances(
     const held: Held = { template, hosted, questions: new Map() };
     conversations.set(name, held);
     const { upstream, duty$, otherCalls$, closed$ } = hosted;
-    const { peer, pid, isIndependent, endsAfterCall } = upstream;
+    const { handshake, pid, isIndependent, endsAfterCall } = upstream;
     const backend = profile === undefined ? (backends.get(upstream) ?? name) : undefined;
     if (backend !== undefined) backends.set(upstream, backend);
     const opened = {
       conversation: name,
       backend,
-      peer,
+      peer: handshake,
       pid,
       isIndependent,
       endsAfterCall,

@@ -14,7 +14,7 @@ import {
 import { LIMITS } from '../../domain/limits.ts';
 import type { ClientReply } from '../../domain/mcp/client.ts';
 import type { JsonRpcError } from '../../domain/mcp/jsonrpc.ts';
-import type { Peer } from '../../domain/mcp/mcp.ts';
+import type { Handshake } from '../../domain/mcp/mcp.ts';
 import type { InstanceDuty } from '../../transports/instance-host.ts';
 
 export type PeerFrame =
@@ -45,7 +45,7 @@ export interface OpenedConversation {
   readonly conversation: string;
   /** Names the conversation of the backend: the same one after the way to it was lost. Undefined for those of single clients. */
   readonly backend?: string | undefined;
-  readonly peer: Peer;
+  readonly peer: Handshake;
   readonly pid?: number | undefined;
   readonly isIndependent?: boolean | undefined;
   readonly endsAfterCall?: boolean | undefined;

@@ -21,7 +21,7 @@ import {
   type ServerRequest,
   serverRequest,
 } from '../../domain/mcp/client.ts';
-import type { Peer } from '../../domain/mcp/mcp.ts';
+import type { Handshake } from '../../domain/mcp/mcp.ts';
 import { type Linked, LinkedSet } from '../../domain/memory/call-map.ts';
 import { type InstanceHeldBytes, NO_CALLER, UNCOUNTED_BYTES } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
@@ -60,10 +60,10 @@ export interface PeerTransportOptions {
   readonly onDraining?: ((isDraining: boolean) => void) | undefined;
 }
 
-/** The shared conversation of the backend that was found last; `peer` is the same object as long as that goes on. */
+/** The shared conversation of the backend that was found last; `handshake` is the same object as long as that goes on. */
 export interface LastBackend {
   name?: string;
-  peer?: Peer;
+  handshake?: Handshake;
 }
 
 /** Opens the conversation that clients share. Rejects with the error of the other node, or BACKEND_UNAVAILABLE, `delivered: 'no'`. */
@@ -100,12 +100,12 @@ class Link {
   }
 
   /** What the handshake found. */
-  peerOf({ backend, peer }: OpenedConversation): Peer {
+  handshakeOf({ backend, peer: handshake }: OpenedConversation): Handshake {
     const { last } = this.#options;
-    if (backend === undefined || last === undefined) return peer;
-    if (last.name === backend && last.peer !== undefined) return last.peer;
-    Object.assign(last, { name: backend, peer });
-    return peer;
+    if (backend === undefined || last === undefined) return handshake;
+    if (last.name === backend && last.handshake !== undefined) return last.handshake;
+    Object.assign(last, { name: backend, handshake });
+    return handshake;
   }
 
   /** `delivered`: of an answer that breaks off. `ended` is called once, unless it is cancelled, and never synchronously. */
@@ -211,7 +211,7 @@ interface Exchange extends Linked {
 }
 
 class PeerConversation implements Upstream {
-  readonly peer: Upstream['peer'];
+  readonly handshake: Handshake;
   readonly pid: number | undefined;
   readonly isIndependent: boolean | undefined;
   readonly endsAfterCall: boolean | undefined;
@@ -234,7 +234,7 @@ class PeerConversation implements Upstream {
   #isClosed = false;
 
   private constructor(link: Link, ownerId: string, stream: Forwarding, opened: OpenedConversation) {
-    this.peer = link.peerOf(opened);
+    this.handshake = link.handshakeOf(opened);
     this.pid = opened.pid;
     this.isIndependent = opened.isIndependent;
     this.endsAfterCall = opened.endsAfterCall;
@@ -305,7 +305,7 @@ class PeerConversation implements Upstream {
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
     return new Observable<ExchangeEvent>((subscriber) => {
       if (this.#isClosed) return subscriber.error(notConnected());
-      request.trace?.speaks(this.peer.protocolVersion);
+      request.trace?.speaks(this.handshake.protocolVersion);
       let cut: string | undefined;
       const receiver: FrameReceiver = {
         frame: (frame) => {

@@ -23,7 +23,7 @@ export interface ServerInfo extends JsonObject {
 }
 
 /** The result of one handshake with a backend. Each handshake makes a new object, by which a restart is detected. */
-export interface Peer {
+export interface Handshake {
   readonly era: Era;
   /** Negotiated protocol revision; `''` for a bare backend. */
   readonly protocolVersion: string;

@@ -7,7 +7,7 @@
 
 import Type, { type Static } from 'typebox';
 import type { JsonObject } from '../json/json.ts';
-import type { Peer } from '../mcp/mcp.ts';
+import type { Handshake } from '../mcp/mcp.ts';
 import { compileShape } from '../validation.ts';
 
 /** Version of the fields below. A change that an earlier release cannot read increases it. */
@@ -186,7 +186,7 @@ export function greetedOf({
   protocolVersion,
   serverInfo,
   capabilities,
-}: Peer): NonNullable<SessionValue['greeted']> {
+}: Handshake): NonNullable<SessionValue['greeted']> {
   const { name, version } = serverInfo;
   return { era, protocolVersion, serverInfo: { name, version }, capabilities };
 }

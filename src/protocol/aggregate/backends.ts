@@ -22,10 +22,10 @@ import type { Answer, ExchangeRequest, SentTo } from '../../domain/calls/exchang
 import { sessionLost } from '../../domain/errors/session-errors.ts';
 import type { Client, ClientProfile, Owner, ServerNotification } from '../../domain/mcp/client.ts';
 import {
+  type Handshake,
   LEGACY_VERSIONS,
   type ListChange,
   type ListField,
-  type Peer,
   type Tool,
   type WantedChanges,
 } from '../../domain/mcp/mcp.ts';
@@ -48,7 +48,7 @@ import { AggregateSession, type AggregateSessionDeps } from './session.ts';
 import { checkRecoverable, newAggregateSession, RIGHTS_CHANGED, viewIdOf } from './session-value.ts';
 
 /** Greetings that sessions share; callers with equal permissions have the same. */
-const PEERS_REMEMBERED = 100;
+const HANDSHAKES_REMEMBERED = 100;
 /** Without a limit: what changes for any caller. */
 const EVERYONE: Owner = { id: '' };
 /** Shortest time between two lookups of the templates that own the subscribed resources. */
@@ -71,7 +71,7 @@ export class AggregateBackends implements Backends {
   readonly #sessionDeps: AggregateSessionDeps;
   readonly #open = new Set<AggregateSession>();
   readonly #closed$ = new Subject<void>();
-  readonly #peers = new LruMap<Peer>(PEERS_REMEMBERED);
+  readonly #handshakes = new LruMap<Handshake>(HANDSHAKES_REMEMBERED);
 
   constructor(options: AggregateOptions) {
     this.#options = options;
@@ -89,16 +89,16 @@ export class AggregateBackends implements Backends {
     for (const session of this.#open) void session.close(reason);
   }
 
-  peers(owner: Owner): readonly Peer[] {
-    return [this.#peer(owner)];
+  handshakes(owner: Owner): readonly Handshake[] {
+    return [this.#handshake(owner)];
   }
 
   async openSession(owner: Owner, profile: ClientProfile, { id }: SessionOpening = {}): Promise<McpSession> {
-    const peer = this.#peer(owner);
+    const handshake = this.#handshake(owner);
     const session = new AggregateSession(
-      newAggregateSession(owner, profile, peer, this.#selection.view),
+      newAggregateSession(owner, profile, handshake, this.#selection.view),
       owner,
-      peer,
+      handshake,
       this.#sessionDeps,
       id,
     );
@@ -114,8 +114,8 @@ export class AggregateBackends implements Backends {
    */
   recoverFrom(id: string, value: AggregateSessionValue, owner: Owner, generation: number): AggregateSession {
     if (this.#options.sessions.findAny(id) !== undefined) throw sessionLost('it is open already');
-    const peer = { ...checkRecoverable(value, owner, this.#options.movesUnsafe), greeting: {} };
-    const session = new AggregateSession(value, owner, peer, this.#sessionDeps, id);
+    const handshake = { ...checkRecoverable(value, owner, this.#options.movesUnsafe), greeting: {} };
+    const session = new AggregateSession(value, owner, handshake, this.#sessionDeps, id);
     this.#options.sessions.add(session, false);
     this.#noteOpen(session);
     session.recoverAs(generation);
@@ -287,24 +287,24 @@ export class AggregateBackends implements Backends {
   }
 
   /** One object for equal greetings: each session keeps it. */
-  #peer(owner: Owner): Peer {
+  #handshake(owner: Owner): Handshake {
     const templates = this.#templates(owner);
-    const peersOf = (template: string) => this.#options.backendsOf(template).peers(owner);
+    const handshakesOf = (template: string) => this.#options.backendsOf(template).handshakes(owner);
     const greeting = aggregateGreeting(
-      templates.map((template) => ({ template, peers: peersOf(template) })),
+      templates.map((template) => ({ template, handshakes: handshakesOf(template) })),
       this.#selection.presentation(),
     );
     const key = shortKey(JSON.stringify(greeting));
     const { capabilities, serverInfo } = greeting;
     const protocolVersion = LEGACY_VERSIONS[0];
-    const peer = this.#peers.get(key) ?? {
+    const handshake = this.#handshakes.get(key) ?? {
       era: 'legacy',
       protocolVersion,
       serverInfo,
       capabilities,
       greeting,
     };
-    this.#peers.set(key, peer);
-    return peer;
+    this.#handshakes.set(key, handshake);
+    return handshake;
   }
 }

@@ -8,15 +8,15 @@ import {
   type JsonValue,
   valuesIn,
 } from '../../domain/json/json.ts';
-import type { Peer } from '../../domain/mcp/mcp.ts';
+import type { Handshake } from '../../domain/mcp/mcp.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import { SEARCH_INSTRUCTIONS } from './search-mode.ts';
 import type { Presentation, ViewInfo } from './selection.ts';
 
 /** A template, and the handshake results of its instances. */
-export interface TemplatePeers {
+export interface TemplateHandshakes {
   readonly template: string;
-  readonly peers: readonly Peer[];
+  readonly handshakes: readonly Handshake[];
 }
 
 /** Most characters of all instructions, and most values, keys included, of one united capability. */
@@ -25,13 +25,13 @@ const MAX_VALUES = 2_000;
 const INTRODUCTION = 'The names of tools and prompts begin with the name of their server and `__`.';
 
 /** Always announces lists and their changes, since templates come and go; everything else if an instance has it. */
-export function aggregateGreeting(templates: readonly TemplatePeers[], presentation: Presentation = {}) {
+export function aggregateGreeting(templates: readonly TemplateHandshakes[], presentation: Presentation = {}) {
   const { mode, names, instructions: own, view } = presentation;
   const partial = mode === 'search' ? [SEARCH_INSTRUCTIONS] : [];
   const all = [...partial, own ?? instructionsOf(templates, names !== 'bare')].filter(isText);
   const instructions = all.length === 0 ? undefined : all.join('\n\n');
   return {
-    capabilities: capabilitiesOf(templates.flatMap(({ peers }) => peers)),
+    capabilities: capabilitiesOf(templates.flatMap(({ handshakes }) => handshakes)),
     serverInfo: view === undefined ? GATEWAY_INFO : serverInfoOf(view),
     ...definedFields({ instructions }),
   };
@@ -41,12 +41,12 @@ function serverInfoOf({ name, title, version = GATEWAY_INFO.version }: ViewInfo)
   return { name, ...definedFields({ title }), version };
 }
 
-function capabilitiesOf(peers: readonly Peer[]): JsonObject {
-  const offers = (name: string) => peers.some(({ capabilities }) => capabilities[name] !== undefined);
-  const legacy = peers.filter(({ era }) => era === 'legacy');
+function capabilitiesOf(handshakes: readonly Handshake[]): JsonObject {
+  const offers = (name: string) => handshakes.some(({ capabilities }) => capabilities[name] !== undefined);
+  const legacy = handshakes.filter(({ era }) => era === 'legacy');
   // A list of all tasks is not carried: each template has its own cursors.
   const { list: _, ...tasks } = united(legacy, 'tasks') ?? {};
-  const [extensions, experimental] = [united(peers, 'extensions'), united(peers, 'experimental')];
+  const [extensions, experimental] = [united(handshakes, 'extensions'), united(handshakes, 'experimental')];
   return {
     tools: { listChanged: true },
     prompts: { listChanged: true },
@@ -58,11 +58,11 @@ function capabilitiesOf(peers: readonly Peer[]): JsonObject {
   };
 }
 
-/** A capability with the fields that any peer has in it. One that would be too large is left out. */
-function united(peers: readonly Peer[], name: string): JsonObject | undefined {
+/** A capability with the fields that any of the handshakes has in it. One that would be too large is left out. */
+function united(handshakes: readonly Handshake[], name: string): JsonObject | undefined {
   const known = new Set<string>();
   let all: JsonObject | undefined;
-  for (const { capabilities } of peers) {
+  for (const { capabilities } of handshakes) {
     const own = capabilities[name];
     if (!isJsonObject(own) || known.size === known.add(JSON.stringify(own)).size) continue;
     const next: JsonObject = all === undefined ? own : inEither(all, own);
@@ -91,12 +91,12 @@ function either(a: JsonValue | undefined, b: JsonValue | undefined): JsonValue {
 }
 
 /** Those of a template are the first that an instance of it has. They are given as a whole, or named as left out. */
-function instructionsOf(templates: readonly TemplatePeers[], isPrefixed: boolean): string | undefined {
+function instructionsOf(templates: readonly TemplateHandshakes[], isPrefixed: boolean): string | undefined {
   const sections = isPrefixed ? [INTRODUCTION] : [];
   const omitted: string[] = [];
   let characters = 0;
-  for (const { template, peers } of templates) {
-    const own = peers.map(({ greeting }) => greeting.instructions).find(isText);
+  for (const { template, handshakes } of templates) {
+    const own = handshakes.map(({ greeting }) => greeting.instructions).find(isText);
     if (own === undefined) continue;
     const isShown = characters + own.length <= MAX_INSTRUCTIONS;
     characters += isShown ? own.length : 0;

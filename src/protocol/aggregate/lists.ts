@@ -152,22 +152,24 @@ export class AggregateLists {
   /** True when an instance of the template announces the list, or the last one that was connected did. */
   offers(list: ListField, template: string, owner: Owner): boolean {
     const capability = list === 'resourceTemplates' ? 'resources' : list;
-    const peers = this.#options.backendsOf(template).peers(owner);
-    return peers.some(({ era, capabilities }) => era === 'bare' || capabilities[capability] !== undefined);
+    const handshakes = this.#options.backendsOf(template).handshakes(owner);
+    return handshakes.some(
+      ({ era, capabilities }) => era === 'bare' || capabilities[capability] !== undefined,
+    );
   }
 
   /** True when an instance of the template announces an extension whose last segment is this one. */
   announces(extension: string, template: string, owner: Owner): boolean {
-    const peers = this.#options.backendsOf(template).peers(owner);
-    return peers.some(({ capabilities: { extensions } }) =>
+    const handshakes = this.#options.backendsOf(template).handshakes(owner);
+    return handshakes.some(({ capabilities: { extensions } }) =>
       Object.keys(Object(extensions)).some((id) => id.slice(id.lastIndexOf('/') + 1) === extension),
     );
   }
 
   /** True when an instance of the template has tasks: those of the legacy era, or those of the extension. */
   hasTasks(template: string, owner: Owner): boolean {
-    const peers = this.#options.backendsOf(template).peers(owner);
-    const isLegacy = peers.some(({ capabilities }) => capabilities.tasks !== undefined);
+    const handshakes = this.#options.backendsOf(template).handshakes(owner);
+    const isLegacy = handshakes.some(({ capabilities }) => capabilities.tasks !== undefined);
     return isLegacy || this.announces('tasks', template, owner);
   }
 
@@ -175,11 +177,11 @@ export class AggregateLists {
     const { owner, profile } = client;
     const { backendsOf, hasInstances, kept } = this.#options;
     const backends = backendsOf(template);
-    if (backends.peers(owner).length === 0) {
+    if (backends.handshakes(owner).length === 0) {
       if (hasInstances?.(template) === false) return NOTHING;
       const last = await kept?.find(template, list, profile);
       await this.#untilConnected(list, template, client, last !== undefined);
-      if (backends.peers(owner).length === 0) {
+      if (backends.handshakes(owner).length === 0) {
         if (last !== undefined) return this.#incompleteList(list, template, { ...last, staleMs: last.ageMs });
         const missing = clientMessageOf(backends.noneHealthy?.() ?? noHealthyInstance(template));
         return this.#incompleteList(list, template, { ...NOTHING, missing });
@@ -187,7 +189,7 @@ export class AggregateLists {
     }
     if (!this.offers(list, template, owner)) return NOTHING;
     // After the last instance was removed, the next server may be another one.
-    const servers = new Set(backends.peers(owner).map(({ serverInfo }) => serverInfo.name));
+    const servers = new Set(backends.handshakes(owner).map(({ serverInfo }) => serverInfo.name));
     const digest = shortKey(canonicalText(profile.capabilities), ...servers);
     const key = `${list} ${template} ${owner.id} ${digest}`;
     return this.#crawls.get(key) ?? this.#begin(key, list, template, client);

@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { sessionLost } from '../../domain/errors/session-errors.ts';
 import type { ClientProfile, Owner } from '../../domain/mcp/client.ts';
-import type { Peer } from '../../domain/mcp/mcp.ts';
+import type { Handshake } from '../../domain/mcp/mcp.ts';
 import {
   type AggregateSessionValue,
   greetedOf,
@@ -16,16 +16,16 @@ const NO_URIS: AggregateSessionValue['uris'] = Object.freeze({});
 /** True where sessions with this template may be recovered elsewhere whatever they called. */
 export type MovesUnsafe = (template: string) => boolean;
 
-/** The value of a new session. `peer`: what its client is told. */
+/** The value of a new session. `handshake`: what its client is told. */
 export function newAggregateSession(
   owner: Owner,
   profile: ClientProfile,
-  peer: Peer,
+  handshake: Handshake,
   view?: string,
 ): AggregateSessionValue {
   const { id: ownerId, templates } = owner;
   const restriction = templates === undefined ? {} : { templates: [...templates] };
-  const greeted = greetedOf(peer);
+  const greeted = greetedOf(handshake);
   const common = {
     version: SESSION_VERSION,
     ownerId,

@@ -30,7 +30,7 @@ import { type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile, Owner, ServerMessage } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
-import { isLogLevel, type ListChange, type Peer } from '../../domain/mcp/mcp.ts';
+import { type Handshake, isLogLevel, type ListChange } from '../../domain/mcp/mcp.ts';
 import type { KeptRow, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
 import {
   type AggregateSessionValue,
@@ -88,7 +88,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   usedAtMs = 0;
   isParked = false;
   readonly id: string;
-  readonly peer: Peer;
+  readonly handshake: Handshake;
   readonly isShared = false;
   readonly ended$ = new ReplaySubject<string>(1);
   calls = 0;
@@ -109,13 +109,13 @@ export class AggregateSession implements McpSession, SessionRecord {
   constructor(
     value: AggregateSessionValue,
     owner: Owner,
-    peer: Peer,
+    handshake: Handshake,
     deps: AggregateSessionDeps,
     id = deps.sessions.newId(),
   ) {
     this.#value = value;
     this.#owner = owner;
-    this.peer = peer;
+    this.handshake = handshake;
     this.#deps = deps;
     this.id = id;
     this.#parts = new SessionParts({
@@ -238,7 +238,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     });
   }
 
-  /** The sessions with templates make the reservations: `exchangeInSession` makes none for a peer of the legacy era. */
+  /** The sessions with templates make the reservations: `exchangeInSession` makes none where the handshake is of the legacy era. */
   reserve(): never {
     throw new Error('a session with all templates has no reservations');
   }
@@ -392,7 +392,7 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   /** Repeats what the client expects its server to remember. Refusals are ignored. */
   #repeatState(template: string, session: McpSession): void {
-    const level = session.peer.capabilities.logging === undefined ? undefined : this.logLevel;
+    const level = session.handshake.capabilities.logging === undefined ? undefined : this.logLevel;
     if (level !== undefined) this.#send(session, { method: 'logging/setLevel', params: { level } });
     const uris = () => subscribedUris(this.#value, template);
     const subscribe = (uri: string): Observable<unknown> => {

@@ -410,14 +410,14 @@ function forward(
 
 /** The handshake result of the backend, in the revision of the session; of a modern one only the fields of the handshake. */
 export function initializeResult(session: McpSession): JsonObject {
-  const { peer } = session;
+  const { handshake } = session;
   const protocolVersion = versionOf(session);
-  if (peer.era === 'legacy') return { ...peer.greeting, protocolVersion };
-  const { capabilities, instructions } = peer.greeting;
+  if (handshake.era === 'legacy') return { ...handshake.greeting, protocolVersion };
+  const { capabilities, instructions } = handshake.greeting;
   return {
     protocolVersion,
     capabilities: isJsonObject(capabilities) ? capabilities : { tools: {} },
-    serverInfo: peer.serverInfo,
+    serverInfo: handshake.serverInfo,
     ...(typeof instructions === 'string' ? { instructions } : {}),
   };
 }

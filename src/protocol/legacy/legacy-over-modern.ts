@@ -40,7 +40,7 @@ export function exchangeInSession(
   clock: Pick<Clock, 'alarm'>,
   instanceId?: string,
 ): Observable<Answer> {
-  if (session.peer.era !== 'modern') return session.exchange(request, instanceId);
+  if (session.handshake.era !== 'modern') return session.exchange(request, instanceId);
   const modern = withSessionMetadata(request, session);
   const answers$ = hasRounds(request.method)
     ? exchangeRound({ session, request: modern, clock })

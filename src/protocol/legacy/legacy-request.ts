@@ -97,12 +97,12 @@ export function versionToOpen(requested: string): string {
  */
 export function versionOf({
   profile,
-  peer,
+  handshake,
   isShared,
-}: Pick<McpSession, 'profile' | 'peer' | 'isShared'>): string {
-  const isNegotiated = !isShared && peer.era === 'legacy' && isLegacyVersion(peer.protocolVersion);
-  return isNegotiated && peer.protocolVersion < profile.protocolVersion
-    ? peer.protocolVersion
+}: Pick<McpSession, 'profile' | 'handshake' | 'isShared'>): string {
+  const isNegotiated = !isShared && handshake.era === 'legacy' && isLegacyVersion(handshake.protocolVersion);
+  return isNegotiated && handshake.protocolVersion < profile.protocolVersion
+    ? handshake.protocolVersion
     : profile.protocolVersion;
 }
 

@@ -52,7 +52,8 @@ function exchangeAboutTask(
   const taskId = request.params?.taskId;
   const isList = request.method === 'tasks/list';
   // Source: SEP-2663, which removed it: nothing but the id tells callers apart.
-  if (isList && session.peer.era !== 'legacy') return rpcErrorAnswer(RPC.methodNotFound, 'Method not found');
+  if (isList && session.handshake.era !== 'legacy')
+    return rpcErrorAnswer(RPC.methodNotFound, 'Method not found');
   if (isList || !isTaskId(taskId)) return exchangeInSession(session, request, clock);
   const scope = scopeOf(from);
   const exchange = (): Observable<Answer> => {

@@ -2,43 +2,43 @@
 // one server. Source: MCP 2026-07-28 server/discover.
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json/json.ts';
-import { META, MODERN_VERSIONS, type Peer, type ServerInfo } from '../../domain/mcp/mcp.ts';
+import { type Handshake, META, MODERN_VERSIONS, type ServerInfo } from '../../domain/mcp/mcp.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import type { ModernRequest } from './modern-request.ts';
 
 /** The result may not be cached: capabilities change without a notice. */
-export function discoverResult(peers: readonly Peer[]): JsonObject {
-  const [instructions, ...others] = peers.map(({ greeting }) => greeting.instructions);
+export function discoverResult(handshakes: readonly Handshake[]): JsonObject {
+  const [instructions, ...others] = handshakes.map(({ greeting }) => greeting.instructions);
   const isSame = typeof instructions === 'string' && others.every((other) => other === instructions);
   return {
     supportedVersions: [...MODERN_VERSIONS],
-    capabilities: commonCapabilities(peers),
+    capabilities: commonCapabilities(handshakes),
     ...(isSame ? { instructions } : {}),
     resultType: 'complete',
     ttlMs: 0,
     cacheScope: 'private',
-    _meta: { [META.serverInfo]: serverInfoOf(peers) },
+    _meta: { [META.serverInfo]: serverInfoOf(handshakes) },
   };
 }
 
 /**
- * The server info in results: that of the servers; at the path of all templates, which may have thousands of peers, that of the
+ * The server info in results: that of the servers; at the path of all templates, which may have thousands of servers, that of the
  * gateway.
  */
 export function infoFor({ backends, owner, template }: ModernRequest): ServerInfo {
-  return template === undefined ? GATEWAY_INFO : serverInfoOf(backends.peers(owner));
+  return template === undefined ? GATEWAY_INFO : serverInfoOf(backends.handshakes(owner));
 }
 
 /** The info of the server, if all instances run the same server and it has a name; else of the gateway. */
-function serverInfoOf(peers: readonly Peer[]): ServerInfo {
-  const [first, ...others] = peers.map(({ serverInfo }) => serverInfo);
+function serverInfoOf(handshakes: readonly Handshake[]): ServerInfo {
+  const [first, ...others] = handshakes.map(({ serverInfo }) => serverInfo);
   const isOneServer = first?.name !== '' && others.every(({ name }) => name === first?.name);
   return first !== undefined && isOneServer ? first : GATEWAY_INFO;
 }
 
 /** The capabilities that all instances have; one instance is enough for `listChanged`. Without `tasks`: it differs between eras. */
-export function commonCapabilities(peers: readonly Peer[]): JsonObject {
-  const [first = {}, ...others] = peers.map(({ capabilities }) => capabilities);
+export function commonCapabilities(handshakes: readonly Handshake[]): JsonObject {
+  const [first = {}, ...others] = handshakes.map(({ capabilities }) => capabilities);
   const { tasks: _, ...capabilities } = others.reduce((a, b) => inBoth(a, b), first);
   return capabilities;
 }

@@ -123,7 +123,12 @@ export class ModernEndpoint {
         );
       case 'subscriptions/listen':
         return started(call, () =>
-          this.#listens.open(call, reply, commonCapabilities(call.backends.peers(call.owner)), infoFor(call)),
+          this.#listens.open(
+            call,
+            reply,
+            commonCapabilities(call.backends.handshakes(call.owner)),
+            infoFor(call),
+          ),
         );
       default: {
         const parkedId = request.forward === undefined ? undefined : this.#deps.routing.parkedIdOf(call);
@@ -148,9 +153,10 @@ export class ModernEndpoint {
   }
 
   #discover({ backends, owner, template }: ModernRequest): JsonObject {
-    const peers = backends.peers(owner);
-    if (peers.length === 0) throw backends.noneHealthy?.() ?? noHealthyInstance(template ?? 'any template');
-    return discoverResult(peers);
+    const handshakes = backends.handshakes(owner);
+    if (handshakes.length === 0)
+      throw backends.noneHealthy?.() ?? noHealthyInstance(template ?? 'any template');
+    return discoverResult(handshakes);
   }
 
   /** Continues a parked call, or sends the request to the instance that it is about, or to any. */

@@ -9,7 +9,7 @@ import { hasCode } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { definedFields, JsonText } from '../../domain/json/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
-import { LISTEN, listOf, MODERN_VERSIONS, type Peer } from '../../domain/mcp/mcp.ts';
+import { type Handshake, LISTEN, listOf, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import {
   type BackendAccount,
@@ -21,7 +21,7 @@ import {
 import type { EndpointTransport } from './managed-http.ts';
 
 /** What is known of a server that shows nothing without an account: that of a modern one, because it has no conversations. */
-function unknownPeer({ template }: InstanceDefinition): Peer {
+function unknownHandshake({ template }: InstanceDefinition): Handshake {
   const [protocolVersion] = MODERN_VERSIONS;
   const capabilities = { tools: { listChanged: true } };
   const serverInfo = { name: template, version: '' };
@@ -81,7 +81,7 @@ function noticing(tokens: BearerTokens, onGone: () => void): BearerTokens {
 /** Healthy while the server answers, also with a 401. Ends when the shared account is connected. */
 class WaitingTransport implements EndpointTransport {
   readonly kind = 'http';
-  readonly peer: Peer;
+  readonly handshake: Handshake;
   readonly note: string | undefined;
   readonly messages$ = EMPTY;
   readonly closed$ = new AsyncSubject<Closed>();
@@ -92,7 +92,7 @@ class WaitingTransport implements EndpointTransport {
   constructor(account: BackendAccount, definition: InstanceDefinition) {
     this.#account = account;
     this.#definition = definition;
-    this.peer = unknownPeer(definition);
+    this.handshake = unknownHandshake(definition);
     const isShared = account.who === 'shared';
     this.note = isShared ? 'it waits for a connection' : undefined;
     this.#stop = isShared ? account.onConnected(() => void this.#endIfConnected()) : () => undefined;

@@ -20,7 +20,7 @@ import {
   RPC,
 } from '../../domain/mcp/jsonrpc.ts';
 import { resultEvent } from '../../domain/mcp/list-pages.ts';
-import { CANCELLED, isCustomNotice, LISTEN, LOG, type Peer, PROGRESS } from '../../domain/mcp/mcp.ts';
+import { CANCELLED, type Handshake, isCustomNotice, LISTEN, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
 import type { CallMap } from '../../domain/memory/call-map.ts';
 import { callerTokenOf, paramsForCaller, reportsProgress, textWithToken } from '../caller-messages.ts';
 import { errorWithoutSecrets } from '../secrets.ts';
@@ -94,10 +94,10 @@ export class HttpCall implements AnswerSink {
       this.#fail(backendUnavailable(ANSWERS_HOLD_TOO_MUCH, { delivered: 'no' }));
       return;
     }
-    const added = toolHeaders.for(this.#request, session.peer);
+    const added = toolHeaders.for(this.#request, session.handshake);
     this.#addedHeaders = added;
     const mirrored = added ?? this.#request.headers;
-    if (mirrored !== undefined && session.peer.era === 'modern' && areTooLarge(mirrored)) {
+    if (mirrored !== undefined && session.handshake.era === 'modern' && areTooLarge(mirrored)) {
       this.#complete({ kind: 'error', error: TOO_LARGE });
       return;
     }
@@ -166,12 +166,12 @@ export class HttpCall implements AnswerSink {
 
   #takeResult(received: JsonText): void {
     const { backend, session } = this.#conversation;
-    const event = resultEvent(this.#request, received, session.peer.era);
+    const event = resultEvent(this.#request, received, session.handshake.era);
     if (event instanceof GatewayError) {
       this.#fail(event);
       return;
     }
-    const result = backend.toolHeaders.checkTools(this.#request, session.peer, event.result);
+    const result = backend.toolHeaders.checkTools(this.#request, session.handshake, event.result);
     this.#complete(result === event.result ? event : { ...event, result });
   }
 
@@ -186,7 +186,7 @@ export class HttpCall implements AnswerSink {
   #pollOrFail(ended: AnswerEnding, failure: GatewayError): void {
     const { lastEventId = '', retryMs, status = 0 } = this.#answer ?? {};
     this.#endPostSpan(status);
-    if (lastEventId === '' || this.#conversation.session.peer.era !== 'legacy') {
+    if (lastEventId === '' || this.#conversation.session.handshake.era !== 'legacy') {
       this.#fail(failure);
       return;
     }
@@ -293,10 +293,10 @@ export class HttpCall implements AnswerSink {
   #takeAnswer(refused: RefusedEnding): void {
     if (this.isOver) return;
     const { session } = this.#conversation;
-    const answer = callRefusalOf(refused, this.#id, session.peer);
+    const answer = callRefusalOf(refused, this.#id, session.handshake);
     const { status, waitMs } = refused;
     if (answer instanceof GatewayError) this.#fail(answer);
-    else if (this.#request.isRepeat || !missesHeader(refused, session.peer))
+    else if (this.#request.isRepeat || !missesHeader(refused, session.handshake))
       this.#complete({ kind: 'error', error: answer, refusal: { status, waitMs } });
     else this.#failWhenRepaired(this.#renewHeaders(answer));
   }
@@ -314,7 +314,7 @@ export class HttpCall implements AnswerSink {
     const { backend, session } = this.#conversation;
     const haveChanged = await backend.toolHeaders.haveChanged(
       this.#request,
-      session.peer,
+      session.handshake,
       this.#addedHeaders,
     );
     if (!haveChanged && !this.isOver) this.#complete({ kind: 'error', error });
@@ -342,7 +342,7 @@ export class HttpCall implements AnswerSink {
     const sent = this.#wasSent;
     const reason = this.#request.canceller?.cancelReason; // only set while the exchange is being unsubscribed
     this.#answer?.abort();
-    if (sent && session.peer.era !== 'modern')
+    if (sent && session.handshake.era !== 'modern')
       await session.cancel(this.#id, this.#request.caller ?? this.#conversation.ownerId, reason);
   }
 
@@ -398,9 +398,13 @@ export interface CallConversation {
 }
 
 /** The answer that a refusal is, or the failure of the call: the status may come from a proxy instead of the server. */
-export function callRefusalOf(refused: RefusedEnding, id: number, peer: Peer): JsonRpcError | GatewayError {
+export function callRefusalOf(
+  refused: RefusedEnding,
+  id: number,
+  handshake: Handshake,
+): JsonRpcError | GatewayError {
   const { status, error } = refused;
-  const isOwn = numberMeant(error?.id) === id || (error?.id === null && missesHeader(refused, peer));
+  const isOwn = numberMeant(error?.id) === id || (error?.id === null && missesHeader(refused, handshake));
   return error === undefined || !isOwn || PROXY_STATUS.has(status) ? answeredStatus(refused) : error.error;
 }
 
@@ -423,7 +427,7 @@ export function sessionNotReopened(thrown: unknown): GatewayError {
 }
 
 /** True for a refusal before any work; without an id from a proxy that read only headers. Source: streamable-http#server-validation. */
-function missesHeader({ status, error }: RefusedEnding, { era }: Peer): boolean {
+function missesHeader({ status, error }: RefusedEnding, { era }: Handshake): boolean {
   return status === 400 && era === 'modern' && error?.error.code === RPC.headerMismatch;
 }
 

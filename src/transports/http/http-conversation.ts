@@ -13,7 +13,7 @@ import {
   numberMeant,
   type RequestMessage,
 } from '../../domain/mcp/jsonrpc.ts';
-import { CANCELLED, LOG, type Peer, PROGRESS } from '../../domain/mcp/mcp.ts';
+import { CANCELLED, type Handshake, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
 import { CallMap } from '../../domain/memory/call-map.ts';
 import { NO_CALLER } from '../../domain/memory/held-bytes.ts';
 import { gatewayReplyTo, RecentCallers } from '../caller-messages.ts';
@@ -24,7 +24,7 @@ import { HttpListener, type ListenerSink } from './http-listener.ts';
 import { type HttpSession, openSession } from './http-session.ts';
 
 export class HttpConversation implements Upstream, CallConversation, ListenerSink {
-  readonly peer: Peer;
+  readonly handshake: Handshake;
   session: HttpSession;
   /** Owner of the conversation; of the transport's own one, the gateway. */
   readonly ownerId: string;
@@ -53,7 +53,7 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
     ownerId = NO_CALLER,
   ) {
     this.ownerId = ownerId;
-    this.peer = session.peer;
+    this.handshake = session.handshake;
     this.session = session;
     this.backend = backend;
     this.#profile = profile;
@@ -88,7 +88,7 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
     return new Observable((subscriber) => {
       const call = new HttpCall(
         this,
-        withEraMetadata(request, this.peer, this.backend.options.client),
+        withEraMetadata(request, this.handshake, this.backend.options.client),
         subscriber,
       );
       this.#callers?.note(request.caller);
@@ -127,7 +127,7 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   async tryAnother(): Promise<void> {
     const { endpoint, options } = this.backend;
     const { signal } = new AbortController(); // it is bounded by the time for a handshake
-    const [profile, known] = [this.#profile, this.peer.era];
+    const [profile, known] = [this.#profile, this.handshake.era];
     const session = await openSession(endpoint, { ...options, signal, profile, known });
     void session.end();
   }
@@ -186,15 +186,15 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
 
   async #openAgain(): Promise<void> {
     const { endpoint, options } = this.backend;
-    const { era } = this.peer;
+    const { era } = this.handshake;
     this.#reopeningAbort = new AbortController();
     const { signal } = this.#reopeningAbort;
     const onAbandoned = (deleted: Promise<void>): void => {
       this.#abandoned = deleted;
     };
     const session = await openSession(endpoint, { ...options, signal, previous: era, onAbandoned });
-    if (session.peer.era !== era) {
-      this.#newEra = `it speaks the ${session.peer.era} era now, it spoke the ${era} era before`;
+    if (session.handshake.era !== era) {
+      this.#newEra = `it speaks the ${session.handshake.era} era now, it spoke the ${era} era before`;
       this.#abandoned = Promise.all([this.session.end(), session.end()]);
       throw backendUnavailable(this.#newEra, { delivered: 'no', suspicious: true });
     }

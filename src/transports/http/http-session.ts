@@ -6,7 +6,7 @@ import { cancellation, type ExchangeRequest } from '../../domain/calls/exchange.
 import type { JsonObject } from '../../domain/json/json.ts';
 import type { ClientProfile, ClientReply } from '../../domain/mcp/client.ts';
 import { idValue, type JsonRpcId, numberMeant, RPC, requestText } from '../../domain/mcp/jsonrpc.ts';
-import { CANCELLED, type Era, type Peer } from '../../domain/mcp/mcp.ts';
+import { CANCELLED, type Era, type Handshake } from '../../domain/mcp/mcp.ts';
 import { boundedHandshake, type HandshakeBounds } from '../bounded-handshake.ts';
 import { eraHeaders } from '../era-metadata.ts';
 import { shakeHands } from '../handshake.ts';
@@ -41,9 +41,9 @@ export async function openSession(endpoint: HttpEndpoint, options: SessionOption
   try {
     return await boundedHandshake(options, async (signal) => {
       channel = new HttpHandshake(endpoint, { signal, discoverMs, known, clock: options.clock });
-      const peer = await shakeHands(channel, { client, first, profile, era });
-      const sessionId = peer.era === 'legacy' ? channel.sessionId : undefined;
-      return new HttpSession(endpoint, peer, sessionId, channel.jar);
+      const handshake = await shakeHands(channel, { client, first, profile, era });
+      const sessionId = handshake.era === 'legacy' ? channel.sessionId : undefined;
+      return new HttpSession(endpoint, handshake, sessionId, channel.jar);
     });
   } catch (thrown) {
     if (channel?.sessionId !== undefined) {
@@ -57,7 +57,7 @@ export async function openSession(endpoint: HttpEndpoint, options: SessionOption
 /** A session; with a backend that keeps none, only the result of the handshake. */
 export class HttpSession {
   /** May be replaced by an equal object, to save memory. */
-  peer: Peer;
+  handshake: Handshake;
   readonly hasSession: boolean;
   readonly #endpoint: HttpEndpoint;
   /** Headers of every request of a legacy or bare backend; modern ones are made per request. */
@@ -69,21 +69,21 @@ export class HttpSession {
   /** `jar`: cookies of the handshake. Default: none. */
   constructor(
     endpoint: HttpEndpoint,
-    peer: Peer,
+    handshake: Handshake,
     sessionId: string | undefined,
     jar: CookieJar = new CookieJar(),
   ) {
     this.jar = jar;
     this.#endpoint = endpoint;
     this.#unawaited = new UnawaitedMessages(endpoint.waitingBytes);
-    this.peer = peer;
+    this.handshake = handshake;
     this.hasSession = sessionId !== undefined;
     const session: Headers = sessionId === undefined ? {} : { 'mcp-session-id': sessionId };
-    this.#headers = { ...eraHeaders({ method: 'ping' }, peer), ...session };
+    this.#headers = { ...eraHeaders({ method: 'ping' }, handshake), ...session };
   }
 
   headers(request: ExchangeRequest): Headers {
-    return this.peer.era === 'modern' ? eraHeaders(request, this.peer) : this.#headers;
+    return this.handshake.era === 'modern' ? eraHeaders(request, this.handshake) : this.#headers;
   }
 
   /**
@@ -94,7 +94,7 @@ export class HttpSession {
    * Sources: MCP 2025-11-25 basic/transports#session-management; 2026-07-28 streamable-http#backward-compatibility; measured.
    */
   isLost({ status, error }: RefusedEnding, id: number): boolean {
-    const { era } = this.peer;
+    const { era } = this.handshake;
     const ownCode = numberMeant(error?.id) === id ? error?.error.code : undefined;
     if (status === 404) return this.hasSession && (ownCode === undefined || !ANSWER_CODES.has(ownCode));
     if (status !== 400 || error === undefined || era === 'bare') return false;

@@ -4,7 +4,7 @@
 
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
-import type { Peer } from '../../domain/mcp/mcp.ts';
+import type { Handshake } from '../../domain/mcp/mcp.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { isRefusal } from '../handshake.ts';
 import { openSse } from '../sse/sse.ts';
@@ -24,8 +24,8 @@ import { ToolHeaders } from './tool-headers.ts';
 
 export const open: OpenTransport = managed(openHttp);
 
-/** Different peers remembered: the greeting of a server may depend on what its client declares, in a few variants. */
-const PEERS_REMEMBERED = 16;
+/** Different handshakes that are remembered: the greeting of a server may depend on what its client declares, in a few variants. */
+const HANDSHAKES_REMEMBERED = 16;
 
 /**
  * Tries HTTP+SSE at the same URL when Streamable HTTP was refused. If that fails, too, the first failure counts. Rejects with
@@ -70,17 +70,17 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
   /** From the first opening for a client on, which most of thousands of instances never see. */
   #openingsMade: HttpOpenings<HttpConversation> | undefined;
   /**
-   * The peers of the last handshakes, once each: a greeting may be kilobytes, and thousands of sessions refer to one. Undefined before
+   * The results of the last handshakes, once each: a greeting may be kilobytes, and thousands of sessions refer to one. Undefined before
    * the first handshake of a client.
    */
-  #peers: LruMap<Peer> | undefined;
+  #handshakes: LruMap<Handshake> | undefined;
   #hasNoSessions: boolean;
 
   constructor(endpoint: HttpEndpoint, session: HttpSession, options: OpenOptions) {
     const toolHeaders = new ToolHeaders(options);
     const deleteSession = sessionDeletes(options.scheduler);
     super({ endpoint, options, toolHeaders, deleteSession }, session, undefined);
-    this.#hasNoSessions = session.peer.era === 'bare' || options.era === 'modern';
+    this.#hasNoSessions = session.handshake.era === 'bare' || options.era === 'modern';
   }
 
   openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string) {
@@ -92,7 +92,7 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
   }
 
   leaveEra(): boolean {
-    return leavesEra(this.peer.era, this.backend.options);
+    return leavesEra(this.handshake.era, this.backend.options);
   }
 
   override end(closed: Closed): Promise<void> {
@@ -117,13 +117,13 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
   ): Promise<HttpConversation | undefined> {
     if (this.#hasNoSessions) return undefined;
     const { endpoint, options } = this.backend;
-    const { era } = this.peer;
+    const { era } = this.handshake;
     try {
       const session = await openSession(endpoint, { ...options, signal, profile, known: era });
-      const text = JSON.stringify(session.peer);
-      this.#peers ??= new LruMap(PEERS_REMEMBERED);
-      session.peer = this.#peers.get(text) ?? session.peer;
-      this.#peers.set(text, session.peer);
+      const text = JSON.stringify(session.handshake);
+      this.#handshakes ??= new LruMap(HANDSHAKES_REMEMBERED);
+      session.handshake = this.#handshakes.get(text) ?? session.handshake;
+      this.#handshakes.set(text, session.handshake);
       return new HttpConversation(this.backend, session, profile, ownerId);
     } catch (thrown) {
       if (era !== 'modern' || !isRefusal(thrown)) throw thrown;

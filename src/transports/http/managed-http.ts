@@ -68,7 +68,7 @@ function withProgram(inner: EndpointTransport, child: Child): Transport {
   inner.closed$.pipe(delayWhen(() => child.stop())).subscribe(closed$);
   return {
     kind: inner.kind,
-    peer: inner.peer,
+    handshake: inner.handshake,
     messages$: inner.messages$,
     closed$,
     exchange: (request) => inner.exchange(request),

@@ -5,7 +5,7 @@
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { isJsonObject, JsonText, jsonIn, parseExact } from '../../domain/json/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
-import type { Peer } from '../../domain/mcp/mcp.ts';
+import type { Handshake } from '../../domain/mcp/mcp.ts';
 import { type Declaration, declaredBy, headerBytes, paramHeaders } from '../../domain/mcp/param-headers.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { cutText } from '../../domain/text.ts';
@@ -26,8 +26,8 @@ export class ToolHeaders {
   }
 
   /** The headers to add to a request; undefined when it needs none, or its caller wrote them already. */
-  for(request: ExchangeRequest, peer: Peer): ExchangeRequest['headers'] {
-    if (this.#declarations === undefined || !areOursFor(request, peer)) return undefined;
+  for(request: ExchangeRequest, handshake: Handshake): ExchangeRequest['headers'] {
+    if (this.#declarations === undefined || !areOursFor(request, handshake)) return undefined;
     const { name, arguments: args } = request.params ?? {};
     const declarations = typeof name === 'string' ? this.#declarations.get(name) : undefined;
     return declarations && paramHeaders(declarations, args);
@@ -39,17 +39,17 @@ export class ToolHeaders {
    */
   async haveChanged(
     request: ExchangeRequest,
-    peer: Peer,
+    handshake: Handshake,
     sent: ExchangeRequest['headers'],
   ): Promise<boolean> {
     const haveChanged = (): boolean =>
-      Object.entries(this.for(request, peer) ?? {}).some(([name, value]) => value !== sent?.[name]);
-    if (!haveChanged() && areOursFor(request, peer)) await this.#options.relistTools?.();
+      Object.entries(this.for(request, handshake) ?? {}).some(([name, value]) => value !== sent?.[name]);
+    if (!haveChanged() && areOursFor(request, handshake)) await this.#options.relistTools?.();
     return haveChanged();
   }
 
   /** Removes tools whose declarations break the rules from a list of tools. Source: MCP 2026-07-28 server/tools#x-mcp-header. */
-  checkTools({ method }: ExchangeRequest, { era }: Peer, result: JsonText): JsonText {
+  checkTools({ method }: ExchangeRequest, { era }: Handshake, result: JsonText): JsonText {
     if (method !== 'tools/list' || era !== 'modern') return result;
     const page = jsonIn(result.text, parseExact); // one that is not JSON is left to the reader of the list
     if (!isJsonObject(page) || !Array.isArray(page.tools)) return result;
@@ -83,7 +83,7 @@ export class ToolHeaders {
 }
 
 /** True when the gateway adds the headers of a request, if there are any. */
-function areOursFor({ method, headers }: ExchangeRequest, { era }: Peer): boolean {
+function areOursFor({ method, headers }: ExchangeRequest, { era }: Handshake): boolean {
   return method === 'tools/call' && headers === undefined && era === 'modern';
 }
 

@@ -1,5 +1,5 @@
 // Transport to a backend that is a function of this process: for specs, and for embedders that serve tools themselves. It does what
-// the other kinds do, without bytes: progress tokens, cancellation, failures on closing. There is no handshake: the peer counts as
+// the other kinds do, without bytes: progress tokens, cancellation, failures on closing. There is no handshake: the function counts as
 // a legacy server with tools, resources and prompts. A function does not tell its callers apart, so all share one conversation.
 
 import { inspect } from 'node:util';
@@ -10,7 +10,7 @@ import { messageOf } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
-import { LEGACY_VERSIONS, LOG, type Peer, PROGRESS } from '../../domain/mcp/mcp.ts';
+import { type Handshake, LEGACY_VERSIONS, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
 import { callerTokenOf, paramsForCaller, reportsProgress } from '../caller-messages.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../channel.ts';
 import type { InProcessHandler, OpenTransport, Transport } from '../transport.ts';
@@ -22,7 +22,7 @@ export const open: OpenTransport = async (definition, { handlers, signal }) => {
   if (handler === undefined) {
     throw backendUnavailable(`no function serves "${definition.serverId}"`, { delivered: 'no' });
   }
-  return new InProcessTransport(handler, peerOf(definition));
+  return new InProcessTransport(handler, handshakeOf(definition));
 };
 
 interface InProcessCall {
@@ -35,10 +35,10 @@ class InProcessTransport extends Channel implements Transport {
   readonly kind = 'in-process';
   readonly #handler: InProcessHandler;
 
-  constructor(handler: InProcessHandler, peer: Peer) {
+  constructor(handler: InProcessHandler, handshake: Handshake) {
     super(undefined);
     this.#handler = handler;
-    this.peer = peer;
+    this.handshake = handshake;
   }
 
   send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined {
@@ -102,7 +102,7 @@ class InProcessTransport extends Channel implements Transport {
   }
 }
 
-function peerOf({ id }: InstanceDefinition): Peer {
+function handshakeOf({ id }: InstanceDefinition): Handshake {
   const capabilities = { tools: {}, resources: {}, prompts: {} };
   const serverInfo = { name: id, version: '' };
   return {

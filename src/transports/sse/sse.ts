@@ -36,7 +36,7 @@ class SseTransport extends SseChannel implements EndpointTransport {
 
   openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string) {
     return this.#openings.open(ownerId, signal, async (anySignal) => {
-      if (this.peer.era !== 'legacy') return undefined;
+      if (this.handshake.era !== 'legacy') return undefined;
       const channel = new SseChannel(this.endpoint, profile);
       channel.ownerId = ownerId ?? channel.ownerId;
       await channel.open({ ...this.#options, signal: anySignal, profile, first: 'legacy' });

@@ -44,13 +44,13 @@ class StdioTransport extends StdioChannel implements Transport {
 
   /** The new conversation is independent, and legacy if the program speaks that. The caller bounds their number. */
   async openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string, isShared?: boolean) {
-    const { era } = this.peer;
+    const { era } = this.handshake;
     if (era === 'bare') return undefined;
     return this.#dedicated.open({ profile, signal, ownerId, isShared, mayBeModern: era === 'modern' });
   }
 
   leaveEra(): boolean {
-    return leavesEra(this.peer.era, this.#options);
+    return leavesEra(this.handshake.era, this.#options);
   }
 
   override async close(): Promise<void> {
