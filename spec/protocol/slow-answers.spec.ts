@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
-import { SlowAnswers } from '../../src/protocol/answer-writer.ts';
+import { slowAnswers } from '../../src/protocol/answer-writer.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('slow answers');
@@ -16,12 +16,12 @@ function fixture() {
   };
   const background = { alarm, every: () => assert.unreachable('no interval') as never };
   const rung: string[] = [];
-  const slow = new SlowAnswers({ now: () => nowMs, background }, new TaskScheduler());
+  const slow = slowAnswers({ now: () => nowMs, background }, new TaskScheduler());
   return {
     slow,
     timers,
     rung,
-    answer: (name: string) => ({ slowAtMs: 0, onSlow: () => void rung.push(`${name} at ${nowMs}`) }),
+    answer: (name: string) => ({ dueAtMs: 0, onDue: () => void rung.push(`${name} at ${nowMs}`) }),
     /** Rings every timer that is due until then. */
     passUntil(endMs: number): void {
       for (let next = timers[0]; next !== undefined && next.atMs <= endMs; next = timers[0]) {
@@ -65,7 +65,7 @@ test('one that has ended is not told, and delays no other one', () => {
 test('an answer that begins while another one is told waits a whole second', () => {
   const { slow, rung, answer, passUntil } = fixture();
   const first = answer('first');
-  slow.add({ ...first, onSlow: () => slow.add(answer('second')) });
+  slow.add({ ...first, onDue: () => slow.add(answer('second')) });
   passUntil(9_000);
   assert.equal(rung, ['second at 2000']);
 });

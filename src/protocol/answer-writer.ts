@@ -5,74 +5,28 @@
 import type { Observable, Subscription } from 'rxjs';
 import type { Answer, CallReport } from '../domain/calls/exchange.ts';
 import { internalError } from '../domain/errors/errors.ts';
-import { type Linked, LinkedSet } from '../domain/memory/call-map.ts';
+import type { Linked } from '../domain/memory/call-map.ts';
 import { type Clock, SLOW_MS } from '../domain/time/clock.ts';
+import { SharedTimer, type Waiter } from '../domain/time/shared-timer.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { aggregateInstance } from './aggregate/names.ts';
 import { faultOf, type RpcFailure } from './rpc.ts';
 
-/** Answers that begin within this time are told together, in ms: the later ones so much early. */
-const TOGETHER_MS = 50;
-
-interface SlowAnswer extends Linked {
-  slowAtMs: number;
-  onSlow(): void;
-}
-
-/**
- * Tells answers that they are slow. All wait equally long, so that the first has one timer for all: a timer for each would be a
- * sixtieth of the garbage of a call.
- */
-export class SlowAnswers {
-  readonly #clock: Pick<Clock, 'now' | 'background'>;
-  readonly #scheduler: Pick<TaskScheduler, 'run'>;
-  /** In the order in which they began. */
-  readonly #waiting = new LinkedSet<SlowAnswer>();
-  /** When the timer rings; undefined without one. */
-  #ringsAtMs: number | undefined;
-
-  constructor(clock: Pick<Clock, 'now' | 'background'>, scheduler: Pick<TaskScheduler, 'run'>) {
-    this.#clock = clock;
-    this.#scheduler = scheduler;
-  }
-
-  add(answer: SlowAnswer): void {
-    answer.slowAtMs = this.#clock.now() + SLOW_MS;
-    this.#waiting.add(answer);
-    if (this.#ringsAtMs === undefined) this.#arm(answer.slowAtMs, SLOW_MS);
-  }
-
-  delete(answer: SlowAnswer): void {
-    this.#waiting.delete(answer);
-  }
-
-  #arm(ringsAtMs: number, waitMs: number): void {
-    this.#ringsAtMs = ringsAtMs;
-    this.#clock.background.alarm(waitMs, () => this.#ring(ringsAtMs));
-  }
-
-  #ring(dueMs: number): void {
-    this.#ringsAtMs = undefined;
-    // A timer may ring a fraction of a millisecond early.
-    const nowMs = Math.max(this.#clock.now(), dueMs);
-    let { first } = this.#waiting;
-    for (; first !== undefined && first.slowAtMs <= nowMs + TOGETHER_MS; first = this.#waiting.first) {
-      const due = first;
-      this.#waiting.delete(due);
-      this.#scheduler.run(() => due.onSlow());
-    }
-    if (first !== undefined && this.#ringsAtMs === undefined)
-      this.#arm(first.slowAtMs, first.slowAtMs - nowMs);
-  }
+/** Tells answers that they are slow. */
+export function slowAnswers(
+  { now, background }: Pick<Clock, 'now' | 'background'>,
+  scheduler: TaskScheduler,
+): SharedTimer {
+  return new SharedTimer({ now, alarm: background.alarm, scheduler, waitMs: SLOW_MS });
 }
 
 /** `A`: what the exchange emits. */
-export abstract class AnswerWriter<A> implements SlowAnswer {
+export abstract class AnswerWriter<A> implements Waiter {
   readonly report: CallReport;
   links: Linked['links'];
-  slowAtMs = 0;
+  dueAtMs = 0;
   #subscription: Subscription | undefined;
-  #slow: SlowAnswers | undefined;
+  #slow: SharedTimer | undefined;
   #isOver = false;
 
   constructor(report: CallReport) {
@@ -98,7 +52,7 @@ export abstract class AnswerWriter<A> implements SlowAnswer {
     return this.#isOver;
   }
 
-  start(answers$: Observable<A>, slow: SlowAnswers): void {
+  start(answers$: Observable<A>, slow: SharedTimer): void {
     this.#subscription = answers$.subscribe(this);
     this.#slow = slow;
     if (this.#isOver) this.leave();
@@ -158,7 +112,8 @@ export abstract class AnswerWriter<A> implements SlowAnswer {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  onSlow(): void {
+  /** It is slow. */
+  onDue(): void {
     if (this.#isOver) return;
     const { sentTo } = this.report;
     // Not the binding of a session, which may be moving.

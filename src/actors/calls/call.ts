@@ -18,6 +18,7 @@ import {
   moreTelling,
   shuttingDown,
 } from '../../domain/errors/errors.ts';
+import type { SharedTimer } from '../../domain/time/shared-timer.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
 import type { CallEvents, ExchangeEnding } from './call-events.ts';
@@ -58,9 +59,10 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   readonly number: number;
   endWait: (() => void) | undefined;
 
-  /** `number`: increases from call to call of the gateway. */
+  /** `short`: see Deadline. `number`: increases from call to call of the gateway. */
   constructor(
     deps: CallDeps,
+    short: SharedTimer,
     number: number,
     input: CallInput,
     events: CallEvents,
@@ -76,7 +78,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#subscriber = subscriber;
     this.#retries = new Retries(deps.budget, events, group.policy.maxRetries);
     const { timeoutMs = timeoutFor(group.policy, wantedTool ?? toolOf(request), request.timeoutMs) } = input;
-    this.deadline = new Deadline(this, deps, timeoutMs, request.arrivedAtMs);
+    this.deadline = new Deadline(this, deps, short, timeoutMs, request.arrivedAtMs);
   }
 
   // --- for the queue and the route ---------------------------------------------------------------------------------

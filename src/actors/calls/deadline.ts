@@ -3,7 +3,9 @@
 
 import { DEFAULT_POLICY } from '../../balancing/policy.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { Linked } from '../../domain/memory/call-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import type { SharedTimer, Waiter } from '../../domain/time/shared-timer.ts';
 
 /** The call of a deadline. Source: ADR 9, ADR 40. */
 export interface TimedCall {
@@ -19,10 +21,16 @@ export interface DeadlineDeps extends Clock {
   readonly maxCallMs?: number | undefined;
 }
 
+/** A call gets a timer of its own when it takes longer, in ms: most do not. */
+export const SHORT_MS = 50;
+
 /** Runs from the start of the call until `end`. */
-export class Deadline {
+export class Deadline implements Waiter {
   readonly #call: TimedCall;
   readonly #clock: Clock;
+  readonly #short: SharedTimer;
+  links: Linked['links'];
+  dueAtMs = 0;
   readonly #timeoutMs: number;
   readonly #hardEndMs: number;
   readonly beganAtMs: number;
@@ -31,20 +39,28 @@ export class Deadline {
   #silentAtMs: number;
   #isPaused = false;
   #isEnded = false;
-  #disarm: () => void;
+  #disarm: (() => void) | undefined;
 
-  /** `arrivedAtMs`: see ExchangeRequest. */
-  constructor(call: TimedCall, deps: DeadlineDeps, timeoutMs: number, arrivedAtMs: number | undefined) {
+  /** `short`: for all calls, SHORT_MS long. `arrivedAtMs`: see ExchangeRequest. */
+  constructor(
+    call: TimedCall,
+    deps: DeadlineDeps,
+    short: SharedTimer,
+    timeoutMs: number,
+    arrivedAtMs: number | undefined,
+  ) {
     const { maxCallMs = LIMITS.callMaximumMs } = deps;
     this.#call = call;
     this.#clock = deps;
+    this.#short = short;
     this.#timeoutMs = timeoutMs;
     const now = deps.now();
     this.beganAtMs = arrivedAtMs ?? now;
     this.#hardEndMs = this.beganAtMs + Math.min(Math.max(maxCallMs, timeoutMs), LIMITS.callLongestMs);
     this.#lastMessageAtMs = this.beganAtMs;
     this.#silentAtMs = this.beganAtMs + this.silentAfterMs;
-    this.#disarm = this.#arm(now);
+    if (this.#waitAt(now) > SHORT_MS) short.add(this);
+    else this.#arm(now);
   }
 
   /** True for a timeout below that of MCP clients: progress has to restart it. Source: ADR 112. */
@@ -78,13 +94,18 @@ export class Deadline {
     this.#isPaused = isPaused;
     if (isPaused || this.#isEnded) return;
     this.noteMessage();
-    this.#disarm(); // the timer may be set to the hard maximum
-    this.#disarm = this.#arm(this.#lastMessageAtMs);
+    this.#cancel(); // the timer may be set to the hard maximum
+    this.#arm(this.#lastMessageAtMs);
   }
 
   end(): void {
     this.#isEnded = true;
-    this.#disarm();
+    this.#cancel();
+  }
+
+  /** The call is not short. Its pause may have begun, and ended, meanwhile. */
+  onDue(): void {
+    if (!this.#isEnded && this.#disarm === undefined) this.#arm(this.#clock.now());
   }
 
   get #endsAtMs(): number {
@@ -92,10 +113,18 @@ export class Deadline {
     return this.#isPaused ? hardEndMs : Math.min(this.#lastMessageAtMs + this.#timeoutMs, hardEndMs);
   }
 
+  #waitAt(nowMs: number): number {
+    return Math.min(this.#endsAtMs, this.#silentAtMs) - nowMs;
+  }
+
   /** One timer per call: when it fires too early, because a message came meanwhile, it is set again. */
-  #arm(nowMs: number): () => void {
-    const waitMs = Math.min(this.#endsAtMs, this.#silentAtMs) - nowMs;
-    return this.#clock.alarm(waitMs, () => this.#ring());
+  #arm(nowMs: number): void {
+    this.#disarm = this.#clock.alarm(this.#waitAt(nowMs), () => this.#ring());
+  }
+
+  #cancel(): void {
+    this.#short.delete(this);
+    this.#disarm?.();
   }
 
   #ring(): void {
@@ -105,7 +134,7 @@ export class Deadline {
       return;
     }
     if (now >= this.#silentAtMs) this.#silentAtMs = this.#call.onSilent();
-    if (!this.#isEnded) this.#disarm = this.#arm(now);
+    if (!this.#isEnded) this.#arm(now);
   }
 }
 

@@ -12,6 +12,7 @@ import { toolNotFound } from '../../domain/errors/error-catalogue.ts';
 import { asGatewayError, shuttingDown } from '../../domain/errors/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import { SharedTimer } from '../../domain/time/shared-timer.ts';
 import type { Fleet } from '../fleet.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
 import { type ToolTrust, type TrustOf, withHints, withTrustedTools } from '../instances/tool-trust.ts';
@@ -19,6 +20,7 @@ import { BalancedRoute } from './balanced-route.ts';
 import { BoundRoute } from './bound-route.ts';
 import { Call } from './call.ts';
 import { CallEvents } from './call-events.ts';
+import { SHORT_MS } from './deadline.ts';
 import type { CallDeps, CallInput } from './route.ts';
 
 const LIST_TOOLS = 'tools/list';
@@ -32,10 +34,13 @@ interface DispatcherDeps extends CallDeps, Pick<Clock, 'wall'> {
 
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
+  /** See Deadline. */
+  readonly #short: SharedTimer;
   #calls = 0;
 
   constructor(deps: DispatcherDeps) {
     this.#deps = deps;
+    this.#short = new SharedTimer({ ...deps, waitMs: SHORT_MS });
   }
 
   /** See Gateway.exchange. */
@@ -106,7 +111,7 @@ export class Dispatcher {
         return;
       }
       budget.countCall();
-      const call = new Call(this.#deps, number, input, events, subscriber);
+      const call = new Call(this.#deps, this.#short, number, input, events, subscriber);
       subscriber.add(() => call.end());
       call.tryNow();
     });

@@ -12,7 +12,7 @@ import { type JsonRpcId, numberMeant, requestText } from '../../domain/mcp/jsonr
 import { CallMap } from '../../domain/memory/call-map.ts';
 import { FIRST_GENERATION } from '../../domain/sessions/session-value.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import type { SlowAnswers } from '../answer-writer.ts';
+import type { SharedTimer } from '../../domain/time/shared-timer.ts';
 import type { McpReply } from '../endpoint-types.ts';
 import type { McpSession } from '../ports.ts';
 import { invalidRequest, notificationMessage, type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
@@ -31,7 +31,7 @@ const IDLE_MS = 60_000;
 
 export interface ConversationDeps {
   readonly clock: Clock;
-  readonly slow: SlowAnswers;
+  readonly slow: SharedTimer;
   readonly budget: EventBudget;
   /** Never gives the same number twice. */
   nextNumber(): number;

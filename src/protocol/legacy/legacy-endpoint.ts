@@ -18,7 +18,7 @@ import { lifeOf } from '../../domain/nodes/life.ts';
 import { ENDED_BY_CLIENT } from '../../domain/sessions/session-value.ts';
 import { settlesWithin } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { SlowAnswers } from '../answer-writer.ts';
+import { slowAnswers } from '../answer-writer.ts';
 import { badReferenceIn } from '../client-bounds.ts';
 import {
   type ClientRequest,
@@ -85,7 +85,7 @@ export class LegacyEndpoint {
     this.#deps = {
       budget: new EventBudget(bufferedBytes),
       clock,
-      slow: new SlowAnswers(clock, scheduler),
+      slow: slowAnswers(clock, scheduler),
       nextNumber: () => {
         this.#lastNumber += 1;
         return this.#opaque.hide(this.#lastNumber);

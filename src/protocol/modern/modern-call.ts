@@ -12,7 +12,8 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { ClientQuestion, ServerNotification, ServerRequest } from '../../domain/mcp/client.ts';
 import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { hasRounds, includesLevel, isCustomNotice, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
-import { AnswerWriter, type SlowAnswers } from '../answer-writer.ts';
+import type { SharedTimer } from '../../domain/time/shared-timer.ts';
+import { AnswerWriter } from '../answer-writer.ts';
 import { type McpReply, type McpStream, noteError } from '../endpoint-types.ts';
 import {
   connectionInWords,
@@ -31,7 +32,7 @@ import { ASKED, type ModernRouting, placeOf } from './modern-routing.ts';
 
 export interface ModernCallDeps {
   readonly routing: ModernRouting;
-  readonly slow: SlowAnswers;
+  readonly slow: SharedTimer;
   onFault(error: unknown): void;
   readonly parked: CallParking;
 }

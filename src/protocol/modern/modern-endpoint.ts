@@ -10,7 +10,7 @@ import { definedFields, isJsonObject, type JsonObject, JsonText } from '../../do
 import { acceptsServerRequests, type ClientQuestion } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { hasRounds, isOfOtherEra, META } from '../../domain/mcp/mcp.ts';
-import { SlowAnswers } from '../answer-writer.ts';
+import { slowAnswers } from '../answer-writer.ts';
 import { badReferenceIn } from '../client-bounds.ts';
 import type { ClientNotification, ClientRequest } from '../client-message.ts';
 import {
@@ -57,7 +57,7 @@ export class ModernEndpoint {
     this.#listens = new ListenStreams({ onFault, scheduler, declarations, clock });
     this.#deps = {
       routing: new ModernRouting(stateKeys, tasks, clock),
-      slow: new SlowAnswers(clock, scheduler),
+      slow: slowAnswers(clock, scheduler),
       onFault,
       parked,
     };

@@ -1,0 +1,63 @@
+// One timer for many waits of the same length: a timer for each would be a fiftieth of the garbage of a call, and hardly any rings.
+
+import { type Linked, LinkedSet } from '../memory/call-map.ts';
+import type { Clock } from './clock.ts';
+import type { TaskScheduler } from './task-scheduler.ts';
+
+/** Waits that end within this time end together, in ms: the later ones so much early. */
+const TOGETHER_MS = 50;
+
+/** It can wait for one timer at a time. */
+export interface Waiter extends Linked {
+  dueAtMs: number;
+  /** It has waited. */
+  onDue(): void;
+}
+
+interface SharedTimerOptions extends Pick<Clock, 'now' | 'alarm'> {
+  readonly scheduler: Pick<TaskScheduler, 'run'>;
+  /** How long each waits. */
+  readonly waitMs: number;
+}
+
+export class SharedTimer {
+  readonly #options: SharedTimerOptions;
+  /** In the order in which they began. */
+  readonly #waiting = new LinkedSet<Waiter>();
+  /** When the timer rings; undefined without one. */
+  #ringsAtMs: number | undefined;
+
+  constructor(options: SharedTimerOptions) {
+    this.#options = options;
+  }
+
+  add(waiter: Waiter): void {
+    const { now, waitMs } = this.#options;
+    waiter.dueAtMs = now() + waitMs;
+    this.#waiting.add(waiter);
+    if (this.#ringsAtMs === undefined) this.#arm(waiter.dueAtMs, waitMs);
+  }
+
+  /** False when it does not wait. */
+  delete(waiter: Waiter): boolean {
+    return this.#waiting.delete(waiter);
+  }
+
+  #arm(ringsAtMs: number, waitMs: number): void {
+    this.#ringsAtMs = ringsAtMs;
+    this.#options.alarm(waitMs, () => this.#ring(ringsAtMs));
+  }
+
+  #ring(dueMs: number): void {
+    this.#ringsAtMs = undefined;
+    // A timer may ring a fraction of a millisecond early.
+    const nowMs = Math.max(this.#options.now(), dueMs);
+    let { first } = this.#waiting;
+    for (; first !== undefined && first.dueAtMs <= nowMs + TOGETHER_MS; first = this.#waiting.first) {
+      const due = first;
+      this.#waiting.delete(due);
+      this.#options.scheduler.run(() => due.onDue());
+    }
+    if (first !== undefined && this.#ringsAtMs === undefined) this.#arm(first.dueAtMs, first.dueAtMs - nowMs);
+  }
+}
