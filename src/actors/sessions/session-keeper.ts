@@ -24,6 +24,8 @@ const RETRY_MS = 1_000;
 const MAX_PENDING = 25_000;
 /** Longest wait for the last writes when the gateway stops, in ms. */
 const LAST_MS = 2_000;
+/** From the start of a life to the first deletion of old rows, in ms: the start is busy enough. */
+const FIRST_TRIM_MS = 10_000;
 
 interface KeeperOptions {
   readonly store: SessionStore;
@@ -123,12 +125,18 @@ export class SessionKeeper implements RowWriter {
   }
 
   /**
-   * Bounds the rows of earlier lives: those of the latest life all fit, and what is not recovered within the idle time of a session
-   * from now on is deleted.
+   * Bounds the rows of earlier lives, a moment later: those of the latest life all fit, and what is not recovered within the idle time
+   * of a session from now on is deleted.
    */
   begin(): void {
-    void this.#trim(2 * this.#maxSessions);
-    this.#stopTrimming = this.clock.background.every(this.#idleMs, () => void this.#trim(0));
+    const { background } = this.clock;
+    const stops = [
+      background.alarm(FIRST_TRIM_MS, () => void this.#trim(2 * this.#maxSessions)),
+      background.every(this.#idleMs, () => void this.#trim(0)),
+    ];
+    this.#stopTrimming = () => {
+      for (const stop of stops) stop();
+    };
   }
 
   /** The former life was ended by other nodes: its rows may be theirs by now, and are not changed any more. */
