@@ -12,6 +12,7 @@ import { RELEASED } from '../../src/domain/nodes/life.ts';
 import {
   foreignNodes,
   type NodeView,
+  otherDatabases,
   otherVersions,
   type SharedPrograms,
   silentNodes,
@@ -674,6 +675,36 @@ test('a member whose life is over says nothing about the database', async () => 
   assert.is(await answer, undefined);
 });
 
+test('a node with a copy of the database is named on both sides', async () => {
+  const a = await joined('a');
+  await pass(4_000);
+  const copy = new MemoryStore();
+  for (const row of await store.nodes.list()) await copy.nodes.insert(row);
+  store = copy;
+  const b = await joined('b');
+  await pass(40_000);
+  assert.equal(otherDatabases(b.list()), [
+    'the node "a" goes on under a life that has ended in this database: it uses another one, of which this is a copy',
+  ]);
+  assert.equal(otherDatabases(a.list()), ['a node with a copy of the database of this one asks this one']);
+  assert.equal(
+    notices.filter((line) => /copy/.test(line)),
+    [...otherDatabases(b.list()), ...otherDatabases(a.list())].toSorted(),
+    'once each',
+  );
+});
+
+test('a node that has stood still goes on with the same database, whatever it answers first', async () => {
+  const [a, b] = [await joined('a'), await joined('b')];
+  await pass(4_000);
+  b.halt();
+  await pass(26_000);
+  assert.is(a.list()[1]?.state, 'ended');
+  await b.recheck(); // it goes on, under its next life
+  await pass(30_000);
+  assert.equal([...otherDatabases(a.list()), ...otherDatabases(b.list())], []);
+});
+
 test('a gateway without others lists itself', () => {
   const list = loneNode({ id: 'a', life: 'life-a--', version: '1' }, simulatedClock, () => doing);
   const [own] = list();
@@ -720,11 +751,11 @@ async function joined(
         const opinion = opinions.get(third.life) ?? 'reached';
         if (opinion !== 'silent') report(opinion === 'refused');
       },
-      askDatabase: (member, report) =>
-        void tablesByLife
-          .get(member.life)
-          ?.isDatabaseAway(life)
-          .then((isAway) => isAway !== undefined && report(isAway)),
+      askDatabase: (member, report) => {
+        const asked = tablesByLife.get(member.life);
+        if (asked?.life !== member.life) return; // it goes on under another life
+        void asked.isDatabaseAway(table.life).then((isAway) => isAway !== undefined && report(isAway));
+      },
       ping: (member, report) => {
         const result = pings.get(member.life) ?? 'answered';
         if (result !== 'silent') report(result);

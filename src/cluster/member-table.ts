@@ -23,6 +23,7 @@ import type {
   StoredSession,
 } from '../persistence/store.ts';
 import type { PeerProber } from './channel/peer-prober.ts';
+import { CopiedDatabases } from './copied-databases.ts';
 import { DatabaseWords } from './database-words.ts';
 import { KEY_SETTING, knowsDeploymentKey, otherKey } from './deployment-key.ts';
 import { EndedLives } from './ended-lives.ts';
@@ -90,6 +91,7 @@ export class MemberTable implements Members {
   /** By life, from the last read. */
   #known: ReadonlyMap<string, Known> = new Map();
   readonly #ended = new EndedLives();
+  readonly #copies: CopiedDatabases;
   /** The last answer to a read, also a late one. */
   #answeredAtMs = Number.NEGATIVE_INFINITY;
   #stopTicks = (): void => {};
@@ -104,6 +106,7 @@ export class MemberTable implements Members {
   constructor(options: MemberTableOptions) {
     const { own, clock, programs, counts } = options;
     this.#options = options;
+    this.#copies = new CopiedDatabases(options);
     this.#reads = new MemberReads(clock, () => this.#read());
     this.#rows = new LifeRows({ ...options, since: new Date(clock.wall()).toISOString() });
     this.#state = newNode(own.node, own.life, this.#now, undefined, options.takesNoPrograms);
@@ -194,9 +197,7 @@ export class MemberTable implements Members {
     return isApart ? [...standing.keys()].filter((life) => this.takesSessions(life)) : [];
   }
 
-  suspect(life: string): void {
-    this.#ping(life);
-  }
+  readonly suspect = (life: string): void => this.#ping(life);
 
   certain(): Promise<void> | undefined {
     return this.#doubt.certain();
@@ -248,6 +249,8 @@ export class MemberTable implements Members {
   }
 
   isDatabaseAway(life: string): Promise<boolean | undefined> {
+    const hear = (): unknown => this.#isKnown(life) || this.#copies.hear();
+    void this.#lookUp(life, () => this.#reads.soon()).then(hear, () => {});
     return this.#words.isAway(life);
   }
 
@@ -255,8 +258,8 @@ export class MemberTable implements Members {
   list(): NodeView[] {
     const standing = standings(this.#state, this.#options.clock.now());
     const others = [...this.#known.values()].filter(({ stored }) => stored.life !== this.life);
-    const views = others.map((known) => nodeViewOf(known, standing.get(known.stored.life)));
-    return [this.#rows.ownNodeView(this.life), ...views];
+    const view = (known: Known) => nodeViewOf(known, standing.get(known.stored.life));
+    return this.#copies.mark([this.#rows.ownNodeView(this.life), ...others.map(view)]);
   }
 
   /** Rejects with OperatorError when the row of this life cannot be written within 10 s. */
@@ -279,8 +282,8 @@ export class MemberTable implements Members {
     if (this.#isStopped) return;
     this.#stopTicks();
     this.#isStopped = true;
-    const { nodes, clock } = this.#options;
-    await settlesWithin(nodes.end(this.life, undefined, { cause: 'stopped', frees: 'all' }), STOP_MS, clock);
+    const ended = this.#options.nodes.end(this.life, undefined, { cause: 'stopped', frees: 'all' });
+    await settlesWithin(ended, STOP_MS, this.#options.clock);
   }
 
   /** As `close`, and waits until the other members, if there are any, have read that this life is over: they send it no more requests. */
@@ -306,8 +309,7 @@ export class MemberTable implements Members {
   }
 
   get #isInDoubt(): boolean {
-    if (this.#isStopped) return false;
-    return this.#isDropping || isInDoubt(this.#state.own, this.#options.clock.now());
+    return !this.#isStopped && (this.#isDropping || isInDoubt(this.#state.own, this.#options.clock.now()));
   }
 
   #act(action: NodeAction): void {
@@ -415,6 +417,7 @@ export class MemberTable implements Members {
     prober.keep(new Set(lives.flatMap(({ life, end }) => (end === undefined ? [life] : []))));
     this.#reportFormer(lives);
     const old = this.#ended.old(this.#known, clock.now(), sessionIdleMs);
+    this.#copies.look(this.#known, this.hasEnded);
     if (old.length > 0) this.#operate(nodes.delete(old), () => {});
     this.#onChanged();
     if (this.#state.own.stage === 'joining') this.#handle({ type: 'tick' });
@@ -425,10 +428,9 @@ export class MemberTable implements Members {
    * 10 s. The programs of one on this machine may be ending.
    */
   #reportFormer(lives: readonly LifeRow[]): void {
-    const isCleared = () => this.#options.programs?.host.mayFormerRun !== true;
     for (const { life, node, end } of lives)
       if (node === this.#options.own.node && life !== this.life && end?.frees !== 'all')
-        this.#handle({ type: 'former', life, isCleared: isCleared() });
+        this.#handle({ type: 'former', life, isCleared: this.#options.programs?.host.mayFormerRun !== true });
   }
 
   #operate<Result>(

@@ -21,6 +21,8 @@ export interface NodeView {
   readonly state: NodeState;
   /** This node, to which others cannot connect: they ended a life of it. */
   readonly isRefused?: boolean;
+  /** This node: one with a copy of its database asked it. An ended life: its node goes on under it, with another database. */
+  readonly hasOtherDatabase?: boolean;
 }
 
 /**
@@ -78,6 +80,19 @@ export function silentNodes(nodes: readonly NodeView[]): string[] {
     return state === 'silent' ? `the node "${id}" does not answer this one` : [];
   });
 }
+
+/** One line for each node that goes on with another database than the first one, which is this node, and for one with a copy of its own. */
+export function otherDatabases([own, ...others]: readonly NodeView[]): string[] {
+  const ids = new Set(others.flatMap(({ id, hasOtherDatabase }) => (hasOtherDatabase === true ? [id] : [])));
+  const lines = [...ids].map(otherDatabase);
+  return own?.hasOtherDatabase === true ? [...lines, COPIED_DATABASE] : lines;
+}
+
+export function otherDatabase(node: string): string {
+  return `the node "${node}" goes on under a life that has ended in this database: it uses another one, of which this is a copy`;
+}
+
+export const COPIED_DATABASE = 'a node with a copy of the database of this one asks this one';
 
 /** The line of a node that others do not reach. */
 export function unreachable(where = ''): string {

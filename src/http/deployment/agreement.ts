@@ -4,7 +4,7 @@
 
 import Type from 'typebox';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
-import { foreignNodes, otherVersions, silentNodes } from '../../domain/nodes/nodes.ts';
+import { foreignNodes, otherDatabases, otherVersions, silentNodes } from '../../domain/nodes/nodes.ts';
 import { compileShape } from '../../domain/validation.ts';
 import { whenKnown } from '../caller-check.ts';
 import type { Services } from '../route.ts';
@@ -15,7 +15,7 @@ export const NodeWarnings = Type.Array(
   text('the setting sessions.max of the node "node-b" is not that of this node'),
   {
     description:
-      'One line for each node with another secret or version, or that does not answer, and for each setting that differs from that of this node',
+      'One line for each node with another secret, version or database, or that does not answer, and for each setting that differs from that of this node',
   },
 );
 
@@ -37,7 +37,7 @@ export function agreementOf({
   settings,
 }: Pick<Services, 'nodes' | 'deployment' | 'settings'>): Agreement | Promise<Agreement> {
   const all = nodes?.() ?? [];
-  const warnings = [...foreignNodes(all), ...otherVersions(all), ...silentNodes(all)];
+  const warnings = [...foreignNodes(all), ...otherVersions(all), ...otherDatabases(all), ...silentNodes(all)];
   if (deployment?.isAlone !== false) return { warnings, partial: [] };
   const question = { target: '/gateway/settings', principal: ANONYMOUS, shape: PEER_SETTINGS };
   return whenKnown(deployment.ask(question), ({ answers, partial }) => {

@@ -1,0 +1,76 @@
+// Finds nodes with the same secret and another database: one of the two is a copy of the other, so each has the row of the other node, and
+// sees no heartbeat of it. Such a node goes on under a life that has ended here. Source: ADR 330.
+
+import { COPIED_DATABASE, type NodeView, otherDatabase } from '../domain/nodes/nodes.ts';
+import type { Clock } from '../domain/time/clock.ts';
+import type { PeerProber } from './channel/peer-prober.ts';
+import type { Known } from './life-rows.ts';
+
+/** A node that stood still may answer first, and learn of its end later. Its second answer, so long after the first, counts; in ms. */
+const AGAIN_MS = 5_000;
+/** An answer that took longer waited for a process that stood still. */
+const PROMPT_MS = 1_000;
+/** A life is asked for this time from the moment at which its end is sure, in ms. */
+const ASKED_MS = 20_000;
+
+interface Asked {
+  readonly fromMs: number;
+  firstAnswerMs: number | undefined;
+}
+
+export interface CopiedDatabasesOptions {
+  readonly prober: Pick<PeerProber, 'askDatabase'>;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly onNotice: (line: string) => void;
+}
+
+export class CopiedDatabases {
+  readonly #options: CopiedDatabasesOptions;
+  /** Lives that have ended here by their silence. */
+  readonly #asked = new Map<string, Asked>();
+  /** Those that go on. */
+  readonly #found = new Set<string>();
+  #isAsked = false;
+
+  constructor(options: CopiedDatabasesOptions) {
+    this.#options = options;
+  }
+
+  /** After each read of the rows. `isSure`: the process of an ended life would have learned of its end by now. */
+  look(known: ReadonlyMap<string, Known>, isSure: (life: string) => boolean): void {
+    for (const life of this.#asked.keys()) if (!known.has(life)) this.#asked.delete(life);
+    const nowMs = this.#options.clock.now();
+    for (const [life, one] of known) {
+      if (one.stored.end?.cause !== 'expired' || !one.isMember || !isSure(life)) continue;
+      const asked = this.#asked.get(life) ?? { fromMs: nowMs, firstAnswerMs: undefined };
+      this.#asked.set(life, asked);
+      if (nowMs - asked.fromMs < ASKED_MS && !this.#found.has(life)) this.#ask(one, asked, nowMs);
+    }
+  }
+
+  /** A life that no row of this database has was asked for by a node with the key of the deployment. */
+  hear(): void {
+    if (!this.#isAsked) this.#options.onNotice(COPIED_DATABASE);
+    this.#isAsked = true;
+  }
+
+  /** The nodes as they are shown, with this one first. */
+  mark([own, ...others]: readonly [NodeView, ...NodeView[]]): NodeView[] {
+    const marked = others.map((view) =>
+      this.#found.has(view.life) ? { ...view, hasOtherDatabase: true } : view,
+    );
+    return [this.#isAsked ? { ...own, hasOtherDatabase: true } : own, ...marked];
+  }
+
+  #ask({ stored: { node, life }, address }: Known, asked: Asked, sentMs: number): void {
+    const { prober, clock, onNotice } = this.#options;
+    prober.askDatabase({ node, life, address }, (isAway) => {
+      const nowMs = clock.now();
+      if (isAway || nowMs - sentMs > PROMPT_MS || this.#found.has(life)) return;
+      asked.firstAnswerMs ??= nowMs;
+      if (nowMs - asked.firstAnswerMs < AGAIN_MS) return;
+      this.#found.add(life);
+      onNotice(otherDatabase(node));
+    });
+  }
+}
