@@ -2,7 +2,7 @@
 // actors/calls and actors/sessions.
 
 import * as assert from 'uvu/assert';
-import { mayHedge, nextAfter } from '../../../src/domain/calls/retry-rules.ts';
+import { mayHedge, nextAfter, nextAtBinding } from '../../../src/domain/calls/retry-rules.ts';
 import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
 import type { Delivered } from '../../../src/domain/errors/errors.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -34,6 +34,31 @@ test('once the cause of a refusal is removed, it is done in the same conversatio
   assert.equal([next(1, 1), next(1, 0), next(0, 1), next(0, 0)], ['here', 'here', 'elsewhere', 'stop']);
   assert.is(nextAfter(failed('no', true), { here: 1, elsewhere: 0 }), 'stop', 'nothing was removed');
   assert.is(nextAfter(failed('unknown', false, true), { here: 1, elsewhere: 1 }), 'stop');
+});
+
+test('an answer about the request is final, also for others under way; after any other failure they continue', () => {
+  const next = (backendStatus: number, wasSent: boolean, hasOthers: boolean) => {
+    const error = backendUnavailable('x', { delivered: 'no', backendStatus });
+    return nextAfter({ error, mayRepeat: false, wasSent, hasOthers }, { elsewhere: 1 });
+  };
+  assert.equal([next(422, true, false), next(422, true, true)], ['stop', 'stop']);
+  assert.equal(
+    [next(422, false, false), next(503, true, false), next(404, true, false)],
+    Array(3).fill('elsewhere'),
+  );
+  assert.equal([next(503, true, true), next(422, false, true)], ['others', 'others']);
+  const answered = { ...failed('yes', false), hasOthers: true };
+  assert.is(nextAfter(answered, { elsewhere: 0 }), 'others');
+});
+
+test('at the binding of a session it is done three times more, and not there once it may have arrived twice', () => {
+  const next = (delivered: Delivered, repeats: number, mayHaveArrived: boolean) =>
+    nextAtBinding(failed(delivered, true).error, { repeats, mayHaveArrived });
+  assert.equal([next('no', 0, false), next('no', 2, true), next('unknown', 2, false)], Array(3).fill('here'));
+  assert.equal([next('unknown', 1, true), next('no', 3, true)], ['move', 'move']);
+  assert.is(next('no', 3, false), 'stop');
+  const answer = backendUnavailable('x', { delivered: 'no', backendStatus: 404 });
+  assert.is(nextAtBinding(answer, { repeats: 0, mayHaveArrived: true }), 'stop');
 });
 
 test('one more begins beside what is silent if it does no harm, a try is left, and the budget has room', () => {

@@ -23,7 +23,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
 import type { CallEvents, ExchangeEnding } from './call-events.ts';
 import { Deadline, type TimedCall } from './deadline.ts';
-import { type FailedAttempt, isAboutRequest, isRepeatable, Retries } from './retries.ts';
+import { type FailedAttempt, isRepeatable, Retries } from './retries.ts';
 import type { At, AttemptPlan, CallDeps, CallInput, CallRoute, RunningCall, Step, Trouble } from './route.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
 import { WantedTool } from './wanted-tool.ts';
@@ -339,20 +339,21 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   /** The one place where a failed call goes on elsewhere, if its route knows a way. */
   #continue(failed: FailedAttempt, error: GatewayError, plan?: AttemptPlan): void {
     this.#exclude(failed.ref);
-    const isOver = this.#isAnswering || this.#attempt !== undefined;
-    const next = isOver ? 'stop' : nextAfter({ error, mayRepeat: failed.mayRepeat }, { elsewhere: 1 });
-    const step = next === 'stop' ? undefined : this.#step({ kind: 'failed', error, plan });
-    if (step?.kind === 'reopen') {
+    const trouble: Trouble = { kind: 'failed', error, plan };
+    const hasOthers = this.#attempt !== undefined;
+    if (!hasOthers && !this.#isAnswering && this.#route.reopensAfter?.(trouble) === true) {
       this.tried?.delete(failed.ref.id);
       this.tryNow();
       return;
     }
+    const left = this.#route.boundsRepeats === true ? 1 : this.#retries.left;
+    const failure = { error, mayRepeat: failed.mayRepeat, wasSent: plan !== undefined, hasOthers };
+    const next = nextAfter(failure, { elsewhere: this.#isAnswering ? 0 : left });
+    const step = next === 'elsewhere' ? this.#step(trouble) : undefined;
     this.#retries.noteFailure(failed, error);
     const wayKnown$ = step?.kind === 'none' ? this.#retries.untilWayKnown(this.#deps) : undefined;
-    const isFinal = plan !== undefined && isAboutRequest(error);
-    if (this.#attempt !== undefined && !isFinal) this.#hedge();
-    else if (isFinal || step === undefined || (this.#route.bound === undefined && this.#retries.left <= 0))
-      this.giveUp();
+    if (next === 'others') this.#hedge();
+    else if (step === undefined) this.giveUp();
     else if (wayKnown$ !== undefined) {
       this.tried?.delete(failed.ref.id);
       this.#waitUntil(wayKnown$);

@@ -22,14 +22,6 @@ export function isRepeatable(
   return isRepeatableMethod(request.method);
 }
 
-/** True for an answer over HTTP that is about the request: every instance of the template would give it. Source: ADR 107. */
-export function isAboutRequest({ facts: { backendStatus = 0 } }: GatewayError): boolean {
-  return ABOUT_REQUEST.has(backendStatus);
-}
-
-/** Not those about credentials, the address, the session, the rate or the state of one server. */
-const ABOUT_REQUEST: ReadonlySet<number> = new Set([400, 402, 406, 409, 411, 413, 414, 415, 417, 422, 451]);
-
 /** After this time an instance knows whether the way to its node is lost, in ms. */
 const WAY_KNOWN_MS = 10;
 

@@ -34,7 +34,6 @@ import {
   type LocalAnswer,
   NONE,
   type Opening,
-  REOPEN,
   type RunningCall,
   type Step,
   type Tried,
@@ -85,10 +84,23 @@ export class StatelessRoute implements CallRoute {
   step(call: RunningCall, trouble?: Trouble): Step {
     const { tried } = call;
     if (trouble?.kind === 'hedge') return this.#hedge(call);
-    if (trouble?.kind === 'failed' && this.#reopensAfter(trouble)) return REOPEN;
     const ref = this.#next(tried);
     if (ref !== undefined) return this.#at(ref, call);
     return (this.#leasedAt ?? this.#unleased).isOnlyFull(tried) ? FULL : NONE;
+  }
+
+  /** A conversation that had ended unnoticed is reopened, once; not after an answer of the server. */
+  reopensAfter({ plan, error }: Trouble): boolean {
+    const { code, delivered } = error;
+    if (!(plan instanceof LeasedAttempt) || code !== 'BACKEND_UNAVAILABLE' || delivered !== 'no')
+      return false;
+    if (isBackendAnswer(error)) return false;
+    const { ref, lease } = plan.held;
+    lease.conversation.retire();
+    if (lease.isNew || this.#isReopened) return false;
+    this.#isReopened = true;
+    this.#leasedAt = this.#routeTo(ref);
+    return true;
   }
 
   end(): void {
@@ -238,20 +250,6 @@ export class StatelessRoute implements CallRoute {
     }
     if (list === 'tools' && extensionsOf(client.profile) === undefined)
       equalToolLists.learn(ref, client.profile, event);
-    return true;
-  }
-
-  /** A conversation that had ended unnoticed is reopened, once; not after an answer of the server. */
-  #reopensAfter({ plan, error }: Trouble): boolean {
-    const { code, delivered } = error;
-    if (!(plan instanceof LeasedAttempt) || code !== 'BACKEND_UNAVAILABLE' || delivered !== 'no')
-      return false;
-    if (isBackendAnswer(error)) return false;
-    const { ref, lease } = plan.held;
-    lease.conversation.retire();
-    if (lease.isNew || this.#isReopened) return false;
-    this.#isReopened = true;
-    this.#leasedAt = this.#routeTo(ref);
     return true;
   }
 }

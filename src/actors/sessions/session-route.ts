@@ -3,11 +3,11 @@
 
 import { from, Observable, of } from 'rxjs';
 import { type ExchangeEvent, type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
+import { nextAtBinding } from '../../domain/calls/retry-rules.ts';
 import {
   atInstance,
   type Delivered,
   type GatewayError,
-  isBackendAnswer,
   moreTelling,
   perhapsDelivered,
 } from '../../domain/errors/errors.ts';
@@ -42,17 +42,17 @@ import { asksForLog } from './client-state.ts';
 import { needsMark } from './session-recovery.ts';
 
 /**
- * Wait before a failed call is repeated, in ms, the factor for each further wait, and the number of repeats. Meanwhile a failure
- * of the instance is noticed, and the session moves.
+ * Wait before a failed call is repeated, in ms, and the factor for each further wait. Meanwhile a failure of the instance is noticed, and
+ * the session moves.
  */
 const FIRST_WAIT_MS = 5;
 const WAIT_FACTOR = 5;
-const MAX_REPEATS = 3;
 
 /** Made for each call, and each round of a call. */
 export class SessionRoute implements CallRoute, YieldingCall, Linked {
   readonly #session: SessionHost;
   readonly #request: ExchangeRequest;
+  readonly boundsRepeats = true;
   /** Where the call has a reservation: it continues there for as long as that lasts, even if the instance takes no new calls. */
   readonly reservation: Binding | undefined;
   links: Linked['links'];
@@ -247,18 +247,11 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return ref.state === 'unhealthy' && !mayMove(value, group); // an unhealthy instance may still answer
   }
 
-  /** False when the instance would answer the same again, or has failed often enough and the session stays there. */
   #repeatsAfter(binding: Binding, error: GatewayError): boolean {
-    if (isBackendAnswer(error) || error.code !== 'BACKEND_UNAVAILABLE') return false;
-    const isFirst = this.#failure?.error.delivered !== 'unknown';
-    const mayRepeat = this.#repeats < MAX_REPEATS && (isFirst || error.delivered === 'no');
-    return mayRepeat || this.#movesOn(binding);
-  }
-
-  /** The instance failed twice: the session moves. */
-  #movesOn(binding: Binding): boolean {
     const failure = this.#failure;
-    return failure?.error.delivered === 'unknown' && failure.ref === binding.ref && this.#movesFrom(binding);
+    const mayHaveArrived = failure?.error.delivered === 'unknown';
+    const next = nextAtBinding(error, { repeats: this.#repeats, mayHaveArrived });
+    return next === 'move' ? failure?.ref === binding.ref && this.#movesFrom(binding) : next === 'here';
   }
 
   /** A silent call is given up only where other calls get no answers either. */

@@ -1,14 +1,18 @@
 // The rules of retries and hedges: whether what has failed is done again, and whether one more begins beside what is silent. For calls, for
 // openings of conversations, and for requests of the gateway itself. They are pure: the code that asks knows what happened and how often it
-// may still be done, and does it. Nothing else decides. The budget is in actors/calls/retries.ts. Source: ADR 9, ADR 40, ADR 150.
+// may still be done, and does it. Nothing else decides. The budget is in actors/calls/retries.ts. Source: ADR 9, ADR 40, ADR 71, ADR 150.
 
-import type { GatewayError } from '../errors/errors.ts';
+import { type GatewayError, isBackendAnswer } from '../errors/errors.ts';
 
 /** A call, an opening or a request that has failed. */
 export interface Failed {
   readonly error: GatewayError;
   /** Doing it twice does no harm. */
   readonly mayRepeat: boolean;
+  /** The call itself was sent, so that the error may be its answer. Default: something before it failed. */
+  readonly wasSent?: boolean;
+  /** Others for the same call are under way. Default: none. */
+  readonly hasOthers?: boolean;
 }
 
 /** How often it may still be done. */
@@ -19,18 +23,40 @@ export interface TriesLeft {
   readonly elsewhere: number;
 }
 
+/** Repeats of a call at the binding of its session. */
+const MOST_AT_BINDING = 3;
+
+/** Not those about credentials, the address, the session, the rate or the state of one server. */
+const ABOUT_REQUEST: ReadonlySet<number> = new Set([400, 402, 406, 409, 411, 413, 414, 415, 417, 422, 451]);
+
 /**
- * `here`: in the same conversation, now. `elsewhere`: where its route finds an instance. `stop`: the failure is final. What certainly did
- * not arrive may be done again; what perhaps did, if it does no harm; never what was answered.
+ * `here`: in the same conversation, now. `elsewhere`: where its route finds an instance. `others`: those under way continue, and one more may
+ * begin, see mayHedge. `stop`: the failure is final. What certainly did not arrive may be done again; what perhaps did, if it does no harm;
+ * never what was answered. An answer about the request is final also for others.
  */
 export function nextAfter(
-  { error, mayRepeat }: Failed,
+  { error, mayRepeat, wasSent = false, hasOthers = false }: Failed,
   { here = 0, elsewhere }: TriesLeft,
-): 'here' | 'elsewhere' | 'stop' {
+): 'here' | 'elsewhere' | 'others' | 'stop' {
   const { delivered, facts } = error;
-  if (delivered === 'yes' || (delivered === 'unknown' && !mayRepeat)) return 'stop';
-  if (facts.isRepaired === true && here > 0) return 'here';
-  return elsewhere > 0 ? 'elsewhere' : 'stop';
+  const isDone = delivered === 'yes' || (delivered === 'unknown' && !mayRepeat);
+  if (!isDone && facts.isRepaired === true && here > 0) return 'here';
+  if (wasSent && isAboutRequest(error)) return 'stop';
+  if (hasOthers) return 'others';
+  return !isDone && elsewhere > 0 ? 'elsewhere' : 'stop';
+}
+
+/**
+ * The same for a call of a session that has failed at its binding, where it may have failed before. `here`: there again, after a pause. `move`:
+ * only at another instance, to which the session moves: a call that may have arrived twice is not sent to the first one once more.
+ */
+export function nextAtBinding(
+  error: GatewayError,
+  { repeats, mayHaveArrived }: { readonly repeats: number; readonly mayHaveArrived: boolean },
+): 'here' | 'move' | 'stop' {
+  if (isBackendAnswer(error) || error.code !== 'BACKEND_UNAVAILABLE') return 'stop';
+  if (repeats < MOST_AT_BINDING && (!mayHaveArrived || error.delivered === 'no')) return 'here';
+  return mayHaveArrived ? 'move' : 'stop';
 }
 
 /** True when one more may begin elsewhere, beside what is silent and continues. `isAffordable`: the retry budget has room for it. */
@@ -40,4 +66,9 @@ export function mayHedge(
   isAffordable: boolean,
 ): boolean {
   return mayRepeat && elsewhere > 0 && isAffordable;
+}
+
+/** True for an answer over HTTP that is about the request: every instance of the template would give it. Source: ADR 107. */
+function isAboutRequest({ facts: { backendStatus = 0 } }: GatewayError): boolean {
+  return ABOUT_REQUEST.has(backendStatus);
 }
