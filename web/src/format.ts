@@ -45,8 +45,8 @@ export function day(at: string): string {
 const LONGEST = 4_000;
 
 /** Text of a backend, cut: browsers take a time that grows with the square of its length to break a word into lines. */
-export function shortened(text: string): string {
-  return text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text;
+export function shortened(text: string, most = LONGEST): string {
+  return text.length > most ? `${text.slice(0, most)} …` : text;
 }
 
 /** `1 instance`, `2 instances`. */

@@ -1,6 +1,14 @@
 // The result of a call: its texts and images rendered, and all of it as JSON.
 
+import { plural, shortened } from '../format.ts';
 import type { JsonObject } from '../mcp.ts';
+
+/** A page with 100,000 of them does not answer for minutes. */
+const MOST_PARTS = 200;
+/** Half a million lines stop the page for 30 s. */
+const MOST_CHARACTERS = 100_000;
+/** Of a message, its content, and the resource in it. */
+const DEEPEST = 2;
 
 export function Result({ result }: { readonly result: JsonObject }) {
   const { content, contents, messages, structuredContent, isError } = result;
@@ -8,9 +16,10 @@ export function Result({ result }: { readonly result: JsonObject }) {
   return (
     <div class={isError === true ? 'stack result failed' : 'stack result'}>
       {isError === true && <p class="strong tone-bad">The tool reports an error.</p>}
-      {parts.map((part, index) => (
+      {parts.slice(0, MOST_PARTS).map((part, index) => (
         <Part key={index} part={part} />
       ))}
+      {parts.length > MOST_PARTS && <p class="muted">{plural(parts.length - MOST_PARTS, 'more part')}</p>}
       {structuredContent !== undefined && (
         <details open={parts.length === 0}>
           <summary>Structured content</summary>
@@ -27,25 +36,30 @@ export function Result({ result }: { readonly result: JsonObject }) {
 
 export function Output({ text }: { readonly text: string }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by the keyboard
-    <pre class="output" tabIndex={0}>
-      {text}
-    </pre>
+    <>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by the keyboard */}
+      <pre class="output" tabIndex={0}>
+        {shortened(text, MOST_CHARACTERS)}
+      </pre>
+      {text.length > MOST_CHARACTERS && (
+        <p class="muted">{plural(text.length - MOST_CHARACTERS, 'more character')}</p>
+      )}
+    </>
   );
 }
 
-function Part({ part }: { readonly part: JsonObject }) {
+function Part({ part, depth = 0 }: { readonly part: JsonObject; readonly depth?: number }) {
   const { type, text, data, mimeType, resource, uri, name, blob, role } = part;
-  if (role !== undefined) {
+  if (role !== undefined && depth < DEEPEST) {
     return (
       <div>
         <p class="label">{String(role)}</p>
-        <Part part={Object(part.content)} />
+        <Part part={Object(part.content)} depth={depth + 1} />
       </div>
     );
   }
   if (type === 'image') return <img src={`data:${mimeType};base64,${data}`} alt={`Result, ${mimeType}`} />;
-  if (type === 'resource') return <Part part={Object(resource)} />;
+  if (type === 'resource' && depth < DEEPEST) return <Part part={Object(resource)} depth={depth + 1} />;
   if (typeof text === 'string') return <Output text={pretty(text)} />;
   const bytes = String(blob ?? data ?? '').length * 0.75;
   if (bytes > 0) return <p class="muted">{`${mimeType ?? type}, ${Math.round(bytes)} bytes`}</p>;
