@@ -32,6 +32,8 @@ const MARGIN_MS = 30_000;
 /** Leases in a row that may end without a new token. */
 const MAX_TRIES = 2;
 const MAX_KNOWN = 10_000;
+/** A longer token counts as several: an authorization server may name tokens of 60 kB. */
+const USUAL_TOKEN = 4_096;
 const ROUNDS = 20;
 /** A token in memory is used while the database does not answer, at most for this time. */
 const LONGEST_UNREAD_MS = 15 * 60_000;
@@ -69,7 +71,9 @@ export interface RefreshesOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> 
 
 export class Refreshes {
   readonly #options: RefreshesOptions;
-  readonly #known = new LruMap<Known>(MAX_KNOWN);
+  readonly #known = new LruMap<Known>(MAX_KNOWN, undefined, ({ token }) =>
+    Math.max(1, Math.ceil(token.length / USUAL_TOKEN)),
+  );
   readonly #failed = new LruMap<{ readonly failure: ProviderFailure; readonly atMs: number }>(MAX_KNOWN);
   readonly #loading = new Map<string, Promise<string>>();
 
