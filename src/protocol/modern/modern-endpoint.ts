@@ -163,8 +163,9 @@ export class ModernEndpoint {
   #answers(call: ModernRequest, from: McpRequest, tracker: CallReport): Observable<Answer | ClientQuestion> {
     const { routing, parked } = this.#deps;
     const route = routing.route(call);
-    if (route === undefined || !('parkedId' in route)) {
-      const { confirmation } = route ?? {};
+    if (route === undefined) return this.#begun(call, from, { tracker }); // nearly always
+    if (!('parkedId' in route)) {
+      const { confirmation } = route;
       const begun = (confirmed?: string) => this.#begun(call, from, { tracker, ...route, confirmed });
       return confirmation === undefined ? begun() : this.#whenUsed(call, confirmation, begun);
     }
