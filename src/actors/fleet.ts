@@ -16,12 +16,12 @@ import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { Open } from '../transports/transport.ts';
 import { backOffMs } from './back-off.ts';
-import { elsewhereReason, ForeignInstance, Group, type Instance } from './group.ts';
 import { Endings } from './instances/endings.ts';
 import { instanceMachine } from './instances/instance.machine.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
 import { type RootActor, startRoot, type TemplateActor } from './template.machine.ts';
+import { elsewhereReason, ForeignInstance, type Instance, TemplateGroup } from './template-group.ts';
 
 interface FleetOptions
   extends Omit<InstanceActorInput, 'definition' | 'policy' | 'hints' | 'open' | 'isElsewhere'> {
@@ -45,7 +45,7 @@ export class Fleet {
   /** The parent of the supervisors of the templates, and of the actors of client sessions. */
   readonly root: RootActor;
   /** By template. That of a deleted template is kept while sessions or leaving instances use it: it may be created again. */
-  readonly #groups = new Map<string, Group>();
+  readonly #groups = new Map<string, TemplateGroup>();
   #sorted: readonly string[] | undefined;
   readonly #byServerId = new Map<string, Instance>();
   readonly #endings = new Endings();
@@ -76,27 +76,27 @@ export class Fleet {
   }
 
   /** The group of a template, or of a deleted template that is in use. TEMPLATE_NOT_FOUND. */
-  group(template: string): Group {
+  group(template: string): TemplateGroup {
     const group = this.#groups.get(template);
     if (group === undefined) throw templateNotFound(template);
     return group;
   }
 
   /** The group of a template that is not deleted. TEMPLATE_NOT_FOUND. */
-  existingGroup(template: string): Group {
+  existingGroup(template: string): TemplateGroup {
     const group = this.group(template);
     if (group.isDeleted) throw templateNotFound(template);
     return group;
   }
 
   /** As `group`. The group is in use until `release`, to be called once. */
-  hold(template: string): Group {
+  hold(template: string): TemplateGroup {
     const group = this.group(template);
     group.users += 1;
     return group;
   }
 
-  release(group: Group): void {
+  release(group: TemplateGroup): void {
     group.users -= 1;
     this.#forgetUnused(group);
   }
@@ -112,7 +112,7 @@ export class Fleet {
   setPolicy(template: string, policy: BalancerPolicy): void {
     const group = this.#groups.get(template);
     if (!this.has(template)) this.#sorted = undefined;
-    if (group === undefined) this.#groups.set(template, new Group(template, policy, this.#options));
+    if (group === undefined) this.#groups.set(template, new TemplateGroup(template, policy, this.#options));
     else if (group.setPolicy(policy)) this.listChanged$.next({ template, list: 'tools' });
     void this.#options.scheduler.each(this.refs(template), (ref) => this.#renewPolicy(ref));
   }
@@ -280,14 +280,14 @@ export class Fleet {
   }
 
   /** Starts the actor of an instance under the supervisor of its template. */
-  #start(group: Group, input: InstanceActorInput): InstanceRef {
+  #start(group: TemplateGroup, input: InstanceActorInput): InstanceRef {
     group.supervisor ??= this.#openSupervisor(group);
     if (this.#freeIds.length === 0) this.#ids += 1;
     const id = this.#freeIds.pop() ?? `instance-${this.#ids}`;
     return new InstanceRef(createActor(instanceMachine, { id, parent: group.supervisor, input }).start());
   }
 
-  #openSupervisor(group: Group): TemplateActor {
+  #openSupervisor(group: TemplateGroup): TemplateActor {
     const { template } = group;
     this.root.send({ type: 'template.open', template });
     const supervisor = this.root.getSnapshot().children[template];
@@ -298,7 +298,7 @@ export class Fleet {
   }
 
   /** The supervisor of a group was stopped, perhaps with the root: the instances that are left end at once. */
-  #stopped(group: Group): void {
+  #stopped(group: TemplateGroup): void {
     group.supervisor = undefined;
     const instances = [...group.instances.values(), ...this.#endings.refs];
     for (const instance of instances)
@@ -369,7 +369,7 @@ export class Fleet {
     return this.#endings.add(ref, end, () => this.release(group));
   }
 
-  #forgetUnused({ template, isDeleted, users, supervisor }: Group): void {
+  #forgetUnused({ template, isDeleted, users, supervisor }: TemplateGroup): void {
     if (!isDeleted || users > 0 || this.#isClosing) return;
     this.#groups.delete(template);
     if (supervisor !== undefined) this.root.send({ type: 'template.close', template });

@@ -3,7 +3,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../actors/fleet.ts';
-import type { Instance } from '../actors/group.ts';
+import type { Instance } from '../actors/template-group.ts';
 import type { BalancerPolicy } from '../balancing/policy.ts';
 import {
   changedTemplate,

@@ -4,8 +4,8 @@
 
 import { randomBytes } from 'node:crypto';
 import { filter, firstValueFrom, type Observable, race } from 'rxjs';
-import type { Instance } from '../actors/group.ts';
 import { InstanceRef } from '../actors/instances/instance-ref.ts';
+import type { Instance } from '../actors/template-group.ts';
 import {
   changedTemplate,
   type LoadBalancerChange,

@@ -3,8 +3,8 @@
 
 import { filter, firstValueFrom, merge, type Observable, of, Subject, take } from 'rxjs';
 import type { Fleet } from '../actors/fleet.ts';
-import type { Instance } from '../actors/group.ts';
 import { InstanceRef } from '../actors/instances/instance-ref.ts';
+import type { Instance } from '../actors/template-group.ts';
 import type { InstanceDefinition, InstanceState } from '../domain/instances/instance.ts';
 import { isShared, type NodeLife, type ProgramListener, type SharedPrograms } from '../domain/nodes/nodes.ts';
 import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { isRepeatable, RetryBudget } from '../../../src/actors/calls/retries.ts';
-import { Group } from '../../../src/actors/group.ts';
+import { TemplateGroup } from '../../../src/actors/template-group.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import type { InstanceState } from '../../../src/domain/instances/instance.ts';
 import { toolCall } from '../../helpers/failing-backend.ts';
@@ -67,8 +67,8 @@ function repeats(budget: RetryBudget): number {
   throw new Error('the budget has no end');
 }
 
-function groupOf(instances: readonly object[]): Group {
-  const group = new Group('t', DEFAULT_POLICY, Object({}));
+function groupOf(instances: readonly object[]): TemplateGroup {
+  const group = new TemplateGroup('t', DEFAULT_POLICY, Object({}));
   for (const [index, member] of instances.entries()) group.instances.set(`${index}`, Object(member));
   return group;
 }

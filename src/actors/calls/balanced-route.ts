@@ -3,18 +3,18 @@
 import type { RequestView } from '../../balancing/strategies.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
-import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { TemplateGroup } from '../template-group.ts';
 import { isRepeatable } from './retries.ts';
 import { type CallRoute, DirectStep, FULL, NONE, type RunningCall, type Step, type Tried } from './route.ts';
 
 /** To the instance that the strategy of the template chooses, at each step anew. */
 export class BalancedRoute implements CallRoute, RequestView {
   readonly bound = undefined;
-  readonly #pool: Group['pool'];
+  readonly #pool: TemplateGroup['pool'];
   readonly #request: ExchangeRequest;
 
-  constructor({ pool }: Group, request: ExchangeRequest) {
+  constructor({ pool }: TemplateGroup, request: ExchangeRequest) {
     this.#pool = pool;
     this.#request = request;
   }

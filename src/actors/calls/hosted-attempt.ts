@@ -7,8 +7,8 @@ import { backendTimeout } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { TemplateGroup } from '../template-group.ts';
 import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
 
 /** The node that runs the call ends it itself. */
@@ -16,7 +16,7 @@ const GRACE_MS = 1_000;
 
 /** Cold. Emits and errors like an exchange in this conversation. `count` gets each change of the number of calls at work, which is one. */
 export function hostedAttempt(
-  group: Group,
+  group: TemplateGroup,
   ref: InstanceRef,
   upstream: Upstream,
   request: ExchangeRequest,

@@ -12,8 +12,8 @@ import type {
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { CallUpstream } from '../../transports/transport.ts';
-import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { TemplateGroup } from '../template-group.ts';
 import type { ExchangeEnding } from './call-events.ts';
 import type { Deadline, DeadlineDeps } from './deadline.ts';
 import type { RetryBudget } from './retries.ts';
@@ -95,7 +95,7 @@ export interface CallDeps extends DeadlineDeps {
 
 /** What is fixed before a call begins. */
 export interface CallInput {
-  readonly group: Group;
+  readonly group: TemplateGroup;
   readonly request: ExchangeRequest;
   readonly route: CallRoute;
   /** The tool that an instance must have; undefined when any instance will do, or the backend itself may reject the tool. */

@@ -18,10 +18,10 @@ import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { type Handshake, listOf } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { CallUpstream } from '../../transports/transport.ts';
-import type { Group } from '../group.ts';
 import { NO_SUBSCRIBER } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { capabilitiesKey } from '../instances/leases.ts';
+import type { TemplateGroup } from '../template-group.ts';
 import { BalancedRoute } from './balanced-route.ts';
 import { BoundRoute } from './bound-route.ts';
 import type { ExchangeEnding } from './call-events.ts';
@@ -54,7 +54,7 @@ interface StatelessRouteInput {
   readonly deps: Pick<Clock, 'now' | 'alarm'> & { readonly pool: StatelessPool };
   readonly equalToolLists: EqualToolLists;
   readonly client: Client;
-  readonly group: Group;
+  readonly group: TemplateGroup;
   readonly request: ExchangeRequest;
   /** The only instance that may answer, even drained or unhealthy. */
   readonly bound: InstanceRef | undefined;

@@ -19,11 +19,11 @@ import { HEDGE_DIVISOR } from '../calls/deadline.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
 import type { RetryBudget } from '../calls/retries.ts';
 import type { Fleet } from '../fleet.ts';
-import type { Group } from '../group.ts';
 import { type LeaseHolder, sharedBy } from '../instances/conversation.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
 import type { Lease } from '../instances/leases.ts';
 import type { Feed } from '../subscriptions/feed.ts';
+import type { TemplateGroup } from '../template-group.ts';
 import { Binding } from './binding.ts';
 
 /** What all sessions of a gateway share. */
@@ -47,7 +47,7 @@ export interface SessionDeps extends Clock {
 
 /** What a session needs of a binding. */
 export interface SessionNeeds {
-  readonly group: Group;
+  readonly group: TemplateGroup;
   readonly ownerId: string;
   readonly profile: ClientProfile;
   readonly holder?: LeaseHolder | undefined;
@@ -103,7 +103,7 @@ export class Binder {
   }
 
   /** The instance of an earlier binding, if it is still that one, and healthy. */
-  former({ instances }: Group, { instanceId, serverId }: Binding['place']): InstanceRef | undefined {
+  former({ instances }: TemplateGroup, { instanceId, serverId }: Binding['place']): InstanceRef | undefined {
     const instance = instances.get(instanceId);
     const isThat = instance instanceof InstanceRef && instance.serverId === serverId;
     return isThat && instance.state === 'healthy' ? instance : undefined;
@@ -197,7 +197,7 @@ export class Binder {
 }
 
 interface SearchDeps extends SearchOptions, Pick<SessionDeps, 'now' | 'alarm' | 'budget' | 'isAccepting'> {
-  readonly group: Group;
+  readonly group: TemplateGroup;
   readonly ownerId: string;
   /** Ends the search. */
   readonly signal: AbortSignal;
@@ -364,7 +364,7 @@ function isIsolated({ definition: { transport } }: InstanceRef, { session }: Bal
 
 /** A session is not load until it calls: when all instances are full, any may be chosen. `last` only when there is no other. */
 function pick(
-  group: Group,
+  group: TemplateGroup,
   ownerId: string,
   tried: ReadonlySet<string> = new Set(),
   last?: InstanceRef,

@@ -31,9 +31,9 @@ import { asGatewayError, type Delivered, type GatewayError } from '../../domain/
 import { LIMITS } from '../../domain/limits.ts';
 import { SESSION_VERSION, type SessionValue, type UnsafeMark } from '../../domain/sessions/session-value.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/route.ts';
-import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ResourceUris } from '../subscriptions/feed.ts';
+import type { TemplateGroup } from '../template-group.ts';
 import type { SessionDeps } from './binder.ts';
 import type { Binding } from './binding.ts';
 
@@ -47,7 +47,7 @@ export interface SessionState {
 /** The session as its parts see it: this machine, its calls, and what its client expects of backends. */
 export interface SessionHost extends SessionState {
   readonly deps: SessionDeps;
-  readonly group: Group;
+  readonly group: TemplateGroup;
   /** The session is a part of one with several templates, which continues: where another session would end, a part begins anew. */
   readonly isPart: boolean;
   readonly isUnbound: boolean;
@@ -176,7 +176,7 @@ export function endedBy(value: SessionValue, reason: string): SessionValue {
 }
 
 /** False when its calls under way, or those before, may not be made again at another instance. */
-export function mayMove({ unsafe }: SessionValue, { policy }: Pick<Group, 'policy'>): boolean {
+export function mayMove({ unsafe }: SessionValue, { policy }: Pick<TemplateGroup, 'policy'>): boolean {
   const { sessionFailover } = policy;
   return sessionFailover === 'always' || (sessionFailover === 'auto' && unsafe === 'no');
 }
@@ -199,7 +199,7 @@ export function isReturning(context: ClientSessionContext): boolean {
 }
 
 /** Another instance could serve its client. */
-export function hasOthers(group: Pick<Group, 'pool'>, than: InstanceRef): boolean {
+export function hasOthers(group: Pick<TemplateGroup, 'pool'>, than: InstanceRef): boolean {
   return group.pool.candidates.some((candidate) => candidate !== than);
 }
 

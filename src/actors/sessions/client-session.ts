@@ -22,10 +22,10 @@ import {
   TAKEN_OVER,
 } from '../../domain/sessions/session-value.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/route.ts';
-import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { NO_URIS, type ResourceUris } from '../subscriptions/feed.ts';
 import { SESSION_ACTOR_ID } from '../template.machine.ts';
+import type { TemplateGroup } from '../template-group.ts';
 import type { Binder, SessionDeps, SessionNeeds } from './binder.ts';
 import type { Binding } from './binding.ts';
 import {
@@ -54,7 +54,7 @@ import { WaitingRequests } from './waiting-requests.ts';
 /** What is not described here: see McpSession of protocol/ports.ts, SessionRecord, and SessionHost. */
 export class ClientSession implements SessionHost, SessionRecord, StorableSession {
   readonly id: string;
-  readonly group: Group;
+  readonly group: TemplateGroup;
   openedAtMs = 0;
   usedAtMs = 0;
   isParked = false;

@@ -21,8 +21,8 @@ import {
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { MAX_SESSION_ROWS, type StoredSession } from '../../persistence/store.ts';
-import type { Group, Instance } from '../group.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
+import type { Instance, TemplateGroup } from '../template-group.ts';
 import type { SessionDeps } from './binder.ts';
 import { rowKeyOf } from './kept-session.ts';
 import type { SessionKeeper } from './session-keeper.ts';
@@ -42,18 +42,18 @@ export class SessionRecovery {
   readonly #missing = new LruMap<true>(MAX_MISSING);
   readonly #underWay = new Map<string, Promise<void>>();
   readonly #shares = new OwnerShares(MAX_UNDER_WAY);
-  readonly #rows: Groups<string, StoredSession | undefined>;
-  readonly #claims: Groups<StoredSession, StoredSession | undefined>;
+  readonly #rows: Batches<string, StoredSession | undefined>;
+  readonly #claims: Batches<StoredSession, StoredSession | undefined>;
 
   constructor(keeper: SessionKeeper, deps: Pick<SessionDeps, 'isDraining'>) {
     const { store, clock } = keeper;
     this.#keeper = keeper;
     this.#deps = deps;
-    this.#rows = new Groups(clock, async (keys) => {
+    this.#rows = new Batches(clock, async (keys) => {
       const rows = byKey(await store.read(keys));
       return (key) => rows.get(key);
     });
-    this.#claims = new Groups(clock, async (rows) => {
+    this.#claims = new Batches(clock, async (rows) => {
       const claimed = byKey(await store.claim(rows, keeper.owner));
       return ({ key }) => claimed.get(key);
     });
@@ -157,7 +157,10 @@ export async function untilKnown(instance: Instance | undefined, clock: Pick<Clo
  * True when the session can be recovered after the end of its node, and of the programs that the node ran: where it shared a
  * backend that is still there it has lost nothing; elsewhere it has to open another conversation, as if it moved.
  */
-export function outlivesNode({ binding, unsafe }: SessionValue, { policy, instances }: Group): boolean {
+export function outlivesNode(
+  { binding, unsafe }: SessionValue,
+  { policy, instances }: TemplateGroup,
+): boolean {
   const { sessionFailover } = policy;
   const definition = instances.get(binding?.instanceId ?? '')?.definition;
   const isIntact = binding?.isShared === true && definition !== undefined && isNetworked(definition);
@@ -165,7 +168,7 @@ export function outlivesNode({ binding, unsafe }: SessionValue, { policy, instan
 }
 
 /** Whether calls of a session have to wait for its mark. A session with one template that never moves needs none. */
-export function needsMark({ sessionFailover }: Group['policy'], isPart: boolean): boolean {
+export function needsMark({ sessionFailover }: TemplateGroup['policy'], isPart: boolean): boolean {
   return sessionFailover === 'auto' || (isPart && sessionFailover === 'never');
 }
 
@@ -187,8 +190,8 @@ interface Waiting<Item, Result> extends PromiseWithResolvers<Result> {
   readonly item: Item;
 }
 
-/** Does the work for one group at a time: the first item alone and at once, what comes during it and a pause is the next group. */
-class Groups<Item, Result> {
+/** Does the work for one batch at a time: the first item alone and at once, what comes during it and a pause is the next batch. */
+class Batches<Item, Result> {
   readonly #clock: Pick<Clock, 'background'>;
   readonly #work: (items: readonly Item[]) => Promise<(item: Item) => Result>;
   readonly #waiting: Waiting<Item, Result>[] = [];
@@ -214,12 +217,12 @@ class Groups<Item, Result> {
   async #workOff(): Promise<void> {
     this.#isWorking = true;
     while (this.#waiting.length > 0) {
-      const group = this.#waiting.splice(0, MAX_SESSION_ROWS);
+      const batch = this.#waiting.splice(0, MAX_SESSION_ROWS);
       try {
-        const resultOf = await this.#work(group.map(({ item }) => item));
-        for (const { item, resolve } of group) resolve(resultOf(item));
+        const resultOf = await this.#work(batch.map(({ item }) => item));
+        for (const { item, resolve } of batch) resolve(resultOf(item));
       } catch (thrown) {
-        for (const { reject } of group) reject(thrown);
+        for (const { reject } of batch) reject(thrown);
       }
       if (this.#waiting.length < MAX_SESSION_ROWS) await this.#pause();
     }

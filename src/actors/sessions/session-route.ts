@@ -34,8 +34,8 @@ import {
 } from '../calls/route.ts';
 import { isAboutTask, NO_TASKS } from '../calls/stateless-routing.ts';
 import type { YieldingCall } from '../calls/wait-queue.ts';
-import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
 import { hasOthers, mayMove, type SessionHost } from './client-session.machine.ts';
 import { asksForLog } from './client-state.ts';
@@ -339,7 +339,7 @@ class SessionAttempt implements At, AttemptPlan {
 }
 
 /** False when the template demands that clients share a conversation. */
-function mayUpgrade({ policy }: Group): boolean {
+function mayUpgrade({ policy }: TemplateGroup): boolean {
   return policy.session !== 'shared';
 }
 

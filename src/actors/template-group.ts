@@ -37,13 +37,13 @@ export interface InstanceStatus {
   readonly snapshot: InstanceSnapshot;
 }
 
-interface GroupDeps extends Pick<InstanceActorInput, 'random' | 'emit' | 'now' | 'wall' | 'alarm'> {
+interface TemplateGroupDeps extends Pick<InstanceActorInput, 'random' | 'emit' | 'now' | 'wall' | 'alarm'> {
   /** For the calls that wait. */
   readonly scheduler: TaskScheduler;
   readonly trustOf?: TrustOf | undefined;
 }
 
-export class Group {
+export class TemplateGroup {
   readonly template: string;
   readonly pool: Pool<InstanceRef>;
   readonly queue: WaitQueue;
@@ -62,7 +62,7 @@ export class Group {
   #policy: BalancerPolicy;
   readonly #trustOf: TrustOf | undefined;
 
-  constructor(template: string, policy: BalancerPolicy, deps: GroupDeps) {
+  constructor(template: string, policy: BalancerPolicy, deps: TemplateGroupDeps) {
     const { random, emit, now, alarm, scheduler } = deps;
     this.template = template;
     this.#policy = policy;
