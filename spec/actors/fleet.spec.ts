@@ -385,12 +385,12 @@ test('scores an instance against the best of its pool', async () => {
   assert.equal(found, statuses);
 });
 
-const foreign = (id: string, fields: Partial<InstanceDefinition> = {}) =>
+const unreachable = (id: string, fields: Partial<InstanceDefinition> = {}) =>
   definition(id, { transport: 'stdio', command: 'run', nodeId: 'there', ...fields });
 
 test('an instance of another node is listed as stopped, with the reason, and not started', async () => {
   const here = await harness.add('a', answers());
-  const there = harness.fleet.addForeign(foreign('b', { weight: 3 }));
+  const there = harness.fleet.addUnreachable(unreachable('b', { weight: 3 }));
   const { state, healthy, weight, reason } = there.snapshot();
   assert.equal([state, healthy, weight, reason], ['stopped', false, 3, 'it runs on the node "there"']);
   assert.equal(harness.fleet.instances('t'), [here, there]);
@@ -399,7 +399,7 @@ test('an instance of another node is listed as stopped, with the reason, and not
   assert.is(harness.fleet.instance('t', 'b'), there);
   assert.is(harness.fleet.byServerId('b'), there);
   assert.is(harness.fleet.isServerIdTaken('b'), true);
-  assert.equal(views()[1], { definition: foreign('b', { weight: 3 }), snapshot: there.snapshot() });
+  assert.equal(views()[1], { definition: unreachable('b', { weight: 3 }), snapshot: there.snapshot() });
   assert.is(await codeOf(() => harness.fleet.get('t', 'b')), 'NO_HEALTHY_INSTANCE');
   assert.equal([...harness.transports.keys()], ['a']);
   const found = harness.events.filter((event) => 'instanceId' in event && event.instanceId === 'b');
@@ -407,7 +407,7 @@ test('an instance of another node is listed as stopped, with the reason, and not
 });
 
 test('an instance of another node is never picked, and calls that name it fail with the reason', async () => {
-  harness.fleet.addForeign(foreign('b'));
+  harness.fleet.addUnreachable(unreachable('b'));
   const nobody = { code: 'NO_HEALTHY_INSTANCE', delivered: 'no' };
   assert.equal(errorView(await harness.call('write').end), { ...nobody, retryAfterSeconds: 2 });
   assert.equal(errorView(await harness.call('write', { instanceId: 'b' }).end), nobody);
@@ -420,7 +420,7 @@ test('an instance that moves to another node leaves here, and is reported as sto
   const here = await harness.add('a', answers());
   const transport = harness.backend('a');
   harness.events.length = 0;
-  const there = harness.fleet.addForeign(foreign('a'));
+  const there = harness.fleet.addUnreachable(unreachable('a'));
   await settled();
   assert.equal([harness.fleet.instances('t'), harness.fleet.group('t').pool.candidates.length], [[there], 0]);
   assert.equal([here.state, transport.isClosed], ['stopped', true]);

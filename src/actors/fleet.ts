@@ -20,8 +20,9 @@ import { Endings } from './instances/endings.ts';
 import { instanceMachine } from './instances/instance.machine.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
+import { elsewhereReason, UnreachableInstance } from './instances/unreachable-instance.ts';
 import { type RootActor, startRoot, type TemplateActor } from './template.machine.ts';
-import { elsewhereReason, ForeignInstance, type Instance, TemplateGroup } from './template-group.ts';
+import { type Instance, TemplateGroup } from './template-group.ts';
 
 interface FleetOptions
   extends Omit<InstanceActorInput, 'definition' | 'policy' | 'hints' | 'open' | 'isElsewhere'> {
@@ -160,19 +161,19 @@ export class Fleet {
   /** Adds an instance that is not run here: with the way to the node that runs it, or only to the list, with this reason. */
   addElsewhere(definition: InstanceDefinition, reason?: () => string): Instance {
     const open = definition.locked === undefined ? this.#options.openElsewhere?.(definition) : undefined;
-    return open === undefined ? this.addForeign(definition, reason) : this.#add(definition, open, true);
+    return open === undefined ? this.addUnreachable(definition, reason) : this.#add(definition, open, true);
   }
 
-  /** Lists an instance that cannot be reached from here. `reason`: why, see ForeignInstance. One with the same id that ran here leaves. */
-  addForeign(definition: InstanceDefinition, reason?: () => string): ForeignInstance {
+  /** Lists an instance that cannot be reached from here; `reason`: why. One with the same id that ran here leaves. */
+  addUnreachable(definition: InstanceDefinition, reason?: () => string): UnreachableInstance {
     if (this.#isClosing) throw shuttingDown();
     const { template, id } = definition;
     const ranHere = this.find(template, id) instanceof InstanceRef;
     this.#dismissPredecessor(template, id);
-    const foreign = new ForeignInstance(definition, reason);
-    this.#list(foreign);
-    if (ranHere) this.#options.emit({ type: 'instance.stopped', ...eventOf(this.#options, foreign) });
-    return foreign;
+    const unreachable = new UnreachableInstance(definition, reason);
+    this.#list(unreachable);
+    if (ranHere) this.#options.emit({ type: 'instance.stopped', ...eventOf(this.#options, unreachable) });
+    return unreachable;
   }
 
   /** Removes an instance; resolves when it has ended here. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */

@@ -12,24 +12,23 @@ import {
   backendUnavailable,
   noHealthyInstance,
   queueFull,
-  runsElsewhere,
   toolNotFound,
 } from '../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
 import { eventOf } from '../domain/events.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instances/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { isShared } from '../domain/nodes/nodes.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { type QueuedCall, WaitQueue } from './calls/wait-queue.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput } from './instances/instance-setup.ts';
 import type { TrustOf } from './instances/tool-trust.ts';
+import type { UnreachableInstance } from './instances/unreachable-instance.ts';
 import { CapabilityChanges } from './subscriptions/capability-changes.ts';
 import type { TemplateActor } from './template.machine.ts';
 
 /** A registered instance: it runs here, or on another node. */
-export type Instance = InstanceRef | ForeignInstance;
+export type Instance = InstanceRef | UnreachableInstance;
 
 /** An instance: its definition and its present status. */
 export interface InstanceStatus {
@@ -286,67 +285,4 @@ function plainClauseOf(instance: Instance): string {
   const { id, state, definition } = instance;
   const isEndpoint = instance instanceof InstanceRef && definition.command === undefined;
   return isEndpoint ? clauseOf(instance) : `${id} is ${state}`;
-}
-
-/** Why an instance cannot be started here, as a clause. */
-export function elsewhereReason({ locked, nodeId }: InstanceDefinition): string {
-  if (locked === undefined && isShared({ nodeId })) return 'another node runs it, or none';
-  return locked ?? `it runs on the node "${nodeId}"`;
-}
-
-/** Listed as stopped, with the reason, and never started: another node runs it, or its secrets cannot be decrypted. */
-export class ForeignInstance {
-  readonly id: string;
-  readonly serverId: string;
-  readonly template: string;
-  readonly state = 'stopped';
-  definition: InstanceDefinition;
-
-  readonly #reason: (() => string) | undefined;
-
-  /** `reason`: why it does not run here. Default: its node is another one. */
-  constructor(definition: InstanceDefinition, reason?: () => string) {
-    this.#reason = reason;
-    this.id = definition.id;
-    this.serverId = definition.serverId;
-    this.template = definition.template;
-    this.definition = definition;
-  }
-
-  get reason(): string {
-    return this.definition.locked ?? this.#reason?.() ?? elsewhereReason(this.definition);
-  }
-
-  /** Replaces weight and metadata; its node does the same when it reads the change. */
-  change(definition: InstanceDefinition): void {
-    this.definition = definition;
-  }
-
-  /** The error of every command to it: NO_HEALTHY_INSTANCE, with the reason. */
-  refusal() {
-    return runsElsewhere(this.id, this.reason);
-  }
-
-  snapshot(): InstanceSnapshot {
-    return {
-      id: this.id,
-      serverId: this.serverId,
-      template: this.template,
-      state: this.state,
-      healthy: false,
-      inFlight: 0,
-      weight: this.definition.weight,
-      score: 0,
-      latencyMs: null,
-      consecutiveFailures: 0,
-      lastCheck: null,
-      nextAttemptAt: null,
-      reason: this.reason,
-      ejection: null,
-      restarts: 0,
-      era: null,
-      pid: null,
-      stderr: [],
-    };
-  }
 }

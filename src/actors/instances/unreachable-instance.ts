@@ -1,0 +1,69 @@
+// An instance that is registered and not to be reached from this node: its node is another one to which there is no way, or its secrets
+// cannot be decrypted. One that another node serves through the peer channel is an InstanceRef (instance-ref.ts).
+
+import { runsElsewhere } from '../../domain/errors/error-catalogue.ts';
+import type { InstanceDefinition, InstanceSnapshot } from '../../domain/instances/instance.ts';
+import { isShared } from '../../domain/nodes/nodes.ts';
+
+/** Listed as stopped, with the reason, and never started: another node runs it, or its secrets cannot be decrypted. */
+export class UnreachableInstance {
+  readonly id: string;
+  readonly serverId: string;
+  readonly template: string;
+  readonly state = 'stopped';
+  definition: InstanceDefinition;
+
+  readonly #reason: (() => string) | undefined;
+
+  /** `reason`: why it does not run here. Default: its node is another one. */
+  constructor(definition: InstanceDefinition, reason?: () => string) {
+    this.#reason = reason;
+    this.id = definition.id;
+    this.serverId = definition.serverId;
+    this.template = definition.template;
+    this.definition = definition;
+  }
+
+  get reason(): string {
+    return this.definition.locked ?? this.#reason?.() ?? elsewhereReason(this.definition);
+  }
+
+  /** Replaces weight and metadata; its node does the same when it reads the change. */
+  change(definition: InstanceDefinition): void {
+    this.definition = definition;
+  }
+
+  /** The error of every command to it: NO_HEALTHY_INSTANCE, with the reason. */
+  refusal() {
+    return runsElsewhere(this.id, this.reason);
+  }
+
+  snapshot(): InstanceSnapshot {
+    return {
+      id: this.id,
+      serverId: this.serverId,
+      template: this.template,
+      state: this.state,
+      healthy: false,
+      inFlight: 0,
+      weight: this.definition.weight,
+      score: 0,
+      latencyMs: null,
+      consecutiveFailures: 0,
+      lastCheck: null,
+      nextAttemptAt: null,
+      reason: this.reason,
+      ejection: null,
+      restarts: 0,
+      era: null,
+      pid: null,
+      stderr: [],
+    };
+  }
+}
+
+/** Why an instance cannot be started here, as a clause. */
+export function elsewhereReason({ locked, nodeId }: InstanceDefinition): string {
+  if (locked === undefined && isShared({ nodeId })) return 'another node runs it, or none';
+  return locked ?? `it runs on the node "${nodeId}"`;
+}
