@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { createGateway } from '../../src/gateway/gateway.ts';
-import { parseRegistryDocument } from '../../src/persistence/registry-file.ts';
+import { parseRegistryDocument } from '../../src/registry/registry-file.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('views of a registry file');

@@ -16,9 +16,9 @@ import { messageOf } from '../domain/errors/errors.ts';
 import type { ImportReport, SyncOptions, SyncOutcome, SyncReport } from '../domain/instances/deployment.ts';
 import { sleep, systemClock } from '../domain/time/clock.ts';
 import { SerialQueue } from '../domain/time/serial-queue.ts';
-import { RegistryFileError, readRegistryFile } from '../persistence/registry-file.ts';
 import { catchUp } from '../registry/catch-up.ts';
 import type { Registry } from '../registry/registry.ts';
+import { RegistryFileError, readRegistryFile } from '../registry/registry-file.ts';
 import { cameFrom, importContents, syncListing } from '../registry/registry-sync.ts';
 import type { DiscoveryOptions } from './gateway-types.ts';
 

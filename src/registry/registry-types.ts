@@ -4,9 +4,9 @@
 import type { LoadBalancerSettings } from '../balancing/policy-schemas.ts';
 import type { InstanceDefinition, InstanceInput, InstanceSnapshot } from '../domain/instances/instance.ts';
 import type { RegistrationOrigin } from '../domain/instances/registration.ts';
-import type { RegistryContents } from '../persistence/registry-file.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
+import type { RegistryContents } from './registry-file.ts';
 
 export interface RegisterOptions extends RegistrationOrigin {
   /** The function that is the instance: it is neither stored nor restored. */

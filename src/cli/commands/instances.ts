@@ -3,11 +3,11 @@
 
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { filePieces } from '../../config/file-pieces.ts';
 import { codeOf } from '../../domain/errors/errors.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import { ownCommand } from '../../domain/version.ts';
-import { filePieces } from '../../persistence/file-pieces.ts';
 import { type Fields, fields, itemsOf, listOf, shownReasonOf, warningsOf } from '../answers.ts';
 import { DAEMON_OPTIONS } from '../background/daemon-files.ts';
 import { type Command, type CommandInput, pairsOf } from '../command.ts';

@@ -2,9 +2,9 @@
 // file says how to start or reach them.
 
 import { basename, dirname, resolve } from 'node:path';
+import { filePieces } from '../../config/file-pieces.ts';
 import { codeOf, messageOf } from '../../domain/errors/errors.ts';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
-import { filePieces } from '../../persistence/file-pieces.ts';
 import type { ImportedFile, RefusedEntry } from '../../templates/imported-server.ts';
 import { type Fields, fields } from '../answers.ts';
 import type { Command, CommandInput } from '../command.ts';

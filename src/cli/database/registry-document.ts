@@ -1,5 +1,5 @@
 // Exports a database as a registry document, the first shape of docs/guides/registry-file.md, and imports documents that
-// persistence/registry-file.ts has read.
+// registry/registry-file.ts has read.
 
 import type { TemplateSettings } from '../../balancing/policy-schemas.ts';
 import { commandExposes, registryFull } from '../../domain/errors/error-catalogue.ts';
@@ -11,9 +11,9 @@ import { isStored } from '../../domain/instances/transport-kinds.ts';
 import { definedFields, type JsonObject } from '../../domain/json/json.ts';
 import { ANY_NODE, isShared } from '../../domain/nodes/nodes.ts';
 import { NO_NAMES, type StoredView, type ViewDefinition } from '../../domain/views/view.ts';
-import { escapePlaceholders } from '../../persistence/entry-placeholders.ts';
-import type { RegistryContents } from '../../persistence/registry-file.ts';
 import type { Store, StoredDefinition } from '../../persistence/store.ts';
+import { escapePlaceholders } from '../../registry/entry-placeholders.ts';
+import type { RegistryContents } from '../../registry/registry-file.ts';
 import { checkedDefinition, MAX_DEFINITIONS } from '../../registry/template-definitions.ts';
 import { exposureOf, type ProtectedPath, protectedDatabase } from '../../templates/command-exposure.ts';
 import { SCRATCH } from '../../templates/definition.ts';

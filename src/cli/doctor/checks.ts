@@ -12,7 +12,7 @@ import { counted } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { WAITING_REASONS } from '../../domain/views/approval.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
-import { RegistryFileError, readRegistryFile } from '../../persistence/registry-file.ts';
+import { RegistryFileError, readRegistryFile } from '../../registry/registry-file.ts';
 import { endOfCertificate } from '../../server/public-tls.ts';
 import { stateFolderOf } from '../../server/storage.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';

@@ -2,6 +2,7 @@
 // written. registry-entry.ts reads one entry; registry-sync.ts synchronizes the registry with the file.
 
 import { LoadBalancerSettings, type TemplateSettings } from '../balancing/policy-schemas.ts';
+import { filePieces } from '../config/file-pieces.ts';
 import { codeOf, GatewayError, messageOf, OperatorError } from '../domain/errors/errors.ts';
 import type { Variables } from '../domain/instances/command.ts';
 import type { TemplateAuth } from '../domain/instances/instance.ts';
@@ -14,9 +15,8 @@ import { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { compileShape, issueLines, pathTo } from '../domain/validation.ts';
 import type { ViewDefinition } from '../domain/views/view.ts';
 import { viewIssues } from '../domain/views/view-schema.ts';
-import { filePieces } from './file-pieces.ts';
+import type { StoredDefinition } from '../persistence/store.ts';
 import { type EntrySource, type RegistryEntry, readEntry } from './registry-entry.ts';
-import type { StoredDefinition } from './store.ts';
 
 export interface RegistryContents {
   readonly views: readonly ViewDefinition[];

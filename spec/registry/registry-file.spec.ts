@@ -9,7 +9,7 @@ import {
   parseRegistryDocument,
   RegistryFileError,
   readRegistryFile,
-} from '../../src/persistence/registry-file.ts';
+} from '../../src/registry/registry-file.ts';
 import { folderOfAll } from '../helpers/folder.ts';
 import { messageOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
