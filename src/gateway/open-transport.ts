@@ -14,6 +14,7 @@ import type { HeldBytes } from '../domain/memory/held-bytes.ts';
 import { loadOnce } from '../domain/memory/load-once.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { isShared } from '../domain/nodes/nodes.ts';
+import { FairSlots } from '../domain/time/fair-slots.ts';
 import { GATEWAY_INFO } from '../domain/version.ts';
 import { exposureOf, type ProtectedPath } from '../templates/command-exposure.ts';
 import type { TemplateRules } from '../templates/definition.ts';
@@ -23,7 +24,6 @@ import { loadTransport } from '../transports/index.ts';
 import { environmentOf } from '../transports/stdio/child-process.ts';
 import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 import type { Reaper } from '../transports/stdio/process-group.ts';
-import { StartQueue } from '../transports/stdio/start-queue.ts';
 import type {
   CommandHistory,
   Open,
@@ -72,7 +72,7 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
     client: GATEWAY_INFO,
     runInContainer: async (...options) => (await import('../discovery/exec.ts')).runInContainer(...options),
   };
-  const starts = new StartQueue({
+  const starts = new FairSlots({
     atOnce: PROGRAMS_AT_ONCE,
     atOncePerOwner: PROGRAMS_AT_ONCE,
     maxHoldMs: PROGRAM_STARTS.holdMs,

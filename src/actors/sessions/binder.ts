@@ -12,8 +12,8 @@ import { LIMITS } from '../../domain/limits.ts';
 import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/mcp/client.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
 import { type Clock, SLOW_MS } from '../../domain/time/clock.ts';
+import { FairSlots } from '../../domain/time/fair-slots.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { StartQueue } from '../../transports/stdio/start-queue.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { HEDGE_DIVISOR } from '../calls/deadline.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
@@ -83,17 +83,17 @@ export class Binder {
   /** By handshake: false for a backend that keeps no dedicated conversations. Of a modern program: whether it speaks the legacy era, once known. */
   readonly #keepsDedicated = new WeakMap<Handshake, boolean>();
   /** Modern programs. The first session whose client may be asked something probes whether the program speaks the legacy era. */
-  readonly #eraProbes = new WeakMap<Handshake, StartQueue>();
+  readonly #eraProbes = new WeakMap<Handshake, FairSlots>();
 
   /** The binding of all sessions that share the conversation of an instance, by its feed. */
   readonly #shared = new WeakMap<Feed, Binding>();
-  readonly #recovered: StartQueue;
+  readonly #recovered: FairSlots;
 
   constructor(deps: SessionDeps) {
     this.deps = deps;
     const { scheduler } = deps;
     const bounds = { atOnce: MAX_RECOVERED, atOncePerOwner: MAX_RECOVERED, maxHoldMs: RECOVERED_MS };
-    this.#recovered = new StartQueue({ ...bounds, scheduler });
+    this.#recovered = new FairSlots({ ...bounds, scheduler });
   }
 
   /** The instance for a new session, if there is one. */
@@ -178,7 +178,7 @@ export class Binder {
     const { scheduler } = this.deps;
     // `signal` ends the wait earlier.
     const options = { atOnce: 1, atOncePerOwner: 1, maxWaitMs: LIMITS.callLongestMs, scheduler };
-    const probes = this.#eraProbes.get(handshake) ?? new StartQueue(options);
+    const probes = this.#eraProbes.get(handshake) ?? new FairSlots(options);
     this.#eraProbes.set(handshake, probes);
     const leaseIfLegacy = async (): Promise<Lease | undefined> => {
       const leased = await lease(ref, needs, signal);

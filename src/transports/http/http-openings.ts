@@ -3,8 +3,8 @@
 
 import { openingCancelled } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { FairSlots } from '../../domain/time/fair-slots.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { StartQueue } from '../stdio/start-queue.ts';
 import type { Closed, Upstream } from '../transport.ts';
 import type { HttpSession } from './http-session.ts';
 
@@ -17,9 +17,9 @@ const DELETES_AT_ONCE = 64;
 export function sessionDeletes(
   scheduler: TaskScheduler,
 ): (session: Pick<HttpSession, 'end'>) => Promise<void> {
-  let queue: StartQueue | undefined; // thousands of instances never delete a session
-  const open = (): StartQueue =>
-    new StartQueue({
+  let queue: FairSlots | undefined; // thousands of instances never delete a session
+  const open = (): FairSlots =>
+    new FairSlots({
       atOnce: DELETES_AT_ONCE,
       atOncePerOwner: DELETES_AT_ONCE,
       maxWaitMs: LIMITS.backgroundMs,
@@ -38,13 +38,13 @@ interface EndableUpstream extends Upstream {
 
 export class HttpOpenings<U extends EndableUpstream> {
   readonly #scheduler: TaskScheduler;
-  readonly #queue: StartQueue;
+  readonly #queue: FairSlots;
   readonly #open = new Set<U>();
   readonly #over = new AbortController();
 
   constructor(maxWaitMs: number, scheduler: TaskScheduler) {
     this.#scheduler = scheduler;
-    this.#queue = new StartQueue({
+    this.#queue = new FairSlots({
       atOnce: LIMITS.openingsPerInstance,
       atOncePerOwner: OPENINGS_PER_OWNER,
       maxWaitMs,
@@ -52,7 +52,7 @@ export class HttpOpenings<U extends EndableUpstream> {
     });
   }
 
-  /** Runs `start`, which rejects when its signal aborts, and resolves with its conversation, if any. Rejects like StartQueue.take. */
+  /** Runs `start`, which rejects when its signal aborts, and resolves with its conversation, if any. Rejects like FairSlots.take. */
   async open(
     ownerId: string | undefined,
     signal: AbortSignal,

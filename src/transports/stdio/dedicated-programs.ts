@@ -4,10 +4,10 @@
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
+import { FairSlots } from '../../domain/time/fair-slots.ts';
 import type { Channel } from '../channel.ts';
 import type { HandshakeOptions } from '../handshake.ts';
 import type { OpenOptions } from '../transport.ts';
-import { StartQueue } from './start-queue.ts';
 import { openOnPipe } from './stdio-handshake.ts';
 
 /** An unused program is stopped after this time, so that templates with few sessions do not keep one for ever. */
@@ -35,7 +35,7 @@ interface DedicatedOpening extends Pick<HandshakeOptions, 'mayBeModern'> {
 export class DedicatedPrograms {
   readonly #start: (isDedicated: boolean) => Channel;
   readonly #options: DedicatedProgramsOptions;
-  readonly #queue: StartQueue;
+  readonly #queue: FairSlots;
   /** Unused programs, until they have ended, each with the timer that stops it. */
   readonly #unused = new Map<Channel, () => void>();
   #isClosed = false;
@@ -44,7 +44,7 @@ export class DedicatedPrograms {
     const { handshakeTimeoutMs, scheduler } = options;
     this.#start = start;
     this.#options = options;
-    this.#queue = new StartQueue({
+    this.#queue = new FairSlots({
       atOnce: STARTS_AT_ONCE,
       atOncePerOwner: STARTS_PER_OWNER,
       maxWaitMs: handshakeTimeoutMs,
@@ -59,7 +59,7 @@ export class DedicatedPrograms {
 
   /**
    * Opens a program in the legacy era, or, if `mayBeModern`, in the modern one when it speaks no other. The caller ends it. Rejects
-   * like the handshake and StartQueue.take, and with BACKEND_UNAVAILABLE after `close`.
+   * like the handshake and FairSlots.take, and with BACKEND_UNAVAILABLE after `close`.
    */
   async open({ ownerId, isShared = false, ...opening }: DedicatedOpening): Promise<Channel> {
     const start = async (): Promise<Channel> => {

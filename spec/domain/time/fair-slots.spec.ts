@@ -2,17 +2,17 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { StartQueue, type StartQueueOptions } from '../../../src/transports/stdio/start-queue.ts';
+import { FairSlots, type FairSlotsOptions } from '../../../src/domain/time/fair-slots.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
 
-const test = suite('start queue');
+const test = suite('fair slots');
 
 const PATIENCE_MS = 30_000;
 /** Starts that begin, or time out, in one turn of the event loop. */
 const PER_TURN = 3;
-const TWO: Omit<StartQueueOptions, 'scheduler'> = {
+const TWO: Omit<FairSlotsOptions, 'scheduler'> = {
   atOnce: 2,
   atOncePerOwner: 2,
   maxWaitMs: PATIENCE_MS,
@@ -105,8 +105,8 @@ function turn(): Promise<void> {
   return passTurns(2);
 }
 
-function make(options: Partial<StartQueueOptions> = {}) {
-  const line = new StartQueue({ scheduler: untimedScheduler(), ...TWO, ...options });
+function make(options: Partial<FairSlotsOptions> = {}) {
+  const line = new FairSlots({ scheduler: untimedScheduler(), ...TWO, ...options });
   const started = new Map<string, PromiseWithResolvers<string>>();
   /** Joins the queue; its start is settled through `started`. The first word is the owner, if there are two. */
   const come = (name: string, signal = new AbortController().signal, begun = () => {}): Promise<string> => {

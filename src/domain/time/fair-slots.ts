@@ -1,12 +1,12 @@
-// A semaphore for openings, of conversations with one instance or of programs: it bounds how many are opened at a time, in all and
-// per owner. A free slot goes to the owner with the fewest openings, so that openings that hang hardly delay other owners.
+// A fair semaphore for openings (of conversations with one instance, or of programs), and for what is like them: it bounds how many run
+// at a time, in all and per owner. A free slot goes to the owner with the fewest openings, so that openings that hang hardly delay other owners.
 
-import { ANONYMOUS } from '../../domain/accounts/account.ts';
-import { backendUnavailable, openingCancelled } from '../../domain/errors/error-catalogue.ts';
-import { spreadClock } from '../../domain/time/clock.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { ANONYMOUS } from '../accounts/account.ts';
+import { backendUnavailable, openingCancelled } from '../errors/error-catalogue.ts';
+import { spreadClock } from './clock.ts';
+import type { TaskScheduler } from './task-scheduler.ts';
 
-export interface StartQueueOptions {
+export interface FairSlotsOptions {
   readonly atOnce: number;
   /** Openings of one owner at the same time; ANONYMOUS, the owner of all callers without authentication, may use all slots. */
   readonly atOncePerOwner: number;
@@ -18,7 +18,7 @@ export interface StartQueueOptions {
   readonly scheduler: TaskScheduler;
 }
 
-export interface QueuedOpening<T> {
+export interface SlotRequest<T> {
   /** Default: ANONYMOUS. */
   readonly ownerId?: string | undefined;
   /** Ends the wait. Default: only `maxWaitMs` does. */
@@ -33,15 +33,15 @@ interface Share {
 }
 
 /** The openings of one owner are in order. The caller bounds the total number that wait. */
-export class StartQueue {
-  readonly #options: StartQueueOptions;
+export class FairSlots {
+  readonly #options: FairSlotsOptions;
   /** Owners that start or wait; the owner whose last start is longest ago is first. */
   readonly #shares = new Map<string, Share>();
   /** Slots that are taken, or free and about to be passed on. */
   starting = 0;
   waiting = 0;
 
-  constructor(options: StartQueueOptions) {
+  constructor(options: FairSlotsOptions) {
     this.#options = options;
   }
 
@@ -53,7 +53,7 @@ export class StartQueue {
    * Runs `start` as soon as there is a slot, and settles as it does. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, when the
    * wait gets too long, and whenever it fails after `signal` was aborted.
    */
-  async take<T>({ ownerId = ANONYMOUS.id, signal, start }: QueuedOpening<T>): Promise<T> {
+  async take<T>({ ownerId = ANONYMOUS.id, signal, start }: SlotRequest<T>): Promise<T> {
     if (signal?.aborted) throw openingCancelled();
     const share = this.#shares.get(ownerId) ?? { starting: 0, waiting: new Set() };
     if (this.starting < this.#options.atOnce && this.#mayStart(ownerId, share)) {
