@@ -7,12 +7,8 @@ import type { GatewayError } from '../../src/domain/errors/errors.ts';
 import { type JsonObject, JsonText, type JsonValue } from '../../src/domain/json/json.ts';
 import type { BackendMessage } from '../../src/domain/mcp/jsonrpc.ts';
 import { META } from '../../src/domain/mcp/mcp.ts';
-import {
-  Channel,
-  type ExchangeObserver,
-  idsAtEdges,
-  type PendingExchange,
-} from '../../src/transports/channel.ts';
+import { Channel, type ExchangeObserver, type PendingExchange } from '../../src/transports/channel.ts';
+import { idsAtEdges } from '../../src/transports/message-edges.ts';
 import { EDGE_BYTES } from '../../src/transports/stdio/line-decoder.ts';
 import { suite } from '../helpers/suite.ts';
 

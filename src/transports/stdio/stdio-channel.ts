@@ -21,14 +21,9 @@ import {
   UNCOUNTED_BYTES,
 } from '../../domain/memory/held-bytes.ts';
 import { type Clock, settlesWithin, systemClock } from '../../domain/time/clock.ts';
-import {
-  Channel,
-  type ChannelOpening,
-  type ExchangeObserver,
-  idsAtEdges,
-  type PendingExchange,
-} from '../channel.ts';
+import { Channel, type ChannelOpening, type ExchangeObserver, type PendingExchange } from '../channel.ts';
 import type { HandshakeChannel } from '../handshake.ts';
+import { idsAtEdges } from '../message-edges.ts';
 import { errorWithoutSecrets } from '../secrets.ts';
 import {
   CLOSED_BY_GATEWAY,
