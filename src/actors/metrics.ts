@@ -14,7 +14,8 @@ import {
 } from '../domain/events.ts';
 import { METHODS } from '../domain/mcp/mcp.ts';
 import type { Clock } from '../domain/time/clock.ts';
-import { BucketCounts, DurationHistogram } from './durations.ts';
+import { DurationHistogram } from './duration-histogram.ts';
+import { BucketCounts } from './durations.ts';
 
 /** Measurements since the gateway started. Times in ms, rates 0 to 1. */
 export interface MetricsSummary {

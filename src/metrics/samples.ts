@@ -15,7 +15,7 @@ import {
   shareReplay,
   takeUntil,
 } from 'rxjs';
-import { DurationHistogram } from '../actors/durations.ts';
+import { DurationHistogram } from '../actors/duration-histogram.ts';
 import { getOrInsert, type InstanceCounts, type TemplateCounts, tallyOf } from '../actors/metrics.ts';
 import { mayDo, type Principal } from '../domain/accounts/account.ts';
 import { hasAllTemplates, mayUse, rightsKey } from '../domain/accounts/rights.ts';

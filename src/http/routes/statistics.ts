@@ -2,7 +2,7 @@
 // actors/metrics.ts counts.
 
 import Type, { type Static } from 'typebox';
-import { DurationHistogram } from '../../actors/durations.ts';
+import { DurationHistogram } from '../../actors/duration-histogram.ts';
 import { sumOf as clientsOf } from '../../actors/metrics.ts';
 import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
 import type { Principal } from '../../domain/accounts/account.ts';
