@@ -8,8 +8,8 @@ import { LIMITS } from '../domain/limits.ts';
 import { newLife, RELEASED } from '../domain/nodes/life.ts';
 import {
   isOrHas,
-  isShared,
   type NodeView,
+  runsAnywhere,
   runsProgramsOf,
   type SharedPrograms,
 } from '../domain/nodes/nodes.ts';
@@ -218,7 +218,7 @@ export class MemberTable implements Members {
   }
 
   runsOn({ nodeId, serverId }: Pick<InstanceDefinition, 'nodeId' | 'serverId'>): Member | undefined {
-    if (isShared({ nodeId })) {
+    if (runsAnywhere({ nodeId })) {
       const { life } = this.#state.programs.get(serverId)?.row ?? {};
       return life === undefined || life === this.life ? undefined : this.find(life);
     }

@@ -13,7 +13,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { HeldBytes } from '../domain/memory/held-bytes.ts';
 import { loadOnce } from '../domain/memory/load-once.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
-import { isShared } from '../domain/nodes/nodes.ts';
+import { runsAnywhere } from '../domain/nodes/nodes.ts';
 import { FairSlots } from '../domain/time/fair-slots.ts';
 import { GATEWAY_INFO } from '../domain/version.ts';
 import { exposureOf, type ProtectedPath } from '../templates/command-exposure.ts';
@@ -99,7 +99,7 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
   return (definition) => {
     const { template, command, container, era, auth } = definition;
     const answers = heldAnswers?.of(definition.serverId);
-    const reaper = isShared(definition)
+    const reaper = runsAnywhere(definition)
       ? (leaseReaper?.of(definition.serverId) ?? options.reaper)
       : options.reaper;
     const history: OpeningHistory = { command: commandHistory(definition) };

@@ -19,7 +19,7 @@ import { isStored } from '../domain/instances/transport-kinds.ts';
 import { definedFields } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { keptBytes } from '../domain/memory/held-bytes.ts';
-import { isShared } from '../domain/nodes/nodes.ts';
+import { runsAnywhere } from '../domain/nodes/nodes.ts';
 import { counted } from '../domain/text.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
@@ -126,7 +126,7 @@ export class ActiveRegistry {
   /** False for a program, or a container, of another node. True for a program that any node may run. */
   belongsHere(definition: InstanceDefinition): boolean {
     const { nodeId } = this.#deps;
-    if (nodeId === undefined || definition.nodeId === undefined || isShared(definition)) return true;
+    if (nodeId === undefined || definition.nodeId === undefined || runsAnywhere(definition)) return true;
     return definition.nodeId === nodeId;
   }
 
@@ -206,7 +206,7 @@ export class ActiveRegistry {
     if (handler === undefined) handlers.delete(serverId);
     else handlers.set(serverId, handler);
     this.#emit({ type: 'instance.registered', ...eventOf(this.#deps.clock, definition), replaced });
-    const shared = isShared(definition) ? this.#deps.shared : undefined;
+    const shared = runsAnywhere(definition) ? this.#deps.shared : undefined;
     const isHere = shared === undefined ? this.#runsHere(definition) : shared.runsHere(definition);
     const instance =
       isHere && definition.locked === undefined

@@ -30,7 +30,7 @@ import {
 import { isStored } from '../domain/instances/transport-kinds.ts';
 import { definedFields } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { isShared } from '../domain/nodes/nodes.ts';
+import { runsAnywhere } from '../domain/nodes/nodes.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
@@ -438,7 +438,7 @@ export class Registry {
     const { shared, fleet, clock } = this.#deps;
     const { serverId } = made;
     const late$ = timer$(clock, waitMs);
-    const isWaited = isShared(made.definition) && shared !== undefined;
+    const isWaited = runsAnywhere(made.definition) && shared !== undefined;
     const untilMs = clock.now() + waitMs;
     if (isWaited) await firstValueFrom(race(shared.placed(serverId), late$));
     const instance = isWaited ? (fleet.findServer(serverId) ?? made) : made;

@@ -6,7 +6,12 @@ import type { Fleet } from '../actors/fleet.ts';
 import { InstanceRef } from '../actors/instances/instance-ref.ts';
 import type { Instance } from '../actors/template-group.ts';
 import type { InstanceDefinition, InstanceState } from '../domain/instances/instance.ts';
-import { isShared, type NodeLife, type ProgramListener, type SharedPrograms } from '../domain/nodes/nodes.ts';
+import {
+  type NodeLife,
+  type ProgramListener,
+  runsAnywhere,
+  type SharedPrograms,
+} from '../domain/nodes/nodes.ts';
 import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 
 export interface RunSharedDeps {
@@ -38,7 +43,7 @@ export class RunShared implements SharedPrograms {
   constructor(deps: RunSharedDeps) {
     this.#deps = deps;
     deps.fleet.added$.subscribe((ref) => {
-      if (isShared(ref.definition) && !ref.isElsewhere) this.#follow(ref);
+      if (runsAnywhere(ref.definition) && !ref.isElsewhere) this.#follow(ref);
     });
   }
 
@@ -83,7 +88,7 @@ export class RunShared implements SharedPrograms {
           return fleet.findServer(serverId)?.state ?? 'stopped';
         },
       };
-      return isShared(definition) ? [present] : [];
+      return runsAnywhere(definition) ? [present] : [];
     });
   }
 
@@ -108,7 +113,7 @@ export class RunShared implements SharedPrograms {
     // A gateway that stops has no instances any more, and keeps each lease until the cluster has stopped the program.
     if (this.#isClosed) for (const program of this.#listeners.keys()) programs.set(program, '');
     for (const { definition } of fleet.existingInstances())
-      if (isShared(definition) && definition.locked === undefined)
+      if (runsAnywhere(definition) && definition.locked === undefined)
         programs.set(definition.serverId, definition.updatedAt);
     return Array.from(programs, ([program, changedAt]) => ({ program, changedAt }));
   }

@@ -3,7 +3,7 @@
 import type { Auth } from '../auth/auth.ts';
 import type { GatewayAddress } from '../domain/accounts/resource.ts';
 import type { SyncReport } from '../domain/instances/deployment.ts';
-import { isShared } from '../domain/nodes/nodes.ts';
+import { runsAnywhere } from '../domain/nodes/nodes.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 
 /** One line when clients were allowed something at another address than this: their tokens are refused now. */
@@ -23,7 +23,7 @@ export function foreignPrograms(gateway: Gateway, nodeId: string): string[] {
   const all = gateway.templates().flatMap((template) => gateway.template(template).instances);
   const foreign = all.filter(
     ({ nodeId: owner = nodeId, locked }) =>
-      locked !== undefined || (owner !== nodeId && !isShared({ nodeId: owner })),
+      locked !== undefined || (owner !== nodeId && !runsAnywhere({ nodeId: owner })),
   );
   const byNode = Map.groupBy(foreign, ({ locked, nodeId: owner }) => locked ?? owner);
   return [...byNode].map(([why, definitions]) => {

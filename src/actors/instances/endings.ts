@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import { openingCancelled } from '../../domain/errors/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import { isShared } from '../../domain/nodes/nodes.ts';
+import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 import type { Open } from '../../transports/transport.ts';
 import type { InstanceRef } from './instance-ref.ts';
 
@@ -44,7 +44,7 @@ export class Endings {
 
   /** The end of the programs that still serve the endpoint of this program, or are a shared one with its id; undefined without any. */
   #predecessorsOf({ endpoint, command, nodeId, serverId }: InstanceDefinition): Promise<unknown> | undefined {
-    if (command === undefined || (endpoint === undefined && !isShared({ nodeId }))) return undefined;
+    if (command === undefined || (endpoint === undefined && !runsAnywhere({ nodeId }))) return undefined;
     const ends = [...this.#ends]
       .filter(([{ definition, isElsewhere }]) =>
         endpoint === undefined

@@ -3,7 +3,7 @@
 
 import { runsElsewhere } from '../../domain/errors/error-catalogue.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../../domain/instances/instance.ts';
-import { isShared } from '../../domain/nodes/nodes.ts';
+import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 
 /** Listed as stopped, with the reason, and never started: another node runs it, or its secrets cannot be decrypted. */
 export class UnreachableInstance {
@@ -64,6 +64,6 @@ export class UnreachableInstance {
 
 /** Why an instance cannot be started here, as a clause. */
 export function elsewhereReason({ locked, nodeId }: InstanceDefinition): string {
-  if (locked === undefined && isShared({ nodeId })) return 'another node runs it, or none';
+  if (locked === undefined && runsAnywhere({ nodeId })) return 'another node runs it, or none';
   return locked ?? `it runs on the node "${nodeId}"`;
 }

@@ -9,7 +9,7 @@ import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { defineInstance, withTemplateAuth } from '../../domain/instances/registration.ts';
 import { isStored } from '../../domain/instances/transport-kinds.ts';
 import { definedFields, type JsonObject } from '../../domain/json/json.ts';
-import { ANY_NODE, isShared } from '../../domain/nodes/nodes.ts';
+import { ANY_NODE, runsAnywhere } from '../../domain/nodes/nodes.ts';
 import { NO_NAMES, type StoredView, type ViewDefinition } from '../../domain/views/view.ts';
 import type { Store, StoredDefinition } from '../../persistence/store.ts';
 import { escapePlaceholders } from '../../registry/entry-placeholders.ts';
@@ -84,7 +84,7 @@ function entryOf(instance: InstanceDefinition, withSecrets: boolean): Readonly<R
     args: command === undefined ? undefined : args.map(escapePlaceholders),
     working_dir: escaped(workingDir),
     // An import makes it one of any node only without a working folder.
-    node: isShared(instance) && workingDir !== undefined ? ANY_NODE : undefined,
+    node: runsAnywhere(instance) && workingDir !== undefined ? ANY_NODE : undefined,
     era,
     force,
     env_vars: withSecrets && !isEmpty(env) ? allEscaped(env) : undefined,

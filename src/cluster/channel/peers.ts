@@ -8,7 +8,7 @@ import type { InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { PlacedInstance, SessionOwner, SessionOwners } from '../../domain/nodes/forwarding.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';
-import { isShared } from '../../domain/nodes/nodes.ts';
+import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 import { type Clock, sleep } from '../../domain/time/clock.ts';
 import type { Open } from '../../transports/transport.ts';
 import type { Member, Members } from '../members.ts';
@@ -110,7 +110,7 @@ export class Peers implements SessionOwners {
       const member = this.#runnerOf(definition) ?? (await this.#untilRun(definition, signal));
       const client = member && this.#clientOf(member.life);
       // Calls wait for the first opening only, not for each: see HttpRefusal.
-      const later = isShared(definition) ? { backendStatus: 503, backendWaitMs: AGAIN_MS } : {};
+      const later = runsAnywhere(definition) ? { backendStatus: 503, backendWaitMs: AGAIN_MS } : {};
       if (client === undefined)
         throw backendUnavailable(absenceOf(definition), { delivered: 'no', ...later });
       return openPeerTransport({ definition, client, signal, last, answers, onDraining });
@@ -121,14 +121,15 @@ export class Peers implements SessionOwners {
   #runnerOf(definition: InstanceDefinition): Member | undefined {
     const { members } = this.#options;
     const member = members.runsOn(definition);
-    const isLeft = member !== undefined && isShared(definition) && members.isSilent?.(member.life) === true;
+    const isLeft =
+      member !== undefined && runsAnywhere(definition) && members.isSilent?.(member.life) === true;
     return isLeft ? undefined : member;
   }
 
   /** The node that takes a program of any node soon: meanwhile it is one that starts, so that its calls wait. */
   async #untilRun(definition: InstanceDefinition, signal: AbortSignal): Promise<Member | undefined> {
     const { members, clock } = this.#options;
-    if (!isShared(definition) || members.knowsPrograms !== true || signal.aborted) return undefined;
+    if (!runsAnywhere(definition) || members.knowsPrograms !== true || signal.aborted) return undefined;
     const run = Promise.withResolvers<Member | undefined>();
     const look = (): void => {
       const member = this.#runnerOf(definition);
@@ -193,5 +194,7 @@ export class Peers implements SessionOwners {
 }
 
 function absenceOf({ nodeId }: InstanceDefinition): string {
-  return isShared({ nodeId }) ? 'no node runs it now' : `the node "${nodeId}", which runs it, is not there`;
+  return runsAnywhere({ nodeId })
+    ? 'no node runs it now'
+    : `the node "${nodeId}", which runs it, is not there`;
 }

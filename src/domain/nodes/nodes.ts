@@ -114,7 +114,8 @@ export function otherVersions([own, ...others]: readonly NodeView[]): string[] {
 /** In the place of the id of a node: any node may run the program. No node has this id. Source: ADR 168. */
 export const ANY_NODE = 'any';
 
-export function isShared({ nodeId }: { readonly nodeId?: string | undefined }): boolean {
+/** True for a program that any node may run. */
+export function runsAnywhere({ nodeId }: { readonly nodeId?: string | undefined }): boolean {
   return nodeId === ANY_NODE;
 }
 
@@ -127,7 +128,7 @@ export function pathWarnings({
   args,
   env,
 }: Pick<InstanceDefinition, 'nodeId' | 'args' | 'env'>): string[] {
-  if (!isShared({ nodeId })) return [];
+  if (!runsAnywhere({ nodeId })) return [];
   const places = [
     ...args.flatMap((word, index) => (ABSOLUTE_PATH.test(word) ? [`argument ${index + 1}`] : [])),
     ...Object.keys(env).filter((name) => ABSOLUTE_PATH.test(env[name] ?? '')),

@@ -5,7 +5,7 @@ import type { Principal } from '../../domain/accounts/account.ts';
 import { INSTANCE_STATES, InstanceChange, type InstanceSnapshot } from '../../domain/instances/instance.ts';
 import { TRANSPORT_KINDS } from '../../domain/instances/transport-kinds.ts';
 import { definedFields } from '../../domain/json/json.ts';
-import { ANY_NODE, isShared } from '../../domain/nodes/nodes.ts';
+import { ANY_NODE, runsAnywhere } from '../../domain/nodes/nodes.ts';
 import { cutText, lastWords } from '../../domain/text.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
@@ -170,7 +170,7 @@ function recordOf(server: Server, viewer: Principal): InstanceRecord {
     metadata: { ...definition.metadata },
     source: definition.source,
     node_id: definition.nodeId ?? null,
-    ...(isShared(definition) ? { running_on: runner === ANY_NODE ? null : (runner ?? null) } : {}),
+    ...(runsAnywhere(definition) ? { running_on: runner === ANY_NODE ? null : (runner ?? null) } : {}),
     ...stateOf(server, viewer),
     sessions: clients.sessions,
     own_processes: clients.ownProcesses,
