@@ -2,10 +2,10 @@
 
 import * as assert from 'uvu/assert';
 import {
+  type ConversationChoice,
+  conversationFor,
   isLogged,
   logLevelOf,
-  type Routing,
-  routingTo,
 } from '../../../src/actors/calls/stateless-routing.ts';
 import type { SessionSharing } from '../../../src/balancing/policy.ts';
 import type { ExchangeEvent } from '../../../src/domain/calls/exchange.ts';
@@ -30,7 +30,7 @@ type Client =
   | 'askable apps'
   | 'apps logging'
   | 'empty';
-const rows: readonly [Era | 'none', TransportKind, SessionSharing, Client, Routing][] = [
+const rows: readonly [Era | 'none', TransportKind, SessionSharing, Client, ConversationChoice][] = [
   ['modern', 'http', 'isolated', 'askable', 'direct'],
   ['none', 'http', 'auto', 'askable', 'direct'],
   ['bare', 'http', 'isolated', 'askable', 'shared'],
@@ -98,7 +98,7 @@ for (const [era, transport, sharing, client, way] of rows) {
       logLevel: ['logging', 'listing', 'apps logging'].includes(client) ? 'info' : undefined,
       hasEqualTools: client === 'same tools' || client === 'askable apps',
     };
-    const found = routingTo(
+    const found = conversationFor(
       { handshake, lastHandshake: undefined, definition: definition('a', { transport }) },
       input,
     );
@@ -119,7 +119,7 @@ test('uses the last known handshake while none is connected, as a dedicated proc
     logLevel: undefined,
     hasEqualTools: false,
   } as const;
-  assert.is(routingTo(gone, input), 'dedicated');
+  assert.is(conversationFor(gone, input), 'dedicated');
 });
 
 test('a request opts in to log messages with a known level only', () => {

@@ -40,7 +40,14 @@ import {
   type Trouble,
 } from './route.ts';
 import type { StatelessLease, StatelessPool } from './stateless-pool.ts';
-import { forLegacy, isLogged, logLevelOf, NO_TASKS, type Routing, routingTo } from './stateless-routing.ts';
+import {
+  type ConversationChoice,
+  conversationFor,
+  forLegacy,
+  isLogged,
+  logLevelOf,
+  NO_TASKS,
+} from './stateless-routing.ts';
 
 /** A leased conversation for an attempt that is not sent yet. */
 interface HeldLease {
@@ -117,7 +124,7 @@ export class StatelessRoute implements CallRoute {
       if (bound !== undefined) return undefined; // its leased conversation cannot be used
     }
     // An independent conversation does not depend on the state of the instance.
-    if (bound !== undefined && isLeased(this.#routingTo(bound)))
+    if (bound !== undefined && isLeased(this.#conversationFor(bound)))
       return tried?.has(bound.id) ? undefined : bound;
     return this.#unleased.next(tried);
   }
@@ -126,28 +133,28 @@ export class StatelessRoute implements CallRoute {
   #hedge(call: RunningCall): Step {
     const ref = this.#input.bound === undefined ? this.#unleased.next(call.tried) : undefined;
     if (ref === undefined) return NONE;
-    const routing = this.#routingTo(ref);
-    const isReady = isLeased(routing)
+    const choice = this.#conversationFor(ref);
+    const isReady = isLeased(choice)
       ? isNetworked(ref.definition) && this.#isOpen(ref)
-      : routing !== 'refused' && routing !== 'unknown';
-    return isReady ? this.#at(ref, call, routing) : NONE;
+      : choice !== 'refused' && choice !== 'unknown';
+    return isReady ? this.#at(ref, call, choice) : NONE;
   }
 
-  #at(ref: InstanceRef, call: RunningCall, routing = this.#routingTo(ref)): At {
-    if (routing === 'direct') return new DirectStep(ref, this.#input.request);
-    return { kind: 'at', ref, plan: () => this.#planFor(ref, routing, call) };
+  #at(ref: InstanceRef, call: RunningCall, choice = this.#conversationFor(ref)): At {
+    if (choice === 'direct') return new DirectStep(ref, this.#input.request);
+    return { kind: 'at', ref, plan: () => this.#planFor(ref, choice, call) };
   }
 
   #planFor(
     ref: InstanceRef,
-    routing: Exclude<Routing, 'direct'>,
+    choice: Exclude<ConversationChoice, 'direct'>,
     call: RunningCall,
   ): AttemptPlan | LocalAnswer | Opening {
-    if (routing === 'unknown') return { kind: 'answer', answer$: of(UNKNOWN_METHOD) };
-    if (routing === 'refused') return { kind: 'answer', answer$: of(NO_TASKS) };
-    if (routing === 'shared')
+    if (choice === 'unknown') return { kind: 'answer', answer$: of(UNKNOWN_METHOD) };
+    if (choice === 'refused') return { kind: 'answer', answer$: of(NO_TASKS) };
+    if (choice === 'shared')
       return { request: forLegacy(this.#input.request), receive: isLogged(this.#logLevel) };
-    return this.#leased(ref, call, routing === 'extended');
+    return this.#leased(ref, call, choice === 'extended');
   }
 
   #forget(): void {
@@ -155,10 +162,10 @@ export class StatelessRoute implements CallRoute {
     this.#held = undefined;
   }
 
-  #routingTo(ref: InstanceRef): Routing {
+  #conversationFor(ref: InstanceRef): ConversationChoice {
     const { equalToolLists, client, group, request } = this.#input;
     const { profile } = client;
-    return routingTo(ref, {
+    return conversationFor(ref, {
       sharing: group.policy.session,
       profile,
       request,
@@ -281,8 +288,8 @@ class LeasedAttempt implements AttemptPlan {
 const UNKNOWN_METHOD: FinalEvent = { kind: 'error', error: METHOD_NOT_FOUND };
 
 /** True for a conversation that was leased, which may continue without the transport of the instance. */
-function isLeased(routing: Routing): boolean {
-  return routing === 'dedicated' || routing === 'extended';
+function isLeased(choice: ConversationChoice): boolean {
+  return choice === 'dedicated' || choice === 'extended';
 }
 
 async function ready({ conversation }: StatelessLease, logLevel: string | undefined): Promise<void> {

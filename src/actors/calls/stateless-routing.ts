@@ -24,9 +24,9 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
  * conversation, in legacy form. `extended`: in one that clients with equal extensions share. `dedicated`: in a conversation of the
  * caller's owner. `refused`: not at all; `unknown`: nor this, because the era of the backend does not have the method.
  */
-export type Routing = 'direct' | 'shared' | 'extended' | 'dedicated' | 'refused' | 'unknown';
+export type ConversationChoice = 'direct' | 'shared' | 'extended' | 'dedicated' | 'refused' | 'unknown';
 
-interface RoutingInput {
+interface ChoiceInput {
   readonly sharing: SessionSharing;
   readonly profile: ClientProfile;
   readonly request: ExchangeRequest;
@@ -40,20 +40,20 @@ interface RoutingInput {
  * In-process functions ask no client and tell callers apart. Without a connection the last handshake counts: an independent
  * conversation may continue, everything else is refused either way.
  */
-export function routingTo(
+export function conversationFor(
   {
     handshake: present,
     lastHandshake,
     definition,
   }: Pick<InstanceRef, 'handshake' | 'lastHandshake' | 'definition'>,
-  input: RoutingInput,
-): Routing {
+  input: ChoiceInput,
+): ConversationChoice {
   const handshake = present ?? lastHandshake;
   if (handshake !== undefined && isOfOtherEra(input.request.method, handshake.era)) return 'unknown';
   if (handshake === undefined || handshake.era === 'modern') return 'direct';
   if (handshake.era === 'bare' || TRANSPORT_TRAITS[definition.transport].isAlwaysShared) return 'shared';
   if (isNetworked(definition)) return 'dedicated';
-  return routingOverPipe(input);
+  return conversationOverPipe(input);
 }
 
 /**
@@ -75,7 +75,7 @@ export function tellsCallsApart(
  * which only a dedicated process knows. A client with extensions never shares with clients that declare none: its tools may have
  * the same names and other contents. Source: ADR 49, ADR 104.
  */
-function routingOverPipe(input: RoutingInput): Routing {
+function conversationOverPipe(input: ChoiceInput): ConversationChoice {
   const { sharing, profile, request } = input;
   if (sharing === 'isolated') return 'dedicated';
   if (isAboutTask(request)) return sharing === 'auto' ? 'dedicated' : 'refused';
@@ -86,7 +86,7 @@ function routingOverPipe(input: RoutingInput): Routing {
 }
 
 function needsOwnProcess(
-  { profile, request, logLevel, hasEqualTools }: RoutingInput,
+  { profile, request, logLevel, hasEqualTools }: ChoiceInput,
   isExtended: boolean,
 ): boolean {
   const list = listOf(request.method);
