@@ -2,12 +2,10 @@
 // keeps the last lines that it wrote. It knows nothing of MCP: stdio.ts speaks through it, and managed-http.ts runs the program
 // behind an endpoint with it.
 
-import { StringDecoder } from 'node:string_decoder';
-import { stripVTControlCharacters } from 'node:util';
 import { messageOf } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { settlesWithin } from '../../domain/time/clock.ts';
-import { cutWithoutSecrets, longestOf, programSecrets, withoutSecrets } from '../secrets.ts';
+import { programSecrets } from '../secrets.ts';
 import type { OpenOptions } from '../transport.ts';
 import {
   LAST_WAIT_MS,
@@ -16,6 +14,7 @@ import {
   type RunningProgram,
   startProcess,
 } from './child-process.ts';
+import { LineTail } from './line-tail.ts';
 
 /** Waits of a stop, in ms: end of stdin, wait, SIGTERM, wait, SIGKILL. */
 export interface KillLadder {
@@ -157,68 +156,3 @@ export class Child {
 
 /** The end of a program that SIGKILL does not end, such as one of another user. */
 const NOT_STOPPED = 'could not be stopped';
-
-/**
- * The last lines of a text stream, bounded by LIMITS, without empty ones and without the secrets of the program: for operators, no
- * decision depends on them.
- */
-export class LineTail {
-  readonly #secrets: () => readonly string[];
-  readonly #decoder = new StringDecoder('utf8');
-  /** As they were written: programs may write far more lines than anyone reads. */
-  #finished: string[] = [];
-  #unfinished = '';
-
-  constructor(secrets: () => readonly string[] = () => []) {
-    this.#secrets = secrets;
-  }
-
-  write(chunk: Buffer): void {
-    const lines = (this.#unfinished + this.#decoder.write(chunk)).split('\n');
-    this.#unfinished = this.#head(lines.pop() ?? '');
-    for (const line of lines.filter(hasText).slice(-LIMITS.stderrLines)) this.#keep(line);
-  }
-
-  /** Takes a whole line of another stream, which comes before an incomplete line of this one. */
-  add(line: Buffer): void {
-    const text = line.toString('utf8', 0, this.#mostUnits() * LONGEST_CHARACTER);
-    if (hasText(text)) this.#keep(text);
-  }
-
-  #keep(line: string): void {
-    this.#finished.push(line.length > LIMITS.stderrLineCharacters ? this.#cut(line) : line);
-    if (this.#finished.length > 2 * LIMITS.stderrLines) this.#finished.splice(0, LIMITS.stderrLines);
-  }
-
-  /** Oldest first, including an incomplete last line. */
-  get lines(): readonly string[] {
-    const lines = [...this.#finished, this.#cut(this.#unfinished)];
-    const shown = lines.map((line) => withoutSecrets(readable(line), this.#secrets()));
-    return shown.filter((line) => line !== '').slice(-LIMITS.stderrLines);
-  }
-
-  #cut(line: string): string {
-    return cutWithoutSecrets(readable(this.#head(line)), LIMITS.stderrLineCharacters, this.#secrets());
-  }
-
-  /** Enough of a line to find the secrets in what is shown of it. */
-  #head(line: string): string {
-    return line.length > LIMITS.stderrLineCharacters ? line.slice(0, this.#mostUnits()) : line;
-  }
-
-  #mostUnits(): number {
-    return LIMITS.stderrLineCharacters + longestOf(this.#secrets());
-  }
-}
-
-function hasText(line: string): boolean {
-  return /\S/.test(line) && (!line.startsWith('\u001b') || readable(line) !== '');
-}
-
-/** Most bytes of a character in UTF-8. */
-const LONGEST_CHARACTER = 4;
-
-/** Removes colours, which some programs write without a terminal, and half a character at the cut. */
-function readable(line: string): string {
-  return stripVTControlCharacters(line).trimEnd().toWellFormed();
-}
