@@ -188,6 +188,9 @@ const GATEWAYS: readonly (readonly [options: unknown, issue: string])[] = [
   [{ policy: { callTimeoutMs: '30' } }, 'policy.callTimeoutMs: Input should be a valid number'],
   [{ policy: { maxRetries: Number.NaN } }, 'policy.maxRetries: '],
   [{ graceMs: Number.POSITIVE_INFINITY }, 'graceMs: '],
+  [{ nodeId: 'a' }, 'nodeId: Extra inputs are not permitted'],
+  [{ programs: { passEnv: [], programUser: 'mcp' } }, 'programs.programUser: Extra inputs are not permitted'],
+  [{ others: { successor: () => undefined } }, 'others.successor: Extra inputs are not permitted'],
   [{ sessions: { share: 0 } }, 'sessions.share: Input should be greater than 0'],
   [{ stateKeys: [Buffer.alloc(32), Buffer.alloc(8)] }, 'stateKeys: expected at least 32 bytes each'],
   [

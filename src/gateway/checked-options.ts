@@ -1,6 +1,7 @@
-// Checks what the compiler of an embedding program does not: numbers, and names that may come from a file. A wrong value would fail
-// later, far from its cause, or have no effect. Issues name fields and rules, never values. registry/checked-input.ts checks
-// registrations. The options of the command line come from config.ts and are valid.
+// Checks what the compiler of an embedding program does not: numbers, names that may come from a file, and options that do not exist, such
+// as renamed ones, which it lets through in an object that was built before. A wrong value would fail later, far from its cause, or have no
+// effect. Issues name fields and rules, never values. registry/checked-input.ts checks registrations. The options of the command line come
+// from config.ts and are valid.
 
 import { isAbsolute } from 'node:path';
 import Type, { type TSchema } from 'typebox';
@@ -23,6 +24,35 @@ export function checkedOptions(options: GatewayOptions): GatewayOptions {
   return policy === undefined ? options : { ...options, policy: definedFields(policy) };
 }
 
+/** The value is checked by the compiler of the program. */
+const KNOWN = Type.Unknown();
+
+type Group<Name extends keyof GatewayOptions> = Record<keyof NonNullable<GatewayOptions[Name]>, TSchema>;
+
+const NODE = {
+  id: KNOWN,
+  worker: KNOWN,
+  life: KNOWN,
+  isAnyDefault: KNOWN,
+  hasEphemeralNodes: KNOWN,
+} satisfies Group<'node'>;
+
+const OTHERS = {
+  sharePrograms: KNOWN,
+  decideOwner: KNOWN,
+  openElsewhere: KNOWN,
+  successorOf: KNOWN,
+  mayStore: KNOWN,
+  isCutOff: KNOWN,
+} satisfies Group<'others'>;
+
+const PROGRAMS = {
+  passEnv: KNOWN,
+  user: KNOWN,
+  reaperPipe: KNOWN,
+  protectedPaths: KNOWN,
+} satisfies Group<'programs'>;
+
 /** Bounds are those of the settings, see config/settings.ts. */
 const LONGEST_GRACE_MS = 600_000;
 const LONGEST_IDLE_MS = 604_800_000;
@@ -33,21 +63,35 @@ const SESSIONS = {
   recover: Type.Boolean(),
   processes: wholeNumber(1, 10_000),
   share: Type.Number({ exclusiveMinimum: 0, maximum: 1 }),
-} satisfies Record<keyof Required<GatewayOptions>['sessions'], TSchema>;
+} satisfies Group<'sessions'>;
 
-/** The others are checked by the compiler of the program. */
-const shape = compileShape(
-  Type.Partial(
-    Type.Object({
-      policy: PolicyOptions,
-      maxCallMs: milliseconds(1, LIMITS.callLongestMs),
-      graceMs: milliseconds(0, LONGEST_GRACE_MS),
-      sessions: optional(SESSIONS),
-      memoryBytes: wholeNumber(1, Number.MAX_SAFE_INTEGER),
-    }),
-  ),
-  'body',
-);
+const OPTIONS = {
+  store: KNOWN,
+  node: optional(NODE),
+  others: optional(OTHERS),
+  storeChanges$: KNOWN,
+  policy: PolicyOptions,
+  definitions: KNOWN,
+  aggregate: KNOWN,
+  deniedNetworks: KNOWN,
+  programs: optional(PROGRAMS),
+  maxCallMs: milliseconds(1, LIMITS.callLongestMs),
+  callLimiter: KNOWN,
+  graceMs: milliseconds(0, LONGEST_GRACE_MS),
+  sessions: optional(SESSIONS),
+  stateKeys: KNOWN,
+  memoryBytes: wholeNumber(1, Number.MAX_SAFE_INTEGER),
+  requestBounds: KNOWN,
+  changedCallers$: KNOWN,
+  onFault: KNOWN,
+  connections: KNOWN,
+  discovery: KNOWN,
+  inspect: KNOWN,
+  random: KNOWN,
+  clock: KNOWN,
+} satisfies Record<keyof GatewayOptions, TSchema>;
+
+const shape = compileShape(optional(OPTIONS), 'body');
 
 /** Options that would weaken a protection without an error. */
 function unsafeOptions({
