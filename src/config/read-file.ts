@@ -1,9 +1,20 @@
-// Reads the files that settings name, at once, because settings are read before anything runs. A file may also be a pipe, such as that of
-// `<(command)` in a shell, or a device; certificates and their keys may not.
+// Reads the files that users name. A file may also be a pipe, such as that of `<(command)` in a shell, or a device; certificates and their
+// keys may not. Files of settings are read at once, because settings are read before anything runs; larger ones in pieces.
 
-import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  createReadStream,
+  fstatSync,
+  openSync,
+  readSync,
+  type Stats,
+  statSync,
+} from 'node:fs';
 import { open } from 'node:fs/promises';
+import { Socket } from 'node:net';
 import { codeOf, OperatorError } from '../domain/errors/errors.ts';
+import { sleep, systemClock } from '../domain/time/clock.ts';
 
 const PIECE_BYTES = 65_536;
 const MOST_BYTES = 16 * 2 ** 20;
@@ -43,6 +54,27 @@ export function readFileNow(path: string): Buffer {
   }
 }
 
+/** Rejects with the error of the file system; `no writer` for a pipe that no program has opened for writing after 5 s. */
+export async function* filePieces(path: string): AsyncGenerator<Uint8Array> {
+  if (!statSync(path).isFIFO()) {
+    yield* createReadStream(path);
+    return;
+  }
+  const fd = openSync(path, AT_ONCE);
+  const first = await firstPiece(fd).catch((thrown: unknown) => {
+    closeSync(fd);
+    throw thrown;
+  });
+  // Not earlier: a socket reads from its first moment on, and would take the first piece.
+  const pipe = new Socket({ fd, readable: true, writable: false });
+  try {
+    yield first;
+    yield* pipe;
+  } finally {
+    pipe.destroy();
+  }
+}
+
 /** For files that are read again while the gateway runs: a pipe has its text only once. Rejects with the error of the file system, or OperatorError. */
 export async function readPemFile(path: string, check?: (stats: Stats) => void): Promise<string> {
   const file = await open(path, AT_ONCE);
@@ -58,14 +90,31 @@ export async function readPemFile(path: string, check?: (stats: Stats) => void):
 
 /** Waits for the program of a pipe. Empty at the end. */
 function nextPiece(fd: number): Buffer {
+  for (;;) {
+    const piece = pieceNow(fd);
+    if (piece !== undefined) return piece;
+    pause();
+  }
+}
+
+async function firstPiece(fd: number): Promise<Buffer> {
+  for (let waitedMs = 0; waitedMs <= WRITER_MS; waitedMs += PAUSE_MS) {
+    const piece = pieceNow(fd);
+    if (piece?.length !== 0) return piece ?? Buffer.alloc(0);
+    await sleep(systemClock, PAUSE_MS);
+  }
+  throw coded('no writer');
+}
+
+/** Empty at the end, and before a program opens it; undefined when the program writes later. */
+function pieceNow(fd: number): Buffer | undefined {
   const piece = Buffer.allocUnsafe(PIECE_BYTES);
-  for (;;)
-    try {
-      return piece.subarray(0, readSync(fd, piece));
-    } catch (thrown) {
-      if (codeOf(thrown) !== 'EAGAIN') throw thrown;
-      pause();
-    }
+  try {
+    return piece.subarray(0, readSync(fd, piece));
+  } catch (thrown) {
+    if (codeOf(thrown) !== 'EAGAIN') throw thrown;
+    return undefined;
+  }
 }
 
 function pause(): void {

@@ -2,7 +2,7 @@
 // written. registry-entry.ts reads one entry; registry-sync.ts synchronizes the registry with the file.
 
 import { LoadBalancerSettings, type TemplateSettings } from '../balancing/policy-schemas.ts';
-import { filePieces } from '../config/file-pieces.ts';
+import { filePieces } from '../config/read-file.ts';
 import { codeOf, GatewayError, messageOf, OperatorError } from '../domain/errors/errors.ts';
 import type { Variables } from '../domain/instances/command.ts';
 import type { TemplateAuth } from '../domain/instances/instance.ts';

@@ -3,7 +3,7 @@
 
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { filePieces } from '../../config/file-pieces.ts';
+import { filePieces } from '../../config/read-file.ts';
 import { codeOf } from '../../domain/errors/errors.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';

@@ -2,7 +2,7 @@
 // file says how to start or reach them.
 
 import { basename, dirname, resolve } from 'node:path';
-import { filePieces } from '../../config/file-pieces.ts';
+import { filePieces } from '../../config/read-file.ts';
 import { codeOf, messageOf } from '../../domain/errors/errors.ts';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import type { ImportedFile, RefusedEntry } from '../../templates/imported-server.ts';

@@ -4,7 +4,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { filePieces } from '../../src/config/file-pieces.ts';
+import { filePieces } from '../../src/config/read-file.ts';
 import { codeOf } from '../../src/domain/errors/errors.ts';
 import { bytesWithin } from '../../src/domain/memory/bounded-bytes.ts';
 import { folderOfEach } from '../helpers/folder.ts';
