@@ -11,6 +11,7 @@ import { connect as connectTls, createServer as createTlsServer } from 'node:tls
 import * as assert from 'uvu/assert';
 import { secretId } from '../../../src/auth/secrets/secrets.ts';
 import { channelKeys } from '../../../src/cluster/channel/channel-keys.ts';
+import { serveInstances } from '../../../src/cluster/channel/instance-listener.ts';
 import { MAX_CALLS } from '../../../src/cluster/channel/peer-client.ts';
 import { PeerProber } from '../../../src/cluster/channel/peer-prober.ts';
 import { INSTANCE_PATHS } from '../../../src/cluster/channel/peer-protocol.ts';
@@ -21,6 +22,7 @@ import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { newSessionId } from '../../../src/domain/nodes/life.ts';
 import { type Clock, systemClock } from '../../../src/domain/time/clock.ts';
+import { createGateway } from '../../../src/gateway/gateway.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { sendRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -802,6 +804,30 @@ test('a session that a live node released leads where it went on, and to this no
     assert.is(nodeOf(id), undefined);
   }
   assert.is(nodeOf(newSessionId(B)), `node ${B}`);
+});
+
+test('a request about an instance that is malformed is refused by name, as not delivered', async () => {
+  const a = await deployment.node(A);
+  const gateway = await createGateway();
+  await deployment.node(B, { instances: serveInstances(gateway.host, () => {}) });
+  const head = (fields: object) => `${JSON.stringify({ conversation: 'x', method: 'ping', ...fields })}\n`;
+  const bodies = ['', '{', 'null\n', '[]\n', head({ method: 1 }), head({ params: [] }), head({ texts: 7 })];
+  for (const body of [
+    ...bodies,
+    head({ texts: [null] }),
+    head({ texts: [['a', -1]] }),
+    head({ texts: [['a', 9]] }),
+  ]) {
+    const answer = await ask(a, B, {
+      hop: 'instance',
+      target: INSTANCE_PATHS.exchange,
+      principal: ADA,
+      body,
+    });
+    assert.match(answer.text, '"code":"BACKEND_UNAVAILABLE"', body);
+    assert.match(answer.text, 'does not understand the request');
+  }
+  await gateway.close({ graceMs: 0 });
 });
 
 test.run();

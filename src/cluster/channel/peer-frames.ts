@@ -2,6 +2,7 @@
 // one byte for its kind, four for its length, and its content: JSON, or the bytes of a result, which no node parses. Source: ADR 170.
 
 import type { ExchangeRequest, HttpRefusal, TraceFields } from '../../domain/calls/exchange.ts';
+import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import { type Delivered, ERROR_STATUS, type ErrorCode, GatewayError } from '../../domain/errors/errors.ts';
 import {
   definedFields,
@@ -175,10 +176,11 @@ export interface CrossedExchange {
   readonly trace: TraceFields | undefined;
 }
 
-/** The exchange in the body of a request. Throws for anything else. */
+/** The exchange in the body of a request. BACKEND_UNAVAILABLE, not delivered, for anything else. */
 export function exchangeIn(body: Buffer): CrossedExchange {
   const end = body.indexOf('\n');
-  const head = parseExact(body.toString('utf8', 0, end)) as ExchangeHead;
+  const head = objectIn(body.subarray(0, Math.max(0, end)));
+  if (!isExchangeHead(head, body.length - end - 1)) throw notUnderstood();
   const {
     conversation,
     method,
@@ -204,11 +206,40 @@ export function exchangeIn(body: Buffer): CrossedExchange {
   return { conversation, request, trace };
 }
 
-/** The object in the body of any other request. Throws for anything else. */
+/** The fields without which nothing can be sent. Conversations are looked up, the rest is passed on. */
+function isExchangeHead(
+  head: JsonObject & Partial<ExchangeHead>,
+  restBytes: number,
+): head is JsonObject & ExchangeHead {
+  const { method, params = {}, texts = [] } = head;
+  if (typeof method !== 'string' || !isJsonObject(params) || !Array.isArray(texts)) return false;
+  let bytes = 0;
+  for (const text of texts as readonly unknown[]) {
+    if (
+      !Array.isArray(text) ||
+      typeof text[0] !== 'string' ||
+      !(Number.isSafeInteger(text[1]) && text[1] >= 0)
+    )
+      return false;
+    bytes += text[1];
+  }
+  return bytes <= restBytes;
+}
+
+/** The object in the body of any other request. BACKEND_UNAVAILABLE, not delivered, for anything else. */
 export function objectIn(body: Buffer): JsonObject {
-  const value = parseExact(body.toString());
-  if (!isJsonObject(value)) throw new TypeError('a request of another node is no object');
+  let value: unknown;
+  try {
+    value = parseExact(body.toString());
+  } catch (cause) {
+    throw notUnderstood(cause);
+  }
+  if (!isJsonObject(value)) throw notUnderstood();
   return value;
+}
+
+function notUnderstood(cause?: unknown): GatewayError {
+  return backendUnavailable('its node does not understand the request', { delivered: 'no', cause });
 }
 
 /** Facts of an error that cross: those that decide what follows, and those that callers see. */
