@@ -99,8 +99,8 @@ interface SpecFile {
 }
 
 /**
- * The chosen spec files; those of the system tier first, and of a tier those with the longest tests, so that none of them runs
- * alone at the end. Without a filter the system tier (real programs, servers, browsers, containers) is left out.
+ * The chosen spec files; those of the system tier first, because they take longest. Without a filter that tier (real programs, servers,
+ * browsers, containers) is left out.
  */
 async function findSpecs({ root, filters }: RunOptions): Promise<SpecFile[]> {
   const entries = await readdir(root, { recursive: true, withFileTypes: true });
@@ -113,9 +113,7 @@ async function findSpecs({ root, filters }: RunOptions): Promise<SpecFile[]> {
     names.map(async (name) => ({ name, text: await readFile(join(root, name), 'utf8') })),
   );
   const rank = (file: SpecFile): number => (isSystem(file) ? 0 : 1);
-  return files.sort(
-    (a, b) => rank(a) - rank(b) || longestTestMs(b) - longestTestMs(a) || a.name.localeCompare(b.name),
-  );
+  return files.sort((a, b) => rank(a) - rank(b) || a.name.localeCompare(b.name));
 }
 
 /** 0 for a file whose tests have the usual time limit. */
