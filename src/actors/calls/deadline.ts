@@ -21,7 +21,7 @@ export interface DeadlineDeps extends Clock {
   readonly maxCallMs?: number | undefined;
 }
 
-/** A call gets a timer of its own when it takes longer, in ms: most do not. */
+/** A call that takes longer, in ms, has a timer of its own; most do not. One that begins while others wait may get it earlier. */
 export const SHORT_MS = 50;
 
 /** Runs from the start of the call until `end`. */
