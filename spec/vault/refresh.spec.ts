@@ -6,8 +6,10 @@ import * as assert from 'uvu/assert';
 import { asGatewayError } from '../../src/domain/errors/errors.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
+import type { OAuthStore } from '../../src/persistence/store.ts';
 import { addressesIn } from '../../src/transports/network-guard.ts';
-import type { Target } from '../../src/vault/oauth-backends.ts';
+import { connectionKey } from '../../src/vault/connections.ts';
+import type { OAuthBackend, Target } from '../../src/vault/oauth-backends.ts';
 import { Vault } from '../../src/vault/vault.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -24,6 +26,7 @@ async function withUsers(
   users: number,
   answering: Answering,
   run: (tokens: Vault, target: Target) => unknown,
+  store: OAuthStore = new MemoryStore().oauth,
 ) {
   const held: (() => void)[] = [];
   const server = createServer((request, response) => {
@@ -50,7 +53,7 @@ async function withUsers(
   const target: Target = { template: 'mail', id: 'mail-1', endpoint, auth: { who: 'user' } };
   const vault = new Vault({
     ...systemClock,
-    ...{ changes$: new Subject(), store: new MemoryStore().oauth, isDenied: addressesIn([]) },
+    ...{ changes$: new Subject(), store, isDenied: addressesIn([]) },
     address: { issuer: 'http://127.0.0.1:8080', isPublic: false },
   });
   try {
@@ -102,5 +105,51 @@ refreshes('that bring the same token, which is over, are made once for a call', 
     assert.is(answering.asked, 3);
   });
 });
+
+refreshes('are not needed for long tokens that leave the memory: their rows are read again', async () => {
+  const USERS = 700;
+  const rowsRead = { count: 0 };
+  const store = new MemoryStore().oauth;
+  const counting: OAuthStore = {
+    ...store,
+    find: (kind, keys) => {
+      if (kind === 'connection') rowsRead.count += 1;
+      return store.find(kind, keys);
+    },
+  };
+  for (const { length, rows } of [
+    { length: 60_000, rows: 1 },
+    { length: 1_000, rows: 0 },
+  ]) {
+    const token = () => ({ access_token: 'a'.repeat(length), expires_in: 3_600 });
+    const answering: Answering = { token, holdsUntil: 0, asked: 0 };
+    const run = async (vault: Vault, target: Target) => {
+      await connectMore(store, USERS);
+      const all = Array.from({ length: USERS }, (_, user) => vault.tokens(target, `user-${user}`));
+      for (const tokens of all) await tokens.current();
+      rowsRead.count = 0;
+      for (const tokens of all.slice(-500)) await tokens.current();
+      assert.is(rowsRead.count, 0);
+      await all[0]?.current();
+      assert.is(rowsRead.count, rows, `${length} characters`);
+      assert.is(answering.asked, 1);
+    };
+    await withUsers(1, answering, run, counting);
+  }
+});
+
+/** Users beside the first, with a token like that of the first. */
+async function connectMore(store: OAuthStore, users: number): Promise<void> {
+  const [row] = await store.list({ kind: 'connection' }, 1);
+  assert.ok(row);
+  const value = JSON.parse(row.value);
+  const { issuer, resource } = value;
+  const backend = { server: { issuer }, resource } as OAuthBackend;
+  for (let user = 1; user < users; user += 1) {
+    const owner = `user-${user}`;
+    const key = connectionKey(owner, backend);
+    await store.save({ ...row, key, userId: owner, value: JSON.stringify({ ...value, owner }) });
+  }
+}
 
 refreshes.run();
