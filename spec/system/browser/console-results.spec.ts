@@ -1,0 +1,91 @@
+// Results that are too long for a page: the console shows a part of them and says how much is left out.
+
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
+import * as assert from 'uvu/assert';
+import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
+import { canUseConsole, NO_CONSOLE } from '../../helpers/console.ts';
+import { type McpHarness, register, startHarness } from '../../helpers/mcp-program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('long results in the console', { timeoutMs: 120_000 });
+const inBrowser = test.needs(canUseConsole, NO_CONSOLE);
+
+const LINES = 'a line\n'.repeat(500_000);
+const PARTS = Array.from({ length: 20_000 }, (_, index) => ({ type: 'text', text: `part ${index}` }));
+/** A part may not contain another one, but a server may send it. */
+const NESTED = Array.from({ length: 2_000 }).reduce<object>(
+  (inner) => ({ type: 'resource', resource: inner }),
+  { type: 'text', text: 'innermost' },
+);
+const CONTENT: Readonly<Record<string, readonly object[]>> = {
+  lines: [{ type: 'text', text: LINES }],
+  nested: [NESTED],
+  parts: PARTS,
+};
+
+let gateway: McpHarness;
+let browser: Browser;
+let watched: WatchedPage;
+const server = createServer(async (request, response) => {
+  const { id, method, params } = Object(await json(request));
+  const results: Readonly<Record<string, object>> = {
+    initialize: {
+      ...{ protocolVersion: '2025-11-25', serverInfo: { name: 's', version: '1' } },
+      capabilities: { tools: {} },
+    },
+    'tools/list': { tools: Object.keys(CONTENT).map((name) => ({ name, inputSchema: { type: 'object' } })) },
+    'tools/call': { content: CONTENT[params?.name] ?? [] },
+  };
+  if (id === undefined) response.writeHead(202).end();
+  else {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, result: results[method] ?? {} }));
+  }
+});
+test.before(async () => {
+  if (!canUseConsole) return;
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  gateway = await startHarness();
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+  await register(gateway.admin, 'long', [{ id: 'one', endpoint }]);
+  browser = await launchBrowser();
+  watched = await browser.open();
+  watched.page.setDefaultTimeout(10_000);
+});
+test.after(async () => {
+  await browser?.close();
+  await gateway?.remove();
+  server.close().closeAllConnections();
+});
+
+inBrowser('shows the first 100,000 characters of a text', async () => {
+  const output = await resultOf('lines');
+  await output.getByText('3.4M more characters', { exact: true }).first().waitFor();
+  assert.is((await output.locator('.output').first().textContent())?.length, 100_002);
+});
+
+inBrowser('shows the first 200 parts', async () => {
+  const output = await resultOf('parts');
+  await output.getByText('19.8K more parts', { exact: true }).waitFor();
+  assert.is(await output.getByText(/^part \d+$/).count(), 200);
+});
+
+inBrowser('shows of parts within parts what their kinds allow', async () => {
+  const output = await resultOf('nested');
+  await output.getByText('resource', { exact: true }).first().waitFor();
+  assert.is(await output.getByText('innermost', { exact: true }).count(), 0);
+});
+
+async function resultOf(tool: string) {
+  const { page } = watched;
+  await page.goto(`${gateway.url}/console/playground?template=long&item=${tool}`);
+  await page.getByRole('button', { name: 'Call', exact: true }).click();
+  const output = page.locator('.result');
+  await output.waitFor();
+  return output;
+}
+
+test.run();
