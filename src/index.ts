@@ -5,7 +5,7 @@
 import './domain/required-node.ts';
 
 export type { ClientCounts, InstanceClients, InstanceMetrics, MetricsSummary } from './actors/metrics.ts';
-export type { BalancerPolicy, StrategyName } from './balancing/policy.ts';
+export type { StrategyName, TemplatePolicy } from './balancing/policy.ts';
 export type {
   LoadBalancerChange,
   LoadBalancerSettings,

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { CallVerdict, SentCall } from '../../src/balancing/outliers.ts';
-import { type BalancerPolicy, DEFAULT_POLICY } from '../../src/balancing/policy.ts';
+import { DEFAULT_POLICY, type TemplatePolicy } from '../../src/balancing/policy.ts';
 import { Pool, type PoolChange } from '../../src/balancing/pool.ts';
 import { suite } from '../helpers/suite.ts';
 import { candidate, type TestCandidate } from './candidates.ts';
@@ -19,7 +19,7 @@ class Bench {
   readonly changes$ = new Subject<PoolChange<TestCandidate>>();
   readonly #byId = new Map<string, TestCandidate>();
   readonly #alarms = new Set<{ readonly atMs: number; readonly ring: () => void }>();
-  policy: BalancerPolicy = DEFAULT_POLICY;
+  policy: TemplatePolicy = DEFAULT_POLICY;
   nowMs = 1_000_000;
 
   constructor(...ids: string[]) {

@@ -13,7 +13,7 @@ import { Fleet } from '../../src/actors/fleet.ts';
 import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
 import type { ClientSession } from '../../src/actors/sessions/client-session.ts';
 import { ClientSessions } from '../../src/actors/sessions/client-sessions.ts';
-import { type BalancerPolicy, DEFAULT_POLICY } from '../../src/balancing/policy.ts';
+import { DEFAULT_POLICY, type TemplatePolicy } from '../../src/balancing/policy.ts';
 import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
 import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
@@ -118,7 +118,7 @@ export interface StatelessCalling {
 }
 
 export interface HarnessOptions {
-  readonly policy?: Partial<BalancerPolicy>;
+  readonly policy?: Partial<TemplatePolicy>;
   readonly own?: DedicatedBounds;
   readonly maxSessions?: number;
   readonly maxCallMs?: number;
@@ -202,7 +202,7 @@ export class Harness {
     this.setPolicy(policy);
   }
 
-  setPolicy(policy: Partial<BalancerPolicy> = {}): void {
+  setPolicy(policy: Partial<TemplatePolicy> = {}): void {
     this.fleet.setPolicy('t', { ...DEFAULT_POLICY, ...policy });
   }
 

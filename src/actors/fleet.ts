@@ -3,7 +3,7 @@
 
 import { defer, filter, firstValueFrom, merge, type Observable, Subject } from 'rxjs';
 import { createActor } from 'xstate';
-import type { BalancerPolicy } from '../balancing/policy.ts';
+import type { TemplatePolicy } from '../balancing/policy.ts';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
 import { runsElsewhere, serverNotFound, templateNotFound } from '../domain/errors/error-catalogue.ts';
 import { reasonOf, shuttingDown } from '../domain/errors/errors.ts';
@@ -110,7 +110,7 @@ export class Fleet {
   }
 
   /** Adds the template, unless it exists, and sets its policy. */
-  setPolicy(template: string, policy: BalancerPolicy): void {
+  setPolicy(template: string, policy: TemplatePolicy): void {
     const group = this.#groups.get(template);
     if (!this.has(template)) this.#sorted = undefined;
     if (group === undefined) this.#groups.set(template, new TemplateGroup(template, policy, this.#options));

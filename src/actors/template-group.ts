@@ -3,7 +3,7 @@
 
 import { Observable, Subject } from 'rxjs';
 import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
-import type { BalancerPolicy } from '../balancing/policy.ts';
+import type { TemplatePolicy } from '../balancing/policy.ts';
 import { Pool, type PoolChange } from '../balancing/pool.ts';
 import { nearName } from '../config/nearest.ts';
 import type { ToolRights } from '../domain/accounts/rights.ts';
@@ -58,10 +58,10 @@ export class TemplateGroup {
   /** What waits for a starting instance. */
   readonly #waiting: WaitQueue;
   #waits = 0;
-  #policy: BalancerPolicy;
+  #policy: TemplatePolicy;
   readonly #trustOf: TrustOf | undefined;
 
-  constructor(template: string, policy: BalancerPolicy, deps: TemplateGroupDeps) {
+  constructor(template: string, policy: TemplatePolicy, deps: TemplateGroupDeps) {
     const { random, emit, now, alarm, scheduler } = deps;
     this.template = template;
     this.#policy = policy;
@@ -83,7 +83,7 @@ export class TemplateGroup {
     });
   }
 
-  get policy(): BalancerPolicy {
+  get policy(): TemplatePolicy {
     return this.#policy;
   }
 
@@ -101,7 +101,7 @@ export class TemplateGroup {
   }
 
   /** Sets the policy; a deleted template exists again. True when the annotations of its tools have changed. */
-  setPolicy(policy: BalancerPolicy): boolean {
+  setPolicy(policy: TemplatePolicy): boolean {
     this.isDeleted = false;
     const { strategy, annotate } = this.#policy;
     this.#policy = policy;

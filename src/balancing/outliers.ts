@@ -10,7 +10,7 @@
 import { counted } from '../domain/text.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { ewma } from './health-score.ts';
-import type { BalancerPolicy } from './policy.ts';
+import type { TemplatePolicy } from './policy.ts';
 import { RecentCount } from './recent-count.ts';
 
 /** A candidate is ejected after `ejectionFailures` in a row, or above this share of at least twice as many outcomes in ten seconds. */
@@ -55,7 +55,7 @@ export interface Suspension {
 }
 
 export interface OutlierOptions<C> extends Pick<Clock, 'now' | 'alarm'> {
-  readonly policy: () => Pick<BalancerPolicy, 'ejectionFailures'>;
+  readonly policy: () => Pick<TemplatePolicy, 'ejectionFailures'>;
   /** It is a candidate now. */
   readonly isUp: (candidate: C) => boolean;
   readonly suspended: (candidate: C, suspension: Suspension, forMs: number) => void;

@@ -6,10 +6,10 @@ import { definedFields } from '../domain/json/json.ts';
 import { ToolAnnotations } from '../domain/views/view-schema.ts';
 import {
   type AnyRow,
-  type BalancerPolicy,
   POLICY_ROWS,
   policyFrom,
   TEMPLATE_ROWS,
+  type TemplatePolicy,
   type WrittenSettings,
 } from './policy.ts';
 
@@ -44,7 +44,7 @@ export const LoadBalancerView = Type.Unsafe<WrittenSettings>(
 );
 
 /** The options of a program for the defaults of the gateway; times in milliseconds. */
-export const PolicyOptions = Type.Unsafe<Partial<BalancerPolicy>>(
+export const PolicyOptions = Type.Unsafe<Partial<TemplatePolicy>>(
   optional(fieldsOf(POLICY_ROWS, (row) => schemasOf(row).exact, 'key')),
 );
 
@@ -81,11 +81,11 @@ export function changedTemplate(
 }
 
 /** Lays a template's own settings over the gateway's defaults. */
-export function policyOf(settings: LoadBalancerSettings, defaults: BalancerPolicy): BalancerPolicy {
+export function policyOf(settings: LoadBalancerSettings, defaults: TemplatePolicy): TemplatePolicy {
   const own = new Map<string, unknown>(Object.entries(settings));
   const present = new Map<string, unknown>(Object.entries(defaults));
-  return policyFrom(({ key, name, kind, level }) => {
-    const value = level === 'gateway' ? undefined : own.get(name);
+  return policyFrom(({ key, name, kind, setBy }) => {
+    const value = setBy === 'gateway' ? undefined : own.get(name);
     return value === undefined ? present.get(key) : kind.read(value);
   });
 }
@@ -101,7 +101,7 @@ export function describedSettings() {
   });
 }
 
-export function loadBalancerView(policy: BalancerPolicy): WrittenSettings {
+export function loadBalancerView(policy: TemplatePolicy): WrittenSettings {
   const values = new Map<string, unknown>(Object.entries(policy));
   const entries = TEMPLATE_ROWS.map(({ key, name, kind }) => [name, kind.show(values.get(key))]);
   return Object.fromEntries(entries) as WrittenSettings; // `fromEntries` loses the type of each

@@ -32,13 +32,13 @@ type Values =
       readonly most: number;
     };
 
-interface PolicyRow<Name, Value, Written, Level> {
+interface PolicyRow<Name, Value, Written, SetBy> {
   /** As it is written. */
   readonly name: Name;
   readonly kind: Kind<Value, Written>;
   readonly default: NoInfer<Value>;
   /** Where it is set: by templates, by the gateway for all templates, or by the gateway as the default of templates. */
-  readonly level: Level;
+  readonly setBy: SetBy;
   /** On the command line of the gateway, and in its environment: as in config/setting-types.ts. */
   readonly flag?: string;
   readonly variable?: string;
@@ -48,7 +48,7 @@ interface PolicyRow<Name, Value, Written, Level> {
   readonly doc: string;
 }
 
-type Level = 'template' | 'gateway' | 'default';
+type SetBy = 'template' | 'gateway' | 'default';
 
 const APPROVE_MEANINGS = {
   none: 'each tool is used as its server lists it',
@@ -63,7 +63,7 @@ const POLICY = {
       meanings: (word) => STRATEGIES[word].meaning,
     }),
     default: 'round_robin',
-    level: 'default',
+    setBy: 'default',
     flag: 'strategy',
     variable: 'DEFAULT_STRATEGY',
     title: 'Strategy',
@@ -73,7 +73,7 @@ const POLICY = {
     name: 'hash_on',
     kind: text(`^(${PRINCIPAL}|${ARGUMENT}.{1,256})$`, [PRINCIPAL, `${ARGUMENT}<name>`]),
     default: PRINCIPAL,
-    level: 'default',
+    setBy: 'default',
     title: 'Hash on',
     doc: '`consistent_hash`: what calls with one instance share, `principal` (user or key) or `argument:<name>`, an argument by its JSON text.',
   }),
@@ -81,7 +81,7 @@ const POLICY = {
     name: 'health_check_interval',
     kind: seconds(1, 3600),
     default: 30_000,
-    level: 'default',
+    setBy: 'default',
     flag: 'health-interval',
     title: 'Health check, s',
     doc: 'Time between two probes of one instance. A call that it answers replaces a probe.',
@@ -90,7 +90,7 @@ const POLICY = {
     name: 'health_check_timeout',
     kind: seconds(0.1, 3600),
     default: 10_000,
-    level: 'gateway',
+    setBy: 'gateway',
     flag: 'health-timeout',
     title: 'Health check timeout, s',
     doc: 'Longest wait for the answer to a probe; then the probe has failed.',
@@ -99,7 +99,7 @@ const POLICY = {
     name: 'max_retries',
     kind: whole(0, 10),
     default: 3,
-    level: 'default',
+    setBy: 'default',
     flag: 'max-retries',
     title: 'Retries',
     doc: 'How many other instances are tried after the first one fails.',
@@ -108,7 +108,7 @@ const POLICY = {
     name: 'timeout',
     kind: seconds(0.1, 3600),
     default: 60_000,
-    level: 'default',
+    setBy: 'default',
     flag: 'call-timeout',
     title: 'Timeout, s',
     doc: 'Longest wait for the first answer to a call; progress restarts it. `max_call_seconds` bounds the whole call.',
@@ -117,7 +117,7 @@ const POLICY = {
     name: 'tool_timeouts',
     kind: secondsByTool(0.1, 3600),
     default: {},
-    level: 'template',
+    setBy: 'template',
     title: 'Timeouts of tools, s',
     doc: 'Timeouts of calls of these tools, by name: `{"report": 300}`. Others have the timeout of the template.',
   }),
@@ -126,7 +126,7 @@ const POLICY = {
     name: 'start_timeout',
     kind: seconds(5, 3600),
     default: 300_000,
-    level: 'default',
+    setBy: 'default',
     flag: 'start-timeout',
     title: 'Start, s',
     doc: 'Longest start of a program until its handshake; then it is stopped and started again.',
@@ -135,7 +135,7 @@ const POLICY = {
     name: 'ejection_failures',
     kind: whole(1, 100),
     default: 5,
-    level: 'default',
+    setBy: 'default',
     title: 'Failures before ejection',
     doc: 'Calls that fail in a row before an instance is ejected; also ejects: more than half of at least twice as many calls within 10 s.',
   }),
@@ -147,7 +147,7 @@ const POLICY = {
     name: 'session',
     kind: choice(['auto', 'shared', 'isolated']),
     default: 'auto',
-    level: 'template',
+    setBy: 'template',
     title: 'Sessions',
     doc: 'Whether MCP sessions share a process.',
   }),
@@ -156,7 +156,7 @@ const POLICY = {
     name: 'session_failover',
     kind: choice(['auto', 'always', 'never']),
     default: 'auto',
-    level: 'template',
+    setBy: 'template',
     title: 'Session failover',
     doc: 'Whether an MCP session moves to another instance when its own is gone.',
   }),
@@ -165,7 +165,7 @@ const POLICY = {
     name: 'annotate',
     kind: hintsByTool(),
     default: {},
-    level: 'template',
+    setBy: 'template',
     title: 'Annotations of tools',
     doc: 'Hints instead of those of the server, by tool: `{"report": {"readOnlyHint": true}}`. They decide about repeats.',
   }),
@@ -174,7 +174,7 @@ const POLICY = {
     name: 'approve',
     kind: choice(['none', 'pinned'], { meanings: (word) => APPROVE_MEANINGS[word] }),
     default: 'none',
-    level: 'template',
+    setBy: 'template',
     title: 'Approval of tools',
     doc: 'Whether new and changed tools are withheld until an admin approves them.',
   }),
@@ -183,16 +183,16 @@ const POLICY = {
 type Rows = typeof POLICY;
 
 /** All settings as the gateway uses them; times are in milliseconds. */
-export type BalancerPolicy = { readonly [Key in keyof Rows]: Rows[Key]['default'] };
-export type StrategyName = BalancerPolicy['strategy'];
-export type SessionSharing = BalancerPolicy['session'];
-export type SessionFailover = BalancerPolicy['sessionFailover'];
+export type TemplatePolicy = { readonly [Key in keyof Rows]: Rows[Key]['default'] };
+export type StrategyName = TemplatePolicy['strategy'];
+export type SessionSharing = TemplatePolicy['session'];
+export type SessionFailover = TemplatePolicy['sessionFailover'];
 
 /** The rows that the gateway sets, and those that templates set. */
 export type GatewayKey = KeyExcept<'template'>;
 type TemplateKey = KeyExcept<'gateway'>;
-type KeyExcept<Excluded extends Level> = {
-  [Key in keyof Rows]: Rows[Key]['level'] extends Excluded ? never : Key;
+type KeyExcept<Excluded extends SetBy> = {
+  [Key in keyof Rows]: Rows[Key]['setBy'] extends Excluded ? never : Key;
 }[keyof Rows];
 
 /** The settings of a template by name, as they are written. */
@@ -201,21 +201,21 @@ export type WrittenSettings = {
 };
 
 /** Any row, with its name in the policy. */
-export interface AnyRow extends PolicyRow<string, unknown, unknown, Level> {
+export interface AnyRow extends PolicyRow<string, unknown, unknown, SetBy> {
   readonly key: string;
 }
 
 export const POLICY_ROWS: readonly AnyRow[] = Object.entries(POLICY).map(([key, each]) => ({ key, ...each }));
 
 /** The settings that a template may have. */
-export const TEMPLATE_ROWS = POLICY_ROWS.filter(({ level }) => level !== 'gateway');
+export const TEMPLATE_ROWS = POLICY_ROWS.filter(({ setBy }) => setBy !== 'gateway');
 
 /** Source: ADR 4, ADR 114. */
 export const DEFAULT_POLICY = policyFrom((each) => each.default);
 
 /** The policy with these values; `fromEntries` loses the type of each. */
-export function policyFrom(valueIn: (row: AnyRow) => unknown): BalancerPolicy {
-  return Object.fromEntries(POLICY_ROWS.map((each) => [each.key, valueIn(each)])) as BalancerPolicy;
+export function policyFrom(valueIn: (row: AnyRow) => unknown): TemplatePolicy {
+  return Object.fromEntries(POLICY_ROWS.map((each) => [each.key, valueIn(each)])) as TemplatePolicy;
 }
 
 /**
@@ -223,7 +223,7 @@ export function policyFrom(valueIn: (row: AnyRow) => unknown): BalancerPolicy {
  * that it calls, if any.
  */
 export function timeoutFor(
-  { callTimeoutMs, toolTimeoutsMs }: BalancerPolicy,
+  { callTimeoutMs, toolTimeoutsMs }: TemplatePolicy,
   tool?: string,
   ofViewMs?: number | undefined,
 ): number {
@@ -232,7 +232,7 @@ export function timeoutFor(
   return (hasOwn ? toolTimeoutsMs[tool] : undefined) ?? callTimeoutMs;
 }
 
-function row<const Name extends string, Value, Written, const At extends Level>(
+function row<const Name extends string, Value, Written, const At extends SetBy>(
   written: PolicyRow<Name, Value, Written, At>,
 ): PolicyRow<Name, Value, Written, At> {
   return written;

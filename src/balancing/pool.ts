@@ -3,7 +3,7 @@
 
 import type { Observable } from 'rxjs';
 import { type OutlierOptions, Outliers } from './outliers.ts';
-import type { BalancerPolicy } from './policy.ts';
+import type { TemplatePolicy } from './policy.ts';
 import { type Candidate, firstAfter, type RequestView, STRATEGIES, type Strategy } from './strategies.ts';
 
 /** A candidate joins the pool (and replaces one with the same id), or leaves it. */
@@ -13,7 +13,7 @@ export type PoolChange<C extends Candidate> =
 
 interface PoolOptions<C extends Candidate> extends Omit<OutlierOptions<C>, 'isUp'> {
   /** The settings in force. */
-  readonly policy: () => BalancerPolicy;
+  readonly policy: () => TemplatePolicy;
   /** For the strategies; default: Math.random. */
   readonly random?: () => number;
 }

@@ -1,27 +1,27 @@
 // The settings of the gateway that are the defaults of templates: rows of the table in balancing/policy.ts.
 
-import { type AnyRow, type BalancerPolicy, type GatewayKey, POLICY_ROWS } from '../balancing/policy.ts';
+import { type AnyRow, type GatewayKey, POLICY_ROWS, type TemplatePolicy } from '../balancing/policy.ts';
 import { definedFields } from '../domain/json/json.ts';
 import * as types from './setting-types.ts';
 import { type Setting, setting } from './setting-types.ts';
 
 /** The rows of balancing/policy.ts that the gateway sets. */
-export function policySettings(): { readonly [Key in GatewayKey]: Setting<BalancerPolicy[Key]> } {
-  const rows = POLICY_ROWS.filter(({ level }) => level !== 'template').map((row) => [
+export function policySettings(): { readonly [Key in GatewayKey]: Setting<TemplatePolicy[Key]> } {
+  const rows = POLICY_ROWS.filter(({ setBy }) => setBy !== 'template').map((row) => [
     row.key,
     policySetting(row),
   ]);
   return Object.fromEntries(rows) as ReturnType<typeof policySettings>; // `fromEntries` loses the type of each
 }
 
-function policySetting({ name, kind, default: value, level, doc, flag, variable }: AnyRow): Setting<unknown> {
+function policySetting({ name, kind, default: value, setBy, doc, flag, variable }: AnyRow): Setting<unknown> {
   return setting({
     key: `load_balancer.${name}`,
     mustAgree: true,
     ...definedFields({ flag, variable }),
     kind: typeOf(kind),
     default: value,
-    doc: level === 'default' ? `${doc} A template may have its own.` : doc,
+    doc: setBy === 'default' ? `${doc} A template may have its own.` : doc,
   });
 }
 

@@ -4,7 +4,7 @@
 import type { Observable } from 'rxjs';
 import type { ClientCounts, InstanceClients, MetricsSummary } from '../actors/metrics.ts';
 import type { DecideOwner, MayStore, SuccessorOf } from '../actors/sessions/session-keeper.ts';
-import type { BalancerPolicy, StrategyName } from '../balancing/policy.ts';
+import type { StrategyName, TemplatePolicy } from '../balancing/policy.ts';
 import type { TemplateSettings } from '../balancing/policy-schemas.ts';
 import type { DefinedRoles, Principal } from '../domain/accounts/account.ts';
 import type { ActorInspector } from '../domain/actor-inspection.ts';
@@ -52,7 +52,7 @@ export interface GatewayOptions {
    *  one; `away`, `answered`: whether the store can be reached. Default: no other node writes it. */
   readonly storeChanges$?: Observable<RevisionChange> | undefined;
   /** Defaults for settings that a template does not set. */
-  readonly policy?: Partial<BalancerPolicy>;
+  readonly policy?: Partial<TemplatePolicy>;
   /** Template definitions: default environment of the programs, what they require of the machine, and default settings. These
    *  templates exist without an instance, too. Default: none. */
   readonly definitions?: readonly TemplateRules[];
@@ -278,7 +278,7 @@ export interface StoredOfTemplates {
 /** A template: its own settings, the policy that follows from them, its instances. */
 export interface TemplateView {
   readonly settings: TemplateSettings;
-  readonly policy: BalancerPolicy;
+  readonly policy: TemplatePolicy;
   /** What instances get that are registered without `auth`: of its settings, else of its definition. */
   readonly auth?: TemplateAuth | undefined;
   readonly instances: readonly InstanceDefinition[];

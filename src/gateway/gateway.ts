@@ -7,7 +7,7 @@ import { EventBus, isolateListeners } from '../actors/event-bus.ts';
 import { type Metrics, sumOf } from '../actors/metrics.ts';
 import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
 import type { InstanceStatus } from '../actors/template-group.ts';
-import type { BalancerPolicy } from '../balancing/policy.ts';
+import type { TemplatePolicy } from '../balancing/policy.ts';
 import type { LoadBalancerChange } from '../balancing/policy-schemas.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from '../domain/calls/exchange.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
@@ -82,7 +82,7 @@ export class Gateway {
    */
   readonly events$: Observable<GatewayEvent> = this.#events.events$;
   /** Defaults for settings that a template does not set. */
-  readonly policy: BalancerPolicy;
+  readonly policy: TemplatePolicy;
   /** The endpoint for MCP clients of either era, at each template and view, and at all templates together. */
   readonly mcp: McpEndpoint;
   /** Servers that are made of choices from templates. Requests take the name of a view in the place of a template. */

@@ -4,7 +4,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../actors/fleet.ts';
 import type { Instance } from '../actors/template-group.ts';
-import type { BalancerPolicy } from '../balancing/policy.ts';
+import type { TemplatePolicy } from '../balancing/policy.ts';
 import {
   changedTemplate,
   policyOf,
@@ -30,7 +30,7 @@ import type { ToolApprovals } from './tool-approvals.ts';
 
 export interface ActiveRegistryDeps {
   readonly fleet: Fleet;
-  readonly policy: BalancerPolicy;
+  readonly policy: TemplatePolicy;
   /** Functions of in-process instances, by server id; the transport looks them up here. */
   readonly handlers: Map<string, InProcessHandler>;
   readonly emit: (event: GatewayEvent) => void;

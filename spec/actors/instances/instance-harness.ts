@@ -7,7 +7,7 @@ import type { ExchangeEnding } from '../../../src/actors/calls/call-events.ts';
 import { instanceMachine } from '../../../src/actors/instances/instance.machine.ts';
 import { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import type { InstanceEmission } from '../../../src/actors/instances/instance-setup.ts';
-import { type BalancerPolicy, DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
+import { DEFAULT_POLICY, type TemplatePolicy } from '../../../src/balancing/policy.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
 import type { InstanceDefinition, InstanceState } from '../../../src/domain/instances/instance.ts';
@@ -30,7 +30,7 @@ export interface Caller {
 export interface HarnessOptions {
   /** Default: an endpoint. */
   readonly fields?: Partial<InstanceDefinition>;
-  readonly policy?: Partial<BalancerPolicy>;
+  readonly policy?: Partial<TemplatePolicy>;
 }
 
 /** One instance under test. `close()` leaves no timer behind. */

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { firstValueFrom, timeout } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { BalancerPolicy } from '../../../src/balancing/policy.ts';
+import type { TemplatePolicy } from '../../../src/balancing/policy.ts';
 import type { InstanceRecord } from '../../../src/http/routes/instances.ts';
 import { postTo } from '../../gateway/mcp-post.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
@@ -33,7 +33,7 @@ const patienceMs = 20_000;
 
 export interface OwnHarnessOptions {
   /** Overrides `isolated` and `never`. */
-  readonly policy?: Partial<BalancerPolicy>;
+  readonly policy?: Partial<TemplatePolicy>;
   /** The maximum of dedicated processes. */
   readonly processes?: number;
 }

@@ -17,7 +17,7 @@ import {
   takeWhile,
 } from 'rxjs';
 import type { Suspension } from '../../balancing/outliers.ts';
-import type { BalancerPolicy } from '../../balancing/policy.ts';
+import type { TemplatePolicy } from '../../balancing/policy.ts';
 import type { Candidate } from '../../balancing/strategies.ts';
 import { asGatewayError, type GatewayError, reasonOf } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../domain/instances/instance.ts';
@@ -266,7 +266,7 @@ export class InstanceRef implements Candidate {
   change(definition: InstanceDefinition): void {
     this.#actor.send({ type: 'change', definition });
   }
-  setPolicy(policy: BalancerPolicy): void {
+  setPolicy(policy: TemplatePolicy): void {
     this.#actor.send({ type: 'setPolicy', policy });
   }
 

@@ -1,7 +1,7 @@
 // Context, events, actions, guards and delays of the instance machine. The state table is in instance.machine.ts.
 
 import { assign, emit, enqueueActions, fromCallback, fromPromise, or, sendTo, setup, stateIn } from 'xstate';
-import type { BalancerPolicy } from '../../balancing/policy.ts';
+import type { TemplatePolicy } from '../../balancing/policy.ts';
 import type { HttpRefusal } from '../../domain/calls/exchange.ts';
 import { GatewayError, reasonOf } from '../../domain/errors/errors.ts';
 import type { EventName, GatewayEvent, GatewayEvents, InstanceFields } from '../../domain/events.ts';
@@ -22,7 +22,7 @@ import { refusalOf, type TransportReport, transportActor } from './transport-act
 
 export interface InstanceActorInput extends Clock {
   readonly definition: InstanceDefinition;
-  readonly policy: BalancerPolicy;
+  readonly policy: TemplatePolicy;
   readonly open: Open;
   /** Another node runs it: what is opened is the way there. */
   readonly isElsewhere?: boolean;
@@ -83,7 +83,7 @@ type InstanceEvent =
   | { readonly type: 'suspected' }
   | { readonly type: 'unreachable'; readonly reason: string }
   | { readonly type: 'change'; readonly definition: InstanceDefinition }
-  | { readonly type: 'setPolicy'; readonly policy: BalancerPolicy }
+  | { readonly type: 'setPolicy'; readonly policy: TemplatePolicy }
   | { readonly type: 'drain' }
   | { readonly type: 'resume' }
   | { readonly type: 'restart' }

@@ -3,7 +3,7 @@
 
 import { firstValueFrom, from, map, race } from 'rxjs';
 import { fromCallback } from 'xstate';
-import type { BalancerPolicy } from '../../balancing/policy.ts';
+import type { TemplatePolicy } from '../../balancing/policy.ts';
 import type { HttpRefusal } from '../../domain/calls/exchange.ts';
 import { GatewayError, reasonOf } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
@@ -22,7 +22,7 @@ import type { TrustOf } from './tool-trust.ts';
 export interface TransportInput extends Pick<Clock, 'now' | 'alarm'> {
   readonly open: Open;
   readonly leases: Pick<Leases, 'room'>;
-  readonly policy: Pick<BalancerPolicy, 'startTimeoutMs'>;
+  readonly policy: Pick<TemplatePolicy, 'startTimeoutMs'>;
   readonly toolLists?: ByteBudget | undefined;
   readonly trustOf?: TrustOf | undefined;
   readonly hints?: HintsByTool | undefined;

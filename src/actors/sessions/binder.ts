@@ -1,7 +1,7 @@
 // Finds a binding for a session: at the instance that the strategy chooses, and after a failure at the next one.
 
 import { fromEvent, take, takeUntil } from 'rxjs';
-import type { BalancerPolicy } from '../../balancing/policy.ts';
+import type { TemplatePolicy } from '../../balancing/policy.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { mayHedge, nextAfter } from '../../domain/calls/retry-rules.ts';
 import { notConnected } from '../../domain/errors/error-catalogue.ts';
@@ -337,7 +337,7 @@ async function lease(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal)
 function needsDedicated(
   ref: InstanceRef,
   { era }: Handshake,
-  policy: BalancerPolicy,
+  policy: TemplatePolicy,
   { profile, asksForLog }: SessionNeeds,
 ): boolean {
   if (era === 'bare') return false;
@@ -358,7 +358,7 @@ function isShareable(
 }
 
 /** True where the template requires a dedicated process, in whichever era. */
-function isIsolated({ definition: { transport } }: InstanceRef, { session }: BalancerPolicy): boolean {
+function isIsolated({ definition: { transport } }: InstanceRef, { session }: TemplatePolicy): boolean {
   return session === 'isolated' && TRANSPORT_TRAITS[transport].hasProcesses;
 }
 

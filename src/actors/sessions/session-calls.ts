@@ -1,7 +1,7 @@
 // The calls of one session: those under way, and those between two rounds, which have a reservation at their instance.
 
 import { Observable, Subscription } from 'rxjs';
-import { type BalancerPolicy, timeoutFor } from '../../balancing/policy.ts';
+import { type TemplatePolicy, timeoutFor } from '../../balancing/policy.ts';
 import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import {
@@ -134,7 +134,7 @@ export class SessionCalls {
 }
 
 /** Ten minutes, or as long as a call may take. Source: ADR 112. */
-export function longestQuestionMs(policy: BalancerPolicy, maxCallMs = 0): number {
+export function longestQuestionMs(policy: TemplatePolicy, maxCallMs = 0): number {
   return Math.min(Math.max(LIMITS.callMaximumMs, maxCallMs, timeoutFor(policy)), LIMITS.callLongestMs);
 }
 
