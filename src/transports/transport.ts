@@ -86,7 +86,7 @@ export function ownExchange(
   return defer(() => upstream.exchange(request)).pipe(
     catchError((thrown: unknown) => {
       const failed = { error: asGatewayError(thrown), mayRepeat: true };
-      if (nextAfter(failed, { here: 1, elsewhere: 0 }) === 'stop') throw thrown;
+      if (nextAfter(failed, { here: 1, next: 0 }) === 'stop') throw thrown;
       return upstream.exchange({ ...request, isRepeat: true });
     }),
   );

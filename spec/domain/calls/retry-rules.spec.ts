@@ -16,39 +16,39 @@ const failed = (delivered: Delivered, mayRepeat: boolean, isRepaired = false) =>
 
 test('what did not arrive is done again, what may have arrived only if that does no harm, an answer never', () => {
   const rows = (['no', 'unknown', 'yes'] as const).map((delivered) =>
-    [true, false].map((mayRepeat) => nextAfter(failed(delivered, mayRepeat), { elsewhere: 1 })),
+    [true, false].map((mayRepeat) => nextAfter(failed(delivered, mayRepeat), { next: 1 })),
   );
   assert.equal(rows, [
-    ['elsewhere', 'elsewhere'],
-    ['elsewhere', 'stop'],
+    ['next', 'next'],
+    ['next', 'stop'],
     ['stop', 'stop'],
   ]);
 });
 
 test('without a try left the failure is final', () => {
-  for (const elsewhere of [0, -1]) assert.is(nextAfter(failed('no', true), { elsewhere }), 'stop');
+  for (const next of [0, -1]) assert.is(nextAfter(failed('no', true), { next }), 'stop');
 });
 
 test('once the cause of a refusal is removed, it is done in the same conversation, as often as is left', () => {
-  const next = (here: number, elsewhere: number) => nextAfter(failed('no', false, true), { here, elsewhere });
-  assert.equal([next(1, 1), next(1, 0), next(0, 1), next(0, 0)], ['here', 'here', 'elsewhere', 'stop']);
-  assert.is(nextAfter(failed('no', true), { here: 1, elsewhere: 0 }), 'stop', 'nothing was removed');
-  assert.is(nextAfter(failed('unknown', false, true), { here: 1, elsewhere: 1 }), 'stop');
+  const next = (here: number, other: number) => nextAfter(failed('no', false, true), { here, next: other });
+  assert.equal([next(1, 1), next(1, 0), next(0, 1), next(0, 0)], ['here', 'here', 'next', 'stop']);
+  assert.is(nextAfter(failed('no', true), { here: 1, next: 0 }), 'stop', 'nothing was removed');
+  assert.is(nextAfter(failed('unknown', false, true), { here: 1, next: 1 }), 'stop');
 });
 
 test('an answer about the request is final, also for others under way; after any other failure they continue', () => {
   const next = (backendStatus: number, wasSent: boolean, hasOthers: boolean) => {
     const error = backendUnavailable('x', { delivered: 'no', backendStatus });
-    return nextAfter({ error, mayRepeat: false, wasSent, hasOthers }, { elsewhere: 1 });
+    return nextAfter({ error, mayRepeat: false, wasSent, hasOthers }, { next: 1 });
   };
   assert.equal([next(422, true, false), next(422, true, true)], ['stop', 'stop']);
   assert.equal(
     [next(422, false, false), next(503, true, false), next(404, true, false)],
-    Array(3).fill('elsewhere'),
+    Array(3).fill('next'),
   );
   assert.equal([next(503, true, true), next(422, false, true)], ['others', 'others']);
   const answered = { ...failed('yes', false), hasOthers: true };
-  assert.is(nextAfter(answered, { elsewhere: 0 }), 'others');
+  assert.is(nextAfter(answered, { next: 0 }), 'others');
 });
 
 test('at the binding of a session it is done three times more, and not there once it may have arrived twice', () => {
@@ -63,8 +63,8 @@ test('at the binding of a session it is done three times more, and not there onc
 
 test('one more begins beside what is silent if it does no harm, a try is left, and the budget has room', () => {
   const found = [true, false].map((mayRepeat) =>
-    [0, 1].map((elsewhere) =>
-      [true, false].map((isAffordable) => mayHedge({ mayRepeat }, { elsewhere }, isAffordable)),
+    [0, 1].map((next) =>
+      [true, false].map((isAffordable) => mayHedge({ mayRepeat }, { next }, isAffordable)),
     ),
   );
   const never = [false, false];

@@ -132,7 +132,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   }
 
   repeatsHere({ mayRepeat, isRepeat }: Attempt, error: GatewayError): boolean {
-    return !isRepeat && nextAfter({ error, mayRepeat }, { here: 1, elsewhere: 0 }) === 'here';
+    return !isRepeat && nextAfter({ error, mayRepeat }, { here: 1, next: 0 }) === 'here';
   }
 
   failed(attempt: Attempt, error: GatewayError): void {
@@ -348,8 +348,8 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     }
     const left = this.#route.boundsRepeats === true ? 1 : this.#retries.left;
     const failure = { error, mayRepeat: failed.mayRepeat, wasSent: plan !== undefined, hasOthers };
-    const next = nextAfter(failure, { elsewhere: this.#isAnswering ? 0 : left });
-    const step = next === 'elsewhere' ? this.#step(trouble) : undefined;
+    const next = nextAfter(failure, { next: this.#isAnswering ? 0 : left });
+    const step = next === 'next' ? this.#step(trouble) : undefined;
     this.#retries.noteFailure(failed, error);
     const wayKnown$ = step?.kind === 'none' ? this.#retries.untilWayKnown(this.#deps) : undefined;
     if (next === 'others') this.#hedge();
@@ -383,7 +383,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     const silent = this.#attempt;
     if (silent === undefined || this.#isAnswering || this.#search !== undefined) return;
     if (this.#silent.length >= MAX_SILENT) return;
-    if (!mayHedge(silent, { elsewhere: this.#retries.left }, this.#retries.mayAffordHedge)) return;
+    if (!mayHedge(silent, { next: this.#retries.left }, this.#retries.mayAffordHedge)) return;
     this.#exclude(silent.ref);
     const error = this.#silence(silent);
     const step = this.#step({ kind: 'hedge', error, plan: silent.plan });

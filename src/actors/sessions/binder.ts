@@ -264,7 +264,7 @@ class BindingSearch {
       const error = asGatewayError(thrown);
       this.#failure = atInstance(error, ref.id);
       this.#underWay -= 1;
-      const next = nextAfter({ ...OPENING, error }, { elsewhere: this.#triesLeft });
+      const next = nextAfter({ ...OPENING, error }, { next: this.#triesLeft });
       this.#continue(next === 'stop' ? undefined : this.#next());
     } finally {
       disarm();
@@ -300,7 +300,7 @@ class BindingSearch {
 
   #mayHedge(isAffordable: boolean): boolean {
     const hasOther = this.#deps.group.pool.candidates.some(({ id }) => !this.#tried.has(id));
-    return hasOther && mayHedge(OPENING, { elsewhere: this.#triesLeft }, isAffordable);
+    return hasOther && mayHedge(OPENING, { next: this.#triesLeft }, isAffordable);
   }
 
   #next(): InstanceRef | undefined {

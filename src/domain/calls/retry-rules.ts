@@ -20,7 +20,7 @@ export interface TriesLeft {
   /** In the same conversation, once the cause of a refusal is removed. Default: never. */
   readonly here?: number;
   /** At another instance, or where its route leads. */
-  readonly elsewhere: number;
+  readonly next: number;
 }
 
 /** Repeats of a call at the binding of its session. */
@@ -30,20 +30,20 @@ const MOST_AT_BINDING = 3;
 const ABOUT_REQUEST: ReadonlySet<number> = new Set([400, 402, 406, 409, 411, 413, 414, 415, 417, 422, 451]);
 
 /**
- * `here`: in the same conversation, now. `elsewhere`: where its route finds an instance. `others`: those under way continue, and one more may
+ * `here`: in the same conversation, now. `next`: where its route finds an instance. `others`: those under way continue, and one more may
  * begin, see mayHedge. `stop`: the failure is final. What certainly did not arrive may be done again; what perhaps did, if it does no harm;
  * never what was answered. An answer about the request is final also for others.
  */
 export function nextAfter(
   { error, mayRepeat, wasSent = false, hasOthers = false }: Failed,
-  { here = 0, elsewhere }: TriesLeft,
-): 'here' | 'elsewhere' | 'others' | 'stop' {
+  { here = 0, next }: TriesLeft,
+): 'here' | 'next' | 'others' | 'stop' {
   const { delivered, facts } = error;
   const isDone = delivered === 'yes' || (delivered === 'unknown' && !mayRepeat);
   if (!isDone && facts.isRepaired === true && here > 0) return 'here';
   if (wasSent && isAboutRequest(error)) return 'stop';
   if (hasOthers) return 'others';
-  return !isDone && elsewhere > 0 ? 'elsewhere' : 'stop';
+  return !isDone && next > 0 ? 'next' : 'stop';
 }
 
 /**
@@ -62,10 +62,10 @@ export function nextAtBinding(
 /** True when one more may begin elsewhere, beside what is silent and continues. `isAffordable`: the retry budget has room for it. */
 export function mayHedge(
   { mayRepeat }: Pick<Failed, 'mayRepeat'>,
-  { elsewhere }: TriesLeft,
+  { next }: TriesLeft,
   isAffordable: boolean,
 ): boolean {
-  return mayRepeat && elsewhere > 0 && isAffordable;
+  return mayRepeat && next > 0 && isAffordable;
 }
 
 /** True for an answer over HTTP that is about the request: every instance of the template would give it. Source: ADR 107. */
