@@ -74,7 +74,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   // An expiry that a login program prints, that of a cookie, and that of a state that another node may read.
   'src/discovery/login-program.ts',
   'src/transports/http/cookie-jar.ts',
-  'src/protocol/modern/modern-routing.ts',
+  'src/protocol/modern/modern-affinity.ts',
   'src/protocol/modern/state-cipher.ts',
 ]);
 

@@ -11,7 +11,7 @@ import type { ServerMessage } from '../../src/domain/mcp/client.ts';
 import type { ListField } from '../../src/domain/mcp/mcp.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { CachedLists, ListCache, withListNotices } from '../../src/protocol/cached-lists.ts';
-import type { SessionlessOptions } from '../../src/protocol/ports.ts';
+import type { StatelessOptions } from '../../src/protocol/ports.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 import { answered, PROFILE } from './listing-backends.ts';
@@ -42,7 +42,7 @@ function caching(store = new ListCache()) {
     loads.push(source);
     return source;
   };
-  const serve = (who: string, loading = load, request = TOOLS, more: Partial<SessionlessOptions> = {}) =>
+  const serve = (who: string, loading = load, request = TOOLS, more: Partial<StatelessOptions> = {}) =>
     cache.exchange(request, { owner: { id: who }, profile: PROFILE, ...more }, loading);
   const follow = (answers$: Observable<Answer>) => {
     const received: unknown[] = [];
@@ -52,7 +52,7 @@ function caching(store = new ListCache()) {
     });
     return { received, subscription };
   };
-  const ask = (who = 'ada', ...request: [ExchangeRequest?, Partial<SessionlessOptions>?]) =>
+  const ask = (who = 'ada', ...request: [ExchangeRequest?, Partial<StatelessOptions>?]) =>
     follow(serve(who, load, ...request));
   const askIn = (session: Parameters<CachedLists['exchangeIn']>[0]) =>
     follow(cache.exchangeIn(session, TOOLS, load));

@@ -9,7 +9,7 @@ import { type Handshake, LIST_METHODS, type ListField } from '../../src/domain/m
 import { newSessionId } from '../../src/domain/nodes/life.ts';
 import type { SessionTable } from '../../src/domain/sessions/session-table.ts';
 import type { SessionOpening } from '../../src/domain/sessions/session-value.ts';
-import type { McpSession, SessionlessOptions } from '../../src/protocol/ports.ts';
+import type { McpSession, StatelessOptions } from '../../src/protocol/ports.ts';
 import { HANDSHAKE } from '../helpers/scripted-transport.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';
 import { ScriptedBackends, ScriptedSession } from './scripted-backends.ts';
@@ -44,7 +44,7 @@ export function answered(result: JsonObject, instanceId = 'one'): Answer {
 export const shownTool = (name: string) => ({ name, inputSchema: { type: 'object' } });
 
 export class ListingBackends extends ScriptedBackends {
-  readonly asked: (ExchangeRequest & Pick<SessionlessOptions, 'instanceId'>)[] = [];
+  readonly asked: (ExchangeRequest & Pick<StatelessOptions, 'instanceId'>)[] = [];
   readonly sessions: ListingSession[] = [];
   readonly openings: SessionOpening[] = [];
   lists: Lists;
@@ -82,7 +82,7 @@ export class ListingBackends extends ScriptedBackends {
 
   override exchange(
     request: ExchangeRequest,
-    { instanceId }: Partial<SessionlessOptions> = {},
+    { instanceId }: Partial<StatelessOptions> = {},
   ): Observable<Answer> {
     this.asked.push({ ...request, instanceId });
     if (this.instead !== undefined) return this.instead;

@@ -9,7 +9,7 @@ import { type JsonObject, JsonText, writeFields } from '../../src/domain/json/js
 import type { ClientProfile, Owner, ServerMessage, ServerNotification } from '../../src/domain/mcp/client.ts';
 import type { Handshake, Tool, WantedChanges } from '../../src/domain/mcp/mcp.ts';
 import type { SessionOpening } from '../../src/domain/sessions/session-value.ts';
-import type { Backends, McpSession, Reservation, SessionlessOptions } from '../../src/protocol/ports.ts';
+import type { Backends, McpSession, Reservation, StatelessOptions } from '../../src/protocol/ports.ts';
 import { AnsweredExchange, HANDSHAKE as SILENT_HANDSHAKE } from '../helpers/scripted-transport.ts';
 
 export const HANDSHAKE: Handshake = {
@@ -145,10 +145,10 @@ export class ScriptedSession implements McpSession {
 }
 
 /** One request that reached the backends. */
-export class SessionlessExchange extends SessionExchange {
-  readonly options: SessionlessOptions;
+export class StatelessExchange extends SessionExchange {
+  readonly options: StatelessOptions;
 
-  constructor(request: ExchangeRequest, options: SessionlessOptions, subscriber: Subscriber<Answer>) {
+  constructor(request: ExchangeRequest, options: StatelessOptions, subscriber: Subscriber<Answer>) {
     super(request, subscriber, 'a');
     this.options = options;
   }
@@ -159,7 +159,7 @@ export class SessionlessExchange extends SessionExchange {
 }
 
 export class ScriptedBackends implements Backends {
-  readonly exchanges: SessionlessExchange[] = [];
+  readonly exchanges: StatelessExchange[] = [];
   changes$ = new Subject<ServerNotification>();
   /** The open subscriptions. */
   readonly wanted: WantedChanges[] = [];
@@ -170,7 +170,7 @@ export class ScriptedBackends implements Backends {
   /** The instances that exist; undefined: every one does. */
   instances: ReadonlySet<string> | undefined;
 
-  get last(): SessionlessExchange {
+  get last(): StatelessExchange {
     const exchange = this.exchanges.at(-1);
     if (exchange === undefined) throw new Error('nothing was asked');
     return exchange;
@@ -180,12 +180,12 @@ export class ScriptedBackends implements Backends {
     return this.known;
   }
 
-  exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {
+  exchange(request: ExchangeRequest, options: StatelessOptions): Observable<Answer> {
     return new Observable((subscriber) => {
       const { instanceId } = options;
       const isGone = instanceId !== undefined && this.instances?.has(instanceId) === false;
       if (isGone) subscriber.error(serverNotFound(instanceId));
-      else this.exchanges.push(new SessionlessExchange(request, options, subscriber));
+      else this.exchanges.push(new StatelessExchange(request, options, subscriber));
     });
   }
 

@@ -39,7 +39,7 @@ import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { CachedLists, type ListCache } from '../protocol/cached-lists.ts';
-import type { Backends, McpSession, SessionlessOptions } from '../protocol/ports.ts';
+import type { Backends, McpSession, StatelessOptions } from '../protocol/ports.ts';
 import type { UserNotice } from './accounts-at-backends.ts';
 
 export interface BackendDeps {
@@ -146,7 +146,7 @@ export class TemplateBackends implements Backends {
     );
   }
 
-  exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {
+  exchange(request: ExchangeRequest, options: StatelessOptions): Observable<Answer> {
     const ownRequest = { ...request, caller: options.owner.id };
     const load = () => this.#deps.stateless.exchange(this.#template, ownRequest, options);
     const answers$ = this.#lists.exchange(ownRequest, options, load);

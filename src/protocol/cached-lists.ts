@@ -41,7 +41,7 @@ import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { shortKey } from './client-bounds.ts';
-import type { McpSession, SessionlessOptions } from './ports.ts';
+import type { McpSession, StatelessOptions } from './ports.ts';
 
 /** Bytes of JSON of all stored lists, and of the largest one that is stored. Parsed values come on top. */
 const MAX_BYTES = 32 * 1024 * 1024;
@@ -178,7 +178,7 @@ export class CachedLists {
   /** One request of a client without a session, from the cache or by `load`. */
   exchange(
     request: ExchangeRequest,
-    { profile, owner, instanceId }: SessionlessOptions,
+    { profile, owner, instanceId }: StatelessOptions,
     load: () => Observable<Answer>,
   ): Observable<Answer> {
     const key = this.#listKeyOf(request, owner.id, `owner ${owner.id} at ${instanceId ?? ''}`, profile);

@@ -47,11 +47,11 @@ export interface Backends {
    */
   recoverSession?(id: string, owner: Owner): Promise<void> | undefined;
   /**
-   * One request of a client without a session; see SessionlessOptions. Cold; unsubscribing cancels on the backend. The
+   * One request of a client without a session; see StatelessOptions. Cold; unsubscribing cancels on the backend. The
    * errors of Dispatcher.exchange; SERVER_NOT_FOUND when `instanceId` is gone. A backend of the legacy era may ask its client
    * (`request` events).
    */
-  exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer>;
+  exchange(request: ExchangeRequest, options: StatelessOptions): Observable<Answer>;
   /**
    * List changes, perhaps also of lists that are not wanted, and updates of the named resources, of all instances, later ones
    * included.
@@ -69,7 +69,7 @@ export interface Backends {
 }
 
 /** The client of a request without a session, and the instance that must answer. */
-export interface SessionlessOptions extends Client {
+export interface StatelessOptions extends Client {
   /** Only this instance may answer: it owns the state, the cursor or the task of the request. */
   readonly instanceId?: string | undefined;
 }

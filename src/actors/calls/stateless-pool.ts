@@ -23,7 +23,7 @@ import type { CallUpstream, Upstream } from '../../transports/transport.ts';
 import { type Conversation, NO_SUBSCRIBER, sharedBy } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { conversationKeyOf, type Lease } from '../instances/leases.ts';
-import { tellsCallsApart } from './stateless-routing.ts';
+import { tellsCallsApart } from './conversation-choice.ts';
 
 type LeasingInstance = Pick<InstanceRef, 'definition' | 'lease'>;
 

@@ -1,5 +1,5 @@
 // The route of calls without a session, on instances of either era: in the conversation of the instance, or in a dedicated one of
-// the owner, leased after the choice (stateless-pool.ts). stateless-routing.ts has the rules; everything else is in calls/call.ts.
+// the owner, leased after the choice (stateless-pool.ts). conversation-choice.ts has the rules; everything else is in calls/call.ts.
 
 import { from, Observable, of, race, tap } from 'rxjs';
 import {
@@ -26,6 +26,14 @@ import { BalancedRoute } from './balanced-route.ts';
 import { BoundRoute } from './bound-route.ts';
 import type { ExchangeEnding } from './call-events.ts';
 import {
+  type ConversationChoice,
+  conversationFor,
+  forLegacy,
+  isLogged,
+  logLevelOf,
+  NO_TASKS,
+} from './conversation-choice.ts';
+import {
   type At,
   type AttemptPlan,
   type CallRoute,
@@ -40,14 +48,6 @@ import {
   type Trouble,
 } from './route.ts';
 import type { StatelessLease, StatelessPool } from './stateless-pool.ts';
-import {
-  type ConversationChoice,
-  conversationFor,
-  forLegacy,
-  isLogged,
-  logLevelOf,
-  NO_TASKS,
-} from './stateless-routing.ts';
 
 /** A leased conversation for an attempt that is not sent yet. */
 interface HeldLease {

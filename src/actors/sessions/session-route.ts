@@ -32,7 +32,7 @@ import {
   type Trouble,
   type Wait,
 } from '../calls/route.ts';
-import { isAboutTask, NO_TASKS } from '../calls/stateless-routing.ts';
+import { isAboutTask, NO_TASKS } from '../calls/conversation-choice.ts';
 import type { YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';

@@ -34,7 +34,7 @@ import type { AggregateSessionValue, SessionOpening } from '../../domain/session
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
-import type { Backends, McpSession, SessionlessOptions } from '../ports.ts';
+import type { Backends, McpSession, StatelessOptions } from '../ports.ts';
 import { isUpdate, updatesAsAsked } from './composed-uris.ts';
 import { AggregateExtensions, type ToTemplate } from './extensions.ts';
 import { FindableTools, type ToolIndexes } from './findable-tools.ts';
@@ -142,7 +142,7 @@ export class AggregateBackends implements Backends {
     });
   }
 
-  exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {
+  exchange(request: ExchangeRequest, options: StatelessOptions): Observable<Answer> {
     const { owner, profile, instanceId } = options;
     const bound = instanceId === undefined ? undefined : splitInstance(instanceId);
     const isPermitted = bound !== undefined && this.#templates(owner).includes(bound.template);

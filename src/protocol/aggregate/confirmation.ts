@@ -1,5 +1,5 @@
 // Calls of a view that their user confirms first. A client without a session is asked by the answer and repeats the call, whose
-// state says that it was confirmed (modern/modern-routing.ts); a session is asked on the stream of the call. Source: ADR 241.
+// state says that it was confirmed (modern/modern-affinity.ts); a session is asked on the stream of the call. Source: ADR 241.
 
 import { map, Observable, of } from 'rxjs';
 import {

@@ -26,12 +26,12 @@ import {
 import type { CallParking } from '../ports.ts';
 import { errorMessage, notificationMessage, RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import { infoFor } from './discover.ts';
+import { ASKED, type ModernAffinity, placeOf } from './modern-affinity.ts';
 import { completed, modernError, requestedVisits, resultTypeOf } from './modern-over-legacy.ts';
 import { invalidParams, type ModernRequest } from './modern-request.ts';
-import { ASKED, type ModernRouting, placeOf } from './modern-routing.ts';
 
 export interface ModernCallDeps {
-  readonly routing: ModernRouting;
+  readonly affinity: ModernAffinity;
   readonly slow: SharedTimer;
   onFault(error: unknown): void;
   readonly parked: CallParking;
@@ -149,7 +149,7 @@ export class ModernCall extends AnswerWriter<Answer | ClientQuestion> {
       return false;
     }
     const info = infoFor(request);
-    this.#answerWith(this.#deps.routing.inputRequired(request, requests, state, info, validMs));
+    this.#answerWith(this.#deps.affinity.inputRequired(request, requests, state, info, validMs));
     return true;
   }
 
@@ -166,14 +166,14 @@ export class ModernCall extends AnswerWriter<Answer | ClientQuestion> {
 
   #finished(result: JsonText, answer: Answer): JsonText {
     const { instanceId } = answer;
-    const { routing } = this.#deps;
+    const { affinity } = this.#deps;
     const request = this.#request;
     const type = resultTypeOf(result);
     if (type === 'input_required' && hasRounds(request.method))
-      return routing.encryptState(request, result, answer);
+      return affinity.encryptState(request, result, answer);
     if ((type !== undefined && type !== 'complete') || request.params.task !== undefined)
-      routing.learnTask(request, result, instanceId);
-    const listed = routing.encryptCursor(request, result, instanceId);
+      affinity.learnTask(request, result, instanceId);
+    const listed = affinity.encryptCursor(request, result, instanceId);
     const isComplete = type === undefined || type === 'complete';
     return isComplete ? completed(request.method, type, listed, () => infoFor(request)) : listed;
   }

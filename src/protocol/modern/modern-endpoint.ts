@@ -27,6 +27,7 @@ import { RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import type { TaskLog } from '../task-log.ts';
 import { commonCapabilities, discoverResult, infoFor } from './discover.ts';
 import { ListenStreams } from './listen.ts';
+import { ModernAffinity, type StatedConfirmation } from './modern-affinity.ts';
 import { ModernCall, type ModernCallDeps } from './modern-call.ts';
 import {
   badField,
@@ -35,7 +36,6 @@ import {
   invalidParams,
   type ModernRequest,
 } from './modern-request.ts';
-import { ModernRouting, type StatedConfirmation } from './modern-routing.ts';
 import { ListedHeaders, paramHeadersIn } from './param-headers.ts';
 
 interface ModernOptions
@@ -56,7 +56,7 @@ export class ModernEndpoint {
     this.#useOnce = useOnce;
     this.#listens = new ListenStreams({ onFault, scheduler, declarations, clock });
     this.#deps = {
-      routing: new ModernRouting(stateKeys, tasks, clock),
+      affinity: new ModernAffinity(stateKeys, tasks, clock),
       slow: slowAnswers(clock, scheduler),
       onFault,
       parked,
@@ -131,9 +131,9 @@ export class ModernEndpoint {
           ),
         );
       default: {
-        const parkedId = request.forward === undefined ? undefined : this.#deps.routing.parkedIdOf(call);
+        const parkedId = request.forward === undefined ? undefined : this.#deps.affinity.parkedIdOf(call);
         const forwarded = parkedId === undefined ? undefined : request.forward?.(parkedId);
-        const waiting = forwarded ?? this.#deps.routing.whenTaskKnown(call)?.then(() => false);
+        const waiting = forwarded ?? this.#deps.affinity.whenTaskKnown(call)?.then(() => false);
         if (waiting === undefined) return this.#begin(call, request, reply);
         const otherwise = (isForwarded: boolean): void => {
           if (!isForwarded) this.#begin(call, request, reply);
@@ -161,15 +161,15 @@ export class ModernEndpoint {
 
   /** Continues a parked call, or sends the request to the instance that it is about, or to any. */
   #answers(call: ModernRequest, from: McpRequest, tracker: CallReport): Observable<Answer | ClientQuestion> {
-    const { routing, parked } = this.#deps;
-    const route = routing.route(call);
-    if (route === undefined) return this.#begun(call, from, { tracker }); // nearly always
-    if (!('parkedId' in route)) {
-      const { confirmation } = route;
-      const begun = (confirmed?: string) => this.#begun(call, from, { tracker, ...route, confirmed });
+    const { affinity, parked } = this.#deps;
+    const target = affinity.targetOf(call);
+    if (target === undefined) return this.#begun(call, from, { tracker }); // nearly always
+    if (!('parkedId' in target)) {
+      const { confirmation } = target;
+      const begun = (confirmed?: string) => this.#begun(call, from, { tracker, ...target, confirmed });
       return confirmation === undefined ? begun() : this.#whenUsed(call, confirmation, begun);
     }
-    const resumed = parked.resume(route.parkedId, call.owner, call.method, route.replies);
+    const resumed = parked.resume(target.parkedId, call.owner, call.method, target.replies);
     if (resumed === undefined) throw invalidParams(CALL_LOST, { reason: 'call_lost' });
     return resumed;
   }
@@ -219,7 +219,7 @@ async function refused(thrown: unknown, takeBack: () => Promise<void>): Promise<
   throw thrown;
 }
 
-/** How a request begins: as its route says, and perhaps confirmed. */
+/** How a request begins: as its target says, and perhaps confirmed. */
 interface Begun {
   readonly tracker: CallReport;
   readonly params?: ModernRequest['params'];

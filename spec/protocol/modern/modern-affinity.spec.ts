@@ -6,7 +6,7 @@ import type { JsonObject, JsonValue } from '../../../src/domain/json/json.ts';
 import { suite } from '../../helpers/suite.ts';
 import { KEY, modernHarness, outcomeOf, resultOf, SERVER_INFO } from './modern-harness.ts';
 
-const test = suite('modern routing');
+const test = suite('modern affinity');
 
 test.before.each(() => {
   mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] });

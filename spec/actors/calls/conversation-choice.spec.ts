@@ -6,7 +6,7 @@ import {
   conversationFor,
   isLogged,
   logLevelOf,
-} from '../../../src/actors/calls/stateless-routing.ts';
+} from '../../../src/actors/calls/conversation-choice.ts';
 import type { SessionSharing } from '../../../src/balancing/policy.ts';
 import type { ExchangeEvent } from '../../../src/domain/calls/exchange.ts';
 import type { TransportKind } from '../../../src/domain/instances/transport-kinds.ts';
@@ -16,7 +16,7 @@ import { ASKABLE, definition, modernCall, modernProfile } from '../../helpers/fa
 import { HANDSHAKE } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('stateless routing');
+const test = suite('conversation choice');
 type Client =
   | 'quiet'
   | 'askable'

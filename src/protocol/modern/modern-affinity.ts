@@ -24,7 +24,7 @@ import { callKey, invalidParams, type ModernRequest, pathKey } from './modern-re
 import { StateCipher, type StateKeys } from './state-cipher.ts';
 
 /** A retry that continues a parked call, or a request, perhaps for one instance, with the params that it understands. */
-export type ModernRoute =
+export type ModernTarget =
   | { readonly parkedId: string; readonly replies: ReadonlyMap<string, ClientReply> }
   | {
       readonly params: JsonFields;
@@ -42,8 +42,8 @@ export interface StatedConfirmation {
   readonly action: unknown;
 }
 
-/** Routes the requests of modern clients, at all paths, and writes into their results what later requests are routed by. */
-export class ModernRouting {
+/** Finds where requests of modern clients belong, at all paths, and writes into their results what says so of later requests. */
+export class ModernAffinity {
   readonly #cipher: StateCipher;
   readonly #tasks: TaskLog;
 
@@ -56,7 +56,7 @@ export class ModernRouting {
    * Throws RpcFailure (-32602) when state or cursor were not given out here, to this client, for this call, a state within the hour,
    * and for a task of another owner. Undefined when any instance may answer.
    */
-  route(call: ModernRequest): ModernRoute | undefined {
+  targetOf(call: ModernRequest): ModernTarget | undefined {
     const { method, params } = call;
     if (params.requestState !== undefined && hasRounds(method)) return this.#byState(call);
     if (params.cursor !== undefined && listOf(method) !== undefined) return this.#byCursor(call);
@@ -127,7 +127,7 @@ export class ModernRouting {
     });
   }
 
-  #byState(call: ModernRequest): ModernRoute {
+  #byState(call: ModernRequest): ModernTarget {
     const { requestState, ...params } = call.params;
     const content =
       typeof requestState === 'string' ? this.#cipher.decrypt(requestState, callKey(call)) : undefined;
@@ -149,7 +149,7 @@ export class ModernRouting {
   }
 
   /** An empty cursor is a cursor like any other. */
-  #byCursor(call: ModernRequest): ModernRoute {
+  #byCursor(call: ModernRequest): ModernTarget {
     const { cursor } = call.params;
     const content = typeof cursor === 'string' ? this.#cipher.decrypt(cursor, cursorKey(call)) : undefined;
     if (typeof content?.i !== 'string' || typeof content.c !== 'string') {
@@ -158,7 +158,7 @@ export class ModernRouting {
     return { params: { ...call.params, cursor: content.c }, instanceId: content.i };
   }
 
-  #byTask(call: ModernRequest, taskId: string): ModernRoute | undefined {
+  #byTask(call: ModernRequest, taskId: string): ModernTarget | undefined {
     const instanceId = this.#tasks.instancesOf(call, taskId).at(-1);
     if (instanceId !== undefined) return { params: call.params, instanceId };
     if (this.#tasks.isOthers(call, taskId)) throw invalidParams('Unknown task');
