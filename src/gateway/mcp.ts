@@ -66,7 +66,7 @@ export interface McpDeps
   readonly isAccepting: () => boolean;
   /** Of this node. Default: a new one. */
   readonly life?: string | undefined;
-  /** See SessionDeps. */
+  /** See SessionAdmission. */
   readonly isDraining?: (() => boolean) | undefined;
   readonly isCutOff?: (() => boolean) | undefined;
   /** Most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */

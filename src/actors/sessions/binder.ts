@@ -1,49 +1,22 @@
-// Finds a binding for a session: at the instance that the strategy chooses, and after a failure at the next one.
+// Opens a binding for a session at an instance: the shared one, or one through a conversation of its own. binding-search.ts has the order
+// in which instances are tried.
 
-import { fromEvent, take, takeUntil } from 'rxjs';
 import type { TemplatePolicy } from '../../balancing/policy.ts';
-import { ANONYMOUS } from '../../domain/accounts/account.ts';
-import { mayHedge, nextAfter } from '../../domain/calls/retry-rules.ts';
 import { notConnected } from '../../domain/errors/error-catalogue.ts';
-import { asGatewayError, atInstance, type GatewayError, shuttingDown } from '../../domain/errors/errors.ts';
-import type { GatewayEvent } from '../../domain/events.ts';
 import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/mcp/client.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
-import { type Clock, SLOW_MS } from '../../domain/time/clock.ts';
 import { FairSlots } from '../../domain/time/fair-slots.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import { HEDGE_DIVISOR } from '../calls/deadline.ts';
-import type { Dispatcher } from '../calls/dispatcher.ts';
-import type { RetryBudget } from '../calls/retries.ts';
-import type { Fleet } from '../fleet.ts';
 import { type LeaseHolder, sharedBy } from '../instances/conversation.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
 import type { Lease } from '../instances/leases.ts';
 import type { Feed } from '../subscriptions/feed.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import { Binding } from './binding.ts';
-
-/** What all sessions of a gateway share. */
-export interface SessionDeps extends Clock {
-  readonly fleet: Pick<Fleet, 'group' | 'has' | 'hold' | 'release' | 'root'>;
-  readonly dispatcher: Pick<Dispatcher, 'carry'>;
-  /** Bounds second openings, as it bounds second attempts of calls. */
-  readonly budget: Pick<RetryBudget, 'countCall' | 'hasRoom' | 'take'>;
-  /** For tasks that come due by the thousand. */
-  readonly scheduler: TaskScheduler;
-  readonly emit: (event: GatewayEvent) => void;
-  /** False while the gateway closes: no session is opened, and no call of one begins. */
-  readonly isAccepting: () => boolean;
-  /** True while no sessions of clients are opened, nor claimed; those that are open may use further templates. Default: never. */
-  readonly isDraining?: (() => boolean) | undefined;
-  /** True while other nodes may end the life of this one, because it alone has no database: no sessions of clients are opened. Default: never. */
-  readonly isCutOff?: (() => boolean) | undefined;
-  /** As in DeadlineDeps. */
-  readonly maxCallMs?: number | undefined;
-}
+import { BindingSearch, pickFor, type SearchOptions } from './binding-search.ts';
+import type { SessionServices } from './session-services.ts';
 
 /** What a session needs of a binding. */
 export interface SessionNeeds {
@@ -57,21 +30,6 @@ export interface SessionNeeds {
   readonly repeatState?: ((upstream: Upstream, signal: AbortSignal) => Promise<void>) | undefined;
 }
 
-interface SearchOptions {
-  /** The instance to begin with. Default: the strategy chooses. */
-  readonly first?: InstanceRef | undefined;
-  /** The only instance that is tried. */
-  readonly only?: InstanceRef | undefined;
-  /** The instance that is tried only if there is no other. */
-  readonly last?: InstanceRef | undefined;
-  /** Instances that are not tried, by their ids. They count as tried. */
-  readonly without?: ReadonlySet<string> | undefined;
-  /** Time limit for the whole search, in ms; the caller aborts it then. */
-  readonly withinMs: number;
-  /** For a recovered session: the search for its first binding waits for its turn, see MAX_RECOVERED. */
-  readonly isRecovered?: boolean | undefined;
-}
-
 /** Searches for recovered sessions at a time: after the end of a node its clients come all at once. */
 const MAX_RECOVERED = 64;
 /** A search that takes longer lets the next one begin, in ms: its backend may hang, or be a program that starts. */
@@ -79,7 +37,7 @@ const RECOVERED_MS = 1_000;
 
 /** Finds the bindings of all sessions of a gateway. */
 export class Binder {
-  readonly deps: SessionDeps;
+  readonly deps: SessionServices;
   /** By handshake: false for a backend that keeps no dedicated conversations. Of a modern program: whether it speaks the legacy era, once known. */
   readonly #keepsDedicated = new WeakMap<Handshake, boolean>();
   /** Modern programs. The first session whose client may be asked something probes whether the program speaks the legacy era. */
@@ -89,7 +47,7 @@ export class Binder {
   readonly #shared = new WeakMap<Feed, Binding>();
   readonly #recovered: FairSlots;
 
-  constructor(deps: SessionDeps) {
+  constructor(deps: SessionServices) {
     this.deps = deps;
     const { scheduler } = deps;
     const bounds = { atOnce: MAX_RECOVERED, atOncePerOwner: MAX_RECOVERED, maxHoldMs: RECOVERED_MS };
@@ -99,7 +57,7 @@ export class Binder {
   /** The instance for a new session, if there is one. */
   choose(template: string, ownerId: string): InstanceRef | undefined {
     const { fleet } = this.deps;
-    return fleet.has(template) ? pick(fleet.group(template), ownerId) : undefined;
+    return fleet.has(template) ? pickFor(fleet.group(template), ownerId) : undefined;
   }
 
   /** The instance of an earlier binding, if it is still that one, and healthy. */
@@ -196,123 +154,6 @@ export class Binder {
   }
 }
 
-interface SearchDeps extends SearchOptions, Pick<SessionDeps, 'now' | 'alarm' | 'budget' | 'isAccepting'> {
-  readonly group: TemplateGroup;
-  readonly ownerId: string;
-  /** Ends the search. */
-  readonly signal: AbortSignal;
-  readonly open: (ref: InstanceRef, ended: AbortSignal) => Promise<Binding>;
-}
-
-/** An opening may always be repeated: without a request it does no work. */
-const OPENING = { mayRepeat: true };
-
-class BindingSearch {
-  readonly #deps: SearchDeps;
-  readonly #endsAtMs: number;
-  readonly #tried: Set<string>;
-  readonly #found = Promise.withResolvers<Binding>();
-  /** Aborted when there is a binding. */
-  readonly #over = new AbortController();
-  readonly #ended: AbortSignal;
-  #underWay = 0;
-  #failure: GatewayError | undefined;
-
-  constructor(deps: SearchDeps) {
-    this.#deps = deps;
-    this.#tried = new Set(deps.without);
-    this.#endsAtMs = deps.now() + deps.withinMs;
-    this.#ended = AbortSignal.any([deps.signal, this.#over.signal]);
-  }
-
-  run(): Promise<Binding> {
-    const { only, first, last, budget } = this.#deps;
-    if (last === undefined) budget.countCall(); // the call that makes a session move is counted already
-    this.#continue(only ?? first ?? this.#next());
-    return this.#found.promise;
-  }
-
-  #continue(ref: InstanceRef | undefined): void {
-    if (ref !== undefined) void this.#try(ref);
-    else if (this.#underWay > 0) return;
-    else if (!this.#awaitStart()) this.#found.reject(this.#failure ?? this.#noInstance());
-  }
-
-  /** Continues when an instance has started; false when none is starting. */
-  #awaitStart(): boolean {
-    const { group, ownerId, signal } = this.#deps;
-    const started$ = this.#triesLeft > 0 ? group.untilStarted(ownerId, this.#tried) : undefined;
-    started$?.pipe(take(1), takeUntil(fromEvent(signal, 'abort'))).subscribe({
-      error: (error: GatewayError) => this.#found.reject(error),
-      complete: () => this.#continue(this.#next()),
-    });
-    return started$ !== undefined;
-  }
-
-  async #try(ref: InstanceRef): Promise<void> {
-    const { signal, open } = this.#deps;
-    this.#tried.add(ref.id);
-    this.#underWay += 1;
-    const disarm = this.#hedge(ref);
-    try {
-      // A program is ended at once. A session of a backend can be deleted only when its id is known.
-      const binding = await open(ref, isNetworked(ref.definition) ? signal : this.#ended);
-      if (this.#over.signal.aborted) await binding.close();
-      this.#over.abort();
-      this.#found.resolve(binding);
-    } catch (thrown) {
-      const error = asGatewayError(thrown);
-      this.#failure = atInstance(error, ref.id);
-      this.#underWay -= 1;
-      const next = nextAfter({ ...OPENING, error }, { next: this.#triesLeft });
-      this.#continue(next === 'stop' ? undefined : this.#next());
-    } finally {
-      disarm();
-    }
-  }
-
-  /**
-   * Begins the next opening beside a slow one: soon if the retry budget allows it, else after half of the remaining time. Over a
-   * network a healthy backend opens at once; only a program takes time to start.
-   */
-  #hedge(slow: InstanceRef): () => void {
-    const { now, alarm, budget, withinMs } = this.#deps;
-    if (!isNetworked(slow.definition) || !this.#mayHedge(true)) return () => undefined;
-    const halfMs = Math.ceil((this.#endsAtMs - now()) / 2);
-    const soonMs = Math.min(SLOW_MS, Math.ceil(withinMs / HEDGE_DIVISOR), halfMs);
-    let disarm = alarm(soonMs, () => {
-      slow.suspect();
-      if (this.#mayHedge(budget.hasRoom) && budget.take()) this.#continue(this.#next());
-      else
-        disarm = alarm(halfMs - soonMs, () =>
-          this.#continue(this.#mayHedge(true) ? this.#next() : undefined),
-        );
-    });
-    return () => disarm();
-  }
-
-  /** Zero, or less, also when the search is over. */
-  get #triesLeft(): number {
-    const { only, group, signal } = this.#deps;
-    if (signal.aborted || this.#over.signal.aborted) return 0;
-    return (only === undefined ? group.policy.maxRetries + 1 : 1) - this.#tried.size;
-  }
-
-  #mayHedge(isAffordable: boolean): boolean {
-    const hasOther = this.#deps.group.pool.candidates.some(({ id }) => !this.#tried.has(id));
-    return hasOther && mayHedge(OPENING, { next: this.#triesLeft }, isAffordable);
-  }
-
-  #next(): InstanceRef | undefined {
-    const { group, ownerId, last } = this.#deps;
-    return this.#triesLeft > 0 ? pick(group, ownerId, this.#tried, last) : undefined;
-  }
-
-  #noInstance(): GatewayError {
-    return this.#deps.isAccepting() ? this.#deps.group.noneHealthy() : shuttingDown();
-  }
-}
-
 /** Leases an open conversation; one without upstream where the backend keeps none. Rejects like the opening; aborting ends the lease. */
 async function lease(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<Lease> {
   const { ownerId, profile, holder } = needs;
@@ -360,17 +201,4 @@ function isShareable(
 /** True where the template requires a dedicated process, in whichever era. */
 function isIsolated({ definition: { transport } }: InstanceRef, { session }: TemplatePolicy): boolean {
   return session === 'isolated' && TRANSPORT_TRAITS[transport].hasProcesses;
-}
-
-/** A session is not load until it calls: when all instances are full, any may be chosen. `last` only when there is no other. */
-function pick(
-  group: TemplateGroup,
-  ownerId: string,
-  tried: ReadonlySet<string> = new Set(),
-  last?: InstanceRef,
-): InstanceRef | undefined {
-  const { pool } = group;
-  const other = last === undefined ? undefined : pick(group, ownerId, new Set([...tried, last.id]));
-  const request = { caller: ownerId === ANONYMOUS.id ? undefined : ownerId };
-  return other ?? pool.pick(tried, undefined, request) ?? pool.pick(tried, undefined, request, () => true);
 }

@@ -1,5 +1,5 @@
 // The binding of a session to its instance: a conversation that is leased for the session (dedicated), or one that sessions share:
-// that of the instance, or of a process for clients with equal extensions. binder.ts chooses.
+// that of the instance, or of a process for clients with equal extensions. binder.ts opens it.
 
 import type { Subscription } from 'rxjs';
 import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';

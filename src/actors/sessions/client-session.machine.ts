@@ -34,8 +34,8 @@ import type { AttemptPlan, LocalAnswer } from '../calls/route.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ResourceUris } from '../subscriptions/feed.ts';
 import type { TemplateGroup } from '../template-group.ts';
-import type { SessionDeps } from './binder.ts';
 import type { Binding } from './binding.ts';
+import type { SessionServices } from './session-services.ts';
 
 /** What a session is. While it has an actor, the context of this machine; before the first request, parked and ended only this. */
 export interface SessionState {
@@ -46,7 +46,7 @@ export interface SessionState {
 
 /** The session as its parts see it: this machine, its calls, and what its client expects of backends. */
 export interface SessionHost extends SessionState {
-  readonly deps: SessionDeps;
+  readonly deps: SessionServices;
   readonly group: TemplateGroup;
   /** The session is a part of one with several templates, which continues: where another session would end, a part begins anew. */
   readonly isPart: boolean;

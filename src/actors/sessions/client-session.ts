@@ -26,7 +26,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { NO_URIS, type ResourceUris } from '../subscriptions/feed.ts';
 import { SESSION_ACTOR_ID } from '../template.machine.ts';
 import type { TemplateGroup } from '../template-group.ts';
-import type { Binder, SessionDeps, SessionNeeds } from './binder.ts';
+import type { Binder, SessionNeeds } from './binder.ts';
 import type { Binding } from './binding.ts';
 import {
   bindTimeoutMs,
@@ -49,6 +49,7 @@ import { sessionMoved } from './session-fingerprint.ts';
 import { SessionMessages } from './session-messages.ts';
 import type { SessionOptions } from './session-options.ts';
 import { outlivesNode } from './session-recovery.ts';
+import type { SessionServices } from './session-services.ts';
 import { WaitingRequests } from './waiting-requests.ts';
 
 /** What is not described here: see McpSession of protocol/ports.ts, SessionRecord, and SessionHost. */
@@ -106,7 +107,7 @@ export class ClientSession implements SessionHost, SessionRecord, StorableSessio
     if (former !== undefined && !(binding?.isShared && this.#bindAt(former))) this.#first = former;
   }
 
-  get deps(): SessionDeps {
+  get deps(): SessionServices {
     return this.#binder.deps;
   }
   get isPart(): boolean {

@@ -16,7 +16,7 @@ import {
   TAKEN_OVER,
 } from '../../domain/sessions/session-value.ts';
 import { wallAt } from '../../domain/time/clock.ts';
-import { Binder, type SessionDeps } from './binder.ts';
+import { Binder } from './binder.ts';
 import { newSession } from './client-session.machine.ts';
 import { ClientSession } from './client-session.ts';
 import type { KeptSession } from './kept-session.ts';
@@ -26,8 +26,9 @@ import type { SessionKeeper } from './session-keeper.ts';
 import type { SessionLists, SessionOptions } from './session-options.ts';
 import { longestAway, type PlaceKind, SessionPlaces } from './session-places.ts';
 import { outlivesNode, SessionRecovery, untilKnown } from './session-recovery.ts';
+import type { SessionAdmission, SessionServices } from './session-services.ts';
 
-interface ClientSessionsOptions extends SessionDeps {
+interface ClientSessionsOptions extends SessionServices, SessionAdmission {
   /** Most sessions with one template, and most with all templates. */
   readonly maxSessions?: number | undefined;
   readonly idleMs?: number | undefined;
@@ -46,7 +47,7 @@ const GRAIN_MS = 1_000;
 
 /** What is not described here: see SessionTable. */
 export class ClientSessions implements SessionTable {
-  readonly deps: SessionDeps;
+  readonly deps: SessionServices & SessionAdmission;
   readonly binder: Binder;
   readonly #keeper: SessionKeeper | undefined;
   readonly #recovery: SessionRecovery | undefined;

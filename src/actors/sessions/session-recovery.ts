@@ -23,9 +23,9 @@ import { timer$ } from '../../domain/time/clock-streams.ts';
 import { MAX_SESSION_ROWS, type StoredSession } from '../../persistence/store.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
 import type { Instance, TemplateGroup } from '../template-group.ts';
-import type { SessionDeps } from './binder.ts';
 import { rowKeyOf } from './kept-session.ts';
 import type { SessionKeeper } from './session-keeper.ts';
+import type { SessionAdmission } from './session-services.ts';
 
 /** Ids that cannot be recovered and are remembered: they cost no further query. */
 const MAX_MISSING = 10_000;
@@ -38,14 +38,14 @@ const PAUSE_MS = 50;
 
 export class SessionRecovery {
   readonly #keeper: SessionKeeper;
-  readonly #deps: Pick<SessionDeps, 'isDraining'>;
+  readonly #deps: Pick<SessionAdmission, 'isDraining'>;
   readonly #missing = new LruMap<true>(MAX_MISSING);
   readonly #underWay = new Map<string, Promise<void>>();
   readonly #shares = new OwnerShares(MAX_UNDER_WAY);
   readonly #rows: Batches<string, StoredSession | undefined>;
   readonly #claims: Batches<StoredSession, StoredSession | undefined>;
 
-  constructor(keeper: SessionKeeper, deps: Pick<SessionDeps, 'isDraining'>) {
+  constructor(keeper: SessionKeeper, deps: Pick<SessionAdmission, 'isDraining'>) {
     const { store, clock } = keeper;
     this.#keeper = keeper;
     this.#deps = deps;

@@ -18,6 +18,7 @@ import type { Linked } from '../../domain/memory/call-map.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { BoundRoute } from '../calls/bound-route.ts';
 import type { ExchangeEnding } from '../calls/call-events.ts';
+import { isAboutTask, NO_TASKS } from '../calls/conversation-choice.ts';
 import { isRepeatable } from '../calls/retries.ts';
 import {
   type At,
@@ -32,7 +33,6 @@ import {
   type Trouble,
   type Wait,
 } from '../calls/route.ts';
-import { isAboutTask, NO_TASKS } from '../calls/conversation-choice.ts';
 import type { YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';

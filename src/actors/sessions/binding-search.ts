@@ -1,0 +1,163 @@
+// The search of one session for a binding: at the instance that the strategy chooses, after a failure at the next one, and beside an opening that
+// is slow over a network. binder.ts opens the binding. Source: ADR 101.
+
+import { fromEvent, take, takeUntil } from 'rxjs';
+import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import { mayHedge, nextAfter } from '../../domain/calls/retry-rules.ts';
+import { asGatewayError, atInstance, type GatewayError, shuttingDown } from '../../domain/errors/errors.ts';
+import { isNetworked } from '../../domain/instances/transport-kinds.ts';
+import { SLOW_MS } from '../../domain/time/clock.ts';
+import { HEDGE_DIVISOR } from '../calls/deadline.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { TemplateGroup } from '../template-group.ts';
+import type { Binding } from './binding.ts';
+import type { SessionServices } from './session-services.ts';
+
+/** Where a search may look, and for how long. */
+export interface SearchOptions {
+  /** The instance to begin with. Default: the strategy chooses. */
+  readonly first?: InstanceRef | undefined;
+  /** The only instance that is tried. */
+  readonly only?: InstanceRef | undefined;
+  /** The instance that is tried only if there is no other. */
+  readonly last?: InstanceRef | undefined;
+  /** Instances that are not tried, by their ids. They count as tried. */
+  readonly without?: ReadonlySet<string> | undefined;
+  /** Time limit for the whole search, in ms; the caller aborts it then. */
+  readonly withinMs: number;
+  /** For a recovered session: the search for its first binding waits for its turn, see MAX_RECOVERED. */
+  readonly isRecovered?: boolean | undefined;
+}
+
+interface SearchDeps
+  extends SearchOptions,
+    Pick<SessionServices, 'now' | 'alarm' | 'budget' | 'isAccepting'> {
+  readonly group: TemplateGroup;
+  readonly ownerId: string;
+  /** Ends the search. */
+  readonly signal: AbortSignal;
+  readonly open: (ref: InstanceRef, ended: AbortSignal) => Promise<Binding>;
+}
+
+/** An opening may always be repeated: without a request it does no work. */
+const OPENING = { mayRepeat: true };
+
+/** One search; `run` is called once. */
+export class BindingSearch {
+  readonly #deps: SearchDeps;
+  readonly #endsAtMs: number;
+  readonly #tried: Set<string>;
+  readonly #found = Promise.withResolvers<Binding>();
+  /** Aborted when there is a binding. */
+  readonly #over = new AbortController();
+  readonly #ended: AbortSignal;
+  #underWay = 0;
+  #failure: GatewayError | undefined;
+
+  constructor(deps: SearchDeps) {
+    this.#deps = deps;
+    this.#tried = new Set(deps.without);
+    this.#endsAtMs = deps.now() + deps.withinMs;
+    this.#ended = AbortSignal.any([deps.signal, this.#over.signal]);
+  }
+
+  run(): Promise<Binding> {
+    const { only, first, last, budget } = this.#deps;
+    if (last === undefined) budget.countCall(); // the call that makes a session move is counted already
+    this.#continue(only ?? first ?? this.#next());
+    return this.#found.promise;
+  }
+
+  #continue(ref: InstanceRef | undefined): void {
+    if (ref !== undefined) void this.#try(ref);
+    else if (this.#underWay > 0) return;
+    else if (!this.#awaitStart()) this.#found.reject(this.#failure ?? this.#noInstance());
+  }
+
+  /** Continues when an instance has started; false when none is starting. */
+  #awaitStart(): boolean {
+    const { group, ownerId, signal } = this.#deps;
+    const started$ = this.#triesLeft > 0 ? group.untilStarted(ownerId, this.#tried) : undefined;
+    started$?.pipe(take(1), takeUntil(fromEvent(signal, 'abort'))).subscribe({
+      error: (error: GatewayError) => this.#found.reject(error),
+      complete: () => this.#continue(this.#next()),
+    });
+    return started$ !== undefined;
+  }
+
+  async #try(ref: InstanceRef): Promise<void> {
+    const { signal, open } = this.#deps;
+    this.#tried.add(ref.id);
+    this.#underWay += 1;
+    const disarm = this.#hedge(ref);
+    try {
+      // A program is ended at once. A session of a backend can be deleted only when its id is known.
+      const binding = await open(ref, isNetworked(ref.definition) ? signal : this.#ended);
+      if (this.#over.signal.aborted) await binding.close();
+      this.#over.abort();
+      this.#found.resolve(binding);
+    } catch (thrown) {
+      const error = asGatewayError(thrown);
+      this.#failure = atInstance(error, ref.id);
+      this.#underWay -= 1;
+      const next = nextAfter({ ...OPENING, error }, { next: this.#triesLeft });
+      this.#continue(next === 'stop' ? undefined : this.#next());
+    } finally {
+      disarm();
+    }
+  }
+
+  /**
+   * Begins the next opening beside a slow one: soon if the retry budget allows it, else after half of the remaining time. Over a
+   * network a healthy backend opens at once; only a program takes time to start.
+   */
+  #hedge(slow: InstanceRef): () => void {
+    const { now, alarm, budget, withinMs } = this.#deps;
+    if (!isNetworked(slow.definition) || !this.#mayHedge(true)) return () => undefined;
+    const halfMs = Math.ceil((this.#endsAtMs - now()) / 2);
+    const soonMs = Math.min(SLOW_MS, Math.ceil(withinMs / HEDGE_DIVISOR), halfMs);
+    let disarm = alarm(soonMs, () => {
+      slow.suspect();
+      if (this.#mayHedge(budget.hasRoom) && budget.take()) this.#continue(this.#next());
+      else
+        disarm = alarm(halfMs - soonMs, () =>
+          this.#continue(this.#mayHedge(true) ? this.#next() : undefined),
+        );
+    });
+    return () => disarm();
+  }
+
+  /** Zero, or less, also when the search is over. */
+  get #triesLeft(): number {
+    const { only, group, signal } = this.#deps;
+    if (signal.aborted || this.#over.signal.aborted) return 0;
+    return (only === undefined ? group.policy.maxRetries + 1 : 1) - this.#tried.size;
+  }
+
+  #mayHedge(isAffordable: boolean): boolean {
+    const hasOther = this.#deps.group.pool.candidates.some(({ id }) => !this.#tried.has(id));
+    return hasOther && mayHedge(OPENING, { next: this.#triesLeft }, isAffordable);
+  }
+
+  #next(): InstanceRef | undefined {
+    const { group, ownerId, last } = this.#deps;
+    return this.#triesLeft > 0 ? pickFor(group, ownerId, this.#tried, last) : undefined;
+  }
+
+  #noInstance(): GatewayError {
+    return this.#deps.isAccepting() ? this.#deps.group.noneHealthy() : shuttingDown();
+  }
+}
+
+/** A session is not load until it calls: when all instances are full, any may be chosen. `last` only when there is no other. */
+export function pickFor(
+  group: TemplateGroup,
+  ownerId: string,
+  tried: ReadonlySet<string> = new Set(),
+  last?: InstanceRef,
+): InstanceRef | undefined {
+  const { pool } = group;
+  const other = last === undefined ? undefined : pickFor(group, ownerId, new Set([...tried, last.id]));
+  const request = { caller: ownerId === ANONYMOUS.id ? undefined : ownerId };
+  return other ?? pool.pick(tried, undefined, request) ?? pool.pick(tried, undefined, request, () => true);
+}
