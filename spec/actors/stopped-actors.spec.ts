@@ -3,12 +3,10 @@
 import * as assert from 'uvu/assert';
 import { createActor } from 'xstate';
 import { transportActor } from '../../src/actors/instances/transport-actor.ts';
-import {
-  clientSessionMachine,
-  newSession,
-  type SessionHost,
-} from '../../src/actors/sessions/client-session.machine.ts';
+import { clientSessionMachine } from '../../src/actors/sessions/client-session.machine.ts';
 import type { ClientSession } from '../../src/actors/sessions/client-session.ts';
+import type { SessionHost } from '../../src/actors/sessions/session-host.ts';
+import { newSession } from '../../src/actors/sessions/session-state.ts';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { type Clock, machineClock } from '../../src/domain/time/clock.ts';
 import {
@@ -150,9 +148,10 @@ test('an instance actor that is stopped ends the processes that clients lease', 
 
 test('the machine of a client session that is stopped searches no longer', async () => {
   const aborted = Promise.withResolvers<void>();
-  const host: Partial<SessionHost> = {
+  const host: SessionHost = {
     group: harness.fleet.group('t'),
     value: newSession('t', 'ann', PLAIN),
+    binding: undefined,
     deps: harness.sessions.deps,
     ...{ isListened: true, isCalling: false, isPart: false, isAwaited: false },
     find: (signal: AbortSignal) => {
@@ -161,7 +160,7 @@ test('the machine of a client session that is stopped searches no longer', async
     },
   };
   const actor = createActor(clientSessionMachine, {
-    input: host as SessionHost,
+    input: host,
     clock: machineClock({ ...simulatedClock, alarm }),
   });
   actor.start();

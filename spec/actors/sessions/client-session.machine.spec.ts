@@ -5,14 +5,14 @@ import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { createActor, SimulatedClock } from 'xstate';
 import { Binding, forwardNotification } from '../../../src/actors/sessions/binding.ts';
+import { clientSessionMachine } from '../../../src/actors/sessions/client-session.machine.ts';
+import type { SessionHost } from '../../../src/actors/sessions/session-host.ts';
 import {
   boundTo,
   type ClientSessionEvent,
-  clientSessionMachine,
   newSession,
-  type SessionHost,
   type SessionState,
-} from '../../../src/actors/sessions/client-session.machine.ts';
+} from '../../../src/actors/sessions/session-state.ts';
 import { DEFAULT_POLICY, type SessionFailover } from '../../../src/balancing/policy.ts';
 import { Harness, PLAIN } from '../../helpers/failing-backend.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
@@ -26,7 +26,7 @@ test.before.each(() => {
 test.after.each(() => harness.close());
 
 /** The surroundings of a session at instance `a`, which is the only one. */
-class FakeHost implements Partial<SessionHost> {
+class FakeHost implements SessionHost {
   readonly value: SessionState['value'];
   readonly binding: SessionState['binding'];
   readonly deps = { ...harness.sessions.deps, now: () => 0 };
@@ -56,7 +56,7 @@ async function start() {
   const host = new FakeHost(boundTo(unbound, bindingOf(ref)));
   const clock = new SimulatedClock();
   const actor = createActor(clientSessionMachine, {
-    input: host as Partial<SessionHost> as SessionHost,
+    input: host,
     clock,
   });
   const seen: string[] = [];

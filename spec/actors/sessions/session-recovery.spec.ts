@@ -2,10 +2,10 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { newSession } from '../../../src/actors/sessions/client-session.machine.ts';
 import { rowKeyOf } from '../../../src/actors/sessions/kept-session.ts';
 import { type DecideOwner, SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
 import { SessionRecovery } from '../../../src/actors/sessions/session-recovery.ts';
+import { newSession } from '../../../src/actors/sessions/session-state.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { SessionElsewhere } from '../../../src/domain/nodes/forwarding.ts';
 import { newLife, newSessionId } from '../../../src/domain/nodes/life.ts';

@@ -22,63 +22,21 @@
 // serving: requests may use the binding, if that is usable. unbound: no instance took the session, or it pauses. finishing: the session
 // may not move; its calls continue where they are, and no new ones are taken.
 
-import type { Observable } from 'rxjs';
 import { type Actor, assign, emit, fromCallback, raise, setup } from 'xstate';
 import { timeoutFor } from '../../balancing/policy.ts';
-import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { backendTimeout } from '../../domain/errors/error-catalogue.ts';
-import { asGatewayError, type Delivered, type GatewayError } from '../../domain/errors/errors.ts';
+import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { SESSION_VERSION, type SessionValue, type UnsafeMark } from '../../domain/sessions/session-value.ts';
-import type { AttemptPlan, LocalAnswer } from '../calls/route.ts';
-import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { ResourceUris } from '../subscriptions/feed.ts';
-import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
-import type { SessionServices } from './session-services.ts';
-
-/** What a session is. While it has an actor, the context of this machine; before the first request, parked and ended only this. */
-export interface SessionState {
-  readonly value: SessionValue;
-  /** The present binding, or the last one; undefined before the first, and after the session was read again. */
-  readonly binding: Binding | undefined;
-}
-
-/** The session as its parts see it: this machine, its calls, and what its client expects of backends. */
-export interface SessionHost extends SessionState {
-  readonly deps: SessionServices;
-  readonly group: TemplateGroup;
-  /** The session is a part of one with several templates, which continues: where another session would end, a part begins anew. */
-  readonly isPart: boolean;
-  readonly isUnbound: boolean;
-  /** The binding, if requests may use it now. */
-  readonly usableBinding: Binding | undefined;
-  /** In its row, or in that of the session of which it is a part; undefined where nothing is stored. */
-  readonly mark: UnsafeMark | undefined;
-  /** The resources whose updates its client wants. */
-  readonly uris: ResourceUris;
-  /** The client of the session listens. */
-  readonly isListened: boolean;
-  /** Calls are under way at the binding, or between two rounds there. */
-  readonly isCalling: boolean;
-  /** Requests wait for a binding. */
-  readonly isAwaited: boolean;
-  /** Finds an instance, and opens what is needed there. Rejects with the failure. Aborting closes what was opened. */
-  find(signal: AbortSignal): Promise<Binding>;
-  /** The same for one call, at none of these instances; the session stays at its own. */
-  findBeside(at: Binding, without: ReadonlySet<string>, signal: AbortSignal): Promise<Binding>;
-  /** Cold: emits the next usable binding, once. `needsDedicated`: a dedicated conversation is required. */
-  untilBound(needsDedicated: boolean): Observable<Binding>;
-  /** A request found no usable binding, or needs a dedicated conversation; or the client listens at a binding that is gone. */
-  requestBinding(needsDedicated: boolean): void;
-  /** For requests of `setsClientState`; undefined for others. */
-  statePlan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer | undefined;
-  /** To its actor, while it has one. */
-  send(event: ClientSessionEvent): void;
-  /** A request begins: the session has an actor from now on. */
-  used(): void;
-  callEnded(): void;
-}
+import type { SessionHost } from './session-host.ts';
+import {
+  boundTo,
+  type ClientSessionEvent,
+  endedBy,
+  hasOthers,
+  mayMove,
+  type SessionState,
+} from './session-state.ts';
 
 /** The state of a session with an actor, besides the name of its state. */
 export interface ClientSessionContext extends SessionState {
@@ -92,19 +50,6 @@ export interface ClientSessionContext extends SessionState {
   /** Calls under way that are not safe to repeat, as long as none has arrived. */
   readonly unsettledCalls: number;
 }
-
-/** What happens to a session; the head comment has their effects. */
-export type ClientSessionEvent =
-  | { readonly type: 'lost' | 'requested' | 'started' | 'upgrade' | 'callEnded' | 'park' }
-  /** `reason`: a clause. */
-  | { readonly type: 'end'; readonly reason: string }
-  | { readonly type: 'bound'; readonly binding: Binding }
-  | { readonly type: 'failed'; readonly error: unknown }
-  | { readonly type: 'abandoned' }
-  /** A call that is not safe to repeat: `unknown` before it is sent, and at its end whether it arrived. */
-  | { readonly type: 'unsafe'; readonly delivered: Delivered }
-  | { readonly type: 'levelSet'; readonly level: string }
-  | { readonly type: 'subscribed' | 'unsubscribed'; readonly uri: string };
 
 /** Emitted after the change: the machine has its new state. */
 export type ClientSessionEmission =
@@ -124,63 +69,6 @@ export type ClientSessionEmission =
 /** Wait between two attempts to find an instance for a session whose client listens. */
 const RETRY_DELAY_MS = 5_000;
 
-const NO_URIS: readonly string[] = Object.freeze([]);
-
-/** The value of a new session. */
-export function newSession(
-  template: string,
-  ownerId: string,
-  profile: SessionValue['profile'],
-): SessionValue {
-  return {
-    version: SESSION_VERSION,
-    kind: 'template',
-    template,
-    ownerId,
-    profile,
-    unsafe: 'no',
-    uris: NO_URIS,
-  };
-}
-
-/** The session with this binding. */
-export function boundTo<S extends SessionState>(before: S, binding: Binding): S {
-  const { greeted = binding.greeted } = before.value;
-  const { place } = binding;
-  // A session that was read again, and is bound where it was, has not changed: its row is not written.
-  const value = isPlace(before.value.binding, place)
-    ? before.value
-    : { ...before.value, greeted, binding: place };
-  return { ...before, value, binding };
-}
-
-function isPlace(
-  last: SessionValue['binding'],
-  { instanceId, serverId, isShared }: Binding['place'],
-): boolean {
-  return last?.instanceId === instanceId && last.serverId === serverId && last.isShared === isShared;
-}
-
-/** The place of the binding before, if the session has moved from there. */
-export function placeLeft(
-  { value, binding: before }: SessionState,
-  { ref }: Binding,
-): SessionValue['binding'] {
-  const isSame = before === undefined ? value.binding?.serverId === ref.serverId : before.ref === ref;
-  return isSame ? undefined : value.binding;
-}
-
-/** The session after its end. `reason`: a clause. */
-export function endedBy(value: SessionValue, reason: string): SessionValue {
-  return { ...value, endReason: reason };
-}
-
-/** False when its calls under way, or those before, may not be made again at another instance. */
-export function mayMove({ unsafe }: SessionValue, { policy }: Pick<TemplateGroup, 'policy'>): boolean {
-  const { sessionFailover } = policy;
-  return sessionFailover === 'always' || (sessionFailover === 'auto' && unsafe === 'no');
-}
-
 /** Instead of its end: its client has a session that continues. */
 function mayBeginAnew({ host: { isPart, group } }: ClientSessionContext): boolean {
   return isPart && !group.isDeleted;
@@ -196,11 +84,6 @@ export function isReturning(context: ClientSessionContext): boolean {
   const { binding } = context;
   const isBack = binding?.isIntact === false && binding.mayContinue && binding.ref.handshake !== undefined;
   return isBack && !mayMove(context.value, context.host.group);
-}
-
-/** Another instance could serve its client. */
-export function hasOthers(group: Pick<TemplateGroup, 'pool'>, than: InstanceRef): boolean {
-  return group.pool.candidates.some((candidate) => candidate !== than);
 }
 
 /** Longest search for a binding. */

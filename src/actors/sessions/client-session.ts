@@ -30,30 +30,28 @@ import type { Binder, SessionNeeds } from './binder.ts';
 import type { Binding } from './binding.ts';
 import {
   bindTimeoutMs,
-  boundTo,
   type ClientSessionActor,
   type ClientSessionContext,
   type ClientSessionEmission,
-  type ClientSessionEvent,
   clientSessionMachine,
-  endedBy,
   isReturning,
   isServed,
-  placeLeft,
-  type SessionHost,
-  type SessionState,
 } from './client-session.machine.ts';
 import { ClientState } from './client-state.ts';
 import { longestQuestionMs, SessionCalls } from './session-calls.ts';
 import { sessionMoved } from './session-fingerprint.ts';
+import type { CallingSession, ListeningSession, SessionHost } from './session-host.ts';
 import { SessionMessages } from './session-messages.ts';
 import type { SessionOptions } from './session-options.ts';
 import { outlivesNode } from './session-recovery.ts';
 import type { SessionServices } from './session-services.ts';
+import { boundTo, type ClientSessionEvent, endedBy, placeLeft, type SessionState } from './session-state.ts';
 import { WaitingRequests } from './waiting-requests.ts';
 
-/** What is not described here: see McpSession of protocol/ports.ts, SessionRecord, and SessionHost. */
-export class ClientSession implements SessionHost, SessionRecord, StorableSession {
+/** What is not described here: see McpSession of protocol/ports.ts, SessionRecord, and session-host.ts. */
+export class ClientSession
+  implements SessionHost, ListeningSession, CallingSession, SessionRecord, StorableSession
+{
   readonly id: string;
   readonly group: TemplateGroup;
   openedAtMs = 0;
@@ -283,7 +281,7 @@ export class ClientSession implements SessionHost, SessionRecord, StorableSessio
     const context = this.#contextIn('serving');
     return context !== undefined && isServed(context) ? context.binding : undefined;
   }
-  get mark(): SessionHost['mark'] {
+  get mark(): CallingSession['mark'] {
     return this.#options.mark ?? this.#row;
   }
   get uris(): ResourceUris {

@@ -17,7 +17,6 @@ import {
 } from '../../domain/sessions/session-value.ts';
 import { wallAt } from '../../domain/time/clock.ts';
 import { Binder } from './binder.ts';
-import { newSession } from './client-session.machine.ts';
 import { ClientSession } from './client-session.ts';
 import type { KeptSession } from './kept-session.ts';
 import { SessionDrain } from './session-drain.ts';
@@ -27,6 +26,7 @@ import type { SessionLists, SessionOptions } from './session-options.ts';
 import { longestAway, type PlaceKind, SessionPlaces } from './session-places.ts';
 import { outlivesNode, SessionRecovery, untilKnown } from './session-recovery.ts';
 import type { SessionAdmission, SessionServices } from './session-services.ts';
+import { newSession } from './session-state.ts';
 
 interface ClientSessionsOptions extends SessionServices, SessionAdmission {
   /** Most sessions with one template, and most with all templates. */

@@ -14,8 +14,9 @@ import { sessionLost } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type Linked, LinkedSet } from '../../domain/memory/call-map.ts';
 import type { Binding } from './binding.ts';
-import { mayMove, type SessionHost } from './client-session.machine.ts';
+import type { CallingSession } from './session-host.ts';
 import { SessionRoute } from './session-route.ts';
+import { mayMove } from './session-state.ts';
 
 interface Reserved extends Linked {
   /** There will be no next round. */
@@ -23,13 +24,13 @@ interface Reserved extends Linked {
 }
 
 export class SessionCalls {
-  readonly #session: SessionHost;
+  readonly #session: CallingSession;
   readonly #underWay = new LinkedSet<SessionRoute>();
   /** Made at its first use: a session at rest consists of few objects. */
   #reservations: LinkedSet<Reserved> | undefined;
   #isAway = false;
 
-  constructor(session: SessionHost) {
+  constructor(session: CallingSession) {
     this.#session = session;
   }
 

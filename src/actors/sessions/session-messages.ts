@@ -4,15 +4,15 @@ import { Subject, type Subscriber, Subscription } from 'rxjs';
 import type { ServerMessage } from '../../domain/mcp/client.ts';
 import type { FeedClient } from '../subscriptions/feed.ts';
 import type { Binding } from './binding.ts';
-import type { SessionHost } from './client-session.machine.ts';
+import type { ListeningSession } from './session-host.ts';
 
 export class SessionMessages {
-  readonly #session: SessionHost;
+  readonly #session: ListeningSession;
   readonly #streams = new Subject<ServerMessage>();
   /** The subscription at the binding, as long as there are streams. */
   #listening: Subscription | undefined;
 
-  constructor(session: SessionHost) {
+  constructor(session: ListeningSession) {
     this.#session = session;
   }
 

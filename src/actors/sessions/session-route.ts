@@ -37,9 +37,10 @@ import type { YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
-import { hasOthers, mayMove, type SessionHost } from './client-session.machine.ts';
 import { asksForLog } from './client-state.ts';
+import type { RoutingSession } from './session-host.ts';
 import { needsMark } from './session-recovery.ts';
+import { hasOthers, mayMove } from './session-state.ts';
 
 /**
  * Wait before a failed call is repeated, in ms, and the factor for each further wait. Meanwhile a failure of the instance is noticed, and
@@ -50,7 +51,7 @@ const WAIT_FACTOR = 5;
 
 /** Made for each call, and each round of a call. */
 export class SessionRoute implements CallRoute, YieldingCall, Linked {
-  readonly #session: SessionHost;
+  readonly #session: RoutingSession;
   readonly #request: ExchangeRequest;
   readonly boundsRepeats = true;
   /** Where the call has a reservation: it continues there for as long as that lasts, even if the instance takes no new calls. */
@@ -74,7 +75,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   /** The last failure, or the first one after which the call may have arrived. */
   #failure: { readonly error: GatewayError; readonly ref: InstanceRef } | undefined;
 
-  constructor(session: SessionHost, request: ExchangeRequest, reservation: Binding | undefined) {
+  constructor(session: RoutingSession, request: ExchangeRequest, reservation: Binding | undefined) {
     this.#session = session;
     this.#request = request;
     this.reservation = reservation;

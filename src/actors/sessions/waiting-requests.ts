@@ -6,7 +6,8 @@ import { type GatewayError, shuttingDown } from '../../domain/errors/errors.ts';
 import { sessionLost } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Binding } from './binding.ts';
-import type { ClientSessionEmission, SessionHost } from './client-session.machine.ts';
+import type { ClientSessionEmission } from './client-session.machine.ts';
+import type { SessionInNeed } from './session-host.ts';
 
 type Serving = Pick<Extract<ClientSessionEmission, { type: 'serving' }>, 'binding' | 'failure'>;
 
@@ -25,10 +26,10 @@ interface WaitingRequest {
 }
 
 export class WaitingRequests {
-  readonly #session: SessionHost;
+  readonly #session: SessionInNeed;
   #requests: readonly WaitingRequest[] = [];
 
-  constructor(session: SessionHost) {
+  constructor(session: SessionInNeed) {
     this.#session = session;
   }
 
@@ -41,7 +42,7 @@ export class WaitingRequests {
     return this.#requests.some(({ needsDedicated }) => needsDedicated);
   }
 
-  /** See SessionHost. */
+  /** See RoutingSession. */
   untilBound(needsDedicated: boolean): Observable<Binding> {
     return new Observable((subscriber) => {
       const { value, deps } = this.#session;
