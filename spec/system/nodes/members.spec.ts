@@ -12,6 +12,7 @@ import { folderOfAll } from '../../helpers/folder.ts';
 import { lineSink } from '../../helpers/http-app.ts';
 import { GUARDED, PASSWORD } from '../../helpers/mcp-program.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
+import { freshDatabase } from '../../helpers/services.ts';
 import { journey } from './journey.ts';
 import { nodeEnv } from './mcp-nodes.ts';
 
@@ -20,9 +21,12 @@ const { test, onPostgresql, before, opened, close, database } = await journey('m
 });
 const folder = folderOfAll(test);
 let a: RunningServer;
+/** A node, and one with a copy of its database. They know it after half a minute, in which the other tests run. */
+let copied: readonly [CopiedNode, CopiedNode];
 
 before(async () => {
   a = await start('a');
+  copied = await startCopied();
 });
 test.after(close);
 
@@ -104,7 +108,50 @@ onPostgresql('a node with another version is named with the versions of both, al
   await b.close();
 });
 
+onPostgresql('two nodes with copies of one database are named by both', async () => {
+  const lines = [
+    'a node with a copy of the database of this one asks this one',
+    'the node "original" goes on under a life that has ended in this database: it uses another one, of which this is a copy',
+  ];
+  for (const [index, { node, log }] of copied.entries()) {
+    const ready = async () => Object((await caller(String(node.urls[0]))('GET /readyz?verbose')).body);
+    await becomes(ready, { status: 'ready', warnings: [lines[index]] }, 60_000);
+    const { body } = await (await adminOf(node))('GET /gateway/nodes');
+    assert.equal(Object(body).warnings, [lines[index]]);
+    assert.is(log.filter(({ msg }) => msg === lines[index]).length, 1);
+  }
+});
+
 test.run();
+
+interface CopiedNode {
+  readonly node: RunningServer;
+  readonly log: readonly Json[];
+}
+
+async function startCopied(): Promise<readonly [CopiedNode, CopiedNode]> {
+  const original = await freshDatabase(database);
+  const [name, url] = [new URL(original.url).pathname.slice(1), `${original.url}_copy`];
+  const logs: readonly [Json[], Json[]] = [[], []];
+  const startOn = async (id: string, url: string, log: Json[]): Promise<CopiedNode> => ({
+    node: await start(id, { GATEWAY_DATABASE_URL: url }, pino({ level: 'warn' }, lineSink(log))),
+    log,
+  });
+  const first = await startOn('original', original.url, logs[0]);
+  // A database with connections cannot be copied.
+  for (const statement of [
+    `alter database ${name} allow_connections false`,
+    `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
+    `create database ${name}_copy template ${name}`,
+    `alter database ${name} allow_connections true`,
+  ])
+    await executeSql(database.url, statement);
+  opened.push(
+    () => executeSql(database.url, `drop database ${name}_copy with (force)`),
+    () => original.drop(),
+  );
+  return [first, await startOn('copy', url, logs[1])];
+}
 
 async function adminOf(node: RunningServer): Promise<Caller> {
   const url = String(node.urls[0]);
