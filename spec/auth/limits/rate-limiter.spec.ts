@@ -58,6 +58,25 @@ test('consumes and refuses in one step of the shared counter, and locally while 
   assert.equal(remainders, [2, 4, 3, 2]);
 });
 
+test('the nodes share the limit in chunks while the shared counter is unavailable, and only then', async () => {
+  let isAway = false;
+  const chunks: string[] = [];
+  const window = (count: number) => ({ count, endsInMs: 500 });
+  const add = async () => (isAway ? undefined : window(1));
+  const limiter = new RateLimiter(CLOCKS, { add, close: () => undefined });
+  limiter.shareIn({
+    add: async (key, added, limit) => {
+      chunks.push(`${key} ${added} of ${limit}`);
+      return window(6);
+    },
+    peek: () => window(6),
+  });
+  const remainders: number[] = [];
+  for (isAway of [false, true, true, false]) remainders.push((await limiter.take('ada', 9, 2)).remaining);
+  assert.equal(remainders, [8, 3, 3, 8]);
+  assert.equal(chunks, ['ada 2 of 9', 'ada 2 of 9']);
+});
+
 test('bounds free messages of a principal without requests left, by its own count or by the shared one', async () => {
   const free = (limiter: RateLimiter, who: Principal) => {
     let taken = 0;
