@@ -274,6 +274,8 @@ test('every request without a valid token is refused with 401, and reported', as
   const cases: [reason: string, headers: string][] = [
     ['no token', ''],
     ['no token', 'Authorization: Bearer x\r\nPeer-Hops: session\r\n'],
+    ['no token', 'Expect: 100-continue\r\n'],
+    ['no token', 'Expect: anything\r\n'],
     ['forged token', 'Peer-Token: x.y\r\n'],
     ['forged token', `Peer-Token: ${issued(A, B, 0, other)}\r\n`],
     ['forged token', `Peer-Token: ${Buffer.from(richer).toString('base64url')}.${signature}\r\n`],
@@ -290,6 +292,15 @@ test('every request without a valid token is refused with 401, and reported', as
     const refusal = { reason, status: 401, method: 'POST', path: '/mcp/demo', address: '127.0.0.1' };
     assert.equal(b.refusals.splice(0), [refusal]);
   }
+  const tunnel = await sendRaw(
+    b.listener.port,
+    `CONNECT x:80 HTTP/1.1\r\nHost: x\r\nPeer-Token: ${good}\r\n\r\n`,
+  );
+  assert.match(tunnel, /^HTTP\/1\.1 421 /);
+  assert.equal(
+    b.refusals.splice(0).map(({ reason, method, path }) => [reason, method, path]),
+    [['loop', 'CONNECT', 'x:80']],
+  );
   const greeting = await sendRaw(b.listener.port, 'GET /peer/greeting HTTP/1.1\r\nHost: x\r\n\r\n');
   assert.match(greeting, /^HTTP\/1\.1 401 /);
   assert.is((await ask(a, B)).text, 'served');

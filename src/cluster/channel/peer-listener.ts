@@ -6,6 +6,7 @@
 import { rmSync } from 'node:fs';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { Principal } from '../../domain/accounts/account.ts';
 import { OperatorError, reasonOf } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
@@ -97,6 +98,8 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
   server.maxConnections = MAX_CONNECTIONS;
   // Over TLS, only members finish the handshake.
   if (tls === undefined) server.on('connection', (socket) => unproven.add(socket));
+  // Otherwise Node answers requests with Expect by itself.
+  server.on('checkContinue', serve).on('checkExpectation', serve);
   const shared = shareExchanges(server, options, unproven);
   server.on('tlsClientError', (_error, socket) =>
     onRefused({
@@ -267,7 +270,7 @@ function refusalOf(
   return status;
 }
 
-/** Upgrades connections that exchanges are to share. Returns those that are open. */
+/** Upgrades connections that exchanges are to share, and refuses tunnels. Returns those that are open. */
 function shareExchanges(
   server: Server,
   options: PeerListenerOptions,
@@ -275,7 +278,7 @@ function shareExchanges(
 ): ReadonlySet<SharedListener> {
   const { instances, certain } = options;
   const open = new Set<SharedListener>();
-  server.on('upgrade', (request, socket, head) => {
+  const upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
     socket.on('error', () => socket.destroy());
     const { url, headers } = request;
     const refuse = (reason: PeerRefusal['reason']): void => {
@@ -319,7 +322,8 @@ function shareExchanges(
       },
       refuse,
     );
-  });
+  };
+  server.on('upgrade', upgrade).on('connect', upgrade);
   return open;
 }
 
