@@ -1,16 +1,20 @@
 // The look-ups by the system (getaddrinfo), which knows names that DNS servers do not: below search domains, of multicast DNS. Each holds one
 // of the two threads that all look-ups of the process share until the DNS servers have answered, and the servers of a name may be silent for
-// ever. So names have places by how they were answered last: only those that were answered in time may have both threads. Source: ADR 321.
+// ever. So these take turns at one thread, in the order of how the names were answered last, and names that were answered in time do not wait
+// for long: their addresses before are used. Source: ADR 318, 321.
 
 import { type LookupAddress, promises } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { LruMap } from '../domain/memory/lru-map.ts';
-import type { Clock } from '../domain/time/clock.ts';
+import { type Clock, settlesWithin } from '../domain/time/clock.ts';
 import { isNamedHere } from './outside-lookup.ts';
 
-const THREADS = 2;
 /** A look-up that takes longer is late. */
 const IN_TIME_MS = 1_000;
+/** Then the addresses before are used, if there are any. */
+const HEDGE_MS = 250;
+/** Longest use of such addresses. Source: RFC 8767 section 5. */
+const KEPT_MS = 24 * 3_600_000;
 /** A name counts as silent for this time after a late look-up without an address. */
 const SILENT_MS = 10 * 60_000;
 const MAX_KNOWN = 10_000;
@@ -30,8 +34,7 @@ type Manner = 'answered' | 'unknown' | 'silent';
 interface Waiting {
   readonly hostname: string;
   readonly endsAtMs: number;
-  /** Its DNS servers answered just now, or were silent. */
-  readonly isProbed: boolean;
+  /** With undefined: it has to be probed first. */
   readonly begin: (running: Running | undefined) => void;
   readonly refuse: (error: Error) => void;
 }
@@ -41,7 +44,19 @@ interface Running {
   readonly beganAtMs: number;
 }
 
-export interface SystemLookupsOptions extends Pick<Clock, 'now'> {
+interface Answered {
+  readonly addresses: LookupAddress[];
+  readonly atMs: number;
+  /** The last look-up was. */
+  readonly isInTime: boolean;
+}
+
+interface Asked {
+  readonly found: Promise<LookupAddress[]>;
+  readonly beganAtMs: number;
+}
+
+export interface SystemLookupsOptions extends Pick<Clock, 'now' | 'alarm'> {
   /** Asks the system. */
   readonly lookup?: (hostname: string, options: { all: true; family: number }) => Promise<LookupAddress[]>;
   /** DNS servers in place of those of the system, as `address:port`. */
@@ -50,13 +65,14 @@ export interface SystemLookupsOptions extends Pick<Clock, 'now'> {
 
 export class SystemLookups {
   readonly #options: SystemLookupsOptions;
-  readonly #answered = new LruMap<true>(MAX_KNOWN);
+  /** The addresses of names that were answered in time, by family and name. */
+  readonly #answered = new LruMap<Answered>(MAX_KNOWN);
   /** When they were late without an address last. */
   readonly #late = new LruMap<number>(MAX_KNOWN);
   /** One look-up for all that ask for the same name. */
-  readonly #asked = new Map<string, Promise<LookupAddress[]>>();
+  readonly #asked = new Map<string, Asked>();
   readonly #waiting: Readonly<Record<Manner, Waiting[]>> = { answered: [], unknown: [], silent: [] };
-  readonly #running = new Set<Running>();
+  #running: Running | undefined;
   #resolver: { readonly madeAtMs: number; readonly resolver: promises.Resolver } | undefined;
 
   constructor(options: SystemLookupsOptions) {
@@ -65,7 +81,7 @@ export class SystemLookups {
 
   /** For sockets. */
   readonly lookup: LookupFunction = (hostname, { all, family = 0 }, callback) => {
-    this.#shared(hostname, Number(String(family).replace('IPv', ''))).then(
+    this.#hedged(hostname, Number(String(family).replace('IPv', ''))).then(
       (found) => {
         const [first] = found;
         if (all || first === undefined) callback(null, found);
@@ -78,38 +94,43 @@ export class SystemLookups {
   /** For a name that DNS servers do not know: after all others. Rejects with `ETIMEOUT` when its turn did not come in this time. */
   async findLast(hostname: string, family: number, waitMs: number): Promise<LookupAddress[]> {
     const endsAtMs = this.#options.now() + waitMs;
-    const running = await this.#turn('silent', { hostname, endsAtMs, isProbed: true });
+    const running = await this.#turn('silent', { hostname, endsAtMs });
     return running === undefined ? [] : this.#ask(hostname, family, running);
   }
 
-  #shared(hostname: string, family: number): Promise<LookupAddress[]> {
-    const key = `${family} ${hostname}`;
-    const asked = this.#asked.get(key);
-    if (asked !== undefined) return asked;
-    const found = this.#find(hostname, family).finally(() => this.#asked.delete(key));
-    this.#asked.set(key, found);
-    return found;
+  async #hedged(hostname: string, family: number): Promise<LookupAddress[]> {
+    const { now } = this.#options;
+    const { found, beganAtMs } = this.#shared(hostname, family);
+    const before = this.#answered.get(keyOf(hostname, family));
+    if (before === undefined || now() - before.atMs > KEPT_MS) return found;
+    const isInTime = await settlesWithin(found, beganAtMs + HEDGE_MS - now(), this.#options);
+    return isInTime ? found : before.addresses;
+  }
+
+  #shared(hostname: string, family: number): Asked {
+    const key = keyOf(hostname, family);
+    const asked = this.#asked.get(key) ?? {
+      found: this.#find(hostname, family).finally(() => this.#asked.delete(key)),
+      beganAtMs: this.#options.now(),
+    };
+    this.#asked.set(key, asked);
+    return asked;
   }
 
   async #find(hostname: string, family: number): Promise<LookupAddress[]> {
     const endsAtMs = this.#options.now() + WAIT_MS;
     for (let mustProbe = false; ; mustProbe = true) {
-      const isAnswered = this.#answered.has(hostname);
-      const isProbed = mustProbe || !isAnswered || this.#isOneLate();
-      const manner = await this.#mannerOf(hostname, family, { isAnswered, isProbed });
-      const running = await this.#turn(manner, { hostname, endsAtMs, isProbed });
+      const manner = await this.#mannerOf(hostname, family, mustProbe);
+      const running = await this.#turn(manner, { hostname, endsAtMs });
       if (running !== undefined) return this.#ask(hostname, family, running);
     }
   }
 
-  async #mannerOf(
-    hostname: string,
-    family: number,
-    { isAnswered, isProbed }: { readonly isAnswered: boolean; readonly isProbed: boolean },
-  ): Promise<Manner> {
+  async #mannerOf(hostname: string, family: number, mustProbe: boolean): Promise<Manner> {
     const lateAtMs = this.#late.get(hostname);
     if (lateAtMs !== undefined && this.#options.now() - lateAtMs < SILENT_MS) return 'silent';
-    if (isProbed && (await this.#isSilent(hostname, family))) return 'silent';
+    const isAnswered = this.#answered.get(keyOf(hostname, family))?.isInTime === true;
+    if ((mustProbe || !isAnswered) && (await this.#isSilent(hostname, family))) return 'silent';
     return isAnswered ? 'answered' : 'unknown';
   }
 
@@ -135,11 +156,8 @@ export class SystemLookups {
     return this.#resolver.resolver;
   }
 
-  /** Resolves with undefined when the name has to be probed first, because another one is late. Rejects when the wait is over. */
-  #turn(
-    manner: Manner,
-    name: Pick<Waiting, 'hostname' | 'endsAtMs' | 'isProbed'>,
-  ): Promise<Running | undefined> {
+  /** Resolves with undefined when the name has to be probed first, because another one was late. Rejects when the wait is over. */
+  #turn(manner: Manner, name: Pick<Waiting, 'hostname' | 'endsAtMs'>): Promise<Running | undefined> {
     const waiting = this.#waiting[manner];
     if (waiting.length >= MAX_WAITING) return Promise.reject(noTurn(name));
     const { promise, resolve, reject } = Promise.withResolvers<Running | undefined>();
@@ -154,44 +172,43 @@ export class SystemLookups {
       const waiting = this.#waiting[manner].shift();
       if (waiting === undefined) return;
       if (now() > waiting.endsAtMs) waiting.refuse(noTurn(waiting));
-      else if (manner === 'answered' && !waiting.isProbed && this.#isOneLate()) waiting.begin(undefined);
       else {
         const running = { manner, beganAtMs: now() };
-        this.#running.add(running);
+        this.#running = running;
         waiting.begin(running);
       }
     }
   }
 
   #nextManner(): Manner | undefined {
-    if (this.#running.size >= THREADS) return undefined;
-    if (this.#waiting.answered.length > 0) return 'answered';
-    if ([...this.#running].some(({ manner }) => manner !== 'answered')) return undefined;
-    return (['unknown', 'silent'] as const).find((manner) => this.#waiting[manner].length > 0);
-  }
-
-  /** Some that were answered before may be silent together now. */
-  #isOneLate(): boolean {
-    const beforeMs = this.#options.now() - IN_TIME_MS;
-    return [...this.#running].some(({ manner, beganAtMs }) => manner === 'answered' && beganAtMs < beforeMs);
+    if (this.#running !== undefined) return undefined;
+    return (['answered', 'unknown', 'silent'] as const).find((manner) => this.#waiting[manner].length > 0);
   }
 
   async #ask(hostname: string, family: number, running: Running): Promise<LookupAddress[]> {
     const { lookup = askSystem, now } = this.#options;
-    let isFound = false;
+    const key = keyOf(hostname, family);
+    let found: LookupAddress[] | undefined;
     try {
-      const found = await lookup(hostname, { all: true, family });
-      isFound = true;
+      found = await lookup(hostname, { all: true, family });
       return found;
     } finally {
-      const isInTime = now() - running.beganAtMs <= IN_TIME_MS;
-      if (isInTime) this.#answered.set(hostname, true);
-      else this.#answered.delete(hostname);
-      if (!isInTime && !isFound) this.#late.set(hostname, now());
-      this.#running.delete(running);
+      const endedAtMs = now();
+      const isInTime = endedAtMs - running.beganAtMs <= IN_TIME_MS;
+      const before = this.#answered.get(key);
+      if (found !== undefined) this.#answered.set(key, { addresses: found, atMs: endedAtMs, isInTime });
+      else if (before !== undefined) this.#answered.set(key, { ...before, isInTime: false });
+      if (!isInTime && found === undefined) this.#late.set(hostname, endedAtMs);
+      this.#running = undefined;
+      // Others that were answered before may be silent now, too.
+      if (!isInTime) for (const waiting of this.#waiting.answered.splice(0)) waiting.begin(undefined);
       this.#beginNext();
     }
   }
+}
+
+function keyOf(hostname: string, family: number): string {
+  return `${family} ${hostname}`;
 }
 
 const askSystem: NonNullable<SystemLookupsOptions['lookup']> = (hostname, options) =>
