@@ -2,6 +2,8 @@
 
 import type { FileResult } from './result.ts';
 
+const slowestShown = 10;
+
 /** One line per file: verdict, path, counts, a note if there is one, time. */
 export function printLine(name: string, result: FileResult, note = ''): void {
   const outcome = result.failed > 0 ? 'FAIL' : 'ok  ';
@@ -12,6 +14,14 @@ export function printLine(name: string, result: FileResult, note = ''): void {
     note,
   ].filter(Boolean);
   write(`${outcome} ${name}  ${counts.join(', ')}  ${Math.round(result.durationMs)} ms`);
+}
+
+/** The ten files that took longest, so that a maintainer of a slow run sees where its time goes; none for a few files. */
+export function printSlowest(results: ReadonlyMap<string, FileResult>): void {
+  if (results.size <= slowestShown) return;
+  const slowest = [...results].sort(([, a], [, b]) => b.durationMs - a.durationMs).slice(0, slowestShown);
+  write('\nslowest:');
+  for (const [name, { durationMs }] of slowest) write(`  ${Math.round(durationMs / 1000)} s  ${name}`);
 }
 
 /** Every failure in full, with the output of its file, then every skip with its reason. In the order of `names`. */

@@ -6,7 +6,7 @@ import { join, relative, sep } from 'node:path';
 import { answerVariable, SERVICE_NAMES, SupervisedServers } from '../helpers/services/supervised.ts';
 import { buildProgram } from './built-program.ts';
 import type { RunOptions } from './options.ts';
-import { printDetails, printFlaky, printLine } from './report.ts';
+import { printDetails, printFlaky, printLine, printSlowest } from './report.ts';
 import type { FileLimits, FileResult, Totals } from './result.ts';
 import { retryFlaky } from './retry.ts';
 import { SpecProcess } from './spec-process.ts';
@@ -76,6 +76,7 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
     stopWatching();
     await servers.close();
   }
+  printSlowest(results);
   printDetails(names, results);
   printFlaky(flaky);
   return total([...results.values()]);

@@ -143,6 +143,14 @@ for (const [name, files, code, closing, CI = ''] of [
     if (name === '0') assert.ok(outcome.lines.includes('  a.spec.ts  sample > b: not today'));
   });
 
+test('names the slowest files of a run of many', async () => {
+  const files = Object.fromEntries(Array.from({ length: 11 }, (_, index) => [`f${index}.spec.ts`, PASSES]));
+  const { lines } = await runSamples(join(folder, randomUUID()), files);
+  const shown = lines.slice(lines.indexOf('slowest:') + 1);
+  assert.match(shown.slice(0, 10).join('\n'), /^( {2}\d+ s {2}\w+\.spec\.ts\n?){10}$/);
+  assert.equal([shown[10], shown.length], ['', 12]);
+});
+
 /** Appends the pid of the process that runs the file to a file beside it. */
 const shares = `
 import { appendFileSync } from 'node:fs';
