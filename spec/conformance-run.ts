@@ -5,8 +5,8 @@
 import { type ConformanceOptions, readOptions } from './conformance-suite/options.ts';
 import { type Outcome, totalOf } from './conformance-suite/outcome.ts';
 import { details, headLine, outcomeLine } from './conformance-suite/report.ts';
-import { runConformance } from './conformance-suite/run.ts';
 import { CLIENT_TARGETS, TARGETS } from './conformance-suite/targets.ts';
+import { buildProgram } from './runner/built-program.ts';
 import { isSuccess, printClosingLine } from './runner/run-specs.ts';
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`);
@@ -29,6 +29,9 @@ async function main(options: ConformanceOptions): Promise<number> {
     print(outcomeLine(outcome));
   };
   const reportFlaky = (first: Outcome): void => print(`flaky, it runs once more:${details([first])}`);
+  await buildProgram();
+  // Only now: the module takes the path of the program when it is loaded.
+  const { runConformance } = await import('./conformance-suite/run.ts');
   await runConformance(options, { report, reportFlaky }, interrupt.signal);
   const totals = { ...totalOf(outcomes), files: [] };
   print(details(outcomes));

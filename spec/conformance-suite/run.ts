@@ -1,5 +1,5 @@
-// One conformance run: the suites against the fixture directly, then against each target in sequence; then the clients. The
-// whole run has a time limit; when it is stopped, its programs are ended first.
+// One conformance run: the suites against the fixture directly, then against each target in sequence; beside them the clients, because
+// the former keep one core busy. The whole run has a time limit; when it is stopped, its programs are ended first.
 
 import { runSuite, startFixture } from './children.ts';
 import { runClients } from './client-run.ts';
@@ -23,8 +23,10 @@ export async function runConformance(
   const targets = targetsOf(options);
   const clients = clientTargetsOf(options);
   const isDirect = options.only.some((part) => 'direct'.includes(part));
-  if (targets.length > 0 || isDirect) await runServers(targets, rows, stop);
-  if (clients.length > 0 || isDirect) await runClients(clients, rows, stop);
+  await Promise.all([
+    targets.length > 0 || isDirect ? runServers(targets, rows, stop) : undefined,
+    clients.length > 0 || isDirect ? runClients(clients, rows, stop) : undefined,
+  ]);
 }
 
 /** The selected clients. */

@@ -1,5 +1,5 @@
-// The program that specs of the system tier start, as users install it. It is built for each run in a folder of its own: it is never an
-// old one, and no other run changes it. A start of it takes half as long as one of the sources.
+// The program that specs of the system tier and the conformance run start, as users install it. It is built for each run in a folder
+// of its own: it is never an old one, and no other run changes it. A start of it takes half as long as one of the sources.
 
 import { rmSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
