@@ -3,6 +3,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import type { Readable } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { malformedJson, payloadTooLarge, validationFailed } from '../../domain/errors/error-catalogue.ts';
 import type { ValidationItem } from '../../domain/errors/errors.ts';
 import { fieldValue, type JsonFields, JsonText } from '../../domain/json/json.ts';
@@ -23,6 +24,7 @@ import { loadOnce } from '../../domain/memory/load-once.ts';
 import { HIDES_BAD_TEXT, NOT_UNICODE } from '../../domain/text.ts';
 import { inspect } from '../../domain/validation.ts';
 import { HTTP_LIMITS } from '../limits.ts';
+import { loadInTurns } from '../load-in-turns.ts';
 import { ClientGone, type HttpContext, type KoaContext } from '../request.ts';
 import { BodyRequest, type BodySink } from './body-request.ts';
 
@@ -146,14 +148,14 @@ export const NO_BYTES = Buffer.alloc(0);
 /**
  * Makes the reader of management routes. koa-body only reads: its JSON parser replaces
  * broken UTF-8, takes an empty body for {}, refuses harmless keys and has no bound on depth, so the two readers would answer
- * differently. It cannot return bytes, hence the text of one character per byte. The first request loads it (75 ms).
+ * differently. It cannot return bytes, hence the text of one character per byte. The first request loads it (100 ms).
  */
-export function koaBodyReader(): ReadBody<KoaContext> {
+export function koaBodyReader(turn: () => Promise<void> = nextTurn): ReadBody<KoaContext> {
   let loaded: (() => ReturnType<typeof load>) | undefined;
   return async (context, maxBytes, use, onBytes) => {
     // The size is known only at the end, so the largest size is counted.
     if (context.req.headers['content-length'] === undefined) onBytes?.(maxBytes);
-    loaded ??= loadOnce(() => load(maxBytes));
+    loaded ??= loadOnce(() => load(maxBytes, turn));
     const middleware = await loaded();
     // body.ts refused every other encoding; koa-body knows the name in lower case only.
     context.req.headers['content-encoding'] = 'identity';
@@ -163,7 +165,11 @@ export function koaBodyReader(): ReadBody<KoaContext> {
   };
 }
 
-async function load(maxBytes: number) {
+/** What koa-body needs. */
+export const PARTS = ['zod/v4/locales', 'zod/v4/core', 'zod', 'qs', 'formidable', 'co-body'];
+
+async function load(maxBytes: number, turn: () => Promise<void>) {
+  await loadInTurns(PARTS, turn);
   const { koaBody } = await import('koa-body');
   return koaBody({
     text: true,

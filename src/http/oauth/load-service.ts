@@ -1,8 +1,9 @@
-// Loads the authorization server in several turns of the event loop, because Node evaluates all that an import needs in one turn. Source: ADR 276.
+// Loads the authorization server in several turns of the event loop. Source: ADR 276.
 
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { loadInTurns } from '../load-in-turns.ts';
 
-/** Files of the library that need about equal times, each with what only the later ones need, too. */
+/** Files of the library. */
 export const PARTS = [
   'oidc-provider/lib/helpers/jwt.js',
   'oidc-provider/lib/helpers/configuration.js',
@@ -18,11 +19,7 @@ export const PARTS = [
 export async function loadService(
   turns: Pick<TaskScheduler, 'turn'>,
 ): Promise<typeof import('./service.ts')> {
-  for (const part of PARTS) {
-    // Whatever cannot be loaded alone is loaded with the rest.
-    await import(part).catch(() => undefined);
-    await turns.turn();
-  }
+  await loadInTurns(PARTS, () => turns.turn());
   await import('./provider.ts');
   await turns.turn();
   return import('./service.ts');

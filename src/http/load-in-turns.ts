@@ -1,0 +1,13 @@
+// Loads a library in several turns of the event loop, because Node evaluates all that an import needs in one turn. Source: ADR 276.
+
+/** `parts`: modules that need about equal times, each with what only the later ones need, too. */
+export async function loadInTurns(
+  parts: readonly string[],
+  turn: () => Promise<void> | undefined,
+): Promise<void> {
+  for (const part of parts) {
+    // Whatever cannot be loaded alone is loaded with the rest.
+    await import(part).catch(() => undefined);
+    await turn();
+  }
+}
