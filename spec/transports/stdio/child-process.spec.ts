@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import { programUser } from '../../../src/config/program-user.ts';
 import { childEnvironment, missingVariables } from '../../../src/domain/instances/command.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { Child, type ChildOptions } from '../../../src/transports/stdio/child.ts';
 import type { Program } from '../../../src/transports/stdio/child-process.ts';
 import { LineTail } from '../../../src/transports/stdio/line-tail.ts';
@@ -312,6 +313,26 @@ async function outputOf(program: Program, options: ChildOptions = {}) {
 function subset(all: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {
   return Object.fromEntries(names.filter((name) => name in all).map((name) => [name, all[name]]));
 }
+
+test('says in several turns of the event loop which of many programs have ended together', async () => {
+  const turns: (() => void)[] = [];
+  const scheduler = new TaskScheduler({ perTurn: 1, nextTurn: (run) => turns.push(run) });
+  const children = [1, 2, 3].map(() => new Child(node(''), { ladder: BRISK, scheduler }));
+  let ended = 0;
+  for (const { exited } of children)
+    void exited.then(() => {
+      ended += 1;
+    });
+  await until(() => scheduler.waiting >= 2, 'two ends wait for a turn');
+  let before = ended;
+  const takeTurn = () => {
+    assert.ok(ended <= before + 1, `${ended - before} ends in a turn`);
+    before = ended;
+    turns.shift()?.();
+    return ended === 3;
+  };
+  await until(takeTurn, 'all ends are known');
+});
 
 test.run();
 

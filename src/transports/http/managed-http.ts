@@ -46,8 +46,8 @@ async function openManaged(
   openEndpoint: OpenEndpoint,
 ): Promise<Transport> {
   if (options.signal.aborted) throw openingCancelled();
-  const { reaper, passEnv, user } = options;
-  const child = new Child(programOf(definition), { ladder: LADDER, reaper, passEnv, user });
+  const { reaper, passEnv, user, scheduler } = options;
+  const child = new Child(programOf(definition), { ladder: LADDER, reaper, passEnv, user, scheduler });
   options.onStarted?.(() => ({ pid: child.pid, stderr: child.tail.lines }));
   const over = new AbortController();
   void child.exited.then((reason) => over.abort(reason));

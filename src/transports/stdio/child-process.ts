@@ -23,7 +23,8 @@ export interface RunningProgram extends ContainerProgram {
   readonly swept?: Promise<void>;
 }
 
-export type ProcessOptions = Pick<OpenOptions, 'passEnv' | 'user' | 'reaper'>;
+export type ProcessOptions = Pick<OpenOptions, 'passEnv' | 'user' | 'reaper'> &
+  Partial<Pick<OpenOptions, 'scheduler'>>;
 
 export interface ProcessListener extends ProgramOutput {
   /** The program closed its stdin or stdout but still runs. */
@@ -37,7 +38,7 @@ export interface ProcessListener extends ProgramOutput {
  */
 export function startProcess(
   program: Program,
-  { terminateMs, passEnv, user, reaper }: ProcessOptions & { readonly terminateMs: number },
+  { terminateMs, passEnv, user, reaper, scheduler }: ProcessOptions & { readonly terminateMs: number },
   { onOutput, onError, onPipeClosed }: ProcessListener,
   over: AbortSignal,
 ): RunningProgram | Promise<never> {
@@ -73,7 +74,10 @@ export function startProcess(
   const died = new Promise<string>((resolve) => {
     child.once('exit', (code, signal) => {
       isAlive = false;
-      resolve(signal === null ? `exited with code ${code}` : `killed by ${signal}`);
+      const end = () => resolve(signal === null ? `exited with code ${code}` : `killed by ${signal}`);
+      // Thousands may end at once.
+      if (scheduler === undefined) end();
+      else scheduler.run(end);
     });
   });
   const closePipes = (): void => {

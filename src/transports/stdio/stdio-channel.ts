@@ -38,7 +38,7 @@ import type { Program } from './child-process.ts';
 import { EDGE_BYTES, LineDecoder, type LineListener, type OversizeLine } from './line-decoder.ts';
 
 export interface ChannelOptions
-  extends Pick<ChildOptions, 'ladder' | 'reaper' | 'passEnv' | 'user' | 'runInContainer'>,
+  extends Pick<ChildOptions, 'ladder' | 'reaper' | 'passEnv' | 'user' | 'scheduler' | 'runInContainer'>,
     Partial<Pick<OpenOptions, 'answers' | 'clock' | 'waitingBytes' | 'history'>> {
   /** The program runs for a single client and may send it requests. Default false: its requests are refused. */
   readonly isDedicated?: boolean;
