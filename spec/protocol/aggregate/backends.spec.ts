@@ -11,6 +11,7 @@ import type { ListField } from '../../../src/domain/mcp/mcp.ts';
 import type { SessionRecord, SessionTable } from '../../../src/domain/sessions/session-table.ts';
 import { GATEWAY_INFO } from '../../../src/domain/version.ts';
 import { suite } from '../../helpers/suite.ts';
+import { TurnCounter } from '../../helpers/turns.ts';
 import { ADA, answered, ListingBackends, PROFILE, shownTool, TABLE } from '../listing-backends.ts';
 import { aggregateOf } from './aggregate-of.ts';
 
@@ -49,6 +50,20 @@ function setUp() {
   };
   return { a, b, aggregated, ask, listChanges$, templates, uses };
 }
+
+test('many clients that ask for a long list at once get it in several turns', async () => {
+  const { a, ask } = setUp();
+  const tools = Array.from({ length: 1_000 }, (_, at) => shownTool(`tool-${at}`));
+  a.instead = of(answered({ tools }));
+  const answers = new TurnCounter();
+  const list = async () => {
+    assert.is(Object(await ask({ method: 'tools/list' })).said.tools.length, 1_001);
+    answers.note();
+  };
+  await Promise.all(Array.from({ length: 30 }, list));
+  assert.is(answers.all, 30);
+  assert.ok(answers.fullest <= 5, `${answers.fullest} in one turn`);
+});
 
 test('a list says in its metadata which templates are missing or stale', async () => {
   const { a, b, aggregated, ask } = setUp();

@@ -62,9 +62,18 @@ export class TaskScheduler {
     else this.#wait(task);
   };
 
-  /** Resolves when the caller may continue; undefined when it may continue at once. */
-  turn(): Promise<void> | undefined {
-    return this.#mayRunNow() ? undefined : new Promise((resolve) => this.#wait(resolve));
+  /** Resolves when the caller may continue; undefined when it may continue at once. `cost`: as how many tasks that counts. */
+  turn(cost = 1): Promise<void> | undefined {
+    if (this.#mayRunNow()) {
+      this.#countMore(cost);
+      return undefined;
+    }
+    return new Promise((resolve) => {
+      this.#wait(() => {
+        this.#countMore(cost);
+        resolve();
+      });
+    });
   }
 
   /**
@@ -108,11 +117,16 @@ export class TaskScheduler {
 
   /** `cost`: of the task that has just run; one of it was counted when it began. */
   #mayRunNow(cost = 1): boolean {
-    this.#left -= (cost - 1) * this.slowness;
+    this.#countMore(cost);
     if (this.#waiting.size > 0 || !this.#hasRoom()) return false;
     this.#left -= 1;
     this.#scheduleTurn();
     return true;
+  }
+
+  /** One task was counted, which costs as much as this many. */
+  #countMore(cost: number): void {
+    this.#left -= (cost - 1) * this.slowness;
   }
 
   /** True for the first task of each turn. */

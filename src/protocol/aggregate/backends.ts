@@ -170,9 +170,9 @@ export class AggregateBackends implements Backends {
     toTemplate: ToTemplate,
     bound?: string | undefined,
   ): Observable<Answer> {
-    const { clock } = this.#options;
-    const common = { selection: this.#selection, extensions: this.#extensions, search: this.search, clock };
-    return aggregateExchange({ ...common, request, client, toTemplate, bound });
+    const { clock, scheduler } = this.#options;
+    const common = { selection: this.#selection, extensions: this.#extensions, search: this.search };
+    return aggregateExchange({ ...common, clock, scheduler, request, client, toTemplate, bound });
   }
 
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {

@@ -287,7 +287,7 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   /** `bound`: the template of a task. */
   #route(request: ExchangeRequest, bound: string | undefined): Observable<Answer> {
-    const { selection, clock, search, extensions } = this.#deps;
+    const { selection, clock, scheduler, search, extensions } = this.#deps;
     const arrivedAtMs = clock.now();
     const toTemplate = (template: string, own: ExchangeRequest) => {
       const answers$ = this.#carry(template, own, own.arrivedAtMs ?? arrivedAtMs).pipe(
@@ -308,7 +308,7 @@ export class AggregateSession implements McpSession, SessionRecord {
       return of(localAnswer({ kind: 'result', result: JsonText.ofValue({}) }));
     }
     const call = { request, client: { owner: this.#owner, profile: this.profile }, toTemplate, bound };
-    return aggregateExchange({ ...call, selection, clock, extensions, search: search() });
+    return aggregateExchange({ ...call, selection, clock, scheduler, extensions, search: search() });
   }
 
   /** A call waits for a session that is being opened until its own deadline. The session is opened in any case. */
