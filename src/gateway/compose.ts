@@ -27,7 +27,7 @@ import { Definitions } from '../templates/definitions.ts';
 import { Tracing } from '../tracing/tracing.ts';
 import { addressesIn } from '../transports/network-guard.ts';
 import { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
-import { Reaper } from '../transports/stdio/process-group.ts';
+import { Reaper } from '../transports/stdio/reaper.ts';
 import { SystemLookups } from '../transports/system-lookups.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 import { VaultDoor } from '../vault/vault-door.ts';

@@ -23,7 +23,7 @@ import { unmetRequirement } from '../templates/requirements.ts';
 import { loadTransport } from '../transports/index.ts';
 import { environmentOf } from '../transports/stdio/child-process.ts';
 import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
-import type { Reaper } from '../transports/stdio/process-group.ts';
+import type { Reaper } from '../transports/stdio/reaper.ts';
 import type {
   CommandHistory,
   Open,

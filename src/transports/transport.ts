@@ -17,7 +17,7 @@ import type { ByteBudget, InstanceHeldBytes } from '../domain/memory/held-bytes.
 import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { AddressCheck } from './network-guard.ts';
-import type { GroupWatch } from './stdio/process-group.ts';
+import type { GroupWatch } from './stdio/reaper.ts';
 
 /** Why a transport ended. `reason` is a clause: "exited with code 7", "closed by the gateway". */
 export interface Closed {

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import * as assert from 'uvu/assert';
 import { LeaseReaper } from '../../../src/transports/stdio/lease-reaper.ts';
-import { Reaper } from '../../../src/transports/stdio/process-group.ts';
+import { Reaper } from '../../../src/transports/stdio/reaper.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import {
   canFindProcesses,
@@ -20,7 +20,7 @@ const test = suite('lease reaper', { timeoutMs: 30_000 });
 const posix = test.needs(process.platform !== 'win32', 'Windows knows no process groups');
 const onLinux = test.needs(canFindProcesses, NO_PROCESSES);
 
-const MODULES = ['lease-reaper.ts', 'process-group.ts'].map(
+const MODULES = ['lease-reaper.ts', 'reaper.ts'].map(
   (file) => new URL(`../../../src/transports/stdio/${file}`, import.meta.url).href,
 );
 /** The shell looks twice a second; a busy machine takes longer. */

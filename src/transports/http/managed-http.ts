@@ -1,5 +1,5 @@
 // A backend with an endpoint whose program the gateway runs: starts the program, waits until it answers, and closes the transport
-// when it exits. The transport is http.ts or sse.ts, the program child.ts.
+// when it exits. The transport is http.ts or sse.ts, the program program-run.ts.
 
 import { AsyncSubject, delayWhen } from 'rxjs';
 import { backendUnavailable, openingCancelled } from '../../domain/errors/error-catalogue.ts';
@@ -7,8 +7,8 @@ import { asGatewayError, openingFailed } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sleep } from '../../domain/time/clock.ts';
-import { Child, type KillLadder } from '../stdio/child.ts';
 import type { Program } from '../stdio/child-process.ts';
+import { type KillLadder, ProgramRun } from '../stdio/program-run.ts';
 import type { Closed, OpenOptions, OpenTransport, Transport } from '../transport.ts';
 import { mayBeStarting } from './failures.ts';
 
@@ -47,7 +47,7 @@ async function openManaged(
 ): Promise<Transport> {
   if (options.signal.aborted) throw openingCancelled();
   const { reaper, passEnv, user, scheduler } = options;
-  const child = new Child(programOf(definition), { ladder: LADDER, reaper, passEnv, user, scheduler });
+  const child = new ProgramRun(programOf(definition), { ladder: LADDER, reaper, passEnv, user, scheduler });
   options.onStarted?.(() => ({ pid: child.pid, stderr: child.tail.lines }));
   const over = new AbortController();
   void child.exited.then((reason) => over.abort(reason));
@@ -62,7 +62,7 @@ async function openManaged(
   }
 }
 
-function withProgram(inner: EndpointTransport, child: Child): Transport {
+function withProgram(inner: EndpointTransport, child: ProgramRun): Transport {
   const closed$ = new AsyncSubject<Closed>();
   void child.exited.then((reason) => inner.end({ reason, expected: false }));
   inner.closed$.pipe(delayWhen(() => child.stop())).subscribe(closed$);

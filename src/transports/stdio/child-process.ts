@@ -1,4 +1,4 @@
-// A program as a process of this machine: its environment, its pipes, its exit, and the end of all processes it started. child.ts
+// A program as a process of this machine: its environment, its pipes, its exit, and the end of all processes it started. program-run.ts
 // decides when it is stopped. Reasons name variables, never their values. Source: ADR 52.
 
 import { type ChildProcess, spawn } from 'node:child_process';

@@ -4,7 +4,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { systemClock } from '../../domain/time/clock.ts';
-import { type GatedProgram, type GroupWatch, killGroup, ownsGroup, type Reaper } from './process-group.ts';
+import { killGroup, ownsGroup } from './process-group.ts';
+import type { GatedProgram, GroupWatch, Reaper } from './reaper.ts';
 
 /** `12345.67 …`: seconds since the start of the machine, those in which it was suspended included. Not on every system. */
 const UPTIME = '/proc/uptime';

@@ -13,13 +13,8 @@ import { definedFields } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type BackendMessage, readBatch, readMessage, unparsedSize } from '../../domain/mcp/jsonrpc.ts';
 import { CANCELLED, INITIALIZED } from '../../domain/mcp/mcp.ts';
-import { type Linked, LinkedSet } from '../../domain/memory/call-map.ts';
-import {
-  type ByteBudget,
-  type InstanceHeldBytes,
-  PIECE_BYTES,
-  UNCOUNTED_BYTES,
-} from '../../domain/memory/held-bytes.ts';
+import type { Linked } from '../../domain/memory/call-map.ts';
+import { type InstanceHeldBytes, PIECE_BYTES } from '../../domain/memory/held-bytes.ts';
 import { type Clock, settlesWithin, systemClock } from '../../domain/time/clock.ts';
 import { Channel, type ChannelOpening, type ExchangeObserver, type PendingExchange } from '../channel.ts';
 import type { HandshakeChannel } from '../handshake.ts';
@@ -33,12 +28,13 @@ import {
   type OpenOptions,
   type TransportDiagnostics,
 } from '../transport.ts';
-import { Child, type ChildOptions } from './child.ts';
 import type { Program } from './child-process.ts';
 import { EDGE_BYTES, LineDecoder, type LineListener, type OversizeLine } from './line-decoder.ts';
+import { Outbox, type OutgoingLine } from './outbox.ts';
+import { ProgramRun, type ProgramRunOptions } from './program-run.ts';
 
 export interface ChannelOptions
-  extends Pick<ChildOptions, 'ladder' | 'reaper' | 'passEnv' | 'user' | 'scheduler' | 'runInContainer'>,
+  extends Pick<ProgramRunOptions, 'ladder' | 'reaper' | 'passEnv' | 'user' | 'scheduler' | 'runInContainer'>,
     Partial<Pick<OpenOptions, 'answers' | 'clock' | 'waitingBytes' | 'history'>> {
   /** The program runs for a single client and may send it requests. Default false: its requests are refused. */
   readonly isDedicated?: boolean;
@@ -58,7 +54,7 @@ export class StdioChannel extends Channel {
   /** As in Upstream: set after the handshake. */
   pid: number | undefined;
   readonly isIndependent: boolean;
-  readonly #child: Child;
+  readonly #program: ProgramRun;
   readonly #clock: Pick<Clock, 'now' | 'background'>;
   readonly #outbox: Outbox;
   readonly #answers: InstanceHeldBytes | undefined;
@@ -100,9 +96,9 @@ export class StdioChannel extends Channel {
     const decoder = new LineDecoder(listener, LIMITS.backendMessageBytes, answers);
     const onOutput = (chunk: Buffer): void => decoder.write(chunk);
     const onPipeClosed = (pipe: string): void => this.#pipeClosed(`closed its standard ${pipe}`);
-    this.#child = new Child(program, { onOutput, onPipeClosed, ...options });
-    this.#outbox = new Outbox(this.#child, waitingBytes);
-    void this.#child.exited.then((reason) => {
+    this.#program = new ProgramRun(program, { onOutput, onPipeClosed, ...options });
+    this.#outbox = new Outbox(this.#program, waitingBytes);
+    void this.#program.exited.then((reason) => {
       decoder.close();
       this.#noteFailure();
       if (reason === EXITED_CLEANLY) this.#noteEndAfterCall();
@@ -111,7 +107,7 @@ export class StdioChannel extends Channel {
   }
 
   get wasStarted(): boolean {
-    return this.#child.wasStarted;
+    return this.#program.wasStarted;
   }
 
   get endsAfterCall(): boolean {
@@ -129,7 +125,7 @@ export class StdioChannel extends Channel {
 
   override async open(options: ChannelOpening, pipe?: HandshakeChannel): Promise<void> {
     await super.open(options, pipe);
-    if (this.isIndependent) this.pid = this.#child.pid ?? undefined;
+    if (this.isIndependent) this.pid = this.#program.pid ?? undefined;
   }
 
   send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined {
@@ -157,7 +153,7 @@ export class StdioChannel extends Channel {
   }
 
   override diagnostics(): TransportDiagnostics {
-    const { pid, tail } = this.#child;
+    const { pid, tail } = this.#program;
     const odd = { idsAsText: this.#idsAsText || undefined, arrays: this.#arrays || undefined };
     return { pid, stderr: tail.lines, unmatchedLines: this.#unmatchedLines, ...definedFields(odd) };
   }
@@ -166,10 +162,10 @@ export class StdioChannel extends Channel {
     this.end(CLOSED_BY_GATEWAY);
     if (
       this.#isEnding &&
-      !(await settlesWithin(this.#child.exited, ENDS_AFTER_CALL_MS, this.#clock.background))
+      !(await settlesWithin(this.#program.exited, ENDS_AFTER_CALL_MS, this.#clock.background))
     )
       this.#command.endsAfterCall = false; // it would have gone on
-    await this.#child.stop();
+    await this.#program.stop();
   }
 
   /** The next call would be lost in a program that is about to end, so the conversation ends before. */
@@ -199,7 +195,7 @@ export class StdioChannel extends Channel {
   /** Errors for callers do not show the secrets that the program got. */
   override receive(message: BackendMessage): void {
     if (message.kind === 'error') {
-      super.receive({ ...message, error: errorWithoutSecrets(message.error, this.#child.secrets) });
+      super.receive({ ...message, error: errorWithoutSecrets(message.error, this.#program.secrets) });
     } else super.receive(message);
   }
 
@@ -222,13 +218,13 @@ export class StdioChannel extends Channel {
     }
     this.#unmatchedLines += 1;
     // Text is a message for operators; a line that looks like JSON may be an answer and is not shown.
-    if (!/^[{[]/.test(line.toString('latin1', 0, 1))) this.#child.tail.add(line);
+    if (!/^[{[]/.test(line.toString('latin1', 0, 1))) this.#program.tail.add(line);
     else if (line.includes('"jsonrpc"')) {
       const ids = idsAtEdges(line.subarray(0, EDGE_BYTES), line.subarray(-EDGE_BYTES));
       const size = unparsedSize(line.length);
       const what = size ?? 'something that is not a JSON-RPC answer';
       for (const id of ids ?? []) this.fail(id, `it answered with ${what}`);
-      if (ids === undefined && size !== undefined) this.#child.tail.add(Buffer.from(`[dropped: ${size}]`));
+      if (ids === undefined && size !== undefined) this.#program.tail.add(Buffer.from(`[dropped: ${size}]`));
     }
   }
 
@@ -261,7 +257,7 @@ export class StdioChannel extends Channel {
     this.failAll(({ delivered }) =>
       delivered === 'no' ? backendUnavailable(fault, { delivered }) : undefined,
     );
-    void this.#child.stop();
+    void this.#program.stop();
   }
 }
 
@@ -303,125 +299,3 @@ function lineOf(message: object, ownerId: string): OutgoingLine {
   const line = JSON.stringify(message);
   return { line, ownerId, waitingBytes: line.length + PIECE_BYTES, onWritten: () => {} };
 }
-
-interface OutgoingLine extends Linked {
-  /** Without the line end. */
-  readonly line: string;
-  /** For the budget of waiting messages. */
-  readonly ownerId: string;
-  /** Memory that is counted until the line is written or removed. */
-  readonly waitingBytes: number;
-  /** Called right before the line is written; from then on it may arrive. */
-  onWritten(): void;
-}
-
-/** All lines of one turn are written together, one write at a time, so that the channel knows which the child may have read. */
-export class Outbox {
-  readonly #child: Pick<Child, 'write'>;
-  readonly #budget: ByteBudget | undefined;
-  /** The batch that is being written. */
-  #writing: OutgoingLine[] = [];
-  /** What is counted of it. */
-  #counted: { readonly ownerId: string; readonly bytes: number }[] = [];
-  readonly #waiting = new LinkedSet<OutgoingLine>();
-  #waitingCharacters = 0;
-  #state: 'idle' | 'busy' | 'closed' = 'idle';
-
-  constructor(child: Pick<Child, 'write'>, budget?: ByteBudget) {
-    this.#child = child;
-    this.#budget = budget;
-  }
-
-  /** False when the owner of the line may not hold more memory. */
-  hasBytesFor({ ownerId, waitingBytes }: OutgoingLine): boolean {
-    return this.#budget?.fits(ownerId, waitingBytes) !== false;
-  }
-
-  /** Queues a line. False when the outbox is full because the child does not read, or closed, also by a failed write. */
-  add(line: OutgoingLine): boolean {
-    const isFull = this.#waiting.size >= MAX_LINES || this.#waitingCharacters > MAX_CHARACTERS;
-    if (this.#state === 'closed' || isFull) return false;
-    this.#waiting.add(line);
-    this.#waitingCharacters += line.line.length;
-    this.#count(line, 1);
-    if (this.#state === 'idle') {
-      this.#state = 'busy';
-      // After the poll phase, so that every request that arrives in this turn is in the batch.
-      setImmediate(this.#flush);
-    }
-    return true;
-  }
-
-  /** Removes a line. False when it was written already. */
-  remove(line: OutgoingLine): boolean {
-    if (!this.#waiting.delete(line)) return false;
-    this.#waitingCharacters -= line.line.length;
-    this.#count(line, -1);
-    return true;
-  }
-
-  /** The call of a line has ended, and with it the count of its body, perhaps before the child has read the line. */
-  noteEnded(line: OutgoingLine): void {
-    if (this.#writing.includes(line)) this.#countWritten(line);
-  }
-
-  close(): void {
-    this.#state = 'closed';
-    for (const line of this.#waiting.values()) this.#count(line, -1);
-    this.#releaseWritten();
-    this.#waiting.clear();
-    this.#waitingCharacters = 0;
-  }
-
-  readonly #flush = (): void => {
-    if (this.#state === 'closed') return;
-    if (this.#waiting.size === 0) {
-      this.#state = 'idle';
-      return;
-    }
-    this.#child.write(this.#takeBatch(), this.#written);
-  };
-
-  readonly #written = (error?: Error | null): void => {
-    this.#releaseWritten();
-    if (error) this.close();
-    else this.#flush();
-  };
-
-  #count({ ownerId, waitingBytes }: OutgoingLine, sign: 1 | -1): void {
-    if (waitingBytes > 0) this.#budget?.add(ownerId, sign * waitingBytes);
-  }
-
-  #releaseWritten(): void {
-    for (const { ownerId, bytes } of this.#counted) this.#budget?.add(ownerId, -bytes);
-    this.#counted = [];
-    this.#writing = [];
-  }
-
-  #countWritten({ ownerId, line }: OutgoingLine): void {
-    const bytes = line.length;
-    if (bytes <= UNCOUNTED_BYTES || this.#budget === undefined) return;
-    this.#budget.add(ownerId, bytes);
-    this.#counted.push({ ownerId, bytes });
-  }
-
-  /** The next lines, about BATCH_CHARACTERS at most: lines that were not written are not lost when the child exits. */
-  #takeBatch(): string {
-    let batch = '';
-    for (let line = this.#waiting.first; line !== undefined; line = this.#waiting.first) {
-      this.remove(line);
-      line.onWritten();
-      this.#writing.push(line);
-      if (line.waitingBytes > 0) this.#countWritten(line);
-      batch += `${line.line}\n`;
-      if (batch.length >= BATCH_CHARACTERS) break;
-    }
-    return batch;
-  }
-}
-
-/** The capacity of a pipe. */
-const BATCH_CHARACTERS = 64 * 1024;
-/** Far more than one instance has in flight; reached only when the child does not read. */
-const MAX_LINES = 16_384;
-const MAX_CHARACTERS = LIMITS.backendMessageBytes;

@@ -1,13 +1,13 @@
 // Transport to a program that speaks MCP on its standard input and output, and to the programs that the instance dedicates to single
 // clients, or to clients with equal extensions (dedicated-programs.ts). The pipe is stdio-channel.ts, the handshake
-// stdio-handshake.ts, the program child.ts.
+// stdio-handshake.ts, the program program-run.ts.
 
 import { backendUnavailable, openingCancelled } from '../../domain/errors/error-catalogue.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
 import { leavesEra, type OpenOptions, type OpenTransport, type Transport } from '../transport.ts';
-import type { KillLadder } from './child.ts';
 import type { Program } from './child-process.ts';
 import { DedicatedPrograms } from './dedicated-programs.ts';
+import type { KillLadder } from './program-run.ts';
 import { StdioChannel } from './stdio-channel.ts';
 import { openShared } from './stdio-handshake.ts';
 

@@ -6,15 +6,15 @@ import { programUser } from '../../../src/config/program-user.ts';
 import { childEnvironment, missingVariables } from '../../../src/domain/instances/command.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
-import { Child, type ChildOptions } from '../../../src/transports/stdio/child.ts';
 import type { Program } from '../../../src/transports/stdio/child-process.ts';
 import { LineTail } from '../../../src/transports/stdio/line-tail.ts';
-import { Reaper } from '../../../src/transports/stdio/process-group.ts';
+import { ProgramRun, type ProgramRunOptions } from '../../../src/transports/stdio/program-run.ts';
+import { Reaper } from '../../../src/transports/stdio/reaper.ts';
 import { until } from '../../conformance/transport.ts';
 import { isRunning } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('child process');
+const test = suite('program run');
 const posix = test.needs(process.platform !== 'win32', 'Windows knows neither signals nor process groups');
 
 const PATIENT = { stdinEndMs: 8_000, terminateMs: 8_000 };
@@ -33,7 +33,7 @@ asRoot('runs the program as another user, in its home folder, and can stop it', 
   const look = '[process.getuid(), process.getgid(), process.getgroups(), process.cwd(), process.env.HOME]';
   const { text } = await outputOf(node(`process.stdout.write(JSON.stringify(${look}))`), { user });
   assert.equal(JSON.parse(text), [user.uid, user.gid, [user.gid], user.home, user.home]);
-  const child = new Child(node('setInterval(() => {}, 1000)'), { user, ladder: BRISK });
+  const child = new ProgramRun(node('setInterval(() => {}, 1000)'), { user, ladder: BRISK });
   await child.stop();
   assert.match(await child.exited, 'killed by SIGTERM');
   assert.is(await refusalOf('root'), 'ConfigError: stdio.user: "root" is root itself');
@@ -107,12 +107,15 @@ posix('is watched by the reaper from its start to the end of its group', async (
       reported.push(`forget ${leader} ${isRunning(leader)}`);
     }
   }
-  const child = new Child(node('setInterval(() => {}, 60_000)'), { ladder: BRISK, reaper: new Witness() });
+  const child = new ProgramRun(node('setInterval(() => {}, 60_000)'), {
+    ladder: BRISK,
+    reaper: new Witness(),
+  });
   const { pid } = child;
   assert.equal(reported, [`watch ${pid}`]);
   await child.stop();
   assert.equal(reported, [`watch ${pid}`, `forget ${pid} false`]);
-  await new Child({ command: '/no/such/program', args: [], env: {} }, { reaper: new Witness() }).exited;
+  await new ProgramRun({ command: '/no/such/program', args: [], env: {} }, { reaper: new Witness() }).exited;
   assert.is(reported.length, 2);
 });
 
@@ -127,7 +130,7 @@ test('reports why a program could not be started', async () => {
     [{ args: ['a\0b'] }, /^could not be started: .*null bytes/],
   ];
   for (const [difference, reason] of failures) {
-    const child = new Child({ ...node(''), ...difference });
+    const child = new ProgramRun({ ...node(''), ...difference });
     assert.match(await child.exited, reason);
     assert.is(child.pid, null);
     const { promise: answered, resolve } = Promise.withResolvers<unknown>();
@@ -138,7 +141,7 @@ test('reports why a program could not be started', async () => {
 });
 
 posix('reports why a file cannot be run', async () => {
-  const child = new Child({ ...node(''), command: import.meta.filename });
+  const child = new ProgramRun({ ...node(''), command: import.meta.filename });
   assert.match(await child.exited, /^could not be started: .*EACCES/);
 });
 
@@ -216,7 +219,7 @@ posix('endless output that is much work leaves most of each turn to others', asy
   };
   const write = 'while (process.stdout.write(Buffer.alloc(65_536)));';
   const program = node(`const go = () => { ${write} process.stdout.once('drain', go) }; go()`);
-  const child = new Child(program, { onOutput, ladder: BRISK });
+  const child = new ProgramRun(program, { onOutput, ladder: BRISK });
   while (turns.filter(Boolean).length < 5) {
     await new Promise(setImmediate);
     turns.push(0);
@@ -284,14 +287,14 @@ function node(code: string, words: readonly string[] = []): Program {
 }
 
 /** Runs code as a child; `says` waits until its output matches. */
-function run(code: string, ladder = BRISK, options: ChildOptions = {}) {
+function run(code: string, ladder = BRISK, options: ProgramRunOptions = {}) {
   let text = '';
   let look = (): void => {};
   const onOutput = (chunk: Buffer): void => {
     text += chunk.toString();
     look();
   };
-  const child = new Child(node(code), { onOutput, ladder, ...options });
+  const child = new ProgramRun(node(code), { onOutput, ladder, ...options });
   const says = (pattern: RegExp): Promise<string> =>
     new Promise((resolve) => {
       look = () => {
@@ -303,9 +306,9 @@ function run(code: string, ladder = BRISK, options: ChildOptions = {}) {
   return { child, says };
 }
 
-async function outputOf(program: Program, options: ChildOptions = {}) {
+async function outputOf(program: Program, options: ProgramRunOptions = {}) {
   const chunks: Buffer[] = [];
-  const child = new Child(program, { ...options, onOutput: (chunk) => chunks.push(chunk) });
+  const child = new ProgramRun(program, { ...options, onOutput: (chunk) => chunks.push(chunk) });
   await child.exited;
   return { child, text: Buffer.concat(chunks).toString() };
 }
@@ -317,7 +320,7 @@ function subset(all: Readonly<Record<string, unknown>>, names: readonly string[]
 test('says in several turns of the event loop which of many programs have ended together', async () => {
   const turns: (() => void)[] = [];
   const scheduler = new TaskScheduler({ perTurn: 1, nextTurn: (run) => turns.push(run) });
-  const children = [1, 2, 3].map(() => new Child(node(''), { ladder: BRISK, scheduler }));
+  const children = [1, 2, 3].map(() => new ProgramRun(node(''), { ladder: BRISK, scheduler }));
   let ended = 0;
   for (const { exited } of children)
     void exited.then(() => {

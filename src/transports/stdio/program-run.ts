@@ -24,7 +24,7 @@ export interface KillLadder {
   readonly terminateMs: number;
 }
 
-export interface ChildOptions extends ProcessOptions, Pick<OpenOptions, 'runInContainer'> {
+export interface ProgramRunOptions extends ProcessOptions, Pick<OpenOptions, 'runInContainer'> {
   readonly onOutput?: (chunk: Buffer) => void;
   /** Called when the program closed its stdin or stdout but still runs; not in a container. */
   readonly onPipeClosed?: (pipe: 'input' | 'output') => void;
@@ -36,7 +36,7 @@ export interface ChildOptions extends ProcessOptions, Pick<OpenOptions, 'runInCo
  * process that it started, except those of this machine that leave its group. When it exits by itself, the others are stopped,
  * too.
  */
-export class Child {
+export class ProgramRun {
   /**
    * Resolves with the reason of its end, as a clause: "exited with code 7", "killed by SIGKILL", "could not be started: ENOENT,
    * there is no program ...". By then all its output has been read. It resolves when `stop` gives up, at the latest. Never rejects.
@@ -57,7 +57,7 @@ export class Child {
   #swept: Promise<void> | undefined;
   #stopping: Promise<void> | undefined;
 
-  constructor(program: Program, options: ChildOptions = {}) {
+  constructor(program: Program, options: ProgramRunOptions = {}) {
     this.#ladder = options.ladder ?? { stdinEndMs: LIMITS.stdinEndMs, terminateMs: LIMITS.terminateMs };
     this.#env = program;
     const starting = this.#start(program, options);
@@ -103,7 +103,7 @@ export class Child {
     return this.#stopping;
   }
 
-  #start(program: Program, options: ChildOptions): RunningProgram | Promise<RunningProgram> {
+  #start(program: Program, options: ProgramRunOptions): RunningProgram | Promise<RunningProgram> {
     const { onPipeClosed = () => {}, runInContainer } = options;
     const { container, command, args } = program;
     const onError = (chunk: Buffer): void => this.tail.write(chunk);
@@ -118,7 +118,7 @@ export class Child {
   }
 
   /** Resolves with the reason of its end. */
-  async #follow(program: RunningProgram, { reaper }: ChildOptions): Promise<string> {
+  async #follow(program: RunningProgram, { reaper }: ProgramRunOptions): Promise<string> {
     const { pid, exited } = program;
     this.#program = program;
     // An engine gives each program its own session, and so its own group.

@@ -9,7 +9,7 @@ import type {
   RunInContainer,
 } from '../../../src/domain/instances/deployment.ts';
 import { settlesWithin } from '../../../src/domain/time/clock.ts';
-import { Child } from '../../../src/transports/stdio/child.ts';
+import { ProgramRun } from '../../../src/transports/stdio/program-run.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answerJson, withRawServer } from '../raw-server.ts';
 
@@ -53,7 +53,7 @@ for (const [endsAt, steps] of [
 ] as const) {
   test(`stop goes down the ladder to ${endsAt}, and then kills what the program left behind`, async () => {
     const { run, seen } = engine(endsAt);
-    const child = new Child(PROGRAM, { runInContainer: run, ladder });
+    const child = new ProgramRun(PROGRAM, { runInContainer: run, ladder });
     await new Promise((resolve) => child.write('hi', resolve));
     await Promise.all([child.stop(), child.stop()]);
     assert.equal(seen, ['start aa serve --fast', 'write hi', ...steps]);
@@ -63,7 +63,7 @@ for (const [endsAt, steps] of [
 }
 
 test('stop soon gives up a program that nothing ends', async () => {
-  const child = new Child(PROGRAM, {
+  const child = new ProgramRun(PROGRAM, {
     runInContainer: engine('nothing').run,
     ladder: { ...ladder, terminateMs: 1_000 },
   });
@@ -75,7 +75,7 @@ test('sends input from before the start in order, and passes on the output', asy
   const { run, seen, output } = engine('write b', 10);
   const received: string[] = [];
   const onOutput = (chunk: Buffer) => void received.push(chunk.toString());
-  const child = new Child(PROGRAM, { runInContainer: run, ladder, onOutput });
+  const child = new ProgramRun(PROGRAM, { runInContainer: run, ladder, onOutput });
   const done = await new Promise<string>((resolve) => {
     child.write('a', () => {});
     child.write('b', (error) => resolve(String(error)));
@@ -89,7 +89,7 @@ test('sends input from before the start in order, and passes on the output', asy
 
 test('stops a program that starts only after `stop` was called', async () => {
   const { run, seen } = engine('TERM', 200);
-  const child = new Child(PROGRAM, {
+  const child = new ProgramRun(PROGRAM, {
     runInContainer: run,
     ladder: { stdinEndMs: 1, terminateMs: 1 },
   });
@@ -113,7 +113,7 @@ for (const [silentAt, path] of [
     };
     await withRawServer(listener, async ({ url }) => {
       const place = { engine: new URL(url).origin, id: PLACE.id };
-      const child = new Child({ ...PROGRAM, container: place }, { runInContainer, ladder });
+      const child = new ProgramRun({ ...PROGRAM, container: place }, { runInContainer, ladder });
       const unanswered = await silence.promise;
       await Promise.all([child.stop(), once(unanswered, 'close')]);
       assert.equal([await child.exited, child.pid], ['could not be stopped', null]);
