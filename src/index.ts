@@ -57,4 +57,4 @@ export type {
   RegisterOptions,
   Registration,
 } from './registry/registry-types.ts';
-export type { InProcessHandler } from './transports/transport.ts';
+export type { InProcessHandler } from './transports/open-options.ts';

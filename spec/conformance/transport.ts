@@ -10,7 +10,8 @@ import { isJsonObject, type JsonObject } from '../../src/domain/json/json.ts';
 import type { ServerMessage } from '../../src/domain/mcp/client.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
-import type { Closed, OpenOptions, Transport } from '../../src/transports/transport.ts';
+import type { OpenOptions } from '../../src/transports/open-options.ts';
+import type { Closed, Transport } from '../../src/transports/transport.ts';
 import { errorOf } from '../helpers/outcome.ts';
 import type { Suite } from '../helpers/suite.ts';
 

@@ -5,7 +5,8 @@ import type { InstanceDefinition } from '../../src/domain/instances/instance.ts'
 import { definedFields } from '../../src/domain/json/json.ts';
 import { spreadClock } from '../../src/domain/time/clock.ts';
 import { ConnectionTests } from '../../src/gateway/connection-tests.ts';
-import type { Open, Transport } from '../../src/transports/transport.ts';
+import type { Open } from '../../src/transports/open-options.ts';
+import type { Transport } from '../../src/transports/transport.ts';
 import { pass, settled } from '../helpers/failing-backend.ts';
 import { endOf } from '../helpers/outcome.ts';
 import { ScriptedTransport } from '../helpers/scripted-transport.ts';

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import type { InProcessHandler } from '../../src/transports/transport.ts';
+import type { InProcessHandler } from '../../src/transports/open-options.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { type Answer, appFor, startApp } from '../helpers/http-app.ts';
 import { openSession, rpc } from '../helpers/http-mcp.ts';

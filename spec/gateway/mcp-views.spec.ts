@@ -8,7 +8,7 @@ import type { JsonObject } from '../../src/domain/json/json.ts';
 import type { ViewDefinition } from '../../src/domain/views/view.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
-import type { InProcessHandler } from '../../src/transports/transport.ts';
+import type { InProcessHandler } from '../../src/transports/open-options.ts';
 import { suite } from '../helpers/suite.ts';
 import { begin, modernRequest, openSession, postTo } from './mcp-post.ts';
 

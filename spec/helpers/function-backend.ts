@@ -3,7 +3,7 @@
 import type { JsonObject, JsonValue } from '../../src/domain/json/json.ts';
 import { RPC } from '../../src/domain/mcp/jsonrpc.ts';
 import type { Tool } from '../../src/domain/mcp/mcp.ts';
-import type { InProcessHandler } from '../../src/transports/transport.ts';
+import type { InProcessHandler } from '../../src/transports/open-options.ts';
 import { answer, defaultOptions } from '../fixtures/mcp.ts';
 import type { ToolState } from '../fixtures/tools.ts';
 import { progressTokenOf } from '../fixtures/wire.ts';

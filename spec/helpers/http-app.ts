@@ -10,7 +10,7 @@ import { createGateway, Gateway } from '../../src/gateway/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway/gateway-types.ts';
 import { type AppOptions, createApp, type HttpApp } from '../../src/http/app.ts';
 import { BodyRequest } from '../../src/http/body/body-request.ts';
-import type { InProcessHandler } from '../../src/transports/transport.ts';
+import type { InProcessHandler } from '../../src/transports/open-options.ts';
 import { isObject, type Json } from '../fixtures/wire.ts';
 import { startRawServer } from '../transports/raw-server.ts';
 import { anonymousAuth } from './anonymous-auth.ts';

@@ -10,13 +10,8 @@ import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';
 import type { ClientProfile, ClientReply, ServerMessage } from '../../src/domain/mcp/client.ts';
 import type { JsonRpcError } from '../../src/domain/mcp/jsonrpc.ts';
 import type { Handshake } from '../../src/domain/mcp/mcp.ts';
-import type {
-  Closed,
-  Open,
-  OpeningHooks,
-  Transport,
-  TransportDiagnostics,
-} from '../../src/transports/transport.ts';
+import type { Open, OpeningHooks } from '../../src/transports/open-options.ts';
+import type { Closed, Transport, TransportDiagnostics } from '../../src/transports/transport.ts';
 
 /** A legacy server without capabilities, so that its tools are not listed. */
 export const HANDSHAKE: Handshake = {

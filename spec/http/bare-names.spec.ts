@@ -1,7 +1,7 @@
 // Bare names at `/mcp` over HTTP, for clients of both eras: names that clash are prefixed on all sides, and each call reaches its tool.
 
 import * as assert from 'uvu/assert';
-import type { InProcessHandler } from '../../src/transports/transport.ts';
+import type { InProcessHandler } from '../../src/transports/open-options.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import { appFor } from '../helpers/http-app.ts';
 import { MCP_TYPES, modern, openSession, rpc } from '../helpers/http-mcp.ts';

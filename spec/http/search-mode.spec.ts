@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import type { GatewayEvents } from '../../src/domain/events.ts';
-import type { InProcessHandler } from '../../src/transports/transport.ts';
+import type { InProcessHandler } from '../../src/transports/open-options.ts';
 import { startWithAccounts } from '../helpers/http-accounts.ts';
 import { appFor } from '../helpers/http-app.ts';
 import { MCP_TYPES, modern, openSession, toolCall } from '../helpers/http-mcp.ts';

@@ -7,7 +7,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { keptBytes } from '../../src/domain/memory/held-bytes.ts';
 import { ActiveRegistry } from '../../src/registry/active-registry.ts';
 import { Definitions } from '../../src/templates/definitions.ts';
-import type { InProcessHandler } from '../../src/transports/transport.ts';
+import type { InProcessHandler } from '../../src/transports/open-options.ts';
 import { definition, Harness } from '../helpers/failing-backend.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';

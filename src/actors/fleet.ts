@@ -14,7 +14,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { ListChange } from '../domain/mcp/mcp.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import type { Open } from '../transports/transport.ts';
+import type { Open } from '../transports/open-options.ts';
 import { backOffMs } from './back-off.ts';
 import { Endings } from './instances/endings.ts';
 import { instanceMachine } from './instances/instance.machine.ts';

@@ -10,7 +10,8 @@ import type { InstanceDefinition, InstanceInput } from '../domain/instances/inst
 import { OwnerShares } from '../domain/memory/held-bytes.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { Registry } from '../registry/registry.ts';
-import type { Open, Transport, TransportDiagnostics } from '../transports/transport.ts';
+import type { Open } from '../transports/open-options.ts';
+import type { Transport, TransportDiagnostics } from '../transports/transport.ts';
 import type { ConnectionOutcome, ConnectionTestOptions } from './gateway-types.ts';
 
 /** Longest time until the outcome. Closing may take longer; only `close` waits for it. */

@@ -31,8 +31,8 @@ import type { StoredDefinitions } from '../registry/registry-types.ts';
 import type { ToolApprovals } from '../registry/tool-approvals.ts';
 import type { ProtectedPath } from '../templates/command-exposure.ts';
 import type { TemplateRules } from '../templates/definition.ts';
+import type { InProcessHandler, Open } from '../transports/open-options.ts';
 import type { ReaperPipeOptions } from '../transports/stdio/reaper-pipe.ts';
-import type { InProcessHandler, Open } from '../transports/transport.ts';
 import type { VaultOptions } from '../vault/vault.ts';
 
 export type { CallResult, ListResult, RequestOptions } from '../actors/calls/requests.ts';

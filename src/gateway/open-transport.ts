@@ -21,16 +21,16 @@ import type { TemplateRules } from '../templates/definition.ts';
 import { launchOf, withTemplateEnvironment } from '../templates/launch.ts';
 import { unmetRequirement } from '../templates/requirements.ts';
 import { loadTransport } from '../transports/index.ts';
-import { environmentOf } from '../transports/stdio/child-process.ts';
-import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
-import type { Reaper } from '../transports/stdio/reaper.ts';
 import type {
   CommandHistory,
   Open,
   OpeningHistory,
   OpenOptions,
   OpenTransport,
-} from '../transports/transport.ts';
+} from '../transports/open-options.ts';
+import { environmentOf } from '../transports/stdio/child-process.ts';
+import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
+import type { Reaper } from '../transports/stdio/reaper.ts';
 import type { VaultDoor } from '../vault/vault-door.ts';
 import type { AccountsAtBackends } from './accounts-at-backends.ts';
 

@@ -24,7 +24,7 @@ import { counted } from '../domain/text.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { Definitions } from '../templates/definitions.ts';
-import type { InProcessHandler } from '../transports/transport.ts';
+import type { InProcessHandler } from '../transports/open-options.ts';
 import type { RunShared } from './shared-programs.ts';
 import type { ToolApprovals } from './tool-approvals.ts';
 

@@ -3,7 +3,7 @@
 import { backendUnavailable, openingCancelled } from '../domain/errors/error-catalogue.ts';
 import { asGatewayError, GatewayError } from '../domain/errors/errors.ts';
 import { spreadClock } from '../domain/time/clock.ts';
-import type { OpenOptions } from './transport.ts';
+import type { OpenOptions } from './open-options.ts';
 
 export type HandshakeBounds = Pick<OpenOptions, 'signal' | 'handshakeTimeoutMs' | 'scheduler' | 'clock'>;
 

@@ -3,7 +3,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TransportKind } from '../domain/instances/transport-kinds.ts';
-import type { OpenTransport } from './transport.ts';
+import type { OpenTransport } from './open-options.ts';
 
 /** Modules that need about equal times, each with what only the later ones need, too: Node loads all that an import needs in one turn. */
 const PARTS: Partial<Readonly<Record<TransportKind, readonly (() => Promise<unknown>)[]>>> = {

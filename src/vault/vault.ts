@@ -11,9 +11,9 @@ import {
 import { connectionRequired, endpointUnavailable } from '../domain/errors/error-catalogue.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { OAuthStore } from '../persistence/store.ts';
+import type { BackendAccount, BearerTokens } from '../transports/backend-account.ts';
 import type { AddressCheck } from '../transports/network-guard.ts';
 import type { SystemLookups } from '../transports/system-lookups.ts';
-import type { BackendAccount, BearerTokens } from '../transports/transport.ts';
 import { OwnClients } from './clients.ts';
 import {
   Connections,

@@ -10,7 +10,7 @@ import { type JsonObject, JsonText } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { gatherPages } from '../../../src/domain/mcp/list-pages.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
-import type { InProcessHandler } from '../../../src/transports/transport.ts';
+import type { InProcessHandler } from '../../../src/transports/open-options.ts';
 import { rpcError } from '../../helpers/function-backend.ts';
 import { errorOf, thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
 import { ToolList, toolView } from '../../../src/http/routes/mcp-requests.ts';
-import type { InProcessHandler } from '../../../src/transports/transport.ts';
+import type { InProcessHandler } from '../../../src/transports/open-options.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';

@@ -4,7 +4,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
-import type { InProcessHandler } from '../../../src/transports/transport.ts';
+import type { InProcessHandler } from '../../../src/transports/open-options.ts';
 import { until } from '../../conformance/transport.ts';
 import { type AccountsFixture, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { untilClosed } from '../../helpers/http-raw.ts';

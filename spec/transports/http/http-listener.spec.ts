@@ -7,7 +7,7 @@ import { systemClock } from '../../../src/domain/time/clock.ts';
 import { HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
 import { HttpListener } from '../../../src/transports/http/http-listener.ts';
 import { openSession } from '../../../src/transports/http/http-session.ts';
-import { ownExchange } from '../../../src/transports/transport.ts';
+import { ownExchange } from '../../../src/transports/own-exchange.ts';
 import { callTool, openOptions, see, textOf, until } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { withRawServer } from '../raw-server.ts';

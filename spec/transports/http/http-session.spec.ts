@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { openHttp } from '../../../src/transports/http/http.ts';
-import { ownExchange } from '../../../src/transports/transport.ts';
+import { ownExchange } from '../../../src/transports/own-exchange.ts';
 import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -9,7 +9,8 @@ import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { ownExchange, type Transport } from '../../../src/transports/transport.ts';
+import { ownExchange } from '../../../src/transports/own-exchange.ts';
+import type { Transport } from '../../../src/transports/transport.ts';
 import { type Answer, discovered, refused, result, serving } from '../scripted-server.ts';
 import { withRawTransport } from './open-http.ts';
 

@@ -2,7 +2,8 @@
 
 import * as assert from 'uvu/assert';
 import { open as inProcess } from '../../../src/transports/in-process/in-process.ts';
-import type { InProcessHandler, Transport } from '../../../src/transports/transport.ts';
+import type { InProcessHandler } from '../../../src/transports/open-options.ts';
+import type { Transport } from '../../../src/transports/transport.ts';
 import {
   callTool,
   instanceDefinition,

@@ -6,9 +6,10 @@ import type { ExchangeEvent } from '../../../src/domain/calls/exchange.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
 import { OPENINGS_PER_OWNER } from '../../../src/transports/http/http-openings.ts';
+import type { OpenOptions } from '../../../src/transports/open-options.ts';
 import { open as sse } from '../../../src/transports/sse/sse.ts';
 import { SseChannel } from '../../../src/transports/sse/sse-channel.ts';
-import type { Closed, OpenOptions, Transport } from '../../../src/transports/transport.ts';
+import type { Closed, Transport } from '../../../src/transports/transport.ts';
 import {
   callTool,
   failure,

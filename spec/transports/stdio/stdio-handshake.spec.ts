@@ -3,8 +3,9 @@
 import * as assert from 'uvu/assert';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
 import type { ContainerProgram, RunInContainer } from '../../../src/domain/instances/deployment.ts';
+import type { OpeningHistory } from '../../../src/transports/open-options.ts';
 import { open as stdio } from '../../../src/transports/stdio/stdio.ts';
-import type { OpeningHistory, Transport } from '../../../src/transports/transport.ts';
+import type { Transport } from '../../../src/transports/transport.ts';
 import {
   callTool,
   cancelledOn,

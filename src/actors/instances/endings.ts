@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { openingCancelled } from '../../domain/errors/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
-import type { Open } from '../../transports/transport.ts';
+import type { Open } from '../../transports/open-options.ts';
 import type { InstanceRef } from './instance-ref.ts';
 
 /** Of all instances of a gateway. */

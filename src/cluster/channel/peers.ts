@@ -10,7 +10,7 @@ import type { PlacedInstance, SessionOwner, SessionOwners } from '../../domain/n
 import { lifeOf } from '../../domain/nodes/life.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 import { type Clock, sleep } from '../../domain/time/clock.ts';
-import type { Open } from '../../transports/transport.ts';
+import type { Open } from '../../transports/open-options.ts';
 import type { Member, Members } from '../members.ts';
 import type { ChannelKeys } from './channel-keys.ts';
 import { PeerClient } from './peer-client.ts';

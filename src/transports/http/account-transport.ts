@@ -11,13 +11,8 @@ import { definedFields, JsonText } from '../../domain/json/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { type Handshake, LISTEN, listOf, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import {
-  type BackendAccount,
-  type BearerTokens,
-  CLOSED_BY_GATEWAY,
-  type Closed,
-  type TransportDiagnostics,
-} from '../transport.ts';
+import type { BackendAccount, BearerTokens } from '../backend-account.ts';
+import { CLOSED_BY_GATEWAY, type Closed, type TransportDiagnostics } from '../transport.ts';
 import type { EndpointTransport } from './managed-http.ts';
 
 /** What is known of a server that shows nothing without an account: that of a modern one, because it has no conversations. */

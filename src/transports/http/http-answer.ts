@@ -13,7 +13,7 @@ import {
   UNCOUNTED_BYTES,
 } from '../../domain/memory/held-bytes.ts';
 import { systemClock } from '../../domain/time/clock.ts';
-import type { BearerTokens } from '../transport.ts';
+import type { BearerTokens } from '../backend-account.ts';
 import { BodyDecoder, codingOf } from './body-decoder.ts';
 import { challengeIn } from './challenge.ts';
 import type { CookieJar } from './cookie-jar.ts';

@@ -23,8 +23,9 @@ import { resultEvent } from '../../domain/mcp/list-pages.ts';
 import { CANCELLED, type Handshake, isCustomNotice, LISTEN, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
 import type { CallMap } from '../../domain/memory/call-map.ts';
 import { callerTokenOf, paramsForCaller, reportsProgress, textWithToken } from '../caller-messages.ts';
+import type { OpenOptions } from '../open-options.ts';
 import { errorWithoutSecrets } from '../secrets.ts';
-import type { Closed, OpenOptions } from '../transport.ts';
+import type { Closed } from '../transport.ts';
 import { answeredStatus, answerMissing, connectionClosed } from './failures.ts';
 import {
   type AnswerEnding,

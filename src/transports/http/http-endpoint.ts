@@ -4,8 +4,9 @@
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ByteBudget, InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
+import type { BearerTokens } from '../backend-account.ts';
+import type { OpenOptions } from '../open-options.ts';
 import { secretsOf } from '../secrets.ts';
-import type { BearerTokens, OpenOptions } from '../transport.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { type Connector, guardedConnector } from './connector.ts';
 import type { CookieJar } from './cookie-jar.ts';

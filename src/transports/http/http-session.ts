@@ -10,7 +10,7 @@ import { CANCELLED, type Era, type Handshake } from '../../domain/mcp/mcp.ts';
 import { boundedHandshake, type HandshakeBounds } from '../bounded-handshake.ts';
 import { eraHeaders } from '../era-metadata.ts';
 import { shakeHands } from '../handshake.ts';
-import type { OpenOptions } from '../transport.ts';
+import type { OpenOptions } from '../open-options.ts';
 import { CookieJar } from './cookie-jar.ts';
 import type { HttpAnswer, RefusedEnding } from './http-answer.ts';
 import type { Headers, HttpEndpoint } from './http-endpoint.ts';

@@ -7,14 +7,9 @@ import type { ClientProfile } from '../../domain/mcp/client.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { isRefusal } from '../handshake.ts';
+import { leavesEra, type OpenOptions, type OpenTransport } from '../open-options.ts';
 import { openSse } from '../sse/sse.ts';
-import {
-  type Closed,
-  leavesEra,
-  type OpenOptions,
-  type OpenTransport,
-  type TransportDiagnostics,
-} from '../transport.ts';
+import type { Closed, TransportDiagnostics } from '../transport.ts';
 import { HttpConversation } from './http-conversation.ts';
 import { HttpEndpoint } from './http-endpoint.ts';
 import { HttpOpenings, sessionDeletes } from './http-openings.ts';

@@ -7,9 +7,10 @@ import { asGatewayError, openingFailed } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sleep } from '../../domain/time/clock.ts';
+import type { OpenOptions, OpenTransport } from '../open-options.ts';
 import type { Program } from '../stdio/child-process.ts';
 import { type KillLadder, ProgramRun } from '../stdio/program-run.ts';
-import type { Closed, OpenOptions, OpenTransport, Transport } from '../transport.ts';
+import type { Closed, Transport } from '../transport.ts';
 import { mayBeStarting } from './failures.ts';
 
 /** A transport to an endpoint, with a way to report that the program behind it is gone. */

@@ -9,7 +9,7 @@ import type { Handshake } from '../../domain/mcp/mcp.ts';
 import { type Declaration, declaredBy, headerBytes, paramHeaders } from '../../domain/mcp/param-headers.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { cutText } from '../../domain/text.ts';
-import type { OpenOptions } from '../transport.ts';
+import type { OpenOptions } from '../open-options.ts';
 
 /** Tools with headers that are remembered; beyond them the least recently used one is forgotten. */
 export const MAX_TOOLS = 10_000;

@@ -13,7 +13,8 @@ import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { type Handshake, LEGACY_VERSIONS, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
 import { callerTokenOf, paramsForCaller, reportsProgress } from '../caller-messages.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../channel.ts';
-import type { InProcessHandler, OpenTransport, Transport } from '../transport.ts';
+import type { InProcessHandler, OpenTransport } from '../open-options.ts';
+import type { Transport } from '../transport.ts';
 
 /** The function is `options.handlers.get(definition.serverId)`. */
 export const open: OpenTransport = async (definition, { handlers, signal }) => {

@@ -6,7 +6,7 @@ import type { ClientProfile } from '../../domain/mcp/client.ts';
 import { HttpEndpoint } from '../http/http-endpoint.ts';
 import { HttpOpenings } from '../http/http-openings.ts';
 import { type EndpointTransport, managed } from '../http/managed-http.ts';
-import type { OpenOptions, OpenTransport } from '../transport.ts';
+import type { OpenOptions, OpenTransport } from '../open-options.ts';
 import { SseChannel } from './sse-channel.ts';
 
 export const open: OpenTransport = managed(openSse);

@@ -9,7 +9,7 @@ import { childEnvironment, type ProgramUser } from '../../domain/instances/comma
 import type { ContainerProgram, ProgramOutput } from '../../domain/instances/deployment.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
-import type { OpenOptions } from '../transport.ts';
+import type { OpenOptions } from '../open-options.ts';
 import { groupRuns, killGroup, killTree, ownsGroup } from './process-group.ts';
 
 /** A program to run. Arguments are passed unchanged: there is no shell. `env`: see childEnvironment. */

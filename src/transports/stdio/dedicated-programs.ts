@@ -7,7 +7,7 @@ import type { ClientProfile } from '../../domain/mcp/client.ts';
 import { FairSlots } from '../../domain/time/fair-slots.ts';
 import type { Channel } from '../channel.ts';
 import type { HandshakeOptions } from '../handshake.ts';
-import type { OpenOptions } from '../transport.ts';
+import type { OpenOptions } from '../open-options.ts';
 import { openOnPipe } from './stdio-handshake.ts';
 
 /** An unused program is stopped after this time, so that templates with few sessions do not keep one for ever. */

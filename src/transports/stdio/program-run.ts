@@ -5,8 +5,8 @@
 import { messageOf } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { settlesWithin } from '../../domain/time/clock.ts';
+import type { OpenOptions } from '../open-options.ts';
 import { programSecrets } from '../secrets.ts';
-import type { OpenOptions } from '../transport.ts';
 import {
   LAST_WAIT_MS,
   type ProcessOptions,

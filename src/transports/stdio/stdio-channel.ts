@@ -19,15 +19,9 @@ import { type Clock, settlesWithin, systemClock } from '../../domain/time/clock.
 import { Channel, type ChannelOpening, type ExchangeObserver, type PendingExchange } from '../channel.ts';
 import type { HandshakeChannel } from '../handshake.ts';
 import { idsAtEdges } from '../message-edges.ts';
+import type { CommandHistory, OpenOptions } from '../open-options.ts';
 import { errorWithoutSecrets } from '../secrets.ts';
-import {
-  CLOSED_BY_GATEWAY,
-  type Closed,
-  type CommandHistory,
-  EXITED_CLEANLY,
-  type OpenOptions,
-  type TransportDiagnostics,
-} from '../transport.ts';
+import { CLOSED_BY_GATEWAY, type Closed, EXITED_CLEANLY, type TransportDiagnostics } from '../transport.ts';
 import type { Program } from './child-process.ts';
 import { EDGE_BYTES, LineDecoder, type LineListener, type OversizeLine } from './line-decoder.ts';
 import { Outbox, type OutgoingLine } from './outbox.ts';

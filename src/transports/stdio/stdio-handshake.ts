@@ -19,7 +19,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { Channel, ChannelOpening } from '../channel.ts';
 import type { HandshakeAnswer, HandshakeChannel } from '../handshake.ts';
-import type { OpenOptions } from '../transport.ts';
+import type { OpenOptions } from '../open-options.ts';
 import type { StdioChannel } from './stdio-channel.ts';
 
 type PipeOpening = Omit<ChannelOpening, 'first'>;

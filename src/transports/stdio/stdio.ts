@@ -4,7 +4,8 @@
 
 import { backendUnavailable, openingCancelled } from '../../domain/errors/error-catalogue.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
-import { leavesEra, type OpenOptions, type OpenTransport, type Transport } from '../transport.ts';
+import { leavesEra, type OpenOptions, type OpenTransport } from '../open-options.ts';
+import type { Transport } from '../transport.ts';
 import type { Program } from './child-process.ts';
 import { DedicatedPrograms } from './dedicated-programs.ts';
 import type { KillLadder } from './program-run.ts';

@@ -1,0 +1,21 @@
+// Requests of the gateway itself, which no call carries: health checks and lists.
+
+import { catchError, defer, type Observable } from 'rxjs';
+import type { ExchangeEvent, ExchangeRequest } from '../domain/calls/exchange.ts';
+import { nextAfter } from '../domain/calls/retry-rules.ts';
+import { asGatewayError } from '../domain/errors/errors.ts';
+import type { Upstream } from './transport.ts';
+
+/** Sends a request of the gateway itself, which no Call carries. Cold, like `exchange`. */
+export function ownExchange(
+  upstream: Pick<Upstream, 'exchange'>,
+  request: ExchangeRequest,
+): Observable<ExchangeEvent> {
+  return defer(() => upstream.exchange(request)).pipe(
+    catchError((thrown: unknown) => {
+      const failed = { error: asGatewayError(thrown), mayRepeat: true };
+      if (nextAfter(failed, { here: 1, next: 0 }) === 'stop') throw thrown;
+      return upstream.exchange({ ...request, isRepeat: true });
+    }),
+  );
+}
