@@ -29,7 +29,7 @@ export async function openFor(
   transport: Transport,
   profile: ClientProfile = everyCapability,
 ): Promise<Upstream> {
-  const upstream = await transport.openUpstream(profile, new AbortController().signal);
+  const upstream = await transport.openUpstream({ profile, signal: new AbortController().signal });
   if (upstream === undefined) throw new Error('it keeps no conversation for a single client');
   return upstream;
 }
@@ -201,7 +201,7 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
   });
 
   check('opens nothing when the opening was already aborted', async (transport) => {
-    const opening = transport.openUpstream(everyCapability, AbortSignal.abort());
+    const opening = transport.openUpstream({ profile: everyCapability, signal: AbortSignal.abort() });
     const outcome = await opening.then(
       () => 'opened',
       ({ code, delivered }) => ({ code, delivered }),

@@ -254,10 +254,11 @@ export class Harness {
     const open = backend.openUpstream.bind(backend);
     const { promise: thawed, resolve: thaw } = Promise.withResolvers<void>();
     const signals: AbortSignal[] = [];
-    backend.openUpstream = async (profile, signal) => {
+    backend.openUpstream = async (opening) => {
+      const { signal } = opening;
       signals.push(signal);
       await Promise.race([thawed, calledOff(signal)]);
-      return open(profile, signal);
+      return open(opening);
     };
     return { signals, thaw };
   }

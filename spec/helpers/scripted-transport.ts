@@ -11,7 +11,12 @@ import type { ClientProfile, ClientReply, ServerMessage } from '../../src/domain
 import type { JsonRpcError } from '../../src/domain/mcp/jsonrpc.ts';
 import type { Handshake } from '../../src/domain/mcp/mcp.ts';
 import type { Open, OpeningHooks } from '../../src/transports/open-options.ts';
-import type { Closed, Transport, TransportDiagnostics } from '../../src/transports/transport.ts';
+import type {
+  Closed,
+  Transport,
+  TransportDiagnostics,
+  UpstreamOpening,
+} from '../../src/transports/transport.ts';
 
 /** A legacy server without capabilities, so that its tools are not listed. */
 export const HANDSHAKE: Handshake = {
@@ -189,7 +194,7 @@ export class ScriptedTransport implements Transport {
     this.notified.push({ method, params });
   }
 
-  async openUpstream(profile: ClientProfile, signal: AbortSignal): Promise<ScriptedTransport | undefined> {
+  async openUpstream({ profile, signal }: UpstreamOpening): Promise<ScriptedTransport | undefined> {
     if (this.#ended !== undefined || signal.aborted) throw unavailable('it opens no conversation', 'no');
     if (this.thrownByOpenUpstream !== undefined) throw this.thrownByOpenUpstream;
     this.profiles.push(profile);

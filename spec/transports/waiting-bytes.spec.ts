@@ -40,7 +40,7 @@ test('notifications for a program that does not read are bounded for each caller
   const waitingBytes = new ByteBudget({ totalBytes: 1_500 * KB, ownerBytes: 1_000 * KB });
   const transport = await openStdio(DEAF, { waitingBytes });
   const opened = ['ann', 'ann', 'ben'].map((owner) =>
-    transport.openUpstream(PROFILE, new AbortController().signal, owner),
+    transport.openUpstream({ profile: PROFILE, signal: new AbortController().signal, ownerId: owner }),
   );
   const [first, second, bens] = await Promise.all(opened);
   assert.ok(first && second && bens);
@@ -85,7 +85,11 @@ test('notifications and replies for an HTTP server that does not answer are coun
       else response.writeHead(404).end();
     },
     async (transport) => {
-      const upstream = await transport.openUpstream(PROFILE, new AbortController().signal, 'ann');
+      const upstream = await transport.openUpstream({
+        profile: PROFILE,
+        signal: new AbortController().signal,
+        ownerId: 'ann',
+      });
       assert.ok(upstream);
       assert.is(notifyUntilRefused(upstream), 7);
       assert.is(notifyUntilRefused(transport, 'ann'), 0);

@@ -70,6 +70,17 @@ export interface Upstream {
 /** The part of a conversation that a call needs. */
 export type CallUpstream = Pick<Upstream, 'exchange' | 'isIndependent' | 'endsAfterCall'>;
 
+/** For whom a conversation is opened. */
+export interface UpstreamOpening {
+  readonly profile: ClientProfile;
+  /** Cancels the opening; what was started is stopped. */
+  readonly signal: AbortSignal;
+  /** The owner of the conversation. Default: ANONYMOUS. */
+  readonly ownerId?: string | undefined;
+  /** Several clients use it, and none of them can be asked anything; only over stdio. */
+  readonly isShared?: boolean | undefined;
+}
+
 export interface Transport extends Upstream {
   readonly kind: TransportKind;
   /** Calls at the instance besides those of this node, while another one runs it. */
@@ -86,13 +97,7 @@ export interface Transport extends Upstream {
    * Opens a conversation for one client, with its capabilities, revision and name: over HTTP a session, over stdio a process.
    * Undefined when the backend has no such conversations: a bare one, and over HTTP a modern one that refuses `initialize`,
    * which is tried once. The new conversation is legacy if the backend speaks that era, whatever the era of the transport.
-   * Rejects like opening the transport. `ownerId`: the owner of the conversation; default: ANONYMOUS. `isShared`: several clients
-   * use it, and none of them can be asked anything; only over stdio. The caller bounds the number of conversations.
+   * Rejects like opening the transport. The caller bounds the number of conversations.
    */
-  openUpstream(
-    profile: ClientProfile,
-    signal: AbortSignal,
-    ownerId?: string,
-    isShared?: boolean,
-  ): Promise<Upstream | undefined>;
+  openUpstream(opening: UpstreamOpening): Promise<Upstream | undefined>;
 }

@@ -119,7 +119,7 @@ check(
     const transport = await harness.healthy(withOwn());
     const held = Promise.withResolvers<ScriptedTransport>();
     let ending: AbortSignal | undefined;
-    transport.openUpstream = (_, signal) => {
+    transport.openUpstream = ({ signal }) => {
       ending = signal;
       return held.promise;
     };

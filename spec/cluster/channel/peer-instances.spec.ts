@@ -169,7 +169,11 @@ test('a question of the backend that no client can answer is refused, as at its 
   const messages$ = new Subject<ServerMessage>();
   const c = await deployment.node('CCCCCCCC', { instances: serveInstances(hostOf(messages$), () => {}) });
   const transport = await open('one', c.member.node);
-  const opened = await transport.openUpstream?.(PROFILE, new AbortController().signal, 'ada');
+  const opened = await transport.openUpstream?.({
+    profile: PROFILE,
+    signal: new AbortController().signal,
+    ownerId: 'ada',
+  });
   assert.ok(opened);
   const question = () =>
     new Promise<ClientReply>((resolve) => {
@@ -191,7 +195,11 @@ test('each question gets its reply, however many are answered at once', async ()
   const messages$ = new Subject<ServerMessage>();
   const c = await deployment.node('CCCCCCCC', { instances: serveInstances(hostOf(messages$), () => {}) });
   const transport = await open('one', c.member.node);
-  const opened = await transport.openUpstream?.(PROFILE, new AbortController().signal, 'ada');
+  const opened = await transport.openUpstream?.({
+    profile: PROFILE,
+    signal: new AbortController().signal,
+    ownerId: 'ada',
+  });
   assert.ok(opened);
   const asked: ServerRequest[] = [];
   opened.messages$.subscribe((message) => void (message.kind === 'request' && asked.push(message)));

@@ -156,7 +156,9 @@ test('an opening fails when it is aborted, or when the transport closes', async 
     const stop = new AbortController();
     const initializations = () => server.count('initialize');
     server.failNext('never', { method: 'initialize' });
-    const opening = transport.openUpstream(everyCapability, stop.signal).catch(({ message }) => message);
+    const opening = transport
+      .openUpstream({ profile: everyCapability, signal: stop.signal })
+      .catch(({ message }) => message);
     await until(() => initializations() === 2, 'it asked');
     stop.abort();
     assert.match(await opening, 'cancelled');
@@ -183,7 +185,9 @@ test('a failed opening does not wait until the session that it was given is dele
   };
   await withRawTransport(listener, async (transport) => {
     const stop = new AbortController();
-    const opening = transport.openUpstream(everyCapability, stop.signal).catch(({ message }) => message);
+    const opening = transport
+      .openUpstream({ profile: everyCapability, signal: stop.signal })
+      .catch(({ message }) => message);
     await until(() => seen.includes('notifications/initialized s2'), 'it was given a session');
     const abortedAt = performance.now();
     stop.abort();

@@ -27,7 +27,8 @@ import { withBackend, withRawTransport } from './open-http.ts';
 
 const test = suite('http eras', { timeoutMs: 20_000 });
 
-const opening = (transport: Transport) => transport.openUpstream(noCapability, new AbortController().signal);
+const opening = (transport: Transport) =>
+  transport.openUpstream({ profile: noCapability, signal: new AbortController().signal });
 
 test('a backend of both eras keeps a session for each legacy client, in the legacy era', async () => {
   await withBackend({ era: 'dual', answers: 'sse' }, async ({ transport, server }) => {

@@ -42,7 +42,11 @@ test('hanging openings of one owner delay neither calls nor the openings of othe
       see(transport.exchange(callTool('echo', {}))),
     );
     for (const { events } of await Promise.all(answers)) assert.is(textOf(events.at(-1)), 'here');
-    const upstream = await transport.openUpstream(noCapability, new AbortController().signal, 'bo');
+    const upstream = await transport.openUpstream({
+      profile: noCapability,
+      signal: new AbortController().signal,
+      ownerId: 'bo',
+    });
     assert.is(textOf((await see(upstream?.exchange(callTool('echo', {})) ?? EMPTY)).events.at(-1)), 'here');
     assert.equal([hanging.size, ended], [OPENINGS_PER_OWNER, []]);
     await transport.close();
@@ -54,8 +58,8 @@ test('sessions with equal handshakes share one description of the server', () =>
     const transport = await openTo(url);
     const { signal } = new AbortController();
     const [one, two] = [
-      await transport.openUpstream(noCapability, signal),
-      await transport.openUpstream(noCapability, signal),
+      await transport.openUpstream({ profile: noCapability, signal }),
+      await transport.openUpstream({ profile: noCapability, signal }),
     ];
     assert.ok(one !== undefined && one.handshake === two?.handshake);
     await transport.close();
@@ -99,7 +103,7 @@ function openTo(url: string, more: Partial<OpenOptions> = {}): Promise<Transport
 /** An opening of one owner that the backend never answers. */
 function openHanging(transport: Transport) {
   const profile = { ...noCapability, clientInfo: { name: 'hangs' } };
-  return transport.openUpstream(profile, new AbortController().signal, 'ada');
+  return transport.openUpstream({ profile, signal: new AbortController().signal, ownerId: 'ada' });
 }
 
 /** A legacy backend that never answers `initialize` of clients named "hangs"; `hanging`: the open responses. */

@@ -163,7 +163,7 @@ test('ends the conversations of many clients a few per turn of the event loop', 
     const { signal } = new AbortController();
     const turns = new TurnCounter();
     for (let count = 0; count < 40; count += 1) {
-      const upstream = await transport.openUpstream(noCapability, signal);
+      const upstream = await transport.openUpstream({ profile: noCapability, signal });
       upstream?.closed$.subscribe(turns.note);
     }
     await transport.end({ reason: 'lost', expected: false });

@@ -125,7 +125,10 @@ test('drops a notification that comes after the answer', async () => {
 
 test('has one conversation for all clients', async () => {
   const transport = await open(() => ({}));
-  assert.is(await transport.openUpstream(everyCapability, new AbortController().signal), undefined);
+  assert.is(
+    await transport.openUpstream({ profile: everyCapability, signal: new AbortController().signal }),
+    undefined,
+  );
 });
 
 test('does not open without a function, nor when the opening was aborted', async () => {

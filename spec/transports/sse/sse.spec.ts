@@ -171,7 +171,13 @@ test('opens a limited number of streams of one owner at a time, and those of oth
   await withRawServer(serve, async ({ url }) => {
     const transport = await sse(definition(url), openOptions());
     const open = (owner: string) =>
-      codeOf(transport.openUpstream(noCapability, new AbortController().signal, owner));
+      codeOf(
+        transport.openUpstream({
+          profile: noCapability,
+          signal: new AbortController().signal,
+          ownerId: owner,
+        }),
+      );
     const opening = Array.from({ length: 2 * OPENINGS_PER_OWNER }, () => open('ada'));
     await until(() => streams.length === 1 + OPENINGS_PER_OWNER, 'her share is under way');
     opening.push(open('bo'));

@@ -79,7 +79,10 @@ test('does not probe a server again that stopped reading after the probe', async
 test('speaks only the era that the registration fixes, to clients of their own, too', async () => {
   for (const era of ['legacy', 'modern'] as const) {
     const transport = await openStdio(fixture('--era=dual'), { era, ...PATIENT });
-    const upstream = await transport.openUpstream(noCapability, new AbortController().signal);
+    const upstream = await transport.openUpstream({
+      profile: noCapability,
+      signal: new AbortController().signal,
+    });
     assert.equal(
       [transport.handshake.era, upstream?.handshake.era, transport.leaveEra?.()],
       [era, era, false],

@@ -45,7 +45,12 @@ test('a program that several clients share is opened with their declarations, an
   withStdio(fixture(), async (transport) => {
     const capabilities = { extensions: { 'com.example/a': {} } };
     const profile = { ...PROFILE, capabilities };
-    const upstream = await transport.openUpstream(profile, new AbortController().signal, 'ann', true);
+    const upstream = await transport.openUpstream({
+      profile,
+      signal: new AbortController().signal,
+      ownerId: 'ann',
+      isShared: true,
+    });
     assert.ok(upstream);
     assert.equal(JSON.parse(await answerTo(upstream, 'client')).declared.capabilities, capabilities);
     const asked = await see(upstream.exchange(ask('roots/list', {})));
@@ -130,11 +135,14 @@ test('an opening continues when the shared process closes meanwhile', () =>
 
 test('is not opened at bare servers, nor when the opening was aborted', async () => {
   await withStdio(fixture('--era=bare'), async (transport) => {
-    assert.is(await transport.openUpstream(PROFILE, new AbortController().signal), undefined);
+    assert.is(
+      await transport.openUpstream({ profile: PROFILE, signal: new AbortController().signal }),
+      undefined,
+    );
   });
   await withStdio(fixture(), async (transport) => {
     const error = await transport
-      .openUpstream(PROFILE, AbortSignal.abort())
+      .openUpstream({ profile: PROFILE, signal: AbortSignal.abort() })
       .catch((thrown: unknown) => thrown);
     assert.is(error instanceof GatewayError && error.facts.reason, 'its start was cancelled');
   });
@@ -144,7 +152,9 @@ linux('stops the process when the opening is aborted', () =>
   withStdio(fixture(), async (transport) => {
     const before = children();
     const caller = new AbortController();
-    const opening = transport.openUpstream(PROFILE, caller.signal).catch((thrown: unknown) => thrown);
+    const opening = transport
+      .openUpstream({ profile: PROFILE, signal: caller.signal })
+      .catch((thrown: unknown) => thrown);
     await until(() => children().length > before.length, 'its process is started');
     const started = children().filter((pid) => !before.includes(pid));
     caller.abort();

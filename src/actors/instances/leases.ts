@@ -139,7 +139,7 @@ export class Leases implements ConversationListener {
     const transport = this.#options.transport();
     if (transport === undefined) throw notConnected();
     try {
-      return await transport.openUpstream(profile, signal, owner.id, isShared);
+      return await transport.openUpstream({ profile, signal, ownerId: owner.id, isShared });
     } catch (thrown) {
       const { code } = asGatewayError(thrown);
       const failure = { code, reason: reasonOf(thrown) };

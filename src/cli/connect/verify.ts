@@ -69,7 +69,7 @@ export async function listedBy(definition: InstanceDefinition, listMs = LIST_MS)
     const transport = await open;
     try {
       const isHttp = definition.transport === 'http';
-      const upstream = (isHttp && (await transport.openUpstream(PROFILE, signal))) || transport;
+      const upstream = (isHttp && (await transport.openUpstream({ profile: PROFILE, signal }))) || transport;
       const listed = listTools(upstream, systemClock);
       if (!(await settlesWithin(listed, listMs)))
         throw new CommandFailure(`its list of tools was not complete within ${listMs / 1000} s`);

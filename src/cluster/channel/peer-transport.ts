@@ -15,19 +15,20 @@ import {
 import { type Delivered, type GatewayError, reasonOf } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { definedFields, type JsonObject } from '../../domain/json/json.ts';
-import {
-  type ClientProfile,
-  type ServerMessage,
-  type ServerRequest,
-  serverRequest,
-} from '../../domain/mcp/client.ts';
+import { type ServerMessage, type ServerRequest, serverRequest } from '../../domain/mcp/client.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
 import { type Linked, LinkedSet } from '../../domain/memory/call-map.ts';
 import { type InstanceHeldBytes, NO_CALLER, UNCOUNTED_BYTES } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { ForwardedAnswer, Forwarding } from '../../domain/nodes/forwarding.ts';
 import { REFUSED } from '../../transports/caller-messages.ts';
-import { CLOSED_BY_GATEWAY, type Closed, type Transport, type Upstream } from '../../transports/transport.ts';
+import {
+  CLOSED_BY_GATEWAY,
+  type Closed,
+  type Transport,
+  type Upstream,
+  type UpstreamOpening,
+} from '../../transports/transport.ts';
 import type { PeerClient } from './peer-client.ts';
 import {
   type ConversationRequest,
@@ -74,7 +75,7 @@ export async function openPeerTransport(options: PeerTransportOptions): Promise<
   return Object.assign(conversation, {
     kind: options.definition.transport,
     diagnostics: () => ({ pid: null, stderr: [] }),
-    openUpstream: (profile: ClientProfile, signal: AbortSignal, ownerId = NO_CALLER, isShared?: boolean) =>
+    openUpstream: ({ profile, signal, ownerId = NO_CALLER, isShared }: UpstreamOpening) =>
       PeerConversation.open(
         link,
         ownerId,

@@ -9,7 +9,7 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import { isRefusal } from '../handshake.ts';
 import { leavesEra, type OpenOptions, type OpenTransport } from '../open-options.ts';
 import { openSse } from '../sse/sse.ts';
-import type { Closed, TransportDiagnostics } from '../transport.ts';
+import type { Closed, TransportDiagnostics, UpstreamOpening } from '../transport.ts';
 import { HttpConversation } from './http-conversation.ts';
 import { HttpEndpoint } from './http-endpoint.ts';
 import { HttpOpenings, sessionDeletes } from './http-openings.ts';
@@ -78,7 +78,7 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
     this.#hasNoSessions = session.handshake.era === 'bare' || options.era === 'modern';
   }
 
-  openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string) {
+  openUpstream({ profile, signal, ownerId }: UpstreamOpening) {
     return this.#openings.open(ownerId, signal, (anySignal) => this.#openFor(profile, anySignal, ownerId));
   }
 

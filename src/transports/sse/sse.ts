@@ -2,11 +2,11 @@
 // dedicated conversation has its own stream. sse-channel.ts is a stream with its posts.
 
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import type { ClientProfile } from '../../domain/mcp/client.ts';
 import { HttpEndpoint } from '../http/http-endpoint.ts';
 import { HttpOpenings } from '../http/http-openings.ts';
 import { type EndpointTransport, managed } from '../http/managed-http.ts';
 import type { OpenOptions, OpenTransport } from '../open-options.ts';
+import type { UpstreamOpening } from '../transport.ts';
 import { SseChannel } from './sse-channel.ts';
 
 export const open: OpenTransport = managed(openSse);
@@ -34,7 +34,7 @@ class SseTransport extends SseChannel implements EndpointTransport {
     this.#openings = new HttpOpenings(options.handshakeTimeoutMs, options.scheduler);
   }
 
-  openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string) {
+  openUpstream({ profile, signal, ownerId }: UpstreamOpening) {
     return this.#openings.open(ownerId, signal, async (anySignal) => {
       if (this.handshake.era !== 'legacy') return undefined;
       const channel = new SseChannel(this.endpoint, profile);

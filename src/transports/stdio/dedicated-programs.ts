@@ -3,11 +3,11 @@
 
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { ClientProfile } from '../../domain/mcp/client.ts';
 import { FairSlots } from '../../domain/time/fair-slots.ts';
 import type { Channel } from '../channel.ts';
 import type { HandshakeOptions } from '../handshake.ts';
 import type { OpenOptions } from '../open-options.ts';
+import type { UpstreamOpening } from '../transport.ts';
 import { openOnPipe } from './stdio-handshake.ts';
 
 /** An unused program is stopped after this time, so that templates with few sessions do not keep one for ever. */
@@ -23,13 +23,7 @@ type DedicatedProgramsOptions = Pick<
   'client' | 'clock' | 'handshakeTimeoutMs' | 'room' | 'scheduler' | 'era'
 >;
 
-interface DedicatedOpening extends Pick<HandshakeOptions, 'mayBeModern'> {
-  readonly profile: ClientProfile;
-  readonly signal: AbortSignal;
-  readonly ownerId?: string | undefined;
-  /** Several clients use it; see Transport.openUpstream. Default false. */
-  readonly isShared?: boolean | undefined;
-}
+interface DedicatedOpening extends UpstreamOpening, Pick<HandshakeOptions, 'mayBeModern'> {}
 
 /** The dedicated programs of one instance. None is started before the first opening, because most instances never need one. */
 export class DedicatedPrograms {

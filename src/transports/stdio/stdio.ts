@@ -3,9 +3,8 @@
 // stdio-handshake.ts, the program program-run.ts.
 
 import { backendUnavailable, openingCancelled } from '../../domain/errors/error-catalogue.ts';
-import type { ClientProfile } from '../../domain/mcp/client.ts';
 import { leavesEra, type OpenOptions, type OpenTransport } from '../open-options.ts';
-import type { Transport } from '../transport.ts';
+import type { Transport, UpstreamOpening } from '../transport.ts';
 import type { Program } from './child-process.ts';
 import { DedicatedPrograms } from './dedicated-programs.ts';
 import type { KillLadder } from './program-run.ts';
@@ -44,10 +43,10 @@ class StdioTransport extends StdioChannel implements Transport {
   }
 
   /** The new conversation is independent, and legacy if the program speaks that. The caller bounds their number. */
-  async openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string, isShared?: boolean) {
+  async openUpstream(opening: UpstreamOpening) {
     const { era } = this.handshake;
     if (era === 'bare') return undefined;
-    return this.#dedicated.open({ profile, signal, ownerId, isShared, mayBeModern: era === 'modern' });
+    return this.#dedicated.open({ ...opening, mayBeModern: era === 'modern' });
   }
 
   leaveEra(): boolean {
