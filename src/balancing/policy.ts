@@ -219,15 +219,17 @@ export function policyFrom(valueIn: (row: AnyRow) => unknown): TemplatePolicy {
 }
 
 /**
- * Longest wait for the first answer to a request, in ms: that of the view, of the tool, of the template, in this order. `tool`: the tool
- * that it calls, if any.
+ * Longest wait for the first answer to a request, in ms: that of its caller, of the view, of the tool, of the template, in this order.
+ * `tool`: the tool that it calls, if any.
  */
 export function timeoutFor(
   { callTimeoutMs, toolTimeoutsMs }: TemplatePolicy,
   tool?: string,
-  ofViewMs?: number | undefined,
+  ofViewMs?: number,
+  ofCallerMs?: number,
 ): number {
-  if (ofViewMs !== undefined) return ofViewMs;
+  const ownMs = ofCallerMs ?? ofViewMs;
+  if (ownMs !== undefined) return ownMs;
   const hasOwn = tool !== undefined && Object.hasOwn(toolTimeoutsMs, tool);
   return (hasOwn ? toolTimeoutsMs[tool] : undefined) ?? callTimeoutMs;
 }

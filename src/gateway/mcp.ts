@@ -160,7 +160,8 @@ export class Mcp {
       scheduler,
       sessions: this.sessions,
       templates: () => fleet.templates,
-      timeoutFor: (template: string, tool?: string) => timeoutFor(fleet.group(template).policy, tool),
+      timeoutFor: (template: string, tool?: string, ofViewMs?: number) =>
+        timeoutFor(fleet.group(template).policy, tool, ofViewMs),
       movesUnsafe: (template: string) =>
         !fleet.has(template) || fleet.group(template).policy.sessionFailover === 'always',
       listChanges$: fleet.listChanged$,

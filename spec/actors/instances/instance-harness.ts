@@ -104,7 +104,7 @@ export class Harness {
     const call = {
       deadline: { beganAtMs: now(), needsProgress: false, longestLeftMs: 60_000 },
       now,
-      fail: (task: () => void) => task(),
+      inTurn: (task: () => void) => task(),
       onEvent: (_: Attempt, event: ExchangeEvent) => {
         caller.events.push(event);
         during?.();

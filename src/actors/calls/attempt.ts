@@ -29,7 +29,7 @@ export interface AttemptCaller {
   readonly deadline: Pick<Deadline, 'beganAtMs' | 'needsProgress' | 'longestLeftMs'>;
   now(): number;
   /** Runs the task, which handles a failure: after the end of the attempt before, and in a later turn when thousands are due. */
-  fail(task: () => void): void;
+  inTurn(task: () => void): void;
   onEvent(attempt: Attempt, event: ExchangeEvent): void;
   /** True when the attempt is to send its request again in its conversation, which refused it before any work. */
   repeatsHere(attempt: Attempt, error: GatewayError): boolean;
@@ -69,8 +69,8 @@ export class Attempt implements Observer<ExchangeEvent> {
   isPaused = false;
   /** The transport sent the request again. */
   isRepeat = false;
-  /** Handles the failure of the next attempt, which failed at once: to be run after the end of this one. */
-  nextFailure: (() => void) | undefined;
+  /** Handles the failure of the next attempt, which failed at once. */
+  afterEnd: (() => void) | undefined;
   #hasEnded = false;
 
   /** `parent`: the span of the call, if it is traced. */
@@ -173,7 +173,7 @@ export class Attempt implements Observer<ExchangeEvent> {
     // Without `delivered` it counts as unknown, so that only a request that is safe to repeat is repeated.
     this.#error = error.facts.delivered === undefined ? perhapsDelivered(error) : error;
     this.#outcome = 'failed';
-    this.#caller.fail(this.#fail); // thousands fail together when their instance falls
+    this.#caller.inTurn(this.#report); // thousands fail together when their instance falls
   }
 
   complete(): void {
@@ -192,7 +192,7 @@ export class Attempt implements Observer<ExchangeEvent> {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  readonly #fail = (): void => {
+  readonly #report = (): void => {
     if (this.#hasEnded || this.#error === undefined) return; // the call has ended meanwhile
     try {
       this.#caller.failed(this, this.#error);

@@ -77,7 +77,8 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#route = input.route;
     this.#subscriber = subscriber;
     this.#retries = new Retries(deps.budget, events, group.policy.maxRetries);
-    const { timeoutMs = timeoutFor(group.policy, wantedTool ?? toolOf(request), request.timeoutMs) } = input;
+    const tool = wantedTool ?? toolOf(request);
+    const timeoutMs = timeoutFor(group.policy, tool, request.viewTimeoutMs, input.timeoutMs);
     this.deadline = new Deadline(this, deps, short, timeoutMs, request.arrivedAtMs);
   }
 
@@ -114,9 +115,9 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     return this.#deps.now();
   }
 
-  fail(task: () => void): void {
+  inTurn(task: () => void): void {
     if (this.#failing === undefined) this.#deps.scheduler.run(task);
-    else this.#failing.nextFailure = task;
+    else this.#failing.afterEnd = task;
   }
 
   onEvent(attempt: Attempt, event: ExchangeEvent): void {
@@ -162,7 +163,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     group.pool.outliers.ended(sent, callVerdictOf(ending));
     group.queue.advance(ref);
     if (attempt === this.#failing) this.#failing = undefined;
-    if (attempt.nextFailure !== undefined) this.fail(attempt.nextFailure);
+    if (attempt.afterEnd !== undefined) this.inTurn(attempt.afterEnd);
   }
 
   // --- for its deadline --------------------------------------------------------------------------------------------

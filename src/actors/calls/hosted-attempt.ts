@@ -29,7 +29,7 @@ export function hostedAttempt(
     const caller: AttemptCaller = {
       deadline: { beganAtMs: now(), needsProgress: false, longestLeftMs: longestMs },
       now,
-      fail: (task) => task(),
+      inTurn: (task) => task(),
       onEvent: ({ sent }, event) => {
         outliers.noteMessage(sent);
         subscriber.next(event);

@@ -38,7 +38,7 @@ export interface ExchangeRequest {
   /** Whether a view says that calling its tool twice does no harm. Not sent. Default: the annotations of the tool. */
   readonly mayRepeat?: boolean | undefined;
   /** The limit of a view for the first answer, in ms. Not sent. Default: that of the tool or the template. */
-  readonly timeoutMs?: number | undefined;
+  readonly viewTimeoutMs?: number | undefined;
   /** Has the reason of a cancellation, if the client gives one. Not sent itself. */
   readonly canceller?: Canceller;
   /** At an instance of another node: the longest time until the answer, in ms. A node that runs a call ends it before that. */

@@ -194,9 +194,9 @@ function sent(
   const limit = list === 'tools' ? selection.limitOf?.(listed) : undefined;
   const isSafe = own.mayRepeat === undefined ? undefined : { mayRepeat: own.mayRepeat };
   if (limit === undefined) return toTemplate(own.template, { ...request, params, ...isSafe });
-  const timeoutMs = limit.timeout === undefined ? undefined : limit.timeout * 1_000;
+  const viewTimeoutMs = limit.timeout === undefined ? undefined : limit.timeout * 1_000;
   const most = limit.calls_per_minute;
-  const answers$ = toTemplate(own.template, { ...request, params, ...isSafe, timeoutMs });
+  const answers$ = toTemplate(own.template, { ...request, params, ...isSafe, viewTimeoutMs });
   const bounded$ = answers$.pipe(map((answer) => boundedAnswer(answer, limit)));
   if (most === undefined) return bounded$;
   // Not before it is awaited: its client may have cancelled the call while its tool was looked up.

@@ -76,7 +76,7 @@ export interface AggregateSessionDeps {
   readonly backendsOf: (template: string) => Backends;
   /** All that exist. */
   readonly templates: () => readonly string[];
-  readonly timeoutFor: (template: string, tool?: string) => number;
+  readonly timeoutFor: (template: string, tool: string | undefined, ofViewMs: number | undefined) => number;
   readonly movesUnsafe: MovesUnsafe;
   /** Hot: changed lists of any template, those of new and removed templates included. Completes with the gateway. */
   readonly listChanges$: Observable<ListChange>;
@@ -333,7 +333,7 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   #late(template: string, request: ExchangeRequest, arrivedAtMs: number): Observable<never> {
     const { clock, timeoutFor } = this.#deps;
-    const timeoutMs = request.timeoutMs ?? timeoutFor(template, toolOf(request));
+    const timeoutMs = timeoutFor(template, toolOf(request), request.viewTimeoutMs);
     const leftMs = Math.max(0, Math.ceil(arrivedAtMs + timeoutMs - clock.now()));
     return new Observable((subscriber) =>
       clock.alarm(leftMs, () => subscriber.error(backendTimeout(timeoutMs, 'no'))),
