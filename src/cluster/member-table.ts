@@ -24,7 +24,7 @@ import type {
 } from '../persistence/store.ts';
 import type { PeerProber } from './channel/peer-prober.ts';
 import { CopiedDatabases } from './copied-databases.ts';
-import { DatabaseWords } from './database-words.ts';
+import { DatabaseOpinions } from './database-opinions.ts';
 import { KEY_SETTING, knowsDeploymentKey, otherKey } from './deployment-key.ts';
 import { EndedLives } from './ended-lives.ts';
 import { LifeDoubt } from './life-doubt.ts';
@@ -85,7 +85,7 @@ export class MemberTable implements Members {
   readonly #options: MemberTableOptions;
   readonly #rows: LifeRows;
   readonly #programs: ProgramRunner | undefined;
-  readonly #words: DatabaseWords;
+  readonly #opinions: DatabaseOpinions;
   readonly #reads: MemberReads;
   #state: NodeState;
   /** By life, from the last read. */
@@ -123,7 +123,7 @@ export class MemberTable implements Members {
         handle: (event) => this.#handle(event),
         find: (life) => (life === this.life ? { ...own, life } : this.find(life)),
       });
-    this.#words = new DatabaseWords({
+    this.#opinions = new DatabaseOpinions({
       ...{ prober: options.prober, clock, answerMs: ANSWER_MS, now: () => this.#now },
       check: () => options.settings.read(KEY_SETTING),
       handle: (event) => this.#handle(event),
@@ -251,7 +251,7 @@ export class MemberTable implements Members {
   isDatabaseAway(life: string): Promise<boolean | undefined> {
     const hear = (): unknown => this.#isKnown(life) || this.#copies.hear();
     void this.#lookUp(life, () => this.#reads.soon()).then(hear, () => {});
-    return this.#words.isAway(life);
+    return this.#opinions.isAway(life);
   }
 
   /** All lives that have a row, with the present one of this node first. */
@@ -366,7 +366,7 @@ export class MemberTable implements Members {
     } else if (action.type === 'lease') this.#options.programs?.host.lease(action.untilMs);
     else if (action.type === 'killPrograms') this.#programs?.killAll();
     else if ('program' in action) this.#programs?.act(action);
-    else if (action.type !== 'stop') this.#words.act(action);
+    else if (action.type !== 'stop') this.#opinions.act(action);
   }
 
   #ping(life: string): void {

@@ -289,7 +289,7 @@ away(
     node.isAway = true;
     for (let waitedMs = 0; waitedMs < 60_000; waitedMs += 500) {
       const asked = node.pass(500).flatMap((action) => (action.type === 'ask' ? [action] : []));
-      for (const { life, sent } of asked) node.do({ type: 'word', life, isAway: true, sent });
+      for (const { life, sent } of asked) node.do({ type: 'opinion', life, isAway: true, sent });
     }
     const asks = node.actions.flatMap((action) => (action.type === 'ask' ? [action.sent.atMs] : []));
     assert.ok(asks.length >= 2 * 28);
@@ -308,7 +308,7 @@ for (const [name, ofC] of [
       for (const action of node.pass(500)) {
         if (action.type !== 'ask') continue;
         const isAway = action.life === 'life-b' ? true : ofC;
-        if (isAway !== undefined) node.do({ ...action, type: 'word', isAway });
+        if (isAway !== undefined) node.do({ ...action, type: 'opinion', isAway });
       }
     assert.ok(typesOf(node.actions).includes('killPrograms'));
   });
@@ -317,7 +317,7 @@ away('the word of others brings no lease back', () => {
   const node = joined([row('b')], [program()]);
   node.isAway = true;
   node.pass(8_000);
-  assert.equal(node.do({ type: 'word', life: 'life-b', isAway: true, sent: node.now }), []);
+  assert.equal(node.do({ type: 'opinion', life: 'life-b', isAway: true, sent: node.now }), []);
 });
 
 for (const [name, lives, word, wanted] of [
@@ -334,7 +334,8 @@ for (const [name, lives, word, wanted] of [
     const pass = (ms: number): void => {
       for (let waitedMs = 0; waitedMs < ms; waitedMs += 500)
         for (const action of node.pass(500))
-          if (action.type === 'ask' && word) node.do({ ...action, type: 'word', isAway: word(action.life) });
+          if (action.type === 'ask' && word)
+            node.do({ ...action, type: 'opinion', isAway: word(action.life) });
     };
     pass(3_000);
     assert.is(isAlone(node.state, node.atMs), false, 'its life cannot have ended');

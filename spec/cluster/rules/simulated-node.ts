@@ -240,7 +240,7 @@ export class SimulatedNode {
       case 'say': {
         const { life } = this.state.own;
         const { isAway, sent } = action;
-        return this.#connect(action.to, (peer) => peer.handle({ type: 'word', life, isAway, sent }));
+        return this.#connect(action.to, (peer) => peer.handle({ type: 'opinion', life, isAway, sent }));
       }
       case 'renew':
         return this.handle({ type: 'renewed', life: this.#draw() });

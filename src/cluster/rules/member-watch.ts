@@ -6,7 +6,7 @@ import type { LifeRow } from './rows.ts';
 
 /** A row without a change for this time, in ms, is expired. Longer than a lease (LEASE_MS) by the time that SIGKILL and late timers take. */
 const EXPIRY_MS = 10_000;
-/** The same for the programs of a member that has not seen the present life of this node: they may run by the word of others for KEPT_MS. */
+/** The same for the programs of a member that has not seen the present life of this node: they may run by the opinion of others for KEPT_MS. */
 export const UNSEEN_MS = 310_000;
 /** Fewest reads without a change. */
 const MIN_READS = 4;
@@ -25,7 +25,7 @@ const SPARED_MS = 600_000;
 
 /** The two long waits, which simulations shorten. */
 export interface RuleTimes {
-  /** Longest time by the word of others, in ms. */
+  /** Longest time by the opinion of others, in ms. */
   readonly keptMs: number;
   /** Longer than `keptMs` by EXPIRY_MS. */
   readonly unseenMs: number;
@@ -155,7 +155,7 @@ export function dueEnd(
     return process === 'gone' ? { cause: 'restarted', frees: 'sessions' } : undefined;
   const unchangedMs = lastReadMs - unchangedSinceMs;
   if (reads < MIN_READS || unchangedMs < EXPIRY_MS) return undefined;
-  // It needs the word of each life that it sees, and these give none: its lease has ended. So has that of a process that is gone.
+  // It needs the opinion of each life that it sees, and these give none: its lease has ended. So has that of a process that is gone.
   const isSeen = process === 'gone' || row.sees.some((life) => ownLives.includes(life));
   const frees = isSeen || unchangedMs >= unseenMs ? 'all' : 'sessions';
   if (row.end !== undefined && frees === 'sessions') return undefined;

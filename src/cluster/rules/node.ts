@@ -27,7 +27,7 @@ import {
   endLife,
   failDatabase,
   hasLease,
-  hearWord,
+  hearOpinion,
   isCutOff,
   KEPT_MS,
   type LifeAction,
@@ -96,7 +96,7 @@ export type NodeEvent =
   | { readonly type: 'endMissed'; readonly life: string }
   /** The lives of other processes that the supervisor of this one sees running, and one whose process it saw end. */
   | { readonly type: 'processes'; readonly running: readonly string[]; readonly gone?: string | undefined }
-  | { readonly type: 'word'; readonly life: string; readonly isAway: boolean; readonly sent: Moment }
+  | { readonly type: 'opinion'; readonly life: string; readonly isAway: boolean; readonly sent: Moment }
   /** A member asks; `sent` is by its clocks and goes back with the answer. */
   | { readonly type: 'asked'; readonly from: string; readonly sent: Moment }
   /** What `check` asked of the database has its answer, or has failed. */
@@ -195,8 +195,8 @@ export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeT
       return ofWatch(state, event.life, forgetRefusals);
     case 'processes':
       return { state: { ...state, supervised: seenProcesses(state, event) }, actions: [] };
-    case 'word':
-      return ofLife(state, hearWord(state.own, event, now.atMs, surroundings(state)));
+    case 'opinion':
+      return ofLife(state, hearOpinion(state.own, event, now.atMs, surroundings(state)));
     case 'asked':
       return ofLife(state, answerQuestion(state.own, event.from, event.sent));
     case 'checked':
@@ -375,7 +375,7 @@ function surroundings(state: NodeState): LifeSurroundings {
 }
 
 /**
- * The lives whose word counts while the database is away: all that may run programs. Lives of this node are not among them, because their
+ * The lives whose opinion counts while the database is away: all that may run programs. Lives of this node are not among them, because their
  * programs are those that this node keeps or has ended; nor supervised ones, which take none of a process that runs.
  */
 function seenBy({ own, watches, supervised }: NodeState): string[] {
@@ -386,7 +386,7 @@ function seenBy({ own, watches, supervised }: NodeState): string[] {
 }
 
 /**
- * The lives of this process whose word a member needs that sees them. A former one whose programs are free is none of them any more: the member may
+ * The lives of this process whose opinion a member needs that sees them. A former one whose programs are free is none of them any more: the member may
  * have read that, though its own row does not say so yet.
  */
 function neededOf({ life, former }: OwnLife, rows: readonly LifeRow[]): readonly string[] {

@@ -1,4 +1,4 @@
-// The life of this node: heartbeats, the lease that they confirm, the word of the others while the database is away, the end of the life
+// The life of this node: heartbeats, the lease that they confirm, the opinion of the others while the database is away, the end of the life
 // and the next one. It does not decide which programs run (program-leases.ts). Source: ADR 146.
 
 import type { LifeRow, Moment } from './rows.ts';
@@ -10,7 +10,7 @@ const LEASE_MS = 7_000;
 /** Interval of questions to the others while the database is away, in ms. */
 const ASK_MS = 2_000;
 /**
- * The word of the others keeps a lease at most this long after the last confirmed heartbeat, in ms. A member that joins meanwhile on the other
+ * The opinion of the others keeps a lease at most this long after the last confirmed heartbeat, in ms. A member that joins meanwhile on the other
  * side of a partition is not among those that are asked; it waits for longer (UNSEEN_MS).
  */
 export const KEPT_MS = 300_000;
@@ -46,7 +46,7 @@ export interface OwnLife {
   /** The last operation failed. This is the answer to a member that asks. */
   readonly isDatabaseAway: boolean;
   /** When each life was asked that last said that the database is away. */
-  readonly words: ReadonlyMap<string, Moment>;
+  readonly opinions: ReadonlyMap<string, Moment>;
 }
 
 export type LifeAction =
@@ -103,7 +103,7 @@ export function newOwnLife(node: string, life: string, now: Moment, takesNoProgr
     leaseUntilMs: never,
     isLapsed: true,
     isDatabaseAway: false,
-    words: new Map(),
+    opinions: new Map(),
   };
 }
 
@@ -123,12 +123,12 @@ export function isInDoubt({ stage, heardAtMs }: OwnLife, atMs: number): boolean 
 
 /**
  * This node alone may have lost the database: its lease is over, and not all others say that they have lost it, too. They may end this life, and
- * no row says what it opens now. `sees`: the lives whose word counts.
+ * no row says what it opens now. `sees`: the lives whose opinion counts.
  */
 export function isCutOff(own: OwnLife, atMs: number, sees: readonly string[]): boolean {
-  const { stage, confirmedAtMs, words } = own;
+  const { stage, confirmedAtMs, opinions } = own;
   if (stage !== 'living' || atMs - confirmedAtMs < LEASE_MS) return false;
-  return sees.some((life) => atMs - (words.get(life)?.atMs ?? Number.NEGATIVE_INFINITY) >= LEASE_MS);
+  return sees.some((life) => atMs - (opinions.get(life)?.atMs ?? Number.NEGATIVE_INFINITY) >= LEASE_MS);
 }
 
 export interface LifeSurroundings {
@@ -136,9 +136,9 @@ export interface LifeSurroundings {
   readonly mayJoin: boolean;
   /** An earlier life of this process was ended because its connections were refused. */
   readonly followsRefusal: boolean;
-  /** The lives whose word counts. */
+  /** The lives whose opinion counts. */
   readonly sees: readonly string[];
-  /** Longest time by the word of others: KEPT_MS, or less in a simulation. */
+  /** Longest time by the opinion of others: KEPT_MS, or less in a simulation. */
   readonly keptMs: number;
 }
 
@@ -166,7 +166,7 @@ export function tickLife(own: OwnLife, now: Moment, around: LifeSurroundings): L
 }
 
 /**
- * While the database is away, the word of the others confirms the lease. Without others no node could take the programs. It does not bring back a
+ * While the database is away, the opinion of the others confirms the lease. Without others no node could take the programs. It does not bring back a
  * lease that is over, but says whether this node is cut off alone.
  */
 function askOthers(own: OwnLife, now: Moment, { sees, keptMs }: LifeSurroundings): LifeTransition {
@@ -225,18 +225,18 @@ export function answerChecked(own: OwnLife, to: string, sent: Moment): LifeTrans
   return step(own, { type: 'say', to, isAway: own.isDatabaseAway, sent });
 }
 
-/** A member says whether its database is away. `sees`: all whose word counts. */
-export function hearWord(
+/** A member says whether its database is away. `sees`: all whose opinion counts. */
+export function hearOpinion(
   own: OwnLife,
-  word: { readonly life: string; readonly isAway: boolean; readonly sent: Moment },
+  opinion: { readonly life: string; readonly isAway: boolean; readonly sent: Moment },
   atMs: number,
   { sees, keptMs }: Pick<LifeSurroundings, 'sees' | 'keptMs'>,
 ): LifeTransition {
-  const words = new Map(own.words);
-  if (word.isAway) words.set(word.life, word.sent);
-  else words.delete(word.life);
-  const heard = { ...own, words };
-  const asked = sees.map((life) => words.get(life));
+  const opinions = new Map(own.opinions);
+  if (opinion.isAway) opinions.set(opinion.life, opinion.sent);
+  else opinions.delete(opinion.life);
+  const heard = { ...own, opinions };
+  const asked = sees.map((life) => opinions.get(life));
   let oldest: Moment | undefined;
   for (const moment of asked) {
     if (moment === undefined) return step(heard);
@@ -269,7 +269,7 @@ export function stopLife(own: OwnLife): LifeTransition {
   return step({ ...own, stage: 'stopped' }, { type: 'stop', life: own.life });
 }
 
-/** The word of all others counts as a confirmation. It keeps a lease and never brings back one that ended: others may hold it then. */
+/** The opinion of all others counts as a confirmation. It keeps a lease and never brings back one that ended: others may hold it then. */
 function keepLease(own: OwnLife, asked: Moment, atMs: number, keptMs: number): LifeTransition {
   if (!hasLease(own, atMs) || asked.atMs > own.confirmedAtMs + keptMs) return step(own);
   return renewLease(own, asked, atMs);

@@ -8,7 +8,7 @@ import type { NodeEvent } from './rules/node.ts';
 import type { LifeAction } from './rules/own-life.ts';
 import type { Moment } from './rules/rows.ts';
 
-export interface DatabaseWordsOptions {
+export interface DatabaseOpinionsOptions {
   readonly prober: Pick<PeerProber, 'askDatabase'>;
   readonly clock: Pick<Clock, 'alarm' | 'background'>;
   /** Asks the database something small. */
@@ -20,15 +20,15 @@ export interface DatabaseWordsOptions {
   readonly find: (life: string) => Member | undefined;
 }
 
-type WordAction = Extract<LifeAction, { readonly type: 'ask' | 'say' | 'check' }>;
+type OpinionAction = Extract<LifeAction, { readonly type: 'ask' | 'say' | 'check' }>;
 
-export class DatabaseWords {
-  readonly #options: DatabaseWordsOptions;
+export class DatabaseOpinions {
+  readonly #options: DatabaseOpinionsOptions;
   /** The questions of members that have no answer yet, by their moment. */
   readonly #questions = new Map<Moment, (isAway: boolean) => void>();
   #check: Promise<boolean> | undefined;
 
-  constructor(options: DatabaseWordsOptions) {
+  constructor(options: DatabaseOpinionsOptions) {
     this.#options = options;
   }
 
@@ -36,19 +36,19 @@ export class DatabaseWords {
   async isAway(from: string): Promise<boolean | undefined> {
     const { now, handle, clock, answerMs } = this.#options;
     const sent = now();
-    const said = Promise.withResolvers<void>();
+    const given = Promise.withResolvers<void>();
     let isAway: boolean | undefined;
-    this.#questions.set(sent, (word) => {
-      isAway = word;
-      said.resolve();
+    this.#questions.set(sent, (opinion) => {
+      isAway = opinion;
+      given.resolve();
     });
     handle({ type: 'asked', from, sent });
-    await settlesWithin(said.promise, answerMs * 2, clock);
+    await settlesWithin(given.promise, answerMs * 2, clock);
     this.#questions.delete(sent);
     return isAway;
   }
 
-  act(action: WordAction): void {
+  act(action: OpinionAction): void {
     const { prober, handle, find } = this.#options;
     const { sent } = action;
     if (action.type === 'say') this.#questions.get(sent)?.(action.isAway);
@@ -60,7 +60,7 @@ export class DatabaseWords {
       const { life } = action;
       const member = find(life);
       if (member !== undefined)
-        prober.askDatabase(member, (isAway) => handle({ type: 'word', life, isAway, sent }));
+        prober.askDatabase(member, (isAway) => handle({ type: 'opinion', life, isAway, sent }));
     }
   }
 
