@@ -2,7 +2,7 @@
 // first. Addresses of other machines are replaced by local servers, and system folders by local ones.
 
 import { spawn } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
@@ -15,7 +15,8 @@ import { suite } from '../../helpers/suite.ts';
 
 // Over 130 programs start one after the other, beside another file of specs: 240 s on two busy cores.
 const test = suite('journey: the examples of the help texts', { timeoutMs: 600_000 });
-const SERVER = fileURLToPath(new URL('../../../node_modules/.bin/mcp-server-everything', import.meta.url));
+const PACKAGES = fileURLToPath(new URL('../../../node_modules', import.meta.url));
+const SERVER = join(PACKAGES, '.bin/mcp-server-everything');
 const PASSWORD = 'correct horse battery staple';
 /** These need a browser and a consent: specs in spec/cli/commands run them. */
 const NEEDS_CONSENT = /^gateway (grants revoke|connections (add|confirm|remove)|login --(sso|device))/;
@@ -170,6 +171,8 @@ async function prepare(folder: string): Promise<void> {
   await writeFile(join(folder, 'mcp.json'), '{ "mcpServers": {} }');
   await writeFile(join(folder, 'gateway.yaml'), 'grace_seconds: 5\n');
   await writeFile(join(folder, 'initialize.json'), `${INITIALIZE}\n`);
+  // In a new home, npx would download the server for a minute or longer.
+  await symlink(PACKAGES, join(folder, 'node_modules'));
 }
 
 /** The line to type: a server is ended when it listens, an endless command after its first output or after 5 s. */
