@@ -1,3 +1,5 @@
+// koa-body is loaded by the first request that needs it, a part in each turn of the event loop.
+
 import * as assert from 'uvu/assert';
 import { RateLimiter } from '../../src/auth/limits/rate-limiter.ts';
 import { ByteBudget } from '../../src/domain/memory/held-bytes.ts';
