@@ -144,17 +144,22 @@ test('a call tries another instance when no conversation can be opened, or it di
   assert.ok(harness.eventsOf('call.retried').length > 0);
 });
 
-test('a conversation that had ended unnoticed is reopened once', async () => {
-  let isLost = false;
-  await harness.add('a', {
-    fields: HTTP,
-    script: (exchange) => (isLost ? fails('no')(exchange) : answers()(exchange)),
+for (const maxRetries of [0, 2])
+  test(`a conversation that had ended unnoticed is reopened once, with ${maxRetries} retries left`, async () => {
+    harness.setPolicy({ maxRetries });
+    let isLost = false;
+    await harness.add('a', {
+      fields: HTTP,
+      script: (exchange) => (isLost ? fails('no')(exchange) : answers()(exchange)),
+    });
+    await harness.callStateless(modernCall()).end;
+    isLost = true;
+    assert.equal(
+      errorView(await harness.callStateless(modernCall()).end),
+      undelivered('BACKEND_UNAVAILABLE'),
+    );
+    assert.equal(toolCalls('a'), [0, 2, 1]);
   });
-  await harness.callStateless(modernCall()).end;
-  isLost = true;
-  assert.equal(errorView(await harness.callStateless(modernCall()).end), undelivered('BACKEND_UNAVAILABLE'));
-  assert.equal(toolCalls('a'), [0, 2, 1]);
-});
 
 test('a dedicated process ends with its instance, even after the shared process was lost', async () => {
   await harness.add('a', { fields: STDIO, script: silent });

@@ -340,21 +340,20 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   /** The one place where a failed call goes on elsewhere, if its route knows a way. */
   #continue(failed: FailedAttempt, error: GatewayError, plan?: AttemptPlan): void {
     this.#exclude(failed.ref);
-    const trouble: Trouble = { kind: 'failed', error, plan };
     const hasOthers = this.#attempt !== undefined;
-    if (!hasOthers && !this.#isAnswering && this.#route.reopensAfter?.(trouble) === true) {
+    const failure = { error, mayRepeat: failed.mayRepeat, wasSent: plan !== undefined, hasOthers };
+    const next = nextAfter(failure, { next: this.#isAnswering ? 0 : 1 });
+    const step = next === 'next' ? this.#step({ kind: 'failed', error, plan }) : undefined;
+    if (step?.kind === 'reopen') {
       this.tried?.delete(failed.ref.id);
       this.tryNow();
       return;
     }
-    const left = this.#route.boundsRepeats === true ? 1 : this.#retries.left;
-    const failure = { error, mayRepeat: failed.mayRepeat, wasSent: plan !== undefined, hasOthers };
-    const next = nextAfter(failure, { next: this.#isAnswering ? 0 : left });
-    const step = next === 'next' ? this.#step(trouble) : undefined;
     this.#retries.noteFailure(failed, error);
+    const mayGoOn = this.#route.bound !== undefined || this.#retries.left > 0; // a bound call goes to no other instance
     const wayKnown$ = step?.kind === 'none' ? this.#retries.untilWayKnown(this.#deps) : undefined;
     if (next === 'others') this.#hedge();
-    else if (step === undefined) this.giveUp();
+    else if (step === undefined || !mayGoOn) this.giveUp();
     else if (wayKnown$ !== undefined) {
       this.tried?.delete(failed.ref.id);
       this.#waitUntil(wayKnown$);

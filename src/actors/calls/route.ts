@@ -25,25 +25,22 @@ export type Tried = ReadonlySet<string> | undefined;
 export interface CallRoute {
   /** The only instance that may answer now: the call is sent to no other. */
   readonly bound: InstanceRef | undefined;
-  /** True: it bounds its repeats itself. Default: the retries of the template do. */
-  readonly boundsRepeats?: boolean;
   /** The next step of the call; `trouble`: why it asks, if it was sent already. */
   step(call: RunningCall, trouble?: Trouble): Step;
-  /**
-   * True when the conversation of the failed attempt had ended unnoticed, so that no backend got the request: the attempt counts as not made,
-   * and the call asks for a step again. Default: never.
-   */
-  reopensAfter?(failure: Trouble): boolean;
   /** The call is over. Releases what is held for it. Default: nothing is. */
   end?(): void;
 }
 
-/** `full`: an instance that may take the call is only full. `none`: none may take it. */
-export type Step = At | Wait | { readonly kind: 'full' | 'none' };
+/**
+ * `full`: an instance that may take the call is only full. `none`: none may take it. `reopen`: the conversation of the failed attempt had
+ * ended unnoticed, so that no backend got the request: the attempt counts as not made, and the call asks again.
+ */
+export type Step = At | Wait | { readonly kind: 'full' | 'none' | 'reopen' };
 
 /** The steps without data; one object each, since they are compared and made for many calls. */
 export const FULL: Step = { kind: 'full' };
 export const NONE: Step = { kind: 'none' };
+export const REOPEN: Step = { kind: 'reopen' };
 
 /** The call may be sent to this instance now, in the same synchronous block: see Pool.pick. */
 export interface At {

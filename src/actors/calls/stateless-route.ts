@@ -42,6 +42,7 @@ import {
   type LocalAnswer,
   NONE,
   type Opening,
+  REOPEN,
   type RunningCall,
   type Step,
   type Tried,
@@ -91,13 +92,14 @@ export class StatelessRoute implements CallRoute {
   step(call: RunningCall, trouble?: Trouble): Step {
     const { tried } = call;
     if (trouble?.kind === 'hedge') return this.#hedge(call);
+    if (trouble?.kind === 'failed' && this.#reopensAfter(trouble)) return REOPEN;
     const ref = this.#next(tried);
     if (ref !== undefined) return this.#at(ref, call);
     return (this.#leasedAt ?? this.#unleased).isOnlyFull(tried) ? FULL : NONE;
   }
 
   /** A conversation that had ended unnoticed is reopened, once; not after an answer of the server. */
-  reopensAfter({ plan, error }: Trouble): boolean {
+  #reopensAfter({ plan, error }: Trouble): boolean {
     const { code, delivered } = error;
     if (!(plan instanceof LeasedAttempt) || code !== 'BACKEND_UNAVAILABLE' || delivered !== 'no')
       return false;

@@ -53,7 +53,6 @@ const WAIT_FACTOR = 5;
 export class SessionRoute implements CallRoute, YieldingCall, Linked {
   readonly #session: RoutingSession;
   readonly #request: ExchangeRequest;
-  readonly boundsRepeats = true;
   /** Where the call has a reservation: it continues there for as long as that lasts, even if the instance takes no new calls. */
   readonly reservation: Binding | undefined;
   links: Linked['links'];
