@@ -1,4 +1,4 @@
-// Equal refreshes while the first one is slow: the others wait for its answer, for a bounded time.
+// Equal refreshes while the first one is slow: the others wait for its answer, for a bounded time. One that failed midway may be repeated.
 
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../../src/domain/time/clock.ts';
@@ -7,32 +7,41 @@ import { register, startSignIn, tokensOf } from '../../helpers/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('equal refreshes at once');
-let passedMs = 0;
+let [passedMs, wallMs] = [0, 0];
 const app = appFor(
   test,
   () => {
-    passedMs = 0;
-    return startSignIn({ clock: { ...systemClock, now: () => systemClock.now() + passedMs } });
+    [passedMs, wallMs] = [0, 0];
+    const { now, wall } = systemClock;
+    return startSignIn({
+      clock: { ...systemClock, now: () => now() + passedMs, wall: () => wall() + wallMs },
+    });
   },
   'each',
 );
 
-/** Two equal refreshes; the answer of the first is written when `release` is called, and the second one waits for it. */
+function refreshed({ client_id }: { readonly client_id: string }, refresh_token: string) {
+  const fields = { grant_type: 'refresh_token', client_id, refresh_token };
+  return fetch(`${app.url}/oauth/token`, { method: 'POST', body: new URLSearchParams(fields) });
+}
+
+/** Equal refreshes; the answer of the first is written when `release` is called, and the second one waits for it. */
 async function both() {
   const { oauth } = app.oauthStore;
   const client = await register(app.url);
   const { refresh_token: token = '' } = await tokensOf(app.url, client);
   const held = Promise.withResolvers<void>();
   const [isHeld, looks] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const { save, find } = oauth;
-  let found = 0;
+  const { replace, find } = oauth;
+  let [found, isFirst] = [0, true];
   Object.assign(oauth, {
-    save: async (row: Parameters<typeof save>[0]) => {
-      if (row.kind === 'refresh' && row.value.includes('"successor"')) {
+    replace: async (...[row, version]: Parameters<typeof replace>) => {
+      if (isFirst && row.kind === 'refresh' && row.value.includes('"successor"')) {
+        isFirst = false;
         isHeld.resolve();
         await held.promise;
       }
-      return save.call(oauth, row);
+      return replace.call(oauth, row, version);
     },
     find: (...asked: Parameters<typeof find>) => {
       if (asked[0] === 'refresh') found += 1;
@@ -40,15 +49,11 @@ async function both() {
       return find.apply(oauth, asked);
     },
   });
-  const refresh = () => {
-    const fields = { grant_type: 'refresh_token', client_id: client.client_id, refresh_token: token };
-    return fetch(`${app.url}/oauth/token`, { method: 'POST', body: new URLSearchParams(fields) });
-  };
-  const first = refresh();
+  const first = refreshed(client, token);
   await isHeld.promise;
-  const second = refresh();
+  const second = refreshed(client, token);
   await looks.promise;
-  return { first, second, release: () => held.resolve() };
+  return { first, second, third: () => refreshed(client, token), release: () => held.resolve() };
 }
 
 test('the second gets the answer of the first, also after five seconds', async () => {
@@ -73,6 +78,55 @@ test('after ten seconds it is to ask again, which ends no grant', async () => {
   release();
   assert.is((await first).status, 200);
   assert.is(await app.oauthStore.oauth.count({ kind: 'grant' }), 1);
+});
+
+test('one whose answer was not stored is repeated after 30 s, and ends no grant', async () => {
+  for (const fails of ['replace', 'consume'] as const) {
+    const { oauth } = app.oauthStore;
+    const client = await register(app.url);
+    const { refresh_token: token = '' } = await tokensOf(app.url, client);
+    const { [fails]: original } = oauth;
+    const away = async (...sent: readonly unknown[]) => {
+      if (fails === 'consume') await Reflect.apply(original, oauth, sent);
+      throw new Error('the database is away');
+    };
+    Object.assign(oauth, { [fails]: away });
+    const lost = await refreshed(client, token);
+    assert.ok(lost.status >= 500, String(lost.status));
+    await lost.body?.cancel();
+    Object.assign(oauth, { [fails]: original });
+
+    wallMs += 31_000;
+    const answers = await Promise.all([refreshed(client, token), refreshed(client, token)]);
+    const texts = await Promise.all(answers.map((answer) => answer.text()));
+    assert.equal(
+      answers.map(({ status }) => status),
+      [200, 200],
+      texts.join(),
+    );
+    assert.is(texts[0], texts[1]);
+    const next = await refreshed(client, JSON.parse(texts[0] ?? '').refresh_token);
+    assert.is(next.status, 200);
+    await next.body?.cancel();
+    const replayed = await refreshed(client, token);
+    assert.is(replayed.status, 400);
+    await replayed.body?.cancel();
+  }
+});
+
+test('one that was repeated meanwhile sends the answer of the repetition', async () => {
+  const { first, second, third, release } = await both();
+  passedMs = 10_000;
+  const late = await second;
+  await late.body?.cancel();
+  assert.is(late.status, 503);
+  wallMs = 31_000;
+  const repetition = await third();
+  assert.is(repetition.status, 200);
+  release();
+  const answer = await first;
+  assert.is(answer.status, 200);
+  assert.is(await answer.text(), await repetition.text());
 });
 
 test.run();

@@ -1,6 +1,6 @@
 // The grant type refresh_token, in place of the library's: a refresh token is used once over all nodes. The answer of the token just
 // replaced may be asked for again for 30 s, because answers get lost and clients refresh from two tabs at once; any other reuse ends
-// the grant. Source: ADR 204.
+// the grant. A token whose answer was never stored may be used anew after that time. Source: ADR 204, ADR 332.
 
 import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
 import { grantOf, oauthKey, rowOfGrant } from '../../auth/oauth/oauth-rows.ts';
@@ -58,6 +58,18 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
     throw new errors.InvalidGrant('refresh token already used');
   };
 
+  const isLate = ({ consumedAt }: OAuthRow): boolean =>
+    consumedAt !== undefined && wall() - Date.parse(consumedAt) > REPEATED_MS;
+  /** No answer was stored, so none was sent: the process has ended meanwhile, or the database did not answer. */
+  const isAbandoned = (row: OAuthRow): boolean =>
+    isLate(row) && (JSON.parse(row.value) as Stored).answer === undefined;
+
+  /** True for one caller on all nodes. */
+  const take = (row: OAuthRow, at: string): Promise<boolean> =>
+    row.consumedAt === undefined
+      ? store.consume('refresh', row.key, at)
+      : store.replace({ ...row, consumedAt: at }, row.version);
+
   /** The answer that this token got before. */
   const repeated = async (
     ctx: KoaContextWithOIDC,
@@ -65,8 +77,7 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
     key: string,
     row: OAuthRow,
   ): Promise<object> => {
-    const usedMs = row.consumedAt === undefined ? 0 : Date.parse(row.consumedAt);
-    if (wall() - usedMs > REPEATED_MS) return endReplayed(row.grantId);
+    if (isLate(row)) return endReplayed(row.grantId);
     const untilMs = options.now() + WAIT_MS;
     let lookMs = FIRST_LOOK_MS;
     for (
@@ -105,9 +116,10 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
     const grant = grantRow && grantOf(grantRow);
     if (grant === undefined || Date.parse(grant.expiresAt) <= wall())
       throw new errors.InvalidGrant('the grant has ended');
-    if (row.consumedAt === undefined) await options.confirm(grant.userId);
+    const isUsed = row.consumedAt !== undefined && !isAbandoned(row);
+    if (!isUsed) await options.confirm(grant.userId);
     if (!(await options.isActive(grant.userId))) throw new errors.InvalidGrant('the account cannot be used');
-    if (row.consumedAt !== undefined) {
+    if (isUsed) {
       ctx.body = await repeated(ctx, token, key, row);
       return;
     }
@@ -118,9 +130,14 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
       throw new errors.InvalidScope('only scopes of the grant can be asked for', wanted.join(' '));
     if (params.resource !== undefined && options.normalise(String(params.resource)) !== grant.resource)
       throw new errors.InvalidTarget();
-    if (!(await store.consume('refresh', key, new Date(wall()).toISOString()))) {
+    const consumedAt = new Date(wall()).toISOString();
+    const answerOfOther = async (): Promise<object> => {
       const [present] = await store.find('refresh', [key]);
-      ctx.body = await repeated(ctx, token, key, present ?? row);
+      if (present === undefined) throw new errors.InvalidGrant('the grant has ended');
+      return repeated(ctx, token, key, present);
+    };
+    if (!(await take(row, consumedAt))) {
+      ctx.body = await answerOfOther();
       return;
     }
 
@@ -151,9 +168,6 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
       scope: access.scope,
       token_type: 'Bearer',
     };
-    const answer = encrypted(token, JSON.stringify(body));
-    const value: Stored = { ...stored, answer, successor: oauthKey('refresh', refreshToken) };
-    await store.save({ ...row, value: JSON.stringify(value) });
     if (rotations % KEPT === 0) await forgetOldest(store, grant.id);
     if (grantRow !== undefined) {
       // It goes with its last token. A grant that has ended meanwhile stays ended.
@@ -164,6 +178,14 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
       );
     }
     await options.clients.used(grant.clientId);
+    const answer = encrypted(token, JSON.stringify(body));
+    const value: Stored = { ...stored, answer, successor: oauthKey('refresh', refreshToken) };
+    // Last: from then on there is an answer. `consume` leaves the version.
+    const version = row.consumedAt === undefined ? row.version : row.version + 1;
+    if (!(await store.replace({ ...row, consumedAt, value: JSON.stringify(value) }, version))) {
+      ctx.body = await answerOfOther();
+      return;
+    }
     ctx.body = body;
   };
 }
