@@ -109,7 +109,7 @@ async function companyOf(
   if (own !== undefined) throw new ConfigError(`auth.providers: ${own.issuer} is this gateway itself`);
   const { IdentityProvider } = await import('../auth/issuers/identity-provider.ts');
   const { CompanyAccounts } = await import('../auth/issuers/company-accounts.ts');
-  const { now, wall } = systemClock;
+  const { now, wall, alarm } = systemClock;
   const warn = (line: string) => log.warn(line);
   const providers = settings.map((setting) => new IdentityProvider(setting, { now, keepsSecrets, warn }));
   return {
@@ -119,6 +119,7 @@ async function companyOf(
         store: store.oauth,
         accounts: store.accounts,
         wall,
+        alarm,
         onChange,
         roles,
         providers,

@@ -6,6 +6,7 @@ import type { WhyNotConnected } from '../domain/accounts/connection.ts';
 import { hasCode } from '../domain/errors/errors.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { type Clock, sleep } from '../domain/time/clock.ts';
+import { insistently } from '../persistence/insistent.ts';
 import { scopesIn } from '../transports/http/challenge.ts';
 import type { OwnClients } from './clients.ts';
 import {
@@ -39,8 +40,6 @@ const ROUNDS = 20;
 const LONGEST_UNREAD_MS = 15 * 60_000;
 /** After a failure the authorization server is not asked for this time. */
 const AGAIN_MS = 5_000;
-const STORE_ROUNDS = 20;
-const STORE_WAIT_MS = 500;
 
 /** There is no usable token: `why` says whether there was a connection. */
 export class NotConnected extends Error {
@@ -224,21 +223,9 @@ export class Refreshes {
     const lease = { untilMs: wall() + LEASE_MS, tries, life: this.#options.lives?.life() };
     const taken = await connections.replace(read, { ...read.value, lease });
     if (taken === undefined) return false;
+    let answer: ReturnType<typeof tokensIn>;
     try {
-      const { scopes = taken.value.scopes, ...next } = await this.#asked(
-        target,
-        backend,
-        taken.value,
-        refreshToken,
-      );
-      this.#failed.delete(read.key);
-      await this.#store(taken, {
-        ...next,
-        refreshToken: next.refreshToken ?? refreshToken,
-        scopes,
-        lease: undefined,
-      });
-      return true;
+      answer = await this.#asked(target, backend, taken.value, refreshToken);
     } catch (thrown) {
       if (thrown instanceof ProviderRefusal && FINAL.has(thrown.code)) {
         await this.#end(taken, thrown.message);
@@ -248,22 +235,22 @@ export class Refreshes {
       await this.#store(taken, { lease: undefined });
       throw thrown;
     }
+    this.#failed.delete(read.key);
+    const { scopes = taken.value.scopes, refreshToken: next = refreshToken, ...tokens } = answer;
+    await this.#store(taken, { ...tokens, refreshToken: next, scopes, lease: undefined });
+    return true;
   }
 
   /** The refresh token before is used up: what came in its place must not be lost, whatever else changes the row, or the database does. */
   async #store(taken: ReadConnection, changes: Partial<StoredConnection>): Promise<void> {
     const { connections } = this.#options;
     let read: ReadConnection | undefined = taken;
-    for (let round = 0; ; round += 1) {
-      try {
-        // Without this lease it was disconnected, or connected again.
-        if (read === undefined || read.value.lease?.untilMs !== taken.value.lease?.untilMs) return;
-        if ((await connections.replace(read, { ...read.value, ...changes })) !== undefined) return;
-      } catch (thrown) {
-        if (round >= STORE_ROUNDS) throw thrown;
-        await sleep(this.#options, STORE_WAIT_MS);
-      }
-      read = (await connections.find(taken.key).catch(() => read)) ?? undefined;
+    // Without this lease it was disconnected, or connected again.
+    while (read !== undefined && read.value.lease?.untilMs === taken.value.lease?.untilMs) {
+      const before: ReadConnection = read;
+      const write = () => connections.replace(before, { ...before.value, ...changes });
+      if ((await insistently(this.#options, write)) !== undefined) return;
+      read = await insistently(this.#options, () => connections.find(taken.key));
     }
   }
 

@@ -5,6 +5,8 @@ import { newUser } from '../../../src/auth/accounts/accounts.ts';
 import { CompanyAccounts } from '../../../src/auth/issuers/company-accounts.ts';
 import { type ProviderAnswer, ProviderFailure } from '../../../src/auth/issuers/identity-provider.ts';
 import type { ProviderSetting } from '../../../src/config/provider-settings.ts';
+import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
+import { systemClock } from '../../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -23,6 +25,7 @@ function started({ keepsSecrets = true } = {}) {
   const store = new MemoryStore();
   const company = new CompanyAccounts({
     ...{ store: store.oauth, accounts: store.accounts, wall: () => nowMs, keepsSecrets },
+    alarm: (_, run) => systemClock.alarm(0, run),
     ...{ onChange: () => {}, warn: () => {} },
     providers: [
       {
@@ -106,6 +109,46 @@ test('go on for a day without their provider, and for `session_hours` without a 
   await bare.company.confirm(user.id);
   assert.is(await bare.isActive(), false);
   assert.equal(bare.asked, []);
+});
+
+test('outlive an outage of the database while the provider answers, whose token before is used up', async () => {
+  const { company, asked, said, pass, store, isActive, answerWith } = started();
+  const { id } = await company.signIn(SETTING, said(['staff']));
+  let failures = 0;
+  answerWith(async () => {
+    failures = 5;
+    return said(['staff']);
+  });
+  for (const name of ['save', 'replace'] as const) {
+    const original = store.oauth[name];
+    const write = async (...sent: readonly unknown[]) => {
+      failures -= 1;
+      if (failures >= 0) throw databaseUnavailable(new Error('it is away'));
+      return Reflect.apply(original, store.oauth, sent);
+    };
+    Object.assign(store.oauth, { [name]: write });
+  }
+  await company.confirm(id);
+  pass(15 * MINUTE_MS);
+  await company.confirm(id);
+  assert.equal(asked, ['token 0', 'token 1']);
+  assert.is(await isActive(), true);
+});
+
+test('whose user signs in while the provider is asked keep what the sign-in said', async () => {
+  for (const end of ['an answer', 'a refusal']) {
+    const { company, said, store, isActive, answerWith } = started();
+    const { id } = await company.signIn(SETTING, said(['staff']));
+    answerWith(async () => {
+      await company.signIn(SETTING, { ...said(['staff']), refreshToken: 'of the sign-in' });
+      if (end === 'a refusal') throw new ProviderFailure('over', true);
+      return said(['staff']);
+    });
+    await company.confirm(id);
+    assert.is(await isActive(), true, end);
+    const [row] = await store.oauth.list({ kind: 'identity', userId: id }, 1);
+    assert.match(row?.value ?? '', 'of the sign-in', end);
+  }
 });
 
 test('are those of an identity assertion, unless the provider has said something since', async () => {

@@ -25,6 +25,7 @@ import {
 import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import { insistently } from '../../persistence/insistent.ts';
 import {
   type AccountStore,
   MAX_OAUTH_ROWS,
@@ -42,7 +43,7 @@ import {
   ProviderFailure,
 } from './identity-provider.ts';
 
-export interface CompanyAccountsOptions extends Pick<Clock, 'wall'> {
+export interface CompanyAccountsOptions extends Pick<Clock, 'wall' | 'alarm'> {
   readonly store: OAuthStore;
   readonly accounts: Pick<AccountStore, 'findUsers' | 'insertUser' | 'changeUser' | 'deleteUser'>;
   readonly providers: readonly Pick<IdentityProvider, 'setting' | 'refresh'>[];
@@ -245,6 +246,13 @@ export class CompanyAccounts {
     }
     const asked: Stored = { ...stored, askedUntilMs: nowMs + ASKING_MS };
     if (!(await store.replace(rowOf(asked, user), row.version))) return;
+    let version = row.version + 1;
+    /** False when a sign-in or another node has changed it since: what that said is newer. */
+    const keep = async (next: Stored): Promise<boolean> => {
+      const isKept = await insistently(this.#options, () => store.replace(rowOf(next, user), version));
+      version += 1;
+      return isKept;
+    };
     let renewed = refreshToken;
     try {
       const said = await provider.refresh(refreshToken, stored.sub, (next) => {
@@ -252,21 +260,20 @@ export class CompanyAccounts {
       });
       if (said.subject !== stored.subject) throw new ProviderFailure('it names another user', true);
       // First: the earlier one may be used up.
-      await store.save(rowOf({ ...stored, refreshToken: said.refreshToken, confirmedAtMs: nowMs }, user));
-      await this.#update(
-        user,
-        provider.setting,
-        said.claims,
-        roleOf(provider.setting, said.claims, this.#options.roles),
-      );
+      if (!(await keep({ ...stored, refreshToken: said.refreshToken, confirmedAtMs: nowMs }))) return;
+      const role = roleOf(provider.setting, said.claims, this.#options.roles);
+      await insistently(this.#options, () => this.#update(user, provider.setting, said.claims, role));
     } catch (thrown) {
       const isOut =
         thrown instanceof ProviderFailure
           ? thrown.isOver || nowMs - stored.confirmedAtMs > UNREACHABLE_MS
           : hasCode(thrown, 'INSUFFICIENT_PERMISSIONS') || hasCode(thrown, 'LAST_ADMIN');
-      if (isOut) return this.#sleep(user, stored);
+      if (isOut) {
+        const [present] = await store.list({ kind: 'identity', userId }, 1);
+        return present?.version === version ? this.#sleep(user, stored) : undefined;
+      }
       if (!(thrown instanceof ProviderFailure)) throw thrown;
-      await store.save(rowOf({ ...stored, refreshToken: renewed }, user));
+      await keep({ ...stored, refreshToken: renewed });
     }
   }
 

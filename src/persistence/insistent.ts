@@ -1,0 +1,18 @@
+// What cannot be got again, such as the successor of a refresh token that works once, is written again until the database answers.
+
+import { hasCode } from '../domain/errors/errors.ts';
+import { type Clock, sleep } from '../domain/time/clock.ts';
+
+const ATTEMPTS = 60;
+const WAIT_MS = 500;
+
+/** Repeats what fails because the database does not answer, for 30 s at least. Rejects as the last attempt did. */
+export async function insistently<T>(clock: Pick<Clock, 'alarm'>, run: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1)
+    try {
+      return await run();
+    } catch (thrown) {
+      if (attempt === ATTEMPTS || !hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
+      await sleep(clock, WAIT_MS);
+    }
+}
