@@ -2,7 +2,7 @@
 
 import { catchError, defer, type Observable } from 'rxjs';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/calls/exchange.ts';
-import { nextAfter } from '../domain/calls/retry-rules.ts';
+import { repeatsHere } from '../domain/calls/retry-rules.ts';
 import { asGatewayError } from '../domain/errors/errors.ts';
 import type { Upstream } from './transport.ts';
 
@@ -13,8 +13,7 @@ export function ownExchange(
 ): Observable<ExchangeEvent> {
   return defer(() => upstream.exchange(request)).pipe(
     catchError((thrown: unknown) => {
-      const failed = { error: asGatewayError(thrown), mayRepeat: true };
-      if (nextAfter(failed, { here: 1, next: 0 }) === 'stop') throw thrown;
+      if (!repeatsHere({ error: asGatewayError(thrown), mayRepeat: true })) throw thrown;
       return upstream.exchange({ ...request, isRepeat: true });
     }),
   );

@@ -2,7 +2,7 @@
 // actors/calls and actors/sessions.
 
 import * as assert from 'uvu/assert';
-import { mayHedge, nextAfter, nextAtBinding } from '../../../src/domain/calls/retry-rules.ts';
+import { mayHedge, nextAfter, nextAtBinding, repeatsHere } from '../../../src/domain/calls/retry-rules.ts';
 import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
 import type { Delivered } from '../../../src/domain/errors/errors.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -16,7 +16,7 @@ const failed = (delivered: Delivered, mayRepeat: boolean, isRepaired = false) =>
 
 test('what did not arrive is done again, what may have arrived only if that does no harm, an answer never', () => {
   const rows = (['no', 'unknown', 'yes'] as const).map((delivered) =>
-    [true, false].map((mayRepeat) => nextAfter(failed(delivered, mayRepeat), { next: 1 })),
+    [true, false].map((mayRepeat) => nextAfter(failed(delivered, mayRepeat), 1)),
   );
   assert.equal(rows, [
     ['next', 'next'],
@@ -26,20 +26,23 @@ test('what did not arrive is done again, what may have arrived only if that does
 });
 
 test('without a try left the failure is final', () => {
-  for (const next of [0, -1]) assert.is(nextAfter(failed('no', true), { next }), 'stop');
+  for (const left of [0, -1]) assert.is(nextAfter(failed('no', true), left), 'stop');
 });
 
-test('once the cause of a refusal is removed, it is done in the same conversation, as often as is left', () => {
-  const next = (here: number, other: number) => nextAfter(failed('no', false, true), { here, next: other });
-  assert.equal([next(1, 1), next(1, 0), next(0, 1), next(0, 0)], ['here', 'here', 'next', 'stop']);
-  assert.is(nextAfter(failed('no', true), { here: 1, next: 0 }), 'stop', 'nothing was removed');
-  assert.is(nextAfter(failed('unknown', false, true), { here: 1, next: 1 }), 'stop');
+test('once the cause of a refusal is removed, it is done in the same conversation, or elsewhere', () => {
+  const repaired = failed('no', false, true);
+  assert.equal(
+    [repeatsHere(repaired), nextAfter(repaired, 1), nextAfter(repaired, 0)],
+    [true, 'next', 'stop'],
+  );
+  assert.is(repeatsHere(failed('no', true)), false, 'nothing was removed');
+  assert.is(repeatsHere(failed('unknown', false, true)), false, 'it may have arrived');
 });
 
 test('an answer about the request is final, also for others under way; after any other failure they continue', () => {
   const next = (backendStatus: number, wasSent: boolean, hasOthers: boolean) => {
     const error = backendUnavailable('x', { delivered: 'no', backendStatus });
-    return nextAfter({ error, mayRepeat: false, wasSent, hasOthers }, { next: 1 });
+    return nextAfter({ error, mayRepeat: false, wasSent, hasOthers }, 1);
   };
   assert.equal([next(422, true, false), next(422, true, true)], ['stop', 'stop']);
   assert.equal(
@@ -48,7 +51,7 @@ test('an answer about the request is final, also for others under way; after any
   );
   assert.equal([next(503, true, true), next(422, false, true)], ['others', 'others']);
   const answered = { ...failed('yes', false), hasOthers: true };
-  assert.is(nextAfter(answered, { next: 0 }), 'others');
+  assert.is(nextAfter(answered, 0), 'others');
 });
 
 test('at the binding of a session it is done three times more, and not there once it may have arrived twice', () => {
@@ -63,9 +66,7 @@ test('at the binding of a session it is done three times more, and not there onc
 
 test('one more begins beside what is silent if it does no harm, a try is left, and the budget has room', () => {
   const found = [true, false].map((mayRepeat) =>
-    [0, 1].map((next) =>
-      [true, false].map((isAffordable) => mayHedge({ mayRepeat }, { next }, isAffordable)),
-    ),
+    [0, 1].map((left) => [true, false].map((isAffordable) => mayHedge({ mayRepeat }, left, isAffordable))),
   );
   const never = [false, false];
   assert.equal(found, [

@@ -165,7 +165,7 @@ export class Attempt implements Observer<ExchangeEvent> {
       return;
     }
     const error = asGatewayError(thrown);
-    if (error.facts.isRepaired && this.#caller.repeatsHere(this, error)) {
+    if (this.#caller.repeatsHere(this, error)) {
       this.isRepeat = true;
       this.start();
       return;

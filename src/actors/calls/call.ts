@@ -9,7 +9,7 @@ import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { type Answer, type ExchangeEvent, type FinalEvent, toolOf } from '../../domain/calls/exchange.ts';
-import { mayHedge, nextAfter } from '../../domain/calls/retry-rules.ts';
+import { mayHedge, nextAfter, repeatsHere } from '../../domain/calls/retry-rules.ts';
 import { backendTimeout, queueFull } from '../../domain/errors/error-catalogue.ts';
 import {
   asGatewayError,
@@ -133,7 +133,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   }
 
   repeatsHere({ mayRepeat, isRepeat }: Attempt, error: GatewayError): boolean {
-    return !isRepeat && nextAfter({ error, mayRepeat }, { here: 1, next: 0 }) === 'here';
+    return !isRepeat && repeatsHere({ error, mayRepeat });
   }
 
   failed(attempt: Attempt, error: GatewayError): void {
@@ -342,7 +342,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#exclude(failed.ref);
     const hasOthers = this.#attempt !== undefined;
     const failure = { error, mayRepeat: failed.mayRepeat, wasSent: plan !== undefined, hasOthers };
-    const next = nextAfter(failure, { next: this.#isAnswering ? 0 : 1 });
+    const next = nextAfter(failure, this.#isAnswering ? 0 : 1);
     const step = next === 'next' ? this.#step({ kind: 'failed', error, plan }) : undefined;
     if (step?.kind === 'reopen') {
       this.tried?.delete(failed.ref.id);
@@ -383,7 +383,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     const silent = this.#attempt;
     if (silent === undefined || this.#isAnswering || this.#search !== undefined) return;
     if (this.#silent.length >= MAX_SILENT) return;
-    if (!mayHedge(silent, { next: this.#retries.left }, this.#retries.mayAffordHedge)) return;
+    if (!mayHedge(silent, this.#retries.left, this.#retries.mayAffordHedge)) return;
     this.#exclude(silent.ref);
     const error = this.#silence(silent);
     const step = this.#step({ kind: 'hedge', error, plan: silent.plan });

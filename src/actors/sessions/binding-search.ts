@@ -100,7 +100,7 @@ export class BindingSearch {
       const error = asGatewayError(thrown);
       this.#failure = atInstance(error, ref.id);
       this.#underWay -= 1;
-      const next = nextAfter({ ...OPENING, error }, { next: this.#triesLeft });
+      const next = nextAfter({ ...OPENING, error }, this.#triesLeft);
       this.#continue(next === 'stop' ? undefined : this.#next());
     } finally {
       disarm();
@@ -136,7 +136,7 @@ export class BindingSearch {
 
   #mayHedge(isAffordable: boolean): boolean {
     const hasOther = this.#deps.group.pool.candidates.some(({ id }) => !this.#tried.has(id));
-    return hasOther && mayHedge(OPENING, { next: this.#triesLeft }, isAffordable);
+    return hasOther && mayHedge(OPENING, this.#triesLeft, isAffordable);
   }
 
   #next(): InstanceRef | undefined {

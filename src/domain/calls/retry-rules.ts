@@ -15,14 +15,6 @@ export interface Failed {
   readonly hasOthers?: boolean;
 }
 
-/** How often it may still be done. */
-export interface TriesLeft {
-  /** In the same conversation, once the cause of a refusal is removed. Default: never. */
-  readonly here?: number;
-  /** At another instance, or where its route leads. */
-  readonly next: number;
-}
-
 /** Repeats of a call at the binding of its session. */
 const MOST_AT_BINDING = 3;
 
@@ -30,20 +22,19 @@ const MOST_AT_BINDING = 3;
 const ABOUT_REQUEST: ReadonlySet<number> = new Set([400, 402, 406, 409, 411, 413, 414, 415, 417, 422, 451]);
 
 /**
- * `here`: in the same conversation, now. `next`: where its route finds an instance. `others`: those under way continue, and one more may
- * begin, see mayHedge. `stop`: the failure is final. What certainly did not arrive may be done again; what perhaps did, if it does no harm;
- * never what was answered. An answer about the request is final also for others.
+ * `next`: where its route finds an instance. `others`: those under way continue, and one more may begin, see mayHedge. `stop`: the failure is
+ * final, as it is for others if it is an answer about the request. `left`: how often it may still be done.
  */
-export function nextAfter(
-  { error, mayRepeat, wasSent = false, hasOthers = false }: Failed,
-  { here = 0, next }: TriesLeft,
-): 'here' | 'next' | 'others' | 'stop' {
-  const { delivered, facts } = error;
-  const isDone = delivered === 'yes' || (delivered === 'unknown' && !mayRepeat);
-  if (!isDone && facts.isRepaired === true && here > 0) return 'here';
+export function nextAfter(failed: Failed, left: number): 'next' | 'others' | 'stop' {
+  const { error, wasSent = false, hasOthers = false } = failed;
   if (wasSent && isAboutRequest(error)) return 'stop';
   if (hasOthers) return 'others';
-  return !isDone && next > 0 ? 'next' : 'stop';
+  return left > 0 && !isDone(failed) ? 'next' : 'stop';
+}
+
+/** True when it is done once more in the same conversation, which refused it before any work, and has removed the cause. */
+export function repeatsHere(failed: Pick<Failed, 'error' | 'mayRepeat'>): boolean {
+  return failed.error.facts.isRepaired === true && !isDone(failed);
 }
 
 /**
@@ -62,10 +53,15 @@ export function nextAtBinding(
 /** True when one more may begin elsewhere, beside what is silent and continues. `isAffordable`: the retry budget has room for it. */
 export function mayHedge(
   { mayRepeat }: Pick<Failed, 'mayRepeat'>,
-  { next }: TriesLeft,
+  left: number,
   isAffordable: boolean,
 ): boolean {
-  return mayRepeat && next > 0 && isAffordable;
+  return mayRepeat && left > 0 && isAffordable;
+}
+
+/** What certainly did not arrive may be done again; what perhaps did, if it does no harm; never what was answered. */
+function isDone({ error: { delivered }, mayRepeat }: Pick<Failed, 'error' | 'mayRepeat'>): boolean {
+  return delivered === 'yes' || (delivered === 'unknown' && !mayRepeat);
 }
 
 /** True for an answer over HTTP that is about the request: every instance of the template would give it. Source: ADR 107. */
