@@ -4,13 +4,13 @@
 // First, so that a Node that is too old is refused before anything else is evaluated.
 import './domain/required-node.ts';
 
-export type { ClientCounts, InstanceClients, InstanceMetrics, MetricsSummary } from './actors/metrics.ts';
 export type { StrategyName, TemplatePolicy } from './balancing/policy.ts';
 export type {
   LoadBalancerChange,
   LoadBalancerSettings,
   TemplateSettings,
 } from './balancing/policy-schemas.ts';
+export type { ClientCounts, InstanceClients, InstanceMetrics, MetricsSummary } from './counts/metrics.ts';
 export type { ActorInspection, ActorInspector, InspectedActor } from './domain/actor-inspection.ts';
 export type { Answer, ExchangeEvent, ExchangeOptions, ExchangeRequest } from './domain/calls/exchange.ts';
 export { type Delivered, type ErrorCode, type ErrorDetails, GatewayError } from './domain/errors/errors.ts';

@@ -4,10 +4,10 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { ClusterCounts } from '../../src/actors/cluster-counts.ts';
 import type { PingResult } from '../../src/cluster/channel/peer-prober.ts';
 import { loneNode } from '../../src/cluster/lone-node.ts';
 import { MemberTable } from '../../src/cluster/member-table.ts';
+import { ClusterCounts } from '../../src/counts/cluster-counts.ts';
 import { RELEASED } from '../../src/domain/nodes/life.ts';
 import {
   foreignNodes,

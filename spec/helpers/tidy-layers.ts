@@ -15,7 +15,7 @@ const layers: readonly (readonly string[])[] = [
   ['registry', 'cluster', 'vault'],
   ['actors', 'protocol', 'auth'],
   ['transports', 'persistence', 'templates', 'discovery', 'config', 'connect', 'tracing'],
-  ['balancing'],
+  ['balancing', 'counts'],
   ['domain'],
 ];
 
@@ -45,6 +45,7 @@ const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] |
 const pureRooms: Readonly<Record<string, readonly string[]>> = {
   domain: ['typebox', 'rxjs', 'lru-cache', 'node:buffer', 'node:crypto'],
   balancing: ['typebox', 'rxjs'],
+  counts: ['rxjs'],
   'cluster/rules': [],
 };
 

@@ -2,7 +2,7 @@
 
 import { connect, type Socket } from 'node:net';
 import * as assert from 'uvu/assert';
-import { ClusterCounts } from '../../src/actors/cluster-counts.ts';
+import { ClusterCounts } from '../../src/counts/cluster-counts.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import { createMetricsApp } from '../../src/http/app.ts';
 import { METRICS } from '../../src/metrics/metric-table.ts';

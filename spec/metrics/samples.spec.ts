@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import { Subject, type Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { Metrics } from '../../src/actors/metrics.ts';
+import { Metrics } from '../../src/counts/metrics.ts';
 import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
 import type { ExchangeOutcome, GatewayEvent } from '../../src/domain/events.ts';
 import type { InstanceSnapshot } from '../../src/domain/instances/instance.ts';

@@ -1,7 +1,7 @@
 // The members of the deployment from the table of lives: carries out the actions of the rules for this node, and knows the others. It sends
 // the heartbeats of this node, reads the rows, pings the others, and ends lives that are over. Source: ADR 146, 147.
 
-import type { ClusterCounts } from '../actors/cluster-counts.ts';
+import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import { databaseUnavailable, OperatorError } from '../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { LIMITS } from '../domain/limits.ts';

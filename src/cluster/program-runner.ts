@@ -2,7 +2,7 @@
 // start and to end. The rules decide (rules/program-leases.ts). Source: ADR 146, 168.
 
 import Type, { type Static } from 'typebox';
-import type { ClusterCounts } from '../actors/cluster-counts.ts';
+import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import { jsonIn } from '../domain/json/json.ts';
 import type { NodeLife, SharedPrograms } from '../domain/nodes/nodes.ts';
 import type { Clock } from '../domain/time/clock.ts';

@@ -4,11 +4,11 @@
 import { filter, map, type Observable, startWith, throwError } from 'rxjs';
 import { type ErrorAnswer, Requests } from '../actors/calls/requests.ts';
 import { EventBus, isolateListeners } from '../actors/event-bus.ts';
-import { type Metrics, sumOf } from '../actors/metrics.ts';
 import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
 import type { InstanceStatus } from '../actors/template-group.ts';
 import type { TemplatePolicy } from '../balancing/policy.ts';
 import type { LoadBalancerChange } from '../balancing/policy-schemas.ts';
+import { type Metrics, sumOf } from '../counts/metrics.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from '../domain/calls/exchange.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
 import type { EventName, GatewayEvent } from '../domain/events.ts';

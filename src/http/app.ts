@@ -4,8 +4,8 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import Koa from 'koa';
 import type { Logger } from 'pino';
-import type { ClusterCounts } from '../actors/cluster-counts.ts';
 import { isLoopback } from '../config/config.ts';
+import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import type { SignIn } from '../domain/accounts/resource.ts';
 import { mayUse, mayUseView, ToolRights } from '../domain/accounts/rights.ts';
 import { methodNotAllowed, routeNotFound } from '../domain/errors/error-catalogue.ts';

@@ -2,10 +2,10 @@
 // generated from it. Names and units follow the conventions of Prometheus and OpenMetrics. The registry and catalogues bound the
 // labels, which never name a principal or an argument. `instance_id`, because Prometheus uses `instance` for the gateway.
 
-import type { ClusterCounts } from '../actors/cluster-counts.ts';
-import type { BucketCounts } from '../actors/durations.ts';
-import type { InstanceCounts, Metrics, TemplateCounts } from '../actors/metrics.ts';
 import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
+import type { ClusterCounts } from '../counts/cluster-counts.ts';
+import type { BucketCounts } from '../counts/durations.ts';
+import type { InstanceCounts, Metrics, TemplateCounts } from '../counts/metrics.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
 import { INSTANCE_STATES, type InstanceSnapshot } from '../domain/instances/instance.ts';
 import { API_VERSION, VERSION } from '../domain/version.ts';

@@ -15,8 +15,8 @@ import {
   shareReplay,
   takeUntil,
 } from 'rxjs';
-import { DurationHistogram } from '../actors/duration-histogram.ts';
-import { getOrInsert, type InstanceCounts, type TemplateCounts, tallyOf } from '../actors/metrics.ts';
+import { DurationHistogram } from '../counts/duration-histogram.ts';
+import { getOrInsert, type InstanceCounts, type TemplateCounts, tallyOf } from '../counts/metrics.ts';
 import { mayDo, type Principal } from '../domain/accounts/account.ts';
 import { hasAllTemplates, mayUse, rightsKey } from '../domain/accounts/rights.ts';
 import type { InstanceSnapshot } from '../domain/instances/instance.ts';

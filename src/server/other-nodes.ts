@@ -3,7 +3,6 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
-import { ClusterCounts } from '../actors/cluster-counts.ts';
 import type { Auth } from '../auth/auth.ts';
 import type { SigningSecrets } from '../auth/secrets/signing-secret.ts';
 import { type ChannelKeys, channelKeys } from '../cluster/channel/channel-keys.ts';
@@ -12,6 +11,7 @@ import { loneNode } from '../cluster/lone-node.ts';
 import type { MemberTable } from '../cluster/member-table.ts';
 import type { Member, Members } from '../cluster/members.ts';
 import type { Config } from '../config/config.ts';
+import { ClusterCounts } from '../counts/cluster-counts.ts';
 import type { ForwardedCaller, SessionOwners } from '../domain/nodes/forwarding.ts';
 import type { NodeView, SharedPrograms } from '../domain/nodes/nodes.ts';
 import { type WorkerPlace, workerSocket } from '../domain/nodes/workers.ts';

@@ -3,7 +3,6 @@
 
 import { connect } from 'node:net';
 import type { Logger } from 'pino';
-import type { ClusterCounts } from '../actors/cluster-counts.ts';
 import type { Auth } from '../auth/auth.ts';
 import { WindowCounter } from '../auth/limits/rate-limiter.ts';
 import type { ChannelKeys } from '../cluster/channel/channel-keys.ts';
@@ -18,6 +17,7 @@ import { TokenVerifier } from '../cluster/channel/peer-tokens.ts';
 import { Peers } from '../cluster/channel/peers.ts';
 import { type Member, type Members, socketAddress } from '../cluster/members.ts';
 import { type Config, isLoopback } from '../config/config.ts';
+import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import { OperatorError, reasonOf } from '../domain/errors/errors.ts';
 import { hostAndPort } from '../domain/instances/endpoint.ts';
 import type { SessionOwners } from '../domain/nodes/forwarding.ts';

@@ -4,7 +4,7 @@
 import { mock } from 'node:test';
 import { from } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { Metrics } from '../../../src/actors/metrics.ts';
+import { Metrics } from '../../../src/counts/metrics.ts';
 import { toolOf } from '../../../src/domain/calls/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';

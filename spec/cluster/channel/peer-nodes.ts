@@ -2,7 +2,6 @@
 // members are a map that the spec changes.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ClusterCounts } from '../../../src/actors/cluster-counts.ts';
 import { channelKeys } from '../../../src/cluster/channel/channel-keys.ts';
 import type { ServedInstances } from '../../../src/cluster/channel/instance-listener.ts';
 import {
@@ -14,6 +13,7 @@ import type { PeerTls } from '../../../src/cluster/channel/peer-tls.ts';
 import { TokenVerifier } from '../../../src/cluster/channel/peer-tokens.ts';
 import { Peers } from '../../../src/cluster/channel/peers.ts';
 import type { Member, Members } from '../../../src/cluster/members.ts';
+import { ClusterCounts } from '../../../src/counts/cluster-counts.ts';
 import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
 import type {

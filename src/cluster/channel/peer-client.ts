@@ -2,7 +2,7 @@
 // connection. While requests are under way it pings the node every second. A node that does not answer for 3 s is silent: requests wait
 // for it, 15 s at most. Source: ADR 148.
 
-import type { ClusterCounts, HopOutcome } from '../../actors/cluster-counts.ts';
+import type { ClusterCounts, HopOutcome } from '../../counts/cluster-counts.ts';
 import { asGatewayError, codeOf } from '../../domain/errors/errors.ts';
 import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
 import { LinkedSet } from '../../domain/memory/call-map.ts';

@@ -1,7 +1,7 @@
 // One forwarded request: passes the parts of the answer on as they come, lets the owner wait while the client does not read, and ends the
 // connection when the client has left.
 
-import type { HopOutcome } from '../../actors/cluster-counts.ts';
+import type { HopOutcome } from '../../counts/cluster-counts.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { Linked } from '../../domain/memory/call-map.ts';
 import type { ForwardedAnswer, ForwardedRequest, Forwarding } from '../../domain/nodes/forwarding.ts';

@@ -1,7 +1,7 @@
 // The other nodes that this one forwards requests to: a client for each life that was needed. The first characters of a session id are
 // the life that opened it, so the owner is found without a query.
 
-import type { ClusterCounts } from '../../actors/cluster-counts.ts';
+import type { ClusterCounts } from '../../counts/cluster-counts.ts';
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';

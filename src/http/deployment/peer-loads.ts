@@ -2,7 +2,7 @@
 // node, and the present state. Source: ADR 177.
 
 import Type from 'typebox';
-import { DurationHistogram } from '../../actors/duration-histogram.ts';
+import { DurationHistogram } from '../../counts/duration-histogram.ts';
 import { INSTANCE_STATES } from '../../domain/instances/instance.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import type { NodeView } from '../../domain/nodes/nodes.ts';

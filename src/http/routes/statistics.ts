@@ -2,9 +2,9 @@
 // actors/metrics.ts counts.
 
 import Type, { type Static } from 'typebox';
-import { DurationHistogram } from '../../actors/duration-histogram.ts';
-import { sumOf as clientsOf } from '../../actors/metrics.ts';
 import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
+import { DurationHistogram } from '../../counts/duration-histogram.ts';
+import { sumOf as clientsOf } from '../../counts/metrics.ts';
 import type { Principal } from '../../domain/accounts/account.ts';
 import { countHealth, INSTANCE_STATES } from '../../domain/instances/instance.ts';
 import { runsProgramsOf } from '../../domain/nodes/nodes.ts';

@@ -2,7 +2,7 @@
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { Metrics, sumOf } from '../../src/actors/metrics.ts';
+import { Metrics, sumOf } from '../../src/counts/metrics.ts';
 import type { ExchangeOutcome, GatewayEvent } from '../../src/domain/events.ts';
 import type { TransportKind } from '../../src/domain/instances/transport-kinds.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
