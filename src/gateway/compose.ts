@@ -3,7 +3,6 @@
 import { map } from 'rxjs';
 import { Dispatcher } from '../actors/calls/dispatcher.ts';
 import { RetryBudget } from '../actors/calls/retries.ts';
-import type { EventBus } from '../actors/event-bus.ts';
 import { Fleet } from '../actors/fleet.ts';
 import { SessionKeeper } from '../actors/sessions/session-keeper.ts';
 import { DEFAULT_POLICY } from '../balancing/policy.ts';
@@ -33,6 +32,7 @@ import { SystemLookups } from '../transports/system-lookups.ts';
 import { VaultDoor } from '../vault/vault-door.ts';
 import { AccountsAtBackends } from './accounts-at-backends.ts';
 import { ConnectionTests } from './connection-tests.ts';
+import type { EventBus } from './event-bus.ts';
 import type { GatewayOptions } from './gateway-types.ts';
 import { HostedInstances } from './hosted-instances.ts';
 import { Mcp, type McpDeps } from './mcp.ts';

@@ -3,7 +3,6 @@
 
 import { filter, map, type Observable, startWith, throwError } from 'rxjs';
 import { type ErrorAnswer, Requests } from '../actors/calls/requests.ts';
-import { EventBus, isolateListeners } from '../actors/event-bus.ts';
 import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
 import type { InstanceStatus } from '../actors/template-group.ts';
 import type { TemplatePolicy } from '../balancing/policy.ts';
@@ -32,6 +31,7 @@ import { shortSecrets } from '../transports/secrets.ts';
 import type { AccountsAtBackends } from './accounts-at-backends.ts';
 import { checkEventName, checkedOptions, isFunction, refusalOfTimeout } from './checked-options.ts';
 import { composeGateway, type GatewayDeps } from './compose.ts';
+import { EventBus, isolateListeners } from './event-bus.ts';
 import type {
   CallResult,
   ClientSessionView,
