@@ -140,11 +140,14 @@ export class AggregateDirectory implements Directory {
     const isRead = (each: string, name: string) => read.has(each) && mayCall(owner, each, name);
     const listing = new Map<string, Set<string>>();
     await this.#scheduler.each(itemsIn(inputs), ({ template, item: listedItem }) => {
-      if (list === 'tools') this.#learnOwnName(String(listedItem.name), template, listing, isRead);
-      const own = list === 'tools' ? this.uris.shownTool(template, listedItem, owner) : listedItem;
-      const item = aggregateItem(list, template, own, isLegacy);
-      if (keys.size < keys.add(item.key).size) listed.push(item.shown);
-      if (item.own !== undefined) this.#mapped.set(item.key, item.own);
+      const name = String(listedItem[KEY_FIELDS[list]]);
+      if (list === 'tools') this.#learnOwnName(name, template, listing, isRead);
+      const key = aggregateName({ template, name });
+      if (mayBeMapped(key)) this.#mapped.set(key, { template, name });
+      if (keys.has(key)) return;
+      keys.add(key);
+      const item = list === 'tools' ? this.uris.shownTool(template, listedItem, owner) : listedItem;
+      listed.push(shownItem(list, item, { name: key, own: name, isLegacy }));
     });
     return listed;
   }
@@ -259,28 +262,4 @@ function isOwnName(name: string): boolean {
 function ownNameIn(aggregated: string): readonly string[] {
   const own = splitName(aggregated);
   return own === undefined ? [] : [own.name];
-}
-
-// Tools and prompts of one template as the list of all templates shows them.
-
-interface AggregateItem {
-  /** The aggregate name. */
-  readonly key: string;
-  readonly shown: JsonObject;
-  /** Template and own name of a mapped name. */
-  readonly own: OwnName | undefined;
-}
-
-/** `item` is one that `checkedItem` accepts. `isLegacy`: for a client of the legacy era. */
-function aggregateItem(
-  list: 'tools' | 'prompts',
-  template: string,
-  item: JsonObject,
-  isLegacy: boolean,
-): AggregateItem {
-  const name = String(item[KEY_FIELDS[list]]);
-  const own = { template, name };
-  const key = aggregateName(own);
-  const shown = shownItem(list, item, { name: key, own: name, isLegacy });
-  return { key, shown, own: mayBeMapped(key) ? own : undefined };
 }
