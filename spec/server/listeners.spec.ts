@@ -332,7 +332,7 @@ async function listenerInChild() {
   const module = JSON.stringify(new URL('../../src/server/listeners.ts', import.meta.url).href);
   const wanted = '{ listeners: [{ host: "127.0.0.1", port: 0, label: "gateway" }], portsDefaulted: false }';
   const code = `import { openListeners } from ${module};
-    const { urls } = await openListeners(${wanted}, (_, response) => response.end());
+    const { urls } = await openListeners(${wanted}, { serve: (_, response) => response.end() });
     console.log(urls[0]);`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -355,10 +355,14 @@ async function open(
   const { host = '127.0.0.1', portsDefaulted = false, serve = hello, patience, headerBytes } = options;
   const connections = new OpenConnections({ ...(headerBytes && { headerBytes }) });
   const wanted = ports.map((port) => ({ host, port, label: 'gateway' as const }));
-  const listeners = await openListeners({ listeners: wanted, portsDefaulted }, serve, {
-    ...(patience && { timeouts: patience }),
-    connections,
-  });
+  const listeners = await openListeners(
+    { listeners: wanted, portsDefaulted },
+    { serve },
+    {
+      ...(patience && { timeouts: patience }),
+      connections,
+    },
+  );
   cleanups.push(() => listeners.close(0));
   return listeners;
 }

@@ -33,7 +33,7 @@ async function start(bounds: Partial<ConnectionBounds>, host = '127.0.0.1') {
   };
   const listeners = await openListeners(
     { listeners: [{ host, port: 0, label: 'gateway' }], portsDefaulted: false },
-    serve,
+    { serve },
     { connections },
   );
   cleanups.push(() => listeners.close(0));

@@ -175,7 +175,7 @@ async function opened({ clock = {}, bounds }: Opening = {}) {
   const proxies = createProxies([]);
   const listeners: Listeners = await openListeners(
     { listeners: [{ host: '127.0.0.1', port: 0, label: 'gateway' }], portsDefaulted: false },
-    (request, response) => response.end(proxies.scheme(request)),
+    { serve: (request, response) => response.end(proxies.scheme(request)) },
     { tls, connections: new OpenConnections(bounds) },
   );
   cleanups.push(() => listeners.close(0));

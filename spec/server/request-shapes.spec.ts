@@ -2,7 +2,7 @@
 // shape of a class once per process.
 
 import { once } from 'node:events';
-import { Agent, get } from 'node:http';
+import { Agent, get, type RequestListener } from 'node:http';
 import { Session } from 'node:inspector/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -19,9 +19,8 @@ const test = suite('shapes of requests', { timeoutMs: 60_000 });
 
 test('a collection after the sixth request does not make later requests larger', async () => {
   const wanted = { host: '127.0.0.1', port: 0, label: 'gateway' } as const;
-  const listeners = await openListeners({ listeners: [wanted], portsDefaulted: false }, (_, response) =>
-    response.end(),
-  );
+  const serve: RequestListener = (_, response) => response.end();
+  const listeners = await openListeners({ listeners: [wanted], portsDefaulted: false }, { serve });
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const ask = async (count: number): Promise<void> => {
     for (let left = count; left > 0; left -= 1) {

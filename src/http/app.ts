@@ -137,8 +137,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     stepsOf: (route, readBody) => [
       ...trail(route),
       ...localAccounts(route, auth.isEnabled, proxies),
-      ...challenge(route),
-      authorize(route, auth, proxies, mayUsePath),
+      authorize(route, auth, proxies, mayUsePath, challenge(route)),
       ...(route.speaks === 'json-rpc' ? [knownPath(route, gateway), rpcErrors(log)] : []),
       ...admission(route, gateway, streams.unread, auth.limiter),
       ...readBody,

@@ -6,7 +6,7 @@ import { CLIENT_SCOPES, type Principal, type ResourcePath, type Scope } from '..
 import { type GatewayAddress, isResourcePath, type SignIn } from '../domain/accounts/resource.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
 import type { Proxies } from './proxies.ts';
-import type { Challenge, RouteMiddleware } from './request.ts';
+import type { Challenge } from './request.ts';
 import type { Route } from './route.ts';
 
 /** Path of the documents about resources; that of the resource follows. Source: RFC 9728 section 3.1. */
@@ -23,13 +23,13 @@ export function resourceOfRoute(path: string): (template: string | undefined) =>
   return () => resource;
 }
 
-/** Makes the steps of one app: one step of a route with credentials; none where no client can sign in. */
+/** Makes the challenges of one app: one for each route with credentials; none where no client can sign in. */
 export function challenges(
   signIn: SignIn | undefined,
   proxies: Pick<Proxies, 'host'>,
   log: Pick<Logger, 'warn'>,
-): (route: Pick<Route, 'path' | 'scope'>) => RouteMiddleware[] {
-  if (signIn === undefined) return () => [];
+): (route: Pick<Route, 'path' | 'scope'>) => Challenge | undefined {
+  if (signIn === undefined) return () => undefined;
   const { address } = signIn;
   let isWarned = false;
   /** Clients by another name get a plain 401: the operator has to say which address is the right one. */
@@ -40,20 +40,20 @@ export function challenges(
       `MCP clients that reach the gateway as ${host} cannot sign in. If this is its address, add to gateway.yaml: public_url: https://${host}`,
     );
   };
-  return (route) => (route.scope === 'open' ? [] : [challenging(route, address, proxies, warnOnce)]);
+  return (route) => (route.scope === 'open' ? undefined : challengeOf(route, address, proxies, warnOnce));
 }
 
 const HOST = /^[A-Za-z0-9._:[\]-]{1,300}$/;
 
-function challenging(
+function challengeOf(
   { path, scope }: Pick<Route, 'path' | 'scope'>,
   address: GatewayAddress,
   proxies: Pick<Proxies, 'host'>,
   onOtherName: (host: string | undefined) => void,
-): RouteMiddleware {
+): Challenge {
   const anyOf = [scope].flat();
   const resourceOf = resourceOfRoute(path);
-  const challenge: Challenge = ({ req, state, path }, error) => {
+  return ({ req, state, path }, error) => {
     if (error.status !== 401 && error.status !== 403) return undefined;
     const host = proxies.host(req);
     const base = address.baseFor(host);
@@ -66,10 +66,6 @@ function challenging(
     if (error.status === 403) return stepUp(error, state.principal, document);
     const fault = error.code === 'AUTHENTICATION_REQUIRED' ? '' : 'error="invalid_token", ';
     return `Bearer ${fault}${document}, scope="${[...new Set([...CLIENT_SCOPES, ...anyOf])].join(' ')}"`;
-  };
-  return ({ state }, next) => {
-    state.challenge = challenge;
-    return next();
   };
 }
 

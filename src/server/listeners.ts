@@ -77,11 +77,11 @@ const SWEEP_MS = 20;
 
 /**
  * Opens all listeners or none. Of the default ports one in use is a warning and both in use are an error; a configured port
- * must be free. Rejects with ListenError. Source: ADR 1.
+ * must be free. `target` may serve requests by another function later. Rejects with ListenError. Source: ADR 1.
  */
 export async function openListeners(
   { listeners, portsDefaulted }: Pick<Config, 'listeners' | 'portsDefaulted'>,
-  serve: RequestListener,
+  target: { readonly serve: RequestListener },
   { connections = new OpenConnections(), timeouts = TIMEOUTS, tls }: ListenOptions = {},
 ): Promise<Listeners> {
   settleShapes();
@@ -90,7 +90,7 @@ export async function openListeners(
   });
   const tried = await Promise.all(
     listeners.map(async (wanted) => {
-      const listener = listenerOn(wanted, serve, { connections, timeouts, tls }, scheduler);
+      const listener = listenerOn(wanted, target, { connections, timeouts, tls }, scheduler);
       return { listener, wanted, error: await listener.open() };
     }),
   );
@@ -131,7 +131,7 @@ function settleShapes(): void {
 
 function listenerOn(
   wanted: ListenAddress,
-  serve: RequestListener,
+  target: { readonly serve: RequestListener },
   { connections, timeouts, tls }: Required<ListenOptions>,
   scheduler: TaskScheduler,
 ) {
@@ -151,7 +151,7 @@ function listenerOn(
     if (drainingSinceMs !== undefined) response.setHeader('Connection', 'close');
     if (request.rawHeaders.length > 2 * LIMITS.requestHeaders) refuseHeaders(response, 431);
     else if (hasSeveralHosts(request) || !TARGET.test(request.url ?? '')) refuseHeaders(response, 400);
-    else serve(request, response);
+    else target.serve(request, response);
   };
   const waiting = new WaitingAnswers(headerBytes);
   const receive: RequestListener<typeof BodyRequest> = (request, response) => {

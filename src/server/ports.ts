@@ -62,8 +62,7 @@ export class Ports {
   /** Rejects with ListenError. `onOpen` gets the close function of what is open, as soon as it is. */
   async open(onOpen: (close: () => Promise<unknown>) => void): Promise<OpenPorts> {
     const { connections } = this;
-    const answer: RequestListener = (request, response) => this.serve(request, response);
-    const listeners = await openListeners(this.#config, answer, { connections, tls: this.#tls });
+    const listeners = await openListeners(this.#config, this, { connections, tls: this.#tls });
     this.#numbers = listeners.urls.map((url) => Number(URL.parse(url)?.port || 80));
     onOpen(() => listeners.close(0));
     const scrapes = await this.#openScrapes();
@@ -77,7 +76,7 @@ export class Ports {
     if (port === undefined) return undefined;
     const address = { listeners: [{ host, port, label: 'metrics' as const }], portsDefaulted: false };
     const app = createMetricsApp({ host, allowedHosts }, () => this.metrics, this.#log);
-    const scrapes = await openListeners(address, app, { connections: this.connections });
+    const scrapes = await openListeners(address, { serve: app }, { connections: this.connections });
     this.#log.info(`metrics are served at ${scrapes.urls[0]}/metrics`);
     return scrapes;
   }

@@ -22,13 +22,13 @@ import {
   readsRegistry,
 } from '../caller-check.ts';
 import type { Proxies } from '../proxies.ts';
-import type { RouteContext, RouteMiddleware } from '../request.ts';
+import type { Challenge, RouteContext, RouteMiddleware } from '../request.ts';
 import type { Route } from '../route.ts';
 import { resourceOfRoute } from '../sign-in.ts';
 import type { UnreadAnswers } from '../unread-answers.ts';
 
 /**
- * Authorizes a request and leaves `principal`, `check` and `rateLimit` in the state. In this order: 401 for
+ * Authorizes a request and leaves `principal`, `check`, `rateLimit` and `challenge` in the state. In this order: 401 for
  * bad credentials, 429 over the limit (unless the route is free), 403 without the scope, 404 for a template
  * that the principal may not use. Requests that are refused after counting stay counted, so that probing is limited. Open routes need
  * no credentials and count nothing. Handlers count the requests of JSON-RPC routes, because one HTTP request may hold several or none.
@@ -38,6 +38,7 @@ export function authorize(
   auth: Pick<Auth, 'authenticate' | 'limiter'>,
   proxies: Pick<Proxies, 'address'>,
   mayUsePath?: MayUsePath,
+  challenge?: Challenge,
 ): RouteMiddleware {
   if (route.scope === 'open') return (_context, next) => next();
   const anyOf = [route.scope].flat();
@@ -64,6 +65,7 @@ export function authorize(
   };
   return (context, next) => {
     context.state.isPrivate = true;
+    if (challenge !== undefined) context.state.challenge = challenge;
     const address = () => proxies.address(context.req) ?? 'unknown';
     const principal = auth.authenticate(credentialsOf(context), address);
     if (principal instanceof Promise) return principal.then((known) => admit(context, next, known));
