@@ -32,6 +32,7 @@ import {
   KEPT_MS,
   type LifeAction,
   type LifeSurroundings,
+  neededOf,
   newOwnLife,
   nextLife,
   type OwnLife,
@@ -383,16 +384,6 @@ function seenBy({ own, watches, supervised }: NodeState): string[] {
   for (const [life, { row }] of watches)
     if (row.end?.frees !== 'all' && row.node !== own.node && !supervised.has(life)) lives.push(life);
   return lives;
-}
-
-/**
- * The lives of this process whose opinion a member needs that sees them. A former one whose programs are free is none of them any more: the member may
- * have read that, though its own row does not say so yet.
- */
-function neededOf({ life, former }: OwnLife, rows: readonly LifeRow[]): readonly string[] {
-  const isFreed = (one: string) => rows.some((row) => row.life === one && row.end?.frees === 'all');
-  const isThere = (one: string) => rows.some((row) => row.life === one);
-  return [life, ...former.filter(isThere)].filter((one) => !isFreed(one));
 }
 
 function leaseViewOf({ own, watches, supervised }: NodeState, atMs: number): LeaseView {

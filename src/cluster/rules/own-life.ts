@@ -269,6 +269,16 @@ export function stopLife(own: OwnLife): LifeTransition {
   return step({ ...own, stage: 'stopped' }, { type: 'stop', life: own.life });
 }
 
+/**
+ * The lives of this process whose opinion a member needs that sees them. A former one whose programs are free is none of them any more: the member may
+ * have read that, though its own row does not say so yet.
+ */
+export function neededOf({ life, former }: OwnLife, rows: readonly LifeRow[]): readonly string[] {
+  const isFreed = (one: string) => rows.some((row) => row.life === one && row.end?.frees === 'all');
+  const isThere = (one: string) => rows.some((row) => row.life === one);
+  return [life, ...former.filter(isThere)].filter((one) => !isFreed(one));
+}
+
 /** The opinion of all others counts as a confirmation. It keeps a lease and never brings back one that ended: others may hold it then. */
 function keepLease(own: OwnLife, asked: Moment, atMs: number, keptMs: number): LifeTransition {
   if (!hasLease(own, atMs) || asked.atMs > own.confirmedAtMs + keptMs) return step(own);
