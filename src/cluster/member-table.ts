@@ -168,7 +168,7 @@ export class MemberTable implements Members {
 
   /** The life of a live member that is not drained; for each session the same one of them. Undefined while the rows cannot be read. */
   successorOf(key: string): string | undefined {
-    const standing = standings(this.#state, this.#options.clock.now());
+    const standing = standings(this.#state);
     const live = [...this.#known.values()].filter(({ stored }) => standing.get(stored.life) === 'live');
     return this.#reads.isCurrent ? successorIn(live, key) : undefined;
   }
@@ -183,16 +183,16 @@ export class MemberTable implements Members {
   readonly hasEnded = (life: string) => this.#ended.isSure(this.#known.get(life), this.#now.atMs);
 
   takesSessions(life: string): boolean {
-    const isLive = standings(this.#state, this.#options.clock.now()).get(life) === 'live';
+    const isLive = standings(this.#state).get(life) === 'live';
     return isLive && mayTakeSessions(this.#known.get(life), this.#options.own.node);
   }
 
   isSilent(life: string): boolean {
-    return standings(this.#state, this.#options.clock.now()).get(life) === 'silent';
+    return standings(this.#state).get(life) === 'silent';
   }
 
   get openers(): readonly string[] {
-    const standing = standings(this.#state, this.#options.clock.now());
+    const standing = standings(this.#state);
     const isApart = this.isCutOff || [...standing.values()].includes('silent');
     return isApart ? [...standing.keys()].filter((life) => this.takesSessions(life)) : [];
   }
@@ -256,7 +256,7 @@ export class MemberTable implements Members {
 
   /** All lives that have a row, with the present one of this node first. */
   list(): NodeView[] {
-    const standing = standings(this.#state, this.#options.clock.now());
+    const standing = standings(this.#state);
     const others = [...this.#known.values()].filter(({ stored }) => stored.life !== this.life);
     const view = (known: Known) => nodeViewOf(known, standing.get(known.stored.life));
     return this.#copies.mark([this.#rows.ownNodeView(this.life), ...others.map(view)]);

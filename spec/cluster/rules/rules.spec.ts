@@ -238,7 +238,7 @@ supervised('a process that runs gets no pings, and no silence or refusal ends it
     assert.equal(endsOf(node.pass(20_000)), []);
   }
   assert.not.ok(typesOf(node.actions).includes('ping'));
-  assert.is(standings(node.state, node.atMs).get('life-b'), 'live');
+  assert.is(standings(node.state).get('life-b'), 'live');
 });
 
 supervised(
@@ -511,8 +511,8 @@ watch(
   'a member is silent after 3 s without an answer, slow after 5 s of slow answers, and live again after a fast one',
   () => {
     const node = joined([row('b'), row('c', { end: EXPIRED })]);
-    const standing = () => standings(node.state, node.atMs).get('life-b');
-    assert.is(standings(node.state, node.atMs).get('life-c'), 'ended');
+    const standing = () => standings(node.state).get('life-b');
+    assert.is(standings(node.state).get('life-c'), 'ended');
     assert.is(standing(), 'live');
     node.beating.clear();
     node.pass(3_000);
@@ -528,10 +528,17 @@ watch(
 );
 
 watch('a node that slept does not take its own silence for that of others', () => {
-  const node = joined([row('b')]);
+  const node = joined([row('b'), row('c')]);
   node.atMs += 15_000;
+  assert.is(standings(node.state).get('life-b'), 'live', 'what comes first when it wakes');
+  node.actions = [];
+  for (const _ of [1, 2]) {
+    node.do({ type: 'refused', life: 'life-c' });
+    node.atMs += 300;
+  }
+  assert.ok(typesOf(node.actions).includes('askThird'), 'it does not judge alone');
   node.do({ type: 'tick' });
-  assert.is(standings(node.state, node.atMs).get('life-b'), 'live');
+  assert.is(standings(node.state).get('life-b'), 'live');
 });
 watch.run();
 

@@ -160,8 +160,13 @@ export function newNode(
 }
 
 /** The standing of each other life that has a row. */
-export function standings({ watches, supervised }: NodeState, atMs: number): ReadonlyMap<string, Standing> {
-  return new Map([...watches].map(([life, watch]) => [life, standingOf(watch, atMs, supervised.get(life))]));
+export function standings(state: NodeState): ReadonlyMap<string, Standing> {
+  return new Map([...state.watches].map(([life, watch]) => [life, standingIn(state, watch)]));
+}
+
+/** At the last tick: what a node that slept did not hear is no silence, also before the next tick says that it slept. */
+function standingIn({ tickedAtMs, supervised }: NodeState, watch: MemberWatch): Standing {
+  return standingOf(watch, tickedAtMs, supervised.get(watch.row.life));
 }
 
 /** Whether this node opens no sessions, see own-life.ts. */
@@ -313,7 +318,7 @@ function refused(state: NodeState, life: string, atMs: number): NodeTransition {
   if (!isRefusing(watch, atMs)) return { state: heard, actions: [] };
   const thirds = [...heard.watches]
     .filter(([other, { row }]) => other !== life && row.node !== watch.row.node)
-    .filter(([other, its]) => standingOf(its, atMs, heard.supervised.get(other)) === 'live')
+    .filter(([, its]) => standingIn(heard, its) === 'live')
     .slice(0, MAX_THIRDS);
   if (thirds.length === 0) return endRefusing(heard, life, atMs);
   return { state: heard, actions: thirds.map(([third]) => ({ type: 'askThird', life, third })) };
@@ -386,20 +391,17 @@ function seenBy({ own, watches, supervised }: NodeState): string[] {
   return lives;
 }
 
-function leaseViewOf({ own, watches, supervised }: NodeState, atMs: number): LeaseView {
-  const ready = own.isDraining || own.takesNoPrograms ? [] : [own.node];
-  for (const [life, watch] of watches) {
-    const { node, isDraining, takesNoPrograms = false } = watch.row;
-    if (isDraining || takesNoPrograms) continue;
-    if (standingOf(watch, atMs, supervised.get(life)) === 'live') ready.push(node);
-  }
+function leaseViewOf(state: NodeState, atMs: number): LeaseView {
+  const { own, watches } = state;
+  const live = [...watches.values()].filter((watch) => standingIn(state, watch) === 'live');
+  const ready = [own, ...live.map(({ row }) => row)].filter((one) => !one.isDraining && !one.takesNoPrograms);
   return {
     node: own.node,
     life: own.life,
     hasLease: hasLease(own, atMs),
     isDraining: own.isDraining,
     joinedAtMs: own.joinedAtMs,
-    ready,
+    ready: ready.map(({ node }) => node),
     isFree: (holder) => {
       const row = watches.get(holder)?.row;
       if (row?.end?.frees !== 'all') return 'no';
