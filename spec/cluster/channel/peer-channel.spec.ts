@@ -718,6 +718,8 @@ for (const hop of ['session', 'instance'] as const)
           nowMs += 1_000;
           mock.timers.tick(1_000);
           prober.ping(b.member, () => heard.push(nowMs));
+          if (nowMs - (heard.at(-1) ?? 0) >= 3_000) deployment.silent.add(B);
+          else deployment.silent.delete(B);
           for (let turns = 0; turns < 20; turns += 1) await turn();
         }
       };
@@ -726,8 +728,11 @@ for (const hop of ['session', 'instance'] as const)
       assert.is(sent.error?.code, hop === 'instance' ? 'NODE_UNAVAILABLE' : undefined);
       assert.equal(heard, []);
       b.heal();
-      const later = hop === 'instance' ? await forward(a, B, { hop }) : sent;
-      await pass(5);
+      let later = sent;
+      for (let second = 0; second < 5 && later.text === ''; second += 1) {
+        if (hop === 'instance') later = await forward(a, B, { hop });
+        await pass(1);
+      }
       await later.over.promise;
       assert.equal([later.error, later.text], [undefined, 'served']);
       assert.ok(heard.length > 0 && heard[0] !== undefined && heard[0] <= 15_000, `${heard}`);
@@ -738,6 +743,43 @@ for (const hop of ['session', 'instance'] as const)
       mock.timers.reset();
     }
   });
+
+test('calls of programs of a node that is silent for its members end at once, until it is heard', async () => {
+  mock.timers.enable({ apis: ['setInterval'] });
+  try {
+    let nowMs = 10_000;
+    const a = await deployment.node(A, { clock: { ...systemClock, now: () => nowMs } });
+    const b = await cutNode();
+    deployment.rows.set(B, b.member);
+    const pass = async (seconds: number): Promise<void> => {
+      nowMs += seconds * 1_000;
+      mock.timers.tick(seconds * 1_000);
+      for (let turns = 0; turns < 20; turns += 1) await turn();
+    };
+    const early = await forward(a, B, { hop: 'instance' });
+    const session = await forward(a, B);
+    await pass(1);
+    assert.is(early.error, undefined);
+    deployment.silent.add(B);
+    await pass(1);
+    assert.equal([early.error?.code, early.error?.delivered], ['NODE_UNAVAILABLE', 'no']);
+    assert.is(session.error, undefined, 'it waits for the owner');
+    session.forwarding?.cancel();
+    for (const isRepeatable of [false, true]) {
+      const { error } = await ask(a, B, { hop: 'instance', isRepeatable });
+      assert.equal([error?.code, error?.delivered], ['NODE_UNAVAILABLE', 'no']);
+    }
+    b.heal();
+    deployment.silent.delete(B);
+    assert.is((await ask(a, B, { hop: 'instance' })).text, 'served');
+    deployment.silent.add(B); // its pings come late
+    assert.is((await ask(a, B, { hop: 'instance' })).text, 'served', 'it was heard just now');
+    a.peers.close();
+    b.close();
+  } finally {
+    mock.timers.reset();
+  }
+});
 
 const KEYS = channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]);
 

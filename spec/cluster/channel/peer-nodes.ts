@@ -52,6 +52,8 @@ export class Deployment {
   readonly rows = new Map<string, Member>();
   /** Lives that refused connections. */
   readonly suspected: string[] = [];
+  /** Lives that do not answer the pings of members. */
+  readonly silent = new Set<string>();
   readonly #opened: (() => unknown)[] = [];
   readonly #listeners: (() => void)[] = [];
 
@@ -85,6 +87,7 @@ export class Deployment {
       },
       find: (other) => this.rows.get(other),
       runsOn: ({ nodeId }) => [...this.rows.values()].find((member) => member.node === nodeId),
+      isSilent: (other) => this.silent.has(other),
       refresh: async () => {},
       suspect: (other) => this.suspected.push(other),
       onChanged: (listener) => this.#listeners.push(listener),

@@ -1,6 +1,6 @@
 // Sends requests to one other node, in one of its lives: over two pools, one for calls and one for streams, one request at a time on each
 // connection. While requests are under way it pings the node every second. A node that does not answer for 3 s is silent: requests wait
-// for it, 15 s at most. Source: ADR 148.
+// for it, 15 s at most. Between requests the members know whether it is silent. Source: ADR 148, 319.
 
 import type { ClusterCounts, HopOutcome } from '../../counts/cluster-counts.ts';
 import { asGatewayError, codeOf } from '../../domain/errors/errors.ts';
@@ -47,6 +47,8 @@ export interface PeerClientOptions {
   readonly clock: Pick<Clock, 'now' | 'background'>;
   /** The present life of this node. */
   readonly life: () => string;
+  /** The node does not answer the pings of the members, which go on between requests. */
+  readonly isSilent: () => boolean;
   /** The node refuses connections. */
   readonly suspect: () => void;
   /** The node does not know the life of this one. Resolves when the present life is certain. NODE_UNAVAILABLE. */
@@ -152,6 +154,7 @@ export class PeerClient implements SessionOwner {
       this.#tickedAtMs = this.#options.clock.now();
       this.#stopPings = this.#options.clock.background.every(PING_MS, () => this.#tick());
     }
+    this.#askMembers(this.#options.clock.now());
     const isSilent = this.#silentSinceMs !== undefined;
     if (!isSilent && this.#issuer.isReady && this.#mayBeSent(exchange)) {
       this.#send(exchange);
@@ -291,11 +294,17 @@ export class PeerClient implements SessionOwner {
       this.#giveUpPing();
       this.#shared?.leave(); // after a cut TCP repeats what was lost ever more rarely
     }
+    this.#askMembers(nowMs);
     if (!hasSlept) this.#shared?.probe(nowMs);
     for (const exchange of this.#exchanges.values())
       if (nowMs >= Math.max(this.#givesUpAtMs(exchange), this.#givesUpFromMs))
         exchange.fail(this.#unavailable('it does not answer', exchange.isSent));
     if (this.#ping === undefined && this.#exchanges.size > 0) this.#sendPing();
+  }
+
+  /** A node that was not heard here for as long as a ping takes is silent at once if it is so for the members. */
+  #askMembers(nowMs: number): void {
+    if (nowMs - this.#heardAtMs >= LOST_PING_MS && this.#options.isSilent()) this.#silentSinceMs ??= nowMs;
   }
 
   #giveUpPing(): void {

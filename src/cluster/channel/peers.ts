@@ -176,6 +176,7 @@ export class Peers implements SessionOwners {
       clock,
       counts,
       life: () => members.life,
+      isSilent: () => members.isSilent?.(life) === true,
       suspect: () => members.suspect?.(life),
       recheck: async () => members.recheck?.(),
     });
