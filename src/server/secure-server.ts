@@ -1,8 +1,8 @@
 // A server of HTTPS for one port. Connections are counted from their first byte on, also before their handshake is over. Source: ADR 209.
 
 import type { RequestListener, Server, ServerOptions } from 'node:http';
-import type { Socket } from 'node:net';
 import type { BodyRequest } from '../http/body/body-request.ts';
+import { TlsHandshakes } from '../transports/http/tls-handshakes.ts';
 import type { OpenConnections } from './open-connections.ts';
 import type { PublicTls } from './public-tls.ts';
 
@@ -21,28 +21,14 @@ export function secureServer(
   const { createServer } = process.getBuiltinModule('node:https');
   const server = createServer({ ...limits, ...tls.present(), handshakeTimeout: HANDSHAKE_MS }, receive);
   tls.onChange(() => server.setSecureContext(tls.present()));
-  /** Connections whose handshake is not over, by their two ends: the event of its end has another socket. */
-  const handshakes = new Map<string, Socket>();
-  server.on('connection', (socket: Socket) => {
-    const ends = endsOf(socket);
-    handshakes.set(ends, socket);
-    socket.once('close', () => {
-      if (handshakes.get(ends) === socket) handshakes.delete(ends);
-    });
-  });
+  const handshakes = new TlsHandshakes(server);
   server.on('secureConnection', (secure) => {
-    const ends = endsOf(secure);
-    const socket = handshakes.get(ends);
-    handshakes.delete(ends);
+    const socket = handshakes.end(secure);
     if (socket !== undefined) connections.secure(socket, secure);
   });
   // Before the listener of Node, which closes the connection.
   server.prependListener('tlsClientError', (error: NodeJS.ErrnoException, secure) => {
-    if (error.code === 'ERR_SSL_HTTP_REQUEST') handshakes.get(endsOf(secure))?.end(PLAIN_TEXT);
+    if (error.code === 'ERR_SSL_HTTP_REQUEST') handshakes.of(secure)?.end(PLAIN_TEXT);
   });
   return server;
-}
-
-function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
-  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }
