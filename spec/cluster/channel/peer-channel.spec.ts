@@ -326,6 +326,39 @@ test('unfinished headers without a token are bounded in their sum; members are s
   }
 });
 
+test('unfinished handshakes are bounded in their sum, are recorded with their address, and do not delay a stop', async () => {
+  const serve = (_request: IncomingMessage, response: ServerResponse) => response.end('served');
+  const [a, b] = await pair(serve, { isSecure: true });
+  assert.is((await ask(a, B)).text, 'served');
+  // A record of 16 KiB, of which the end does not come.
+  const part = Buffer.concat([
+    Buffer.from([22, 3, 1, 0x3f, 0xff, 1, 0, 0x3f, 0xfb, 3, 3]),
+    Buffer.alloc(16_000),
+  ]);
+  const closed: number[] = [];
+  const open = (index: number) =>
+    connect(b.listener.port, '127.0.0.1')
+      .on('error', () => {})
+      .once('connect', function (this: Socket) {
+        this.write(part);
+      })
+      .once('close', () => closed.push(index));
+  const sockets = Array.from({ length: 900 }, (_, index) => open(index));
+  try {
+    await becomes(() => closed.length > 100, true, 8_000);
+    assert.ok(closed.length < 600, `${closed.length} were closed`);
+    assert.is((await ask(a, B)).text, 'served');
+    await becomes(() => b.refusals.length, closed.length);
+    for (const { reason, address } of b.refusals)
+      assert.equal([reason, address], ['failed handshake', '127.0.0.1']);
+    const fromMs = performance.now();
+    await b.listener.close(0);
+    assert.ok(performance.now() - fromMs < 5_000);
+  } finally {
+    for (const socket of sockets) socket.destroy();
+  }
+});
+
 test('a node whose life others ended sends its request again, under its next life, and those under way are answered', async () => {
   const held = Promise.withResolvers<ServerResponse>();
   const seen: string[] = [];
