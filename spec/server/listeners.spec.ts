@@ -172,7 +172,7 @@ test('closes a connection with too many pipelined requests, and their answers', 
   const port = portOf(await open([0], { serve, headerBytes: 64 * 1024 }));
   const request = (path: string, header: string) => `GET /${path} HTTP/1.1\r\nHost: x\r\n${header}\r\n`;
   const large = request('', `X-Large: ${'x'.repeat(60_000)}\r\n`);
-  const fitting = Math.floor(LIMITS.pipelinedHeaderBytes / large.length);
+  const fitting = Math.floor(LIMITS.pipelinedBytes / (LIMITS.pipelinedRequestBytes + large.length));
   for (const [one, most] of [
     [request('', ''), LIMITS.pipelinedRequests],
     [large, fitting],
@@ -187,11 +187,36 @@ test('closes a connection with too many pipelined requests, and their answers', 
   }
 });
 
+test('bounds the small pipelined requests of all connections', async () => {
+  const unanswered = new Set<ServerResponse>();
+  const serve: RequestListener = (_, response) => {
+    unanswered.add(response);
+    response.once('close', () => unanswered.delete(response));
+  };
+  const port = portOf(await open([0], { serve }));
+  const most = LIMITS.pipelinedBytes / LIMITS.pipelinedRequestBytes;
+  const each = 800;
+  const sockets: Socket[] = [];
+  while (sockets.length * each < 1.5 * most) {
+    const socket = await openRaw(port);
+    sockets.push(socket.on('error', () => {}));
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(each));
+    for (
+      let turns = 0;
+      turns < 1_000 && !socket.destroyed && unanswered.size < sockets.length * each;
+      turns += 1
+    )
+      await turn();
+  }
+  assert.ok(unanswered.size > most / 2 && unanswered.size <= most + sockets.length, String(unanswered.size));
+  for (const socket of sockets) socket.destroy();
+});
+
 test('keeps connections open on which one request waits, however large the headers of others', async () => {
   const begun: IncomingMessage[] = [];
   const port = portOf(await open([0], { serve: (request) => begun.push(request), headerBytes: 64 * 1024 }));
   const large = `GET / HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(60_000)}\r\n\r\n`;
-  const fitting = Math.floor(LIMITS.pipelinedHeaderBytes / large.length);
+  const fitting = Math.floor(LIMITS.pipelinedBytes / (LIMITS.pipelinedRequestBytes + large.length));
   const sockets = [await openRaw(port), await openRaw(port), await openRaw(port)];
   for (const [index, count] of [fitting, 2, 2].entries()) {
     const expected = begun.length + count;

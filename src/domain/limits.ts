@@ -25,8 +25,10 @@ export const LIMITS = {
   requestHeaders: 256,
   /** Requests of one connection that wait for the answer before them. Over it the connection is closed. */
   pipelinedRequests: 1_000,
-  /** Targets and headers of all requests that wait like that. Over it a connection that adds some, and has over requestHeaderBytes, is closed. */
-  pipelinedHeaderBytes: 16 * 1024 * 1024,
+  /** What all requests that wait like that take. Over it a connection that adds some, and has over requestHeaderBytes, is closed. */
+  pipelinedBytes: 32 * 1024 * 1024,
+  /** What one of them takes besides its target and headers. Source: ADR 333. */
+  pipelinedRequestBytes: 4 * 1024,
   /** Largest message of a backend (one line, one SSE event, one JSON answer). Over it: BACKEND_UNAVAILABLE. */
   backendMessageBytes: 64 * 1024 * 1024,
   /** The same for a message that is parsed; results are not. */

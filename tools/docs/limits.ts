@@ -75,8 +75,8 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       'the connection is closed',
     ],
     [
-      'Targets and headers of all pipelined requests that wait at a port',
-      bytes(LIMITS.pipelinedHeaderBytes),
+      `Targets and headers of all pipelined requests that wait at a port, and ${bytes(LIMITS.pipelinedRequestBytes)} for each`,
+      bytes(LIMITS.pipelinedBytes),
       'a connection that adds more and holds over `http.max_header_bytes` of them is closed',
     ],
     [

@@ -53,6 +53,10 @@ const ATTACKS: Readonly<Record<string, Omit<Held, 'port' | 'lastsMs'>>> = {
   'unfinished headers behind a complete request': {
     ...{ connections: 9_000, addresses: 20, bytes: `GET /livez ${START}\r\nGET / ${START}%` },
   },
+  'short pipelined requests whose answers are not read': {
+    ...{ connections: 1_900, addresses: 20, bytes: `GET /openapi.json ${START}\r\n` },
+    ...{ times: 400, isSilent: true },
+  },
   'idle connections after a request': {
     ...{ connections: 12_000, addresses: 20, bytes: `GET /livez ${START}\r\n` },
   },

@@ -12,6 +12,10 @@ export interface Held {
   readonly addresses: number;
   /** Written at once. `*` is 14,000 characters, `%` 200 short headers of about as much, `#` a body of 50,000. */
   readonly bytes: string;
+  /** How often they are written, one after the other. Default: once. */
+  readonly times?: number;
+  /** Nothing of the answers is read. */
+  readonly isSilent?: boolean;
   /** Written every 500 ms. */
   readonly drip?: string;
   /** After the last connection has been opened. */
@@ -29,10 +33,19 @@ export function holdConnections(work: Held): Promise<number> {
 /** Connections that are opened before the next turn of the event loop. */
 const AT_ONCE = 200;
 
-async function run({ port, connections, addresses, bytes, drip, lastsMs }: Held): Promise<number> {
+async function run({
+  port,
+  connections,
+  addresses,
+  bytes,
+  times = 1,
+  isSilent,
+  drip,
+  lastsMs,
+}: Held): Promise<number> {
   const short = Array.from({ length: 200 }, (_, index) => `x-${index}: ${'y'.repeat(60)}\r\n`).join('');
   const written = Buffer.from(
-    bytes.replace('*', 'x'.repeat(14_000)).replace('%', short).replace('#', 'x'.repeat(50_000)),
+    bytes.replace('*', 'x'.repeat(14_000)).replace('%', short).replace('#', 'x'.repeat(50_000)).repeat(times),
   );
   const open = new Set<Socket>();
   for (let made = 0; made < connections; made += 1) {
@@ -40,7 +53,8 @@ async function run({ port, connections, addresses, bytes, drip, lastsMs }: Held)
     const socket = connect({ port, host: '127.0.0.1', localAddress });
     open.add(socket);
     socket.on('error', () => {}).on('close', () => open.delete(socket));
-    socket.resume().write(written);
+    if (isSilent !== true) socket.resume();
+    socket.write(written);
     if (made % AT_ONCE === 0) await sleep(5);
   }
   const drops = drip === undefined ? undefined : setInterval(() => drop(open, drip), 500);
