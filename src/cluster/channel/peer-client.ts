@@ -96,6 +96,12 @@ export class PeerClient implements SessionOwner {
     return this.#member.node;
   }
 
+  /** It does not answer: see `#askMembers`. */
+  get isSilent(): boolean {
+    this.#askMembers(this.#options.clock.now());
+    return this.#silentSinceMs !== undefined;
+  }
+
   /** Requests under way, without streams. */
   get calls(): number {
     return this.#exchanges.size - this.#openStreams;
@@ -154,8 +160,7 @@ export class PeerClient implements SessionOwner {
       this.#tickedAtMs = this.#options.clock.now();
       this.#stopPings = this.#options.clock.background.every(PING_MS, () => this.#tick());
     }
-    this.#askMembers(this.#options.clock.now());
-    const isSilent = this.#silentSinceMs !== undefined;
+    const { isSilent } = this;
     if (!isSilent && this.#issuer.isReady && this.#mayBeSent(exchange)) {
       this.#send(exchange);
       return;

@@ -110,9 +110,13 @@ export class Peers implements SessionOwners {
       const member = this.#runnerOf(definition) ?? (await this.#untilRun(definition, signal));
       const client = member && this.#clientOf(member.life);
       // Calls wait for the first opening only, not for each: see HttpRefusal.
-      const later = runsAnywhere(definition) ? { backendStatus: 503, backendWaitMs: AGAIN_MS } : {};
+      const later = { delivered: 'no', backendStatus: 503, backendWaitMs: AGAIN_MS } as const;
+      if (client?.isSilent) throw backendUnavailable('its node does not answer', later);
       if (client === undefined)
-        throw backendUnavailable(absenceOf(definition), { delivered: 'no', ...later });
+        throw backendUnavailable(
+          absenceOf(definition),
+          runsAnywhere(definition) ? later : { delivered: 'no' },
+        );
       return openPeerTransport({ definition, client, signal, last, answers, onDraining });
     };
   }
