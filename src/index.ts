@@ -10,7 +10,12 @@ export type {
   LoadBalancerSettings,
   TemplateSettings,
 } from './balancing/policy-schemas.ts';
-export type { ClientCounts, InstanceClients, InstanceMetrics, MetricsSummary } from './counts/metrics.ts';
+export type {
+  ClientCounts,
+  InstanceClients,
+  InstanceMetrics,
+  MetricsSummary,
+} from './counts/traffic-counts.ts';
 export type { ActorInspection, ActorInspector, InspectedActor } from './domain/actor-inspection.ts';
 export type { Answer, ExchangeEvent, ExchangeOptions, ExchangeRequest } from './domain/calls/exchange.ts';
 export { type Delivered, type ErrorCode, type ErrorDetails, GatewayError } from './domain/errors/errors.ts';

@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import { Subject, type Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { Metrics } from '../../src/counts/metrics.ts';
+import { TrafficCounts } from '../../src/counts/traffic-counts.ts';
 import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
 import type { ExchangeOutcome, GatewayEvent } from '../../src/domain/events.ts';
 import type { InstanceSnapshot } from '../../src/domain/instances/instance.ts';
@@ -37,7 +37,7 @@ test.before.each(() => {
     looks += 1;
     return templates;
   };
-  samples = new Samples({ events$, snapshot, metrics: new Metrics(events$, () => true, systemClock) });
+  samples = new Samples({ events$, snapshot, metrics: new TrafficCounts(events$, () => true, systemClock) });
   for (const instance of ['demo.a', 'demo.b', 'other.c']) start(instance);
 });
 test.after.each(() => {
@@ -156,7 +156,7 @@ test('the history has the totals of each 10 s of the last hour, without a reader
   const history = new LoadHistory({
     events$,
     snapshot,
-    metrics: new Metrics(events$, () => true, systemClock),
+    metrics: new TrafficCounts(events$, () => true, systemClock),
   });
   assert.equal(history.read(ADMIN), []);
   finish('demo', 'a', 'result', 20);
@@ -180,7 +180,7 @@ test('the history has the totals of each 10 s of the last hour, without a reader
 });
 
 test('of several nodes are added up; a node that sends none is named', () => {
-  const ends = new Metrics(events$, () => true, systemClock);
+  const ends = new TrafficCounts(events$, () => true, systemClock);
   const near = { events$, snapshot: () => templates, metrics: ends };
   const far = { ...near, snapshot: () => farTemplates };
   // The program "b" runs on the other node, where its calls count; the endpoint "a" has calls of both.

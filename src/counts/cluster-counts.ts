@@ -3,7 +3,7 @@
 
 import type { Hop } from '../domain/nodes/forwarding.ts';
 import type { LifeEnd } from '../domain/nodes/life.ts';
-import { BucketCounts } from './durations.ts';
+import { BucketCounts } from './bucket-counts.ts';
 
 /** `moved`: the other node did not carry it out. `cancelled`: the client left. */
 export type HopOutcome = 'answered' | 'failed' | 'moved' | 'cancelled';

@@ -7,7 +7,7 @@ import { Fleet } from '../actors/fleet.ts';
 import { SessionKeeper } from '../actors/sessions/session-keeper.ts';
 import { DEFAULT_POLICY } from '../balancing/policy.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
-import { Metrics } from '../counts/metrics.ts';
+import { TrafficCounts } from '../counts/traffic-counts.ts';
 import type { ActorInspection, ActorInspector } from '../domain/actor-inspection.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { DENIED_NETWORKS } from '../domain/instances/endpoint.ts';
@@ -76,7 +76,7 @@ export function composeGateway(
   return {
     ...{ clock, scheduler, policy, definitions, requestBytes, reaper },
     ...{ accounts, approvals, fleet, shared, registry, tracing, dispatcher, keeper, mcp },
-    metrics: metricsOf(base, fleet, registry),
+    metrics: trafficCountsOf(base, fleet, registry),
     sync: new Sync({ registry, definitions, ...options.discovery }),
     tests: new ConnectionTests({ openTransport, registry, ...clock }),
     host: new HostedInstances({ ...clock, fleet, requestBytes }),
@@ -265,10 +265,10 @@ function endpointOf(
   return mcp;
 }
 
-function metricsOf({ events, clock }: Base, fleet: Fleet, { views }: Registry): Metrics {
+function trafficCountsOf({ events, clock }: Base, fleet: Fleet, { views }: Registry): TrafficCounts {
   const hasTemplate = (template: string): boolean => fleet.has(template);
   const hasView = (view: string): boolean => views.find(view) !== undefined;
-  return new Metrics(events.events$, hasTemplate, clock, hasView);
+  return new TrafficCounts(events.events$, hasTemplate, clock, hasView);
 }
 
 /** Drops errors of the inspector: they would stop the inspected actor. */

@@ -5,7 +5,7 @@ import type { Observable } from 'rxjs';
 import type { DecideOwner, MayStore, SuccessorOf } from '../actors/sessions/session-keeper.ts';
 import type { StrategyName, TemplatePolicy } from '../balancing/policy.ts';
 import type { TemplateSettings } from '../balancing/policy-schemas.ts';
-import type { ClientCounts, InstanceClients, MetricsSummary } from '../counts/metrics.ts';
+import type { ClientCounts, InstanceClients, MetricsSummary } from '../counts/traffic-counts.ts';
 import type { DefinedRoles, Principal } from '../domain/accounts/account.ts';
 import type { ActorInspector } from '../domain/actor-inspection.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from '../domain/calls/exchange.ts';

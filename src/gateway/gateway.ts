@@ -7,7 +7,7 @@ import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
 import type { InstanceStatus } from '../actors/template-group.ts';
 import type { TemplatePolicy } from '../balancing/policy.ts';
 import type { LoadBalancerChange } from '../balancing/policy-schemas.ts';
-import { type Metrics, sumOf } from '../counts/metrics.ts';
+import { sumOf, type TrafficCounts } from '../counts/traffic-counts.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from '../domain/calls/exchange.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
 import type { EventName, GatewayEvent } from '../domain/events.ts';
@@ -373,7 +373,7 @@ export class Gateway {
   }
 
   /** Counts by template and by instance, for the metrics of Prometheus and the samples of the load. */
-  get metrics(): Metrics {
+  get metrics(): TrafficCounts {
     return this.#deps.metrics;
   }
 

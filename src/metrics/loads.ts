@@ -1,7 +1,7 @@
 // The load of templates and instances in one interval, and how that of several nodes is added up. Source: ADR 177.
 
 import { DurationHistogram } from '../counts/duration-histogram.ts';
-import type { Tally } from '../counts/metrics.ts';
+import type { Tally } from '../counts/traffic-counts.ts';
 import { type InstanceState, worstState } from '../domain/instances/instance.ts';
 
 /** `times`: only for a template. */

@@ -3,9 +3,9 @@
 // labels, which never name a principal or an argument. `instance_id`, because Prometheus uses `instance` for the gateway.
 
 import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
+import type { BucketCounts } from '../counts/bucket-counts.ts';
 import type { ClusterCounts } from '../counts/cluster-counts.ts';
-import type { BucketCounts } from '../counts/durations.ts';
-import type { InstanceCounts, Metrics, TemplateCounts } from '../counts/metrics.ts';
+import type { InstanceCounts, TemplateCounts, TrafficCounts } from '../counts/traffic-counts.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
 import { INSTANCE_STATES, type InstanceSnapshot } from '../domain/instances/instance.ts';
 import { API_VERSION, VERSION } from '../domain/version.ts';
@@ -13,7 +13,7 @@ import type { TemplateSnapshot } from '../gateway/gateway-types.ts';
 
 export interface MetricsReading {
   readonly templates: readonly TemplateSnapshot[];
-  readonly traffic: Pick<Metrics, 'isRegistryCurrent' | 'instance' | 'template'>;
+  readonly traffic: Pick<TrafficCounts, 'isRegistryCurrent' | 'instance' | 'template'>;
   readonly http: { statuses: ReadonlyMap<number, number>; errors: ReadonlyMap<ErrorCode, number> };
   readonly isDatabaseConnected: boolean;
   /** Of sessions that outlive the gateway; undefined where none do. */

@@ -5,9 +5,9 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
+import { BUCKET_SECONDS } from '../counts/bucket-counts.ts';
 import type { ClusterCounts } from '../counts/cluster-counts.ts';
-import { BUCKET_SECONDS } from '../counts/durations.ts';
-import { increment } from '../counts/metrics.ts';
+import { increment } from '../counts/traffic-counts.ts';
 import type { Principal } from '../domain/accounts/account.ts';
 import { hasAllTemplates, mayUse } from '../domain/accounts/rights.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';

@@ -16,7 +16,7 @@ import {
   takeUntil,
 } from 'rxjs';
 import { DurationHistogram } from '../counts/duration-histogram.ts';
-import { getOrInsert, type InstanceCounts, type TemplateCounts, tallyOf } from '../counts/metrics.ts';
+import { getOrInsert, type InstanceCounts, type TemplateCounts, tallyOf } from '../counts/traffic-counts.ts';
 import { mayDo, type Principal } from '../domain/accounts/account.ts';
 import { hasAllTemplates, mayUse, rightsKey } from '../domain/accounts/rights.ts';
 import type { InstanceSnapshot } from '../domain/instances/instance.ts';

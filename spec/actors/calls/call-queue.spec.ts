@@ -4,7 +4,7 @@
 import { mock } from 'node:test';
 import { from } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { Metrics } from '../../../src/counts/metrics.ts';
+import { TrafficCounts } from '../../../src/counts/traffic-counts.ts';
 import { toolOf } from '../../../src/domain/calls/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
@@ -77,7 +77,7 @@ test('waits 5 s in total, even if an instance it has tried has capacity again', 
     [[1, false]],
     'it ended in line, not at its first instance',
   );
-  const { waits } = new Metrics(from(harness.events), () => true, systemClock).template('t') ?? {};
+  const { waits } = new TrafficCounts(from(harness.events), () => true, systemClock).template('t') ?? {};
   assert.is(waits?.count, harness.attempts().length, 'each call has one wait');
 });
 

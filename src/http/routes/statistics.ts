@@ -4,7 +4,7 @@
 import Type, { type Static } from 'typebox';
 import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
 import { DurationHistogram } from '../../counts/duration-histogram.ts';
-import { sumOf as clientsOf } from '../../counts/metrics.ts';
+import { sumOf as clientsOf } from '../../counts/traffic-counts.ts';
 import type { Principal } from '../../domain/accounts/account.ts';
 import { countHealth, INSTANCE_STATES } from '../../domain/instances/instance.ts';
 import { runsProgramsOf } from '../../domain/nodes/nodes.ts';

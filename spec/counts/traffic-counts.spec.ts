@@ -2,7 +2,7 @@
 
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { Metrics, sumOf } from '../../src/counts/metrics.ts';
+import { sumOf, TrafficCounts } from '../../src/counts/traffic-counts.ts';
 import type { ExchangeOutcome, GatewayEvent } from '../../src/domain/events.ts';
 import type { TransportKind } from '../../src/domain/instances/transport-kinds.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
@@ -11,11 +11,11 @@ import { suite } from '../helpers/suite.ts';
 const PINGED = { call: 1, method: 'ping', principal: 'user:1' };
 const test = suite('metrics');
 let events = new Subject<GatewayEvent>();
-let metrics = new Metrics(events, () => true, systemClock);
+let metrics = new TrafficCounts(events, () => true, systemClock);
 
 test.before.each(() => {
   events = new Subject();
-  metrics = new Metrics(events, () => true, systemClock);
+  metrics = new TrafficCounts(events, () => true, systemClock);
 });
 
 test('counts refusals, failures and error answers as errors, cancelled calls as none, and ejections', () => {

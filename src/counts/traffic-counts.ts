@@ -14,8 +14,8 @@ import {
 } from '../domain/events.ts';
 import { METHODS } from '../domain/mcp/mcp.ts';
 import type { Clock } from '../domain/time/clock.ts';
+import { BucketCounts } from './bucket-counts.ts';
 import { DurationHistogram } from './duration-histogram.ts';
-import { BucketCounts } from './durations.ts';
 
 /** Measurements since the gateway started. Times in ms, rates 0 to 1. */
 export interface MetricsSummary {
@@ -100,7 +100,7 @@ type WaitedCall = Pick<GatewayEvents['call.finished'], 'template' | 'call' | 'wa
 
 const NO_CLIENTS: InstanceClients = { sessions: 0, ownProcesses: 0 };
 
-export class Metrics {
+export class TrafficCounts {
   readonly #hasTemplate: (template: string) => boolean;
   readonly #hasView: (view: string) => boolean;
   readonly #now: Clock['now'];
