@@ -6,8 +6,9 @@ import type { Client } from '../../domain/mcp/client.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Fleet } from '../fleet.ts';
 import type { Dispatcher } from './dispatcher.ts';
+import { EqualToolLists } from './equal-tool-lists.ts';
 import type { StatelessPool } from './stateless-pool.ts';
-import { EqualToolLists, StatelessRoute } from './stateless-route.ts';
+import { StatelessRoute } from './stateless-route.ts';
 
 interface StatelessClientsDeps extends Pick<Clock, 'now' | 'alarm'> {
   readonly pool: StatelessPool;

@@ -7,20 +7,17 @@ import {
   type ExchangeRequest,
   type FinalEvent,
   isAnswered,
-  parsedResult,
 } from '../../domain/calls/exchange.ts';
 import { backendTimeout } from '../../domain/errors/error-catalogue.ts';
 import { isBackendAnswer } from '../../domain/errors/errors.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
-import { isJsonObject } from '../../domain/json/json.ts';
-import { type Client, type ClientProfile, extensionsOf } from '../../domain/mcp/client.ts';
+import { type Client, extensionsOf } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
-import { type Handshake, listOf } from '../../domain/mcp/mcp.ts';
+import { listOf } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { CallUpstream } from '../../transports/transport.ts';
 import { NO_SUBSCRIBER } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { capabilitiesKey } from '../instances/leases.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import { BalancedRoute } from './balanced-route.ts';
 import { BoundRoute } from './bound-route.ts';
@@ -33,6 +30,7 @@ import {
   logLevelOf,
   NO_TASKS,
 } from './conversation-choice.ts';
+import type { EqualToolLists } from './equal-tool-lists.ts';
 import {
   type At,
   type AttemptPlan,
@@ -297,38 +295,4 @@ function isLeased(choice: ConversationChoice): boolean {
 async function ready({ conversation }: StatelessLease, logLevel: string | undefined): Promise<void> {
   await conversation.opened;
   if (logLevel !== undefined) await conversation.requireLogLevel(logLevel);
-}
-
-/** A longer list is not compared. */
-const LARGEST_LIST_BYTES = 1024 * 1024;
-/** Most sets of capabilities that are remembered per backend. */
-const MAX_CAPABILITIES = 64;
-
-/**
- * Remembers which backends list the same tools to clients of certain capabilities as in the shared process: most do, and then a
- * list needs no dedicated process until the shared one is restarted. Source: ADR 49.
- */
-export class EqualToolLists {
-  readonly #capabilities = new WeakMap<Handshake, Set<string>>();
-
-  has({ handshake }: InstanceRef, profile: ClientProfile): boolean {
-    const known = handshake ? this.#capabilities.get(handshake) : undefined;
-    return known?.has(capabilitiesKey(profile)) === true;
-  }
-
-  /** `event`: the backend's answer to the tool list request of such a client. */
-  learn({ handshake, tools }: InstanceRef, profile: ClientProfile, event: ExchangeEvent): void {
-    if (!handshake || event.kind !== 'result' || event.result.bytes.length > LARGEST_LIST_BYTES) return;
-    const names = allToolsOf(parsedResult(event.result));
-    if (names === undefined || tools?.listsOnly(names) !== true) return;
-    const known = this.#capabilities.get(handshake) ?? new Set();
-    if (known.size < MAX_CAPABILITIES) this.#capabilities.set(handshake, known.add(capabilitiesKey(profile)));
-  }
-}
-
-/** The names of the tools in a list that has no further page. */
-function allToolsOf(result: unknown): readonly string[] | undefined {
-  if (!isJsonObject(result) || !Array.isArray(result.tools) || result.nextCursor !== undefined)
-    return undefined;
-  return result.tools.map((tool: unknown) => (isJsonObject(tool) ? String(tool.name) : ''));
 }
