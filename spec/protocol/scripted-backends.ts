@@ -8,6 +8,7 @@ import type { GatewayError } from '../../src/domain/errors/errors.ts';
 import { type JsonObject, JsonText, writeFields } from '../../src/domain/json/json.ts';
 import type { ClientProfile, Owner, ServerMessage, ServerNotification } from '../../src/domain/mcp/client.ts';
 import type { Handshake, Tool, WantedChanges } from '../../src/domain/mcp/mcp.ts';
+import type { EndReason } from '../../src/domain/sessions/session-ends.ts';
 import type { SessionOpening } from '../../src/domain/sessions/session-value.ts';
 import type { Backends, McpSession, Reservation, StatelessOptions } from '../../src/protocol/ports.ts';
 import { AnsweredExchange, HANDSHAKE as SILENT_HANDSHAKE } from '../helpers/scripted-transport.ts';
@@ -62,7 +63,7 @@ export class ScriptedSession implements McpSession {
   readonly exchanges: SessionExchange[] = [];
   readonly notes: [method: string, params: JsonObject][] = [];
   readonly messages = new Subject<ServerMessage>();
-  readonly ended$ = new ReplaySubject<string>(1);
+  readonly ended$ = new ReplaySubject<EndReason>(1);
   holds = 0;
   /** Whether the client was away, as it was reported. */
   readonly away: boolean[] = [];

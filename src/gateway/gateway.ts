@@ -410,7 +410,7 @@ export class Gateway {
 
   /** Ends a session, by its id in `sessions`, and answers its calls with SESSION_NOT_FOUND. Throws SESSION_NOT_FOUND. */
   endSession(id: string): void {
-    this.#deps.mcp.sessions.endNamed(id, 'it was ended through the API');
+    this.#deps.mcp.sessions.endNamed(id, 'byApi');
   }
 
   /** Whether the database answers. Resolves within 2 s and never rejects; the answer may be a second old. */

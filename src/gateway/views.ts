@@ -393,7 +393,7 @@ class ServedView {
 
   close(): void {
     this.directory.close();
-    this.backends.close('the view was deleted');
+    this.backends.close('viewDeleted');
   }
 
   /** Reads all lists. */

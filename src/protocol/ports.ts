@@ -16,6 +16,7 @@ import type {
 } from '../domain/mcp/client.ts';
 import type { Handshake, Tool, WantedChanges } from '../domain/mcp/mcp.ts';
 import type { PlacedInstance } from '../domain/nodes/forwarding.ts';
+import type { EndReason } from '../domain/sessions/session-ends.ts';
 import type { RecoveredSession, SessionOpening } from '../domain/sessions/session-value.ts';
 
 /** Everything behind one path: the instances of one template, or those of all templates a caller may use. */
@@ -132,9 +133,8 @@ export interface McpSession {
   /** What a recovered session was; undefined for others. */
   readonly recovered?: RecoveredSession | undefined;
   /** Emits once when the session is over (closed, expired, lost), then completes; replayed. */
-  readonly ended$: Observable<string>;
-  /** `reason`: a clause; with ENDED_BY_CLIENT of domain/sessions/session-value.ts no other life recovers the session. */
-  close(reason?: string): Promise<void>;
+  readonly ended$: Observable<EndReason>;
+  close(reason?: EndReason): Promise<void>;
 }
 
 /** A reservation for a call of several exchanges. */

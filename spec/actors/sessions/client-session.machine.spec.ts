@@ -140,7 +140,7 @@ test('when unbound, retries by itself only while its client listens, and ends if
       clock.increment(5_000);
       assert.is(state(), 'binding', 'not at the next retry');
     }
-    actor.send({ type: 'end', reason: 'it was closed' });
+    actor.send({ type: 'end', reason: 'closed' });
     await harness.close();
     harness = new Harness();
   }
@@ -151,10 +151,10 @@ test('ends once, from every state, and aborts a move in progress', async () => {
     const { host, actor, seen, ref } = await start();
     if (way[0] === 'lost') ref.drain();
     for (const type of way) actor.send({ type } as ClientSessionEvent);
-    actor.send({ type: 'end', reason: 'it was closed' });
-    actor.send({ type: 'end', reason: 'again' });
+    actor.send({ type: 'end', reason: 'closed' });
+    actor.send({ type: 'end', reason: 'idle' });
     assert.is(seen.filter((type) => type === 'ended').length, 1);
-    assert.is(actor.getSnapshot().context.value.endReason, 'it was closed');
+    assert.is(actor.getSnapshot().context.value.endReason, 'closed');
     assert.is(host.signal?.aborted, way.length === 0 ? undefined : true);
     await harness.close();
     harness = new Harness();
@@ -171,7 +171,7 @@ test('a binding that is found when nobody waits for it any more is closed', asyn
   };
   const { settling } = host;
   settling.resolve(late);
-  actor.send({ type: 'end', reason: 'it was closed' }); // before the promise reports
+  actor.send({ type: 'end', reason: 'closed' }); // before the promise reports
   await turn();
   assert.is(closed, 1);
 });

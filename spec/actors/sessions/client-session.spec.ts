@@ -49,7 +49,7 @@ test('when closed, answers its calls, ends its streams and refuses new calls', a
   for (const { ended$ } of [session, unheard]) ended$.subscribe((reason) => ends.push(reason));
   assert.equal(codeOf(await caller.end), 'SESSION_NOT_FOUND');
   assert.is(received.subscription.closed, true);
-  assert.equal(ends, ['it was closed', 'it was closed', 'it was closed']);
+  assert.equal(ends, ['closed', 'closed', 'closed']);
   assert.equal(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
   assert.is(listenTo(session).subscription.closed, true);
   assert.is(harness.ref('a').inFlight, 0);
@@ -209,9 +209,9 @@ test('events name both instances when the session moves', async () => {
   assert.is(await resultOf(ask(session, 'read')), 'b');
   const from = { fromInstanceId: 'a', fromServerId: 'a' };
   assert.equal(sessionEvents(), [{ type: 'session.moved', ...factOf(session, 'b'), ...from }]);
-  await session.close('its client left');
+  await session.close('byClient');
   assert.equal(sessionEvents(), [
-    { type: 'session.ended', ...factOf(session, 'b'), reason: 'its client left', isLost: false },
+    { type: 'session.ended', ...factOf(session, 'b'), reason: 'its client ended it', isLost: false },
   ]);
 });
 

@@ -217,7 +217,7 @@ test('a session that ends while its row is written leaves no row', async () => {
   before = () => promise;
   const kept = keeper.keep(session);
   void kept.save();
-  kept.end('it was closed', false);
+  kept.end('closed', false);
   const ended = kept.save();
   resolve();
   await pass(5);
@@ -231,8 +231,8 @@ test('a session that is left keeps its row, with its last change and without its
   await kept.save();
   session.value = { ...session.value, logLevel: 'info' };
   kept.changed();
-  session.value = { ...session.value, endReason: 'the gateway is shutting down' };
-  kept.end('the gateway is shutting down', true);
+  session.value = { ...session.value, endReason: 'shutDown' };
+  kept.end('shutDown', true);
   await keeper.close();
   assert.equal(await storedOf(session), { ...NEW, logLevel: 'info' });
 });
@@ -263,7 +263,7 @@ test('a session whose row another life took over is told so, and changes nothing
   assert.is(session.isTakenOver, true);
   assert.is(keeper.counts.fenced, 1);
   assert.equal(await storedOf(session), NEW);
-  kept.end('it was closed', false);
+  kept.end('closed', false);
   await pass(100);
   assert.equal(await storedOf(session), NEW);
 });

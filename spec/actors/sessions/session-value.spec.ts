@@ -104,9 +104,9 @@ for (const [state, enter] of Object.entries(STATES)) {
 test('a session that has ended is over elsewhere, too, for the same reason', async () => {
   await before.add('a', DEDICATED);
   const session = await before.openSession();
-  await session.close('its client closed it');
+  await session.close('byClient');
   await after.add('a', DEDICATED);
-  assert.throws(() => again(session), /its client closed it/);
+  assert.throws(() => again(session), /its client ended it/);
   assert.is(after.sessions.size, 0);
 });
 
@@ -275,7 +275,7 @@ test('a session that ends while it waits for its turn takes none', async () => {
   const asked = sessions.map((session) => ask(session, 'read'));
   await settled();
   const [last] = sessions.slice(-1);
-  await last?.close('its client ended it');
+  await last?.close('byClient');
   await pass(2_000);
   assert.is(signals.length, 64);
   thaw();

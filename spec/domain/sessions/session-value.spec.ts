@@ -35,7 +35,7 @@ const FULL: SessionValue = {
   unsafe: 'unknown',
   logLevel: 'info',
   uris: ['file:///a', 'file:///b'],
-  endReason: 'it was closed',
+  endReason: 'closed',
 };
 
 const NEW_ALL: AggregateSessionValue = {
@@ -56,7 +56,7 @@ const FULL_ALL: AggregateSessionValue = {
   },
   logLevel: 'info',
   uris: { t: ['file:///a'] },
-  endReason: 'it was closed',
+  endReason: 'closed',
 };
 
 for (const [name, value] of [

@@ -167,7 +167,7 @@ test('a session whose owner may use other templates is over; one with the same, 
   const recovered = after.again(session, { ...both, templates: new Set(['b', 'a']) });
   assert.is(after.backends.session(session.id, both), recovered);
   assert.is(after.backends.session(session.id, ADA), undefined);
-  assert.is(recovered.value.endReason, 'the templates that its owner may use have changed');
+  assert.is(recovered.value.endReason, 'rightsChanged');
 });
 
 test('a session that is over, or open, is not made again', async () => {
@@ -175,8 +175,8 @@ test('a session that is over, or open, is not made again', async () => {
   const session = await before.open();
   const recovered = after.again(session);
   assert.throws(() => after.again(session), isLost);
-  await recovered.close('its client closed it');
-  assert.throws(() => after.again(recovered), /its client closed it/);
+  await recovered.close('byClient');
+  assert.throws(() => after.again(recovered), /its client ended it/);
   assert.is(after.table.size, 0);
 });
 

@@ -11,6 +11,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile, ClientReply } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { includesLevel, LEGACY_VERSIONS } from '../../domain/mcp/mcp.ts';
+import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { CallUpstream, Closed, Upstream } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
@@ -20,8 +21,8 @@ import { Feed } from '../subscriptions/feed.ts';
 export interface LeaseHolder {
   /** Since when its client has no open stream and sent no message, in ms of the gateway's monotonic clock; undefined: it is there. */
   readonly awaySinceMs: number | undefined;
-  /** Ends the session, and with it the conversation. `reason` is a clause. */
-  close(reason: string): Promise<void>;
+  /** Ends the session, and with it the conversation. */
+  close(reason: EndReason): Promise<void>;
 }
 
 /** Which conversation is needed, and for whose account. */

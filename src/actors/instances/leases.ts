@@ -160,7 +160,7 @@ export class Leases implements ConversationListener {
       this.#uncount(spare);
       this.#replaced.add(spare);
       spare.isReplaced = true;
-      void spare.holder?.close('its client was away, and another one needed its process');
+      void spare.holder?.close('processNeeded');
       const gone = spare.close();
       return this.#isPipe ? gone : undefined;
     }

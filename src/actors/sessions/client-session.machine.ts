@@ -233,7 +233,7 @@ export const clientSessionMachine = setup({
       return { value: { ...value, uris: value.uris.filter((uri) => uri !== event.uri) } };
     }),
     setEndReason: assign(({ context: { value }, event }) => {
-      const reason = event.type === 'end' ? event.reason : 'its instance is gone';
+      const reason = event.type === 'end' ? event.reason : 'instanceGone';
       return { value: endedBy(value, reason) };
     }),
     resume: emit(({ context: { binding, failure } }) => {

@@ -8,19 +8,15 @@ import { timeoutFor } from '../../balancing/policy.ts';
 import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { callCutOff } from '../../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
-import { sessionLost } from '../../domain/errors/session-errors.ts';
+import { sessionEnded } from '../../domain/errors/session-errors.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { listedAnswers } from '../../domain/mcp/listed-tools.ts';
 import { type Handshake, isOfOtherEra, listOf, setsClientState } from '../../domain/mcp/mcp.ts';
+import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import type { KeptRow, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
-import {
-  type RecoveredSession,
-  type SessionValue,
-  type StorableSession,
-  TAKEN_OVER,
-} from '../../domain/sessions/session-value.ts';
+import type { RecoveredSession, SessionValue, StorableSession } from '../../domain/sessions/session-value.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/route.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { NO_URIS, type ResourceUris } from '../subscriptions/feed.ts';
@@ -69,7 +65,7 @@ export class ClientSession
   #waiting: WaitingRequests | undefined;
   #messages: SessionMessages | undefined;
   #clientState: ClientState | undefined;
-  #ended: AsyncSubject<string> | undefined;
+  #ended: AsyncSubject<EndReason> | undefined;
   /** The instance where the search for the first binding begins. Default: the strategy chooses. */
   #first: InstanceRef | undefined;
   /** The row of the session, once it is kept. */
@@ -159,8 +155,8 @@ export class ClientSession
     return this.value.logLevel;
   }
 
-  /** Emits the reason, a clause, once when the session is over, then completes. Replayed. */
-  get ended$(): Observable<string> {
+  /** Emits the reason once when the session is over, then completes. Replayed. */
+  get ended$(): Observable<EndReason> {
     const { endReason } = this.value;
     if (endReason !== undefined) return of(endReason);
     this.#ended ??= new AsyncSubject();
@@ -233,7 +229,7 @@ export class ClientSession
   }
 
   /** Its callers are answered; the first reason counts. Resolves when nothing is left of a dedicated conversation. */
-  async close(reason = 'it was closed'): Promise<void> {
+  async close(reason: EndReason = 'closed'): Promise<void> {
     const state = this.#state;
     if (state instanceof Actor) state.send({ type: 'end', reason });
     else if (state.value.endReason === undefined) {
@@ -244,7 +240,7 @@ export class ClientSession
   }
 
   takenOver(): void {
-    void this.close(TAKEN_OVER);
+    void this.close('takenOver');
   }
 
   // --- for its table and its leases --------------------------------------------------------------------------------------
@@ -431,11 +427,11 @@ export class ClientSession
   /** Callers are answered first. */
   #end(isLost: boolean, failure: GatewayError | undefined): void {
     this.#rest();
-    const { endReason: reason = '' } = this.value;
+    const { endReason: reason = 'closed' } = this.value;
     this.#waiting?.refuse({ failure, why: 'ended' });
     this.#row?.end(reason, this.#table.leavesRow(reason) && outlivesNode(this.value, this.group));
     // A client that initializes again would be refused: it gets the same error as callers without a session.
-    this.#calls?.refuse(this.deps.isAccepting() ? sessionLost(reason) : callCutOff('no'));
+    this.#calls?.refuse(this.deps.isAccepting() ? sessionEnded(reason) : callCutOff('no'));
     this.#messages?.complete();
     this.#ended?.next(reason);
     this.#ended?.complete();

@@ -3,18 +3,14 @@
 // `find` compare the owner. The table owns the sessions, a session its binding, and a dedicated binding its conversation.
 
 import { nodeCutOff, nodeDraining, shuttingDown } from '../../domain/errors/errors.ts';
-import { sessionLost, sessionUnknown } from '../../domain/errors/session-errors.ts';
+import { sessionEnded, sessionLost, sessionUnknown } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile, ClientSessionView } from '../../domain/mcp/client.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { lifeOf, newLife, newSessionId } from '../../domain/nodes/life.ts';
+import { type EndReason, SESSION_ENDS } from '../../domain/sessions/session-ends.ts';
 import type { PrepareRecovery, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
-import {
-  ENDED_BY_DRAIN,
-  type SessionValue,
-  type StorableSession,
-  TAKEN_OVER,
-} from '../../domain/sessions/session-value.ts';
+import type { SessionValue, StorableSession } from '../../domain/sessions/session-value.ts';
 import { wallAt } from '../../domain/time/clock.ts';
 import { Binder } from './binder.ts';
 import { ClientSession } from './client-session.ts';
@@ -117,11 +113,11 @@ export class ClientSessions implements SessionTable {
   ): Promise<ClientSession> {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (options.isPart !== true) this.#requireNewSessions();
-    if (signal?.aborted) throw sessionLost(ABORTED);
+    if (signal?.aborted) throw sessionEnded('disconnected');
     this.#makeRoom(ownerId, 'template');
     const session = this.#create(id, newSession(template, ownerId, profile), options);
     this.#opening.add(session);
-    const abortOpening = () => this.#end(session, ABORTED);
+    const abortOpening = () => this.#end(session, 'disconnected');
     signal?.addEventListener('abort', abortOpening);
     try {
       await session.open();
@@ -131,7 +127,7 @@ export class ClientSessions implements SessionTable {
       signal?.removeEventListener('abort', abortOpening);
     }
     // The session may have ended while it was being opened.
-    if (!this.#opening.delete(session)) throw this.isClosing ? shuttingDown() : sessionLost(ABORTED);
+    if (!this.#opening.delete(session)) throw this.isClosing ? shuttingDown() : sessionEnded('disconnected');
     this.#begin(session);
     this.deps.emit({ type: 'session.opened', ...sessionEventOf(session, this.deps) });
     return session;
@@ -146,7 +142,8 @@ export class ClientSessions implements SessionTable {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (this.#open.has(id)) throw sessionLost('it is open already');
     const { endReason, greeted } = value;
-    if (endReason !== undefined || greeted === undefined) throw sessionLost(endReason ?? 'it was never open');
+    if (endReason !== undefined) throw sessionEnded(endReason);
+    if (greeted === undefined) throw sessionLost('it was never open');
     this.#places.check(value.ownerId, 'template'); // again: others may have been made meanwhile, and none of them ends for it
     // A call that was under way may have arrived.
     const session = this.#create(id, { ...value, unsafe: value.unsafe === 'no' ? 'no' : 'yes' }, { lists });
@@ -165,7 +162,7 @@ export class ClientSessions implements SessionTable {
     this.#keeper?.beginLife(life);
     await this.deps.scheduler.each(
       [...this.#open.values()],
-      (session) => void this.#end(session, TAKEN_OVER),
+      (session) => void this.#end(session, 'takenOver'),
     );
   }
 
@@ -200,12 +197,17 @@ export class ClientSessions implements SessionTable {
     this.#begin(session);
   }
 
-  remove(session: SessionRecord, reason: string, isLost = false): void {
+  remove(session: SessionRecord, reason: EndReason, isLost = false): void {
     this.#forget(session, reason);
     if (session instanceof ClientSession) {
       const wasOpen = !this.#opening.delete(session);
       if (wasOpen)
-        this.deps.emit({ type: 'session.ended', ...sessionEventOf(session, this.deps), reason, isLost });
+        this.deps.emit({
+          type: 'session.ended',
+          ...sessionEventOf(session, this.deps),
+          reason: SESSION_ENDS[reason],
+          isLost,
+        });
       this.#drop(session, 'template');
     } else if (this.#open.has(session.id)) this.#drop(session, 'all');
   }
@@ -227,7 +229,7 @@ export class ClientSessions implements SessionTable {
   }
 
   /** Ends the session with this fingerprint: it takes no more calls when this returns. SESSION_NOT_FOUND. */
-  endNamed(fingerprint: string, reason: string): void {
+  endNamed(fingerprint: string, reason: EndReason): void {
     const session = [...this.#open.values()].find(({ id }) => sessionFingerprint(id) === fingerprint);
     if (session === undefined) throw sessionUnknown(fingerprint);
     void this.#end(session, reason);
@@ -236,7 +238,7 @@ export class ClientSessions implements SessionTable {
   /** Ends all sessions of an owner, including those in opening. Resolves when nothing is left of them. */
   async endOf(ownerId: string): Promise<void> {
     const theirs = this.#all().filter((session) => session.ownerId === ownerId);
-    await this.deps.scheduler.each(theirs, (session) => this.#end(session, 'its owner may no longer use it'));
+    await this.deps.scheduler.each(theirs, (session) => this.#end(session, 'ownerRefused'));
   }
 
   /** Releases the sessions that other nodes can recover. */
@@ -247,7 +249,7 @@ export class ClientSessions implements SessionTable {
     this.#drain ??= new SessionDrain(this.#ofClients(), {
       clock: deps,
       hasOthers: () => keeper.successorOf('') !== undefined,
-      release: (session) => void this.#end(session, ENDED_BY_DRAIN),
+      release: (session) => void this.#end(session, 'drained'),
     });
   }
 
@@ -256,8 +258,8 @@ export class ClientSessions implements SessionTable {
     this.#drain = undefined;
   }
 
-  leavesRow(reason: string): boolean {
-    return this.isClosing || reason === ENDED_BY_DRAIN;
+  leavesRow(reason: EndReason): boolean {
+    return this.isClosing || reason === 'drained';
   }
 
   /** Refuses new sessions, lets calls under way finish within the grace, and ends all. Resolves when nothing is left. */
@@ -271,24 +273,24 @@ export class ClientSessions implements SessionTable {
     const refusal = shuttingDown();
     await scheduler.each(this.#all(), (session) => {
       session.dismiss?.(refusal); // no next round is taken
-      if (session.calls === 0) void this.#end(session, SHUT_DOWN);
+      if (session.calls === 0) void this.#end(session, 'shutDown');
     });
     if (this.size > 0) await Promise.race([this.#emptied.promise, late]);
     disarm();
-    await scheduler.each(this.#all(), (session) => this.#end(session, SHUT_DOWN));
+    await scheduler.each(this.#all(), (session) => this.#end(session, 'shutDown'));
     await Promise.all(this.#closings);
     await this.#keeper?.close();
   }
 
   used(session: SessionRecord): void {
-    if (this.isClosing && session.calls === 0) this.#end(session, SHUT_DOWN);
+    if (this.isClosing && session.calls === 0) this.#end(session, 'shutDown');
     else this.#use(session);
     this.#drain?.used(session);
   }
 
   /** The session is not recovered here any more, unless its row stays for the next life, or another life has it. */
-  #forget({ id }: SessionRecord, reason: string): void {
-    if (!this.leavesRow(reason) && reason !== TAKEN_OVER) this.#recovery?.forget(id);
+  #forget({ id }: SessionRecord, reason: EndReason): void {
+    if (!this.leavesRow(reason) && reason !== 'takenOver') this.#recovery?.forget(id);
   }
 
   #requireNewSessions(): void {
@@ -342,7 +344,7 @@ export class ClientSessions implements SessionTable {
   #visit(session: SessionRecord): void {
     const now = this.deps.now();
     if (this.isClosing || !this.#open.has(session.id) || this.#dueAtMs(session) > now) return;
-    if (session.isParked) void this.#end(session, 'it was idle for too long');
+    if (session.isParked) void this.#end(session, 'idle');
     else if (session.park()) session.isParked = true;
     else session.usedAtMs = this.#nowMs();
   }
@@ -390,7 +392,7 @@ export class ClientSessions implements SessionTable {
     };
   }
 
-  #end(session: SessionRecord, reason: string): Promise<void> {
+  #end(session: SessionRecord, reason: EndReason): Promise<void> {
     const closing = session.close(reason);
     this.#closings.add(closing);
     void closing.then(() => this.#closings.delete(closing));
@@ -403,10 +405,7 @@ export class ClientSessions implements SessionTable {
     if (lack === undefined) return;
     const only = lack === 'share' ? ownerId : undefined;
     const away = longestAway(this.#ofClients(), kind, only, this.deps.now());
-    if (away !== undefined) void this.#end(away, 'its client was away, and another one needed its place');
+    if (away !== undefined) void this.#end(away, 'placeNeeded');
     else this.#places.check(ownerId, kind);
   }
 }
-
-const ABORTED = 'its client disconnected';
-const SHUT_DOWN = 'the gateway is shutting down';

@@ -2,13 +2,12 @@
 // of others. Source: ADR 143.
 
 import { hash } from 'node:crypto';
+import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import type { KeptRow } from '../../domain/sessions/session-table.ts';
 import {
   type AnySessionValue,
-  ENDED_BY_CLIENT,
   SessionValueError,
   type StorableSession,
-  TAKEN_OVER,
   writeSession,
 } from '../../domain/sessions/session-value.ts';
 
@@ -97,12 +96,12 @@ export class KeptSession implements KeptRow {
     return this.#marking;
   }
 
-  end(reason: string, isLeft: boolean): void {
+  end(reason: EndReason, isLeft: boolean): void {
     if (this.#isOver) return;
-    if (reason === TAKEN_OVER && this.#stored !== undefined) this.#drop();
-    else if (reason === TAKEN_OVER)
+    if (reason === 'takenOver' && this.#stored !== undefined) this.#drop();
+    else if (reason === 'takenOver')
       this.changed(); // no other node knows it: it continues by its row, once that is written
-    else if (isLeft && reason !== ENDED_BY_CLIENT) {
+    else if (isLeft && reason !== 'byClient') {
       this.changed();
       this.#keeper.release(this.key);
     } else {

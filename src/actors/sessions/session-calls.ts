@@ -10,7 +10,7 @@ import {
   type GatewayError,
   perhapsDelivered,
 } from '../../domain/errors/errors.ts';
-import { sessionLost } from '../../domain/errors/session-errors.ts';
+import { sessionEnded } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type Linked, LinkedSet } from '../../domain/memory/call-map.ts';
 import type { Binding } from './binding.ts';
@@ -53,7 +53,7 @@ export class SessionCalls {
     return new Observable((subscriber) => {
       const session = this.#session;
       const { template, endReason } = session.value;
-      if (endReason !== undefined) return subscriber.error(sessionLost(endReason));
+      if (endReason !== undefined) return subscriber.error(sessionEnded(endReason));
       session.used();
       const { group, deps } = session;
       const route = new SessionRoute(session, request, reservation);

@@ -2,6 +2,7 @@
 // while the session has an actor, client-session.ts otherwise.
 
 import type { Delivered } from '../../domain/errors/errors.ts';
+import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import { SESSION_VERSION, type SessionValue } from '../../domain/sessions/session-value.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
@@ -17,8 +18,7 @@ export interface SessionState {
 /** What happens to a session; client-session.machine.ts has their effects. */
 export type ClientSessionEvent =
   | { readonly type: 'lost' | 'requested' | 'started' | 'upgrade' | 'callEnded' | 'park' }
-  /** `reason`: a clause. */
-  | { readonly type: 'end'; readonly reason: string }
+  | { readonly type: 'end'; readonly reason: EndReason }
   | { readonly type: 'bound'; readonly binding: Binding }
   | { readonly type: 'failed'; readonly error: unknown }
   | { readonly type: 'abandoned' }
@@ -73,8 +73,8 @@ export function placeLeft(
   return isSame ? undefined : value.binding;
 }
 
-/** The session after its end. `reason`: a clause. */
-export function endedBy(value: SessionValue, reason: string): SessionValue {
+/** The session after its end. */
+export function endedBy(value: SessionValue, reason: EndReason): SessionValue {
   return { ...value, endReason: reason };
 }
 

@@ -3,7 +3,7 @@
 import { Observable, type Subscriber } from 'rxjs';
 import { queueFull } from '../../domain/errors/error-catalogue.ts';
 import { type GatewayError, shuttingDown } from '../../domain/errors/errors.ts';
-import { sessionLost } from '../../domain/errors/session-errors.ts';
+import { sessionEnded, sessionLost } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Binding } from './binding.ts';
 import type { ClientSessionEmission } from './client-session.machine.ts';
@@ -48,7 +48,7 @@ export class WaitingRequests {
       const { value, deps } = this.#session;
       const { template, endReason } = value;
       if (!deps.isAccepting()) return subscriber.error(shuttingDown());
-      if (endReason !== undefined) return subscriber.error(sessionLost(endReason));
+      if (endReason !== undefined) return subscriber.error(sessionEnded(endReason));
       if (this.size >= LIMITS.queuedPerInstance) return subscriber.error(queueFull(template));
       const request = { needsDedicated, subscriber };
       this.#requests = [...this.#requests, request];
@@ -86,7 +86,7 @@ export class WaitingRequests {
     const { deps, group, value } = this.#session;
     if (!deps.isAccepting()) return shuttingDown();
     if (why === 'noneHealthy') return group.noneHealthy();
-    return sessionLost(why === 'finishing' ? NO_NEW_CALLS : (value.endReason ?? ''));
+    return why === 'finishing' ? sessionLost(NO_NEW_CALLS) : sessionEnded(value.endReason ?? 'closed');
   }
 
   #takeAll(): readonly WaitingRequest[] {

@@ -1,7 +1,7 @@
 // The errors of sessions, of the nodes that have them, and of the bounds for each client: a part of the catalogue (error-catalogue.ts).
 
 import { LIMITS } from '../limits.ts';
-import { ENDED_BY_DRAIN, TAKEN_OVER } from '../sessions/session-value.ts';
+import { type EndReason, SESSION_ENDS } from '../sessions/session-ends.ts';
 import { GatewayError, retryAfter } from './errors.ts';
 
 /** The session is unknown, has ended, or is another caller's; the error does not reveal which. */
@@ -17,10 +17,14 @@ export function sessionUnknown(fingerprint: string): GatewayError {
   );
 }
 
-/** The instance of the session is gone, and the session may not continue with another one; or another node recovers it. */
+/** The session is over here. NODE_UNAVAILABLE where another node recovers it: its client must not initialize again. */
+export function sessionEnded(end: EndReason): GatewayError {
+  const reason = SESSION_ENDS[end];
+  return end === 'takenOver' || end === 'drained' ? nodeUnavailable('', reason, 'no') : sessionLost(reason);
+}
+
+/** The session cannot continue. `reason`: a clause. */
 export function sessionLost(reason: string): GatewayError {
-  const isElsewhere = reason === TAKEN_OVER || reason === ENDED_BY_DRAIN;
-  if (isElsewhere) return nodeUnavailable('', reason, 'no'); // its client must not initialize again
   return new GatewayError('SESSION_NOT_FOUND', `The session ended: ${reason}. Initialize again.`, {
     delivered: 'no',
     reason,

@@ -3,6 +3,7 @@
 
 import type { GatewayError } from '../errors/errors.ts';
 import type { ClientProfile } from '../mcp/client.ts';
+import type { EndReason } from './session-ends.ts';
 import type { AnySessionValue, StorableSession, UnsafeMark } from './session-value.ts';
 
 /** Bounds, expires and ends the sessions. */
@@ -18,8 +19,8 @@ export interface SessionTable {
   findAny(id: string): SessionRecord | undefined;
   /** A message of its client came, or a use of the session ended. */
   used(session: SessionRecord): void;
-  /** The session of either kind is over. `reason`: a clause. `isLost`: see Ending in events.ts. Default false. */
-  remove(session: SessionRecord, reason: string, isLost?: boolean): void;
+  /** The session of either kind is over. `isLost`: see Ending in events.ts. Default false. */
+  remove(session: SessionRecord, reason: EndReason, isLost?: boolean): void;
   /** A row for the session, so that it outlives the gateway; undefined where nothing does. `isStored`: it was read from its row. */
   keep(session: StorableSession, isStored?: boolean): KeptRow | undefined;
   /**
@@ -28,7 +29,7 @@ export interface SessionTable {
    */
   recover(id: string, ownerId: string, prepare: PrepareRecovery): Promise<void> | undefined;
   /** The row of a session that ends for this reason stays for the next life, or for other nodes. */
-  leavesRow(reason: string): boolean;
+  leavesRow(reason: EndReason): boolean;
 }
 
 /** A session of a client in the table of sessions, which writes `openedAtMs`, `usedAtMs` and `isParked`. */
@@ -51,8 +52,8 @@ export interface SessionRecord {
   park(): boolean;
   /** Ends the calls that wait between two rounds. Default: it has none of its own. */
   dismiss?(error: GatewayError): void;
-  /** Ends the session. Resolves when nothing is left of it. `reason` is a clause. */
-  close(reason?: string): Promise<void>;
+  /** Ends the session. Resolves when nothing is left of it. */
+  close(reason?: EndReason): Promise<void>;
 }
 
 /** The row of a session in the store, as the session uses it. The mark is for sessions with one template. */
@@ -63,7 +64,7 @@ export interface KeptRow extends UnsafeMark {
   /** Resolves when the row agrees with the session, or with false when its client waits no longer; undefined when it does. */
   save(): Promise<boolean> | undefined;
   /** The session is over here. `isLeft`: its row stays for other lives, unless its client ended it. */
-  end(reason: string, isLeft: boolean): void;
+  end(reason: EndReason, isLeft: boolean): void;
 }
 
 /**

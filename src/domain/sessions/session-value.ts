@@ -9,15 +9,10 @@ import Type, { type Static } from 'typebox';
 import type { JsonObject } from '../json/json.ts';
 import type { Handshake } from '../mcp/mcp.ts';
 import { compileShape } from '../validation.ts';
+import { type EndReason, SESSION_ENDS } from './session-ends.ts';
 
 /** Version of the fields below. A change that an earlier release cannot read increases it. */
 export const SESSION_VERSION = 1;
-/** The reason of an end after which no other life recovers the session, also while the gateway stops. */
-export const ENDED_BY_CLIENT = 'its client ended it';
-/** The reason of an end here only: another life recovers the session, or may do so. */
-export const TAKEN_OVER = 'another life may continue it';
-/** The reason of an end after which another node recovers the session. */
-export const ENDED_BY_DRAIN = 'its node is drained, and another one continues it';
 /** Most bytes of a written session. */
 export const MAX_SESSION_BYTES = 16 * 1024;
 
@@ -47,8 +42,8 @@ const COMMON = {
   ),
   /** The level of the last `logging/setLevel`. */
   logLevel: Type.Optional(Text),
-  /** Why the session is over, as a clause; absent while it is not. */
-  endReason: Type.Optional(Text),
+  /** Why the session is over; absent while it is not. */
+  endReason: Type.Optional(Type.Unsafe<EndReason>(Type.Enum(Object.keys(SESSION_ENDS)))),
 };
 
 const WithTemplate = Type.Object(

@@ -30,6 +30,7 @@ import {
   type WantedChanges,
 } from '../../domain/mcp/mcp.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import type { AggregateSessionValue, SessionOpening } from '../../domain/sessions/session-value.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { withListNotices } from '../cached-lists.ts';
@@ -45,7 +46,7 @@ import { aggregateExchange } from './requests.ts';
 import { SearchMode } from './search-mode.ts';
 import type { Presentation, Selection } from './selection.ts';
 import { AggregateSession, type AggregateSessionDeps } from './session.ts';
-import { checkRecoverable, newAggregateSession, RIGHTS_CHANGED, viewIdOf } from './session-value.ts';
+import { checkRecoverable, newAggregateSession, viewIdOf } from './session-value.ts';
 
 /** Greetings that sessions share; callers with equal permissions have the same. */
 const HANDSHAKES_REMEMBERED = 100;
@@ -83,8 +84,8 @@ export class AggregateBackends implements Backends {
     this.#sessionDeps = { ...options, ...shared, listChanges$: this.#changes$ };
   }
 
-  /** Ends the sessions and streams of its clients: the view was deleted. `reason`: a clause. */
-  close(reason: string): void {
+  /** Ends the sessions and streams of its clients: the view was deleted. */
+  close(reason: EndReason): void {
     this.#closed$.next();
     for (const session of this.#open) void session.close(reason);
   }
@@ -127,7 +128,7 @@ export class AggregateBackends implements Backends {
     const session = sessions.findAny(id);
     if (!(session instanceof AggregateSession) || session.view !== this.#selection.view) return undefined;
     if (session.ownerId === owner.id && !session.isAllowedFor(owner)) {
-      void session.close(RIGHTS_CHANGED);
+      void session.close('rightsChanged');
       return undefined;
     }
     sessions.used(session);

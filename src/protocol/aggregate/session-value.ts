@@ -1,7 +1,7 @@
 // The value of a session with all templates: what a new one is, and which one may be made again.
 
 import { isDeepStrictEqual } from 'node:util';
-import { sessionLost } from '../../domain/errors/session-errors.ts';
+import { sessionEnded, sessionLost } from '../../domain/errors/session-errors.ts';
 import type { ClientProfile, Owner } from '../../domain/mcp/client.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
 import {
@@ -10,7 +10,6 @@ import {
   SESSION_VERSION,
 } from '../../domain/sessions/session-value.ts';
 
-export const RIGHTS_CHANGED = 'the templates that its owner may use have changed';
 const NO_URIS: AggregateSessionValue['uris'] = Object.freeze({});
 
 /** True where sessions with this template may be recovered elsewhere whatever they called. */
@@ -55,8 +54,9 @@ export function mayRecover({ unsafeIn = [] }: AggregateSessionValue, movesUnsafe
 /** What its client was told. SESSION_NOT_FOUND. */
 export function checkRecoverable(value: AggregateSessionValue, owner: Owner, movesUnsafe: MovesUnsafe) {
   const { endReason, greeted } = value;
-  if (endReason !== undefined || greeted === undefined) throw sessionLost(endReason ?? 'it was never open');
-  if (value.ownerId !== owner.id || !isAllowedFor(value, owner)) throw sessionLost(RIGHTS_CHANGED);
+  if (endReason !== undefined) throw sessionEnded(endReason);
+  if (greeted === undefined) throw sessionLost('it was never open');
+  if (value.ownerId !== owner.id || !isAllowedFor(value, owner)) throw sessionEnded('rightsChanged');
   if (!mayRecover(value, movesUnsafe)) throw sessionLost('a backend does not know it any more');
   return greeted;
 }

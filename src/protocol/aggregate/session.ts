@@ -25,18 +25,15 @@ import {
 import { type Answer, type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
 import { backendTimeout, backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
-import { sessionLost } from '../../domain/errors/session-errors.ts';
+import { sessionEnded } from '../../domain/errors/session-errors.ts';
 import { type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile, Owner, ServerMessage } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isLogLevel, type ListChange } from '../../domain/mcp/mcp.ts';
+import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import type { KeptRow, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
-import {
-  type AggregateSessionValue,
-  type RecoveredSession,
-  TAKEN_OVER,
-} from '../../domain/sessions/session-value.ts';
+import type { AggregateSessionValue, RecoveredSession } from '../../domain/sessions/session-value.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { ticks$ } from '../../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
@@ -90,7 +87,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   readonly id: string;
   readonly handshake: Handshake;
   readonly isShared = false;
-  readonly ended$ = new ReplaySubject<string>(1);
+  readonly ended$ = new ReplaySubject<EndReason>(1);
   calls = 0;
   recovered: RecoveredSession | undefined;
   readonly #deps: AggregateSessionDeps;
@@ -143,7 +140,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   takenOver(): void {
-    void this.close(TAKEN_OVER);
+    void this.close('takenOver');
   }
 
   get ownerId(): string {
@@ -223,7 +220,8 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   exchange(request: ExchangeRequest, instanceId = ''): Observable<Answer> {
     return defer(() => {
-      if (this.#isOver) throw sessionLost('it was closed');
+      const { endReason } = this.#value;
+      if (endReason !== undefined) throw sessionEnded(endReason);
       this.calls += 1;
       const release = this.hold();
       const bound = splitInstance(instanceId)?.template;
@@ -260,7 +258,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     for (const session of this.#parts.all) session.setAway(isAway);
   }
 
-  async close(reason = 'closed'): Promise<void> {
+  async close(reason: EndReason = 'closed'): Promise<void> {
     if (this.#isOver) return;
     this.#change({ ...this.#value, endReason: reason });
     const { sessions, movesUnsafe } = this.#deps;
@@ -363,7 +361,7 @@ export class AggregateSession implements McpSession, SessionRecord {
         this.#change({ ...this.#value, unsafeIn });
         await row.save();
         const { endReason } = this.#value;
-        if (endReason !== undefined) throw sessionLost(endReason); // perhaps another life has it
+        if (endReason !== undefined) throw sessionEnded(endReason); // perhaps another life has it
       },
     );
     return this.#marks;

@@ -15,7 +15,7 @@ import {
 } from '../../domain/mcp/jsonrpc.ts';
 import { isOfOtherEra } from '../../domain/mcp/mcp.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';
-import { ENDED_BY_CLIENT } from '../../domain/sessions/session-value.ts';
+import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import { settlesWithin } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { slowAnswers } from '../answer-writer.ts';
@@ -173,13 +173,13 @@ export class LegacyEndpoint {
   }
 
   #delete(session: McpSession, reply: McpReply): void | Promise<void> {
-    this.end(session, ENDED_BY_CLIENT);
+    this.end(session, 'byClient');
     const stored = session.keep?.();
     if (stored !== undefined) return stored.then(() => reply.empty(200));
     reply.empty(200);
   }
 
-  end(session: McpSession, reason?: string): void {
+  end(session: McpSession, reason?: EndReason): void {
     session.close(reason).catch(this.#deps.onFault);
     this.#end(session.id, perhapsDelivered(sessionNotFound()));
   }
