@@ -93,6 +93,14 @@ test('an inner session that opens after the end of its session ends at once', as
   assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? NEVER), 'closed');
 });
 
+test('a call of a session that another life takes over is refused with NODE_UNAVAILABLE, also while its part opens', async () => {
+  const { session, call } = setUp();
+  const opening = call('a__x').catch(codeOf);
+  await session.close('takenOver');
+  const refusal = { code: 'NODE_UNAVAILABLE', delivered: 'no' };
+  assert.equal([await opening, await call('a__x').catch(codeOf)], [refusal, refusal]);
+});
+
 test('its inner sessions end as tasks: one for each template would be too many for one turn', async () => {
   const turns: (() => void)[] = [];
   const scheduler = new TaskScheduler({ perTurn: 1, nextTurn: (run) => turns.push(run) });

@@ -2,8 +2,9 @@
 // one after it has ended. session.ts decides what a new one gets.
 
 import { defer, filter, finalize, from, merge, mergeMap, type Observable, Subject, takeUntil } from 'rxjs';
-import { sessionLost } from '../../domain/errors/session-errors.ts';
+import { sessionEnded } from '../../domain/errors/session-errors.ts';
 import type { ServerMessage } from '../../domain/mcp/client.ts';
+import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { McpSession } from '../ports.ts';
 
@@ -22,7 +23,7 @@ export class SessionParts {
   readonly #opened = new Subject<readonly [template: string, part: McpSession]>();
   /** Parts whose template was deleted. */
   readonly #left = new Subject<McpSession>();
-  #isClosed = false;
+  #endReason: EndReason | undefined;
 
   constructor(deps: SessionPartsDeps) {
     this.#deps = deps;
@@ -69,18 +70,18 @@ export class SessionParts {
   }
 
   /** In several turns of the event loop: there may be one for each template. A part that is being opened ends when it is open. */
-  async close(): Promise<void> {
-    this.#isClosed = true;
+  async close(reason: EndReason): Promise<void> {
+    this.#endReason = reason;
     this.#opened.complete();
-    const closed = this.#deps.scheduler.each(this.all, (part) => part.close());
+    const closed = this.#deps.scheduler.each(this.all, (part) => part.close(reason));
     await Promise.allSettled([closed, ...this.#openings.values()]);
   }
 
   async #openWith(template: string): Promise<McpSession> {
     const part = await this.#deps.openSession(template);
-    if (this.#isClosed) {
-      await part.close();
-      throw sessionLost('it was closed');
+    if (this.#endReason !== undefined) {
+      await part.close(this.#endReason);
+      throw sessionEnded(this.#endReason);
     }
     this.#open.set(template, part);
     part.ended$.subscribe(() => this.#forget(template, part));

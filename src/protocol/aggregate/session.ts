@@ -266,7 +266,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     this.ended$.next(reason);
     this.ended$.complete();
     sessions.remove(this, reason);
-    await this.#parts.close();
+    await this.#parts.close(reason);
   }
 
   #change(value: AggregateSessionValue): void {
