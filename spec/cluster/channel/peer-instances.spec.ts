@@ -321,16 +321,16 @@ test('an opening that is cancelled while the members are read waits for no node'
   assert.equal(alarms, []);
 });
 
-test('the way to a program of a silent node is refused at once, and calls wait for the first opening only', async () => {
-  const late = await deployment.node('DDDDDDDD');
-  deployment.silent.add(late.life);
-  const thrown = await open('one', late.member.node).catch((error: unknown) => error);
+test('the way to a program of a silent node is refused at once, until it is heard, and calls wait for one opening only', async () => {
+  deployment.silent.add(B);
+  const thrown = await open().catch((error: unknown) => error);
   assert.ok(thrown instanceof GatewayError);
   assert.equal(
     [thrown.code, thrown.delivered, thrown.facts.backendWaitMs],
     ['BACKEND_UNAVAILABLE', 'no', 1_000],
   );
-  deployment.silent.delete(late.life);
+  deployment.silent.delete(B);
+  await (await open()).close();
 });
 
 test('a program of any node whose node is silent is waited for until another one runs it', async () => {

@@ -96,10 +96,10 @@ export class PeerClient implements SessionOwner {
     return this.#member.node;
   }
 
-  /** It does not answer: see `#askMembers`. */
+  /** It does not answer the requests here, or was not heard here for as long as a ping takes, and does not answer the members. */
   get isSilent(): boolean {
-    this.#askMembers(this.#options.clock.now());
-    return this.#silentSinceMs !== undefined;
+    if (this.#silentSinceMs !== undefined) return true;
+    return this.#options.clock.now() - this.#heardAtMs >= LOST_PING_MS && this.#options.isSilent();
   }
 
   /** Requests under way, without streams. */
@@ -161,6 +161,7 @@ export class PeerClient implements SessionOwner {
       this.#stopPings = this.#options.clock.background.every(PING_MS, () => this.#tick());
     }
     const { isSilent } = this;
+    if (isSilent) this.#silentSinceMs ??= this.#options.clock.now();
     if (!isSilent && this.#issuer.isReady && this.#mayBeSent(exchange)) {
       this.#send(exchange);
       return;
@@ -299,17 +300,12 @@ export class PeerClient implements SessionOwner {
       this.#giveUpPing();
       this.#shared?.leave(); // after a cut TCP repeats what was lost ever more rarely
     }
-    this.#askMembers(nowMs);
+    if (this.isSilent) this.#silentSinceMs ??= nowMs;
     if (!hasSlept) this.#shared?.probe(nowMs);
     for (const exchange of this.#exchanges.values())
       if (nowMs >= Math.max(this.#givesUpAtMs(exchange), this.#givesUpFromMs))
         exchange.fail(this.#unavailable('it does not answer', exchange.isSent));
     if (this.#ping === undefined && this.#exchanges.size > 0) this.#sendPing();
-  }
-
-  /** A node that was not heard here for as long as a ping takes is silent at once if it is so for the members. */
-  #askMembers(nowMs: number): void {
-    if (nowMs - this.#heardAtMs >= LOST_PING_MS && this.#options.isSilent()) this.#silentSinceMs ??= nowMs;
   }
 
   #giveUpPing(): void {
