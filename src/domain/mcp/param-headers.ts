@@ -74,10 +74,10 @@ export function headerTextOf(value: unknown): string | undefined {
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? undefined : String(value);
 }
 
-/** Adds the declarations of a schema to `found`. Returns the first fault, which ends the search. */
+/** Adds the declarations of a schema to `found`. Returns the first fault, which ends the search. `path` is as before afterwards. */
 function collect(
   schema: unknown,
-  path: readonly string[],
+  path: string[],
   isReachable: boolean,
   found: Declaration[],
 ): string | undefined {
@@ -89,18 +89,37 @@ function collect(
     if (typeof name !== 'string' || !TOKEN.test(name))
       return `the header for ${placeOf(path)} has an invalid name`;
     if (typeof type !== 'string' || !PRIMITIVES.has(type)) return wrongType(path);
-    found.push({ path, header: PARAM_PREFIX + name.toLowerCase(), type });
+    found.push({ path: [...path], header: PARAM_PREFIX + name.toLowerCase(), type });
   }
-  for (const [key, child] of isJsonObject(properties) ? Object.entries(properties) : []) {
-    const fault = collect(child, [...path, key], isReachable, found);
+  if (isJsonObject(properties)) {
+    const fault = collectIn(properties, path, isReachable, found);
     if (fault !== undefined) return fault;
   }
-  for (const keyword of ELSEWHERE) {
-    if (schema[keyword] === undefined) continue; // nearly always, in thousands of schemas
+  // Its own keys: a schema has few, and a list may have half a million schemas.
+  for (const keyword in schema) {
+    if (!ELSEWHERE.has(keyword)) continue;
     for (const child of schemasIn(schema[keyword], keyword)) {
-      const fault = collect(child, [...path, keyword], false, found);
+      path.push(keyword);
+      const fault = collect(child, path, false, found);
+      path.pop();
       if (fault !== undefined) return fault;
     }
+  }
+  return undefined;
+}
+
+/** The same for schemas by name. */
+function collectIn(
+  schemas: JsonFields,
+  path: string[],
+  isReachable: boolean,
+  found: Declaration[],
+): string | undefined {
+  for (const key in schemas) {
+    path.push(key);
+    const fault = collect(schemas[key], path, isReachable, found);
+    path.pop();
+    if (fault !== undefined) return fault;
   }
   return undefined;
 }
@@ -136,9 +155,9 @@ const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const PRIMITIVES: ReadonlySet<string> = new Set(['string', 'integer', 'boolean', 'number']);
 /** Keywords below which nothing may be declared, because the path of such a value is not fixed; the first hold schemas by name. */
 const BY_NAME = ['patternProperties', 'dependentSchemas', '$defs', 'definitions'];
-const ELSEWHERE = [
+const ELSEWHERE: ReadonlySet<string> = new Set([
   ...BY_NAME,
   ...['items', 'prefixItems', 'contains', 'unevaluatedItems'],
   ...['additionalProperties', 'unevaluatedProperties', 'propertyNames'],
   ...['oneOf', 'anyOf', 'allOf', 'not', 'if', 'then', 'else'],
-];
+]);
