@@ -8,6 +8,7 @@ import {
   type JsonFields,
   JsonText,
   parseExact,
+  valuesIn,
   writeFields,
 } from '../../../src/domain/json/json.ts';
 import {
@@ -18,6 +19,7 @@ import {
   readFields,
   scanned,
   skipValue,
+  valuesInBytes,
 } from '../../../src/domain/json/json-scanner.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -216,6 +218,12 @@ test('finds out whether JSON has more values than a bound', () => {
   }
   assert.is(hasMoreValues(Buffer.from('[1,1,1,1]'), 5), false);
   assert.is(hasMoreValues(Buffer.from('[1,1,1,1]'), 4), true);
+});
+
+test('counts the values in bytes as those of the parsed value', () => {
+  for (const json of ['1', ' {} ', '{"a":{"b":[1,"x",null]},"c":[]}', '[[],[{"a":true}],-1.5e3]'])
+    assert.is(valuesInBytes(Buffer.from(json), 100), valuesIn(JSON.parse(json), 100), json);
+  assert.is(valuesInBytes(Buffer.from('[1,1,1]'), 2), 3);
 });
 
 test('keeps no large value next to its bytes', () => {

@@ -220,10 +220,15 @@ function skipUncounted(source: Scanned, start: number, depth: number): number {
 
 /** True when JSON that is valid has more values than that, where a key counts as one. */
 export function hasMoreValues(bytes: Buffer, most: number): boolean {
-  if (bytes.length < 2 * most) return false; // every value takes two bytes, with its comma
+  // Every value takes two bytes, with its comma.
+  return bytes.length >= 2 * most && valuesInBytes(bytes, most) > most;
+}
+
+/** The number of values in JSON that is valid, where a key counts as one. Counting stops above `most`. */
+export function valuesInBytes(bytes: Buffer, most: number): number {
   const source = scanned(bytes, { levels: Number.POSITIVE_INFINITY, values: most });
   skipValue(source, skipSpace(bytes, 0));
-  return source.excess === 'values';
+  return most - source.left;
 }
 
 /**

@@ -4,8 +4,9 @@
 import type { ExchangeRequest } from '../calls/exchange.ts';
 import { type FinalEvent, parsedResult, tooLargePage } from '../calls/exchange.ts';
 import type { GatewayError } from '../errors/errors.ts';
-import { isJsonObject, type JsonObject, JsonText, valuesIn } from '../json/json.ts';
+import { isJsonObject, type JsonObject, JsonText } from '../json/json.ts';
 import { fieldIn } from '../json/json-fields.ts';
+import { valuesInBytes } from '../json/json-scanner.ts';
 import { LIMITS } from '../limits.ts';
 import { type Era, LIST_METHODS, type ListField, listOf } from './mcp.ts';
 
@@ -113,7 +114,7 @@ export async function gatherPages(
     bytes += length;
     const result = parsedResult(answer.result, formOf?.(answer.result));
     if (!isJsonObject(result)) return endedBy();
-    values += valuesIn(result, LIMITS.parsedValues);
+    values += valuesInBytes(answer.result.bytes, LIMITS.parsedValues);
     if (values > LIMITS.parsedValues) return endedBy(TOO_LARGE);
     const found = result[field];
     const kept = Array.isArray(found) ? keep(found) : [];
