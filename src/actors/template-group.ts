@@ -5,7 +5,7 @@ import { Observable, Subject } from 'rxjs';
 import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
 import type { TemplatePolicy } from '../balancing/policy.ts';
 import { Pool, type PoolChange } from '../balancing/pool.ts';
-import { nearName } from '../config/nearest.ts';
+import { nearName } from '../domain/nearest.ts';
 import type { ToolRights } from '../domain/accounts/rights.ts';
 import { type ExchangeRequest, toolOf } from '../domain/calls/exchange.ts';
 import {

@@ -2,7 +2,7 @@
 // errors for unknown words.
 
 import { cac } from 'cac';
-import { nearMiss } from '../config/nearest.ts';
+import { nearMiss } from '../domain/nearest.ts';
 import { messageOf } from '../domain/errors/errors.ts';
 import { ownCommand } from '../domain/version.ts';
 import {

@@ -1,6 +1,6 @@
 // Finds a running gateway and sends it the HTTP requests of commands. Every wait is bounded, and every failure is one line.
 
-import { didYouMean } from '../config/nearest.ts';
+import { didYouMean } from '../domain/nearest.ts';
 import { jsonIn } from '../domain/json/json.ts';
 import { ownCommand } from '../domain/version.ts';
 import { credentialsPath } from '../templates/command-exposure.ts';

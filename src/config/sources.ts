@@ -7,7 +7,7 @@ import { codeOf, messageOf } from '../domain/errors/errors.ts';
 import { isJsonObject } from '../domain/json/json.ts';
 import { utf8Text } from '../domain/text.ts';
 import { ConfigError, type ConfigErrors } from './config-error.ts';
-import { nearest, nearMiss } from './nearest.ts';
+import { nearest, nearMiss } from '../domain/nearest.ts';
 import { readFileNow } from './read-file.ts';
 import type { SettingNames } from './setting-types.ts';
 

@@ -3,7 +3,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import { once } from 'node:events';
-import { didYouMean } from '../../config/nearest.ts';
+import { didYouMean } from '../../domain/nearest.ts';
 import {
   ALL_TEMPLATES,
   type Connection,

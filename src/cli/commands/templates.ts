@@ -4,7 +4,7 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { TEMPLATE_ROWS } from '../../balancing/policy.ts';
-import { didYouMean } from '../../config/nearest.ts';
+import { didYouMean } from '../../domain/nearest.ts';
 import { defaultTransport } from '../../domain/instances/transport-kinds.ts';
 import { definedFields, jsonIn } from '../../domain/json/json.ts';
 import { ownCommand } from '../../domain/version.ts';

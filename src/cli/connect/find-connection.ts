@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { isLoopback } from '../../config/config.ts';
-import { didYouMean } from '../../config/nearest.ts';
+import { didYouMean } from '../../domain/nearest.ts';
 import {
   ALL_TEMPLATES,
   type ConnectionChoices,

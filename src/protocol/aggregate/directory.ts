@@ -1,7 +1,7 @@
 // Finds the template that owns an aggregate name or a resource. It learns from the lists, and reads them once more for an
 // unknown name.
 
-import { nearName } from '../../config/nearest.ts';
+import { nearName } from '../../domain/nearest.ts';
 import { mayCall } from '../../domain/accounts/rights.ts';
 import { type JsonFields, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import type { Client, Owner } from '../../domain/mcp/client.ts';

@@ -2,7 +2,7 @@
 // give when they change; a call of a known name is one look-up.
 
 import { LRUCache } from 'lru-cache';
-import { nearName } from '../../config/nearest.ts';
+import { nearName } from '../../domain/nearest.ts';
 import { groupsToMatch } from '../../domain/accounts/globs.ts';
 import { mayCall, mayUseInView } from '../../domain/accounts/rights.ts';
 import { type JsonObject, JsonText } from '../../domain/json/json.ts';

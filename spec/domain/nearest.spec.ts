@@ -1,7 +1,7 @@
 // Which misspelt words are taken for a known one.
 
 import * as assert from 'uvu/assert';
-import { didYouMean } from '../../src/config/nearest.ts';
+import { didYouMean } from '../../src/domain/nearest.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('near misses');
