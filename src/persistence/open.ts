@@ -54,9 +54,9 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
   const parsed = parseDatabaseUrl(url, options.cwd);
   if (parsed === undefined) return new MemoryStore();
   const timeoutMs = options.statementTimeoutMs ?? 5_000;
-  const [{ ormStore }, { OrmSession }] = await Promise.all([
+  const [{ ormStore }, { OrmOperations }] = await Promise.all([
     import('./orm/orm-store.ts'),
-    import('./orm/orm-session.ts'),
+    import('./orm/orm-operations.ts'),
   ]);
   const mayCreate = options.migrations === 'apply' || isInMemory(parsed);
   const isBare = await isBareFile(parsed.description.file);
@@ -73,8 +73,15 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
   const reconnect = isInMemory(parsed) ? undefined : () => connect(parsed, timeoutMs);
   const { database, description } = parsed;
   const { file } = description;
-  const session = new OrmSession({ database, orm, reconnect, timeoutMs, file, onRefusal: options.onRefusal });
-  return ormStore(database.kind, session, options.cipher, file);
+  const operations = new OrmOperations({
+    database,
+    orm,
+    reconnect,
+    timeoutMs,
+    file,
+    onRefusal: options.onRefusal,
+  });
+  return ormStore(database.kind, operations, options.cipher, file);
 }
 
 /** The migrations of a database; creates and changes nothing. Rejects with StoreOpenError. */

@@ -22,7 +22,7 @@ test.after(() => {
 });
 const onSmallDisk = test.needs(
   isMounted,
-  'a small file system needs the right to mount one; orm-session.spec.ts has the same with a limit of SQLite',
+  'a small file system needs the right to mount one; orm-operations.spec.ts has the same with a limit of SQLite',
 );
 
 const start = () => startGuarded({ folder, env: { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' } });

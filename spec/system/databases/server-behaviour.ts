@@ -9,7 +9,7 @@ import { migrationStatus, openStore } from '../../../src/persistence/open.ts';
 import { connectOrm } from '../../../src/persistence/orm/orm.ts';
 import { rowOfApiKey } from '../../../src/persistence/orm/orm-accounts.ts';
 import { ormNodes } from '../../../src/persistence/orm/orm-nodes.ts';
-import { OrmSession } from '../../../src/persistence/orm/orm-session.ts';
+import { OrmOperations } from '../../../src/persistence/orm/orm-operations.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { ada } from '../../conformance/accounts.ts';
 import { endOf } from '../../helpers/outcome.ts';
@@ -151,7 +151,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
       opened += 1;
       return connect(url);
     };
-    const session = new OrmSession({ database, orm: await open(), reconnect: open, timeoutMs: 1_000 });
+    const session = new OrmOperations({ database, orm: await open(), reconnect: open, timeoutMs: 1_000 });
     try {
       await session.probe();
       const answering = session.probe();
@@ -166,7 +166,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
 
   declare('sends a heartbeat while another writer of the process waits', async (url) => {
     await (await openStore(url, openOptions)).close();
-    const session = new OrmSession({
+    const session = new OrmOperations({
       database: parsed(url).database,
       orm: await connect(url),
       timeoutMs: 5_000,
@@ -185,9 +185,9 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
   declare('answers the pings of all nodes at once after an outage', async (url) => {
     await (await openStore(url, openOptions)).close();
     const { database } = parsed(url);
-    const sessions: OrmSession[] = [];
+    const sessions: OrmOperations[] = [];
     for (let count = 0; count < 4; count += 1)
-      sessions.push(new OrmSession({ database, orm: await connect(url), timeoutMs: 5_000 }));
+      sessions.push(new OrmOperations({ database, orm: await connect(url), timeoutMs: 5_000 }));
     const outage = () => Promise.reject(databaseUnavailable(undefined));
     try {
       for (let round = 0; round < 5; round += 1) {

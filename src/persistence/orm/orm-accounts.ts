@@ -29,7 +29,7 @@ import {
   toDocument,
   type UserTableRow,
 } from './entities.ts';
-import type { OrmSession } from './orm-session.ts';
+import type { OrmOperations } from './orm-operations.ts';
 import { TableRows } from './table-rows.ts';
 
 /** Keys in one write, which a distant database must finish within the timeout of one operation. */
@@ -37,29 +37,29 @@ const TOUCH_BATCH = 100;
 /** Rows of one query: each may have 48 Ki characters of rights, and all of them are parsed in one turn of the event loop. */
 const ID_BATCH = 32;
 
-export function ormAccounts(session: OrmSession): AccountStore {
-  const userIds = () => createdIds<UserTableRow>(session, ({ users }) => users);
-  const apiKeyIds = () => createdIds<ApiKeyTableRow>(session, ({ apiKeys }) => apiKeys);
+export function ormAccounts(operations: OrmOperations): AccountStore {
+  const userIds = () => createdIds<UserTableRow>(operations, ({ users }) => users);
+  const apiKeyIds = () => createdIds<ApiKeyTableRow>(operations, ({ apiKeys }) => apiKeys);
   return {
     userIds,
     apiKeyIds,
     findUsers: (ids) =>
       inBatches(ids ?? userIds(), (where) =>
-        session.run(async (em, { users }) => {
-          const rows = new TableRows(em, users, session);
+        operations.run(async (em, { users }) => {
+          const rows = new TableRows(em, users, operations);
           return (await rows.find(where, 'position')).map(userOf);
         }),
       ),
     findUserByName: (username) =>
-      session.run((em, tables) => userWhere(em, tables, { usernameKey: usernameKey(username) })),
+      operations.run((em, tables) => userWhere(em, tables, { usernameKey: usernameKey(username) })),
     insertUser: (user) =>
-      session.change(async (em, tables, position) => {
+      operations.change(async (em, tables, position) => {
         const namesake = await userWhere(em, tables, { usernameKey: usernameKey(user.username) });
         if (namesake !== undefined) throw duplicateUsername(user.username);
         await em.insert(tables.users, { ...rowOfUser(user), position });
       }),
     changeUser: (id, change) =>
-      session.change(async (em, tables) => {
+      operations.change(async (em, tables) => {
         const user = await existingUser(em, tables, id);
         const changed = withChange(user, change);
         await keepAnAdmin(em, tables, user, changed);
@@ -69,7 +69,7 @@ export function ormAccounts(session: OrmSession): AccountStore {
         return changed;
       }),
     deleteUser: (id) =>
-      session.change(async (em, tables) => {
+      operations.change(async (em, tables) => {
         const user = await existingUser(em, tables, id);
         await keepAnAdmin(em, tables, user, undefined);
         await em.nativeDelete(tables.apiKeys, { ownerId: id });
@@ -78,7 +78,7 @@ export function ormAccounts(session: OrmSession): AccountStore {
         await em.nativeDelete(tables.users, { id });
       }),
     endToken: async (userId, token, nowMs) => {
-      const revision = await session.changeIf(async (em, tables) => {
+      const revision = await operations.changeIf(async (em, tables) => {
         const before = await endedTokensOf(em, tables, userId);
         const ended = withEndedToken(before ?? [], token, nowMs);
         if (ended === undefined) return false;
@@ -91,27 +91,27 @@ export function ormAccounts(session: OrmSession): AccountStore {
       return revision !== undefined;
     },
     isTokenEnded: (userId, tokenId) =>
-      session.run(async (em, tables) => {
+      operations.run(async (em, tables) => {
         const ended = await endedTokensOf(em, tables, userId);
         return ended?.some(({ id }) => id === tokenId) ?? false;
       }),
     findApiKeys: (ids) =>
       inBatches(ids ?? apiKeyIds(), (where) =>
-        session.run(async (em, { apiKeys }) => {
-          const rows = new TableRows(em, apiKeys, session);
+        operations.run(async (em, { apiKeys }) => {
+          const rows = new TableRows(em, apiKeys, operations);
           return (await rows.find(where, 'position')).map((row) =>
             readRow('api_keys', row.id, () => recordOf<ApiKey>(row)),
           );
         }),
       ),
     insertApiKey: (key) =>
-      session.change(async (em, tables, position) => {
+      operations.change(async (em, tables, position) => {
         if (key.ownerId !== undefined) await existingUser(em, tables, key.ownerId);
         await em.insert(tables.apiKeys, { ...rowOfApiKey(key), position });
       }),
     changeApiKey: async (id, change) => {
       let changed: ApiKey | undefined;
-      await session.changeIf(async (em, { apiKeys }) => {
+      await operations.changeIf(async (em, { apiKeys }) => {
         const row = await em.findOne(apiKeys, { id });
         if (row === null) return false;
         changed = withKeyChange(
@@ -124,7 +124,7 @@ export function ormAccounts(session: OrmSession): AccountStore {
       return changed;
     },
     deleteApiKey: async (id) => {
-      const revision = await session.changeIf(
+      const revision = await operations.changeIf(
         async (em, { apiKeys }) => (await em.nativeDelete(apiKeys, { id })) > 0,
       );
       return revision !== undefined;
@@ -133,14 +133,17 @@ export function ormAccounts(session: OrmSession): AccountStore {
       // In the same order on every node, so that two nodes cannot deadlock.
       const touches = [...lastUsedAt].sort(([left], [right]) => (left < right ? -1 : 1));
       for (let start = 0; start < touches.length; start += TOUCH_BATCH)
-        await touch(session, touches.slice(start, start + TOUCH_BATCH));
+        await touch(operations, touches.slice(start, start + TOUCH_BATCH));
     },
   };
 }
 
 /** One statement for all keys: `set last_used_at = case id when .. then .. end`. */
-function touch(session: OrmSession, touches: readonly (readonly [id: string, at: string])[]): Promise<void> {
-  return session.write(async (em, { apiKeys }) => {
+function touch(
+  operations: OrmOperations,
+  touches: readonly (readonly [id: string, at: string])[],
+): Promise<void> {
+  return operations.write(async (em, { apiKeys }) => {
     const cases = touches.map(() => 'when ? then ?').join(' ');
     const values = touches.flatMap(([id, at]) => [id, new Date(at)]);
     // The last part gives the expression the type of the column.
@@ -150,11 +153,11 @@ function touch(session: OrmSession, touches: readonly (readonly [id: string, at:
 }
 
 async function createdIds<Row extends { readonly id: string; readonly createdAt: Date }>(
-  session: OrmSession,
+  operations: OrmOperations,
   tableOf: (tables: Tables) => EntitySchema<Row & { readonly position: number }>,
 ): Promise<CreatedId[]> {
-  return session.run(async (em, tables) => {
-    const rows = await new TableRows(em, tableOf(tables), session).all(['id', 'createdAt'], 'position');
+  return operations.run(async (em, tables) => {
+    const rows = await new TableRows(em, tableOf(tables), operations).all(['id', 'createdAt'], 'position');
     return rows.map(({ id, createdAt }) => ({ id, createdAt: createdAt.toISOString() }));
   });
 }

@@ -5,12 +5,12 @@ import type { JsonObject } from '../../domain/json/json.ts';
 import type { Approval } from '../../domain/views/approval.ts';
 import type { ApprovalStore } from '../store.ts';
 import { fromDocument, toDocument } from './entities.ts';
-import type { OrmSession } from './orm-session.ts';
+import type { OrmOperations } from './orm-operations.ts';
 
-export function ormApprovals(session: OrmSession): ApprovalStore {
+export function ormApprovals(operations: OrmOperations): ApprovalStore {
   return {
     list: () =>
-      session.run(async (em, { approvals }) => {
+      operations.run(async (em, { approvals }) => {
         const rows = await em.findAll(approvals, { fields: ['key', 'scope', 'tool', 'digests'] });
         return rows.map(({ scope, tool, digests }) => ({
           scope,
@@ -19,14 +19,14 @@ export function ormApprovals(session: OrmSession): ApprovalStore {
         }));
       }),
     definitionsOf: (scope) =>
-      session.run(async (em, { approvals }) => {
+      operations.run(async (em, { approvals }) => {
         const rows = await em.findAll(approvals, { where: { scope } });
         return new Map(
           rows.map(({ tool, definition }) => [textIn(tool), fromDocument(definition) as JsonObject]),
         );
       }),
     save: (saved) =>
-      session.change(async (em, { approvals }, revision) => {
+      operations.change(async (em, { approvals }, revision) => {
         const rows = saved.map((approval) => ({
           key: approvalKey(approval),
           scope: approval.scope,
@@ -35,13 +35,13 @@ export function ormApprovals(session: OrmSession): ApprovalStore {
           definition: toDocument(approval.definition),
         }));
         await em.nativeDelete(approvals, { key: { $in: rows.map(({ key }) => key) } });
-        await session.insertRows(em, approvals, rows);
+        await operations.insertRows(em, approvals, rows);
         return revision;
       }),
     deleteOf: async (scope) => {
-      const isThere = await session.run((em, { approvals }) => em.count(approvals, { scope }));
+      const isThere = await operations.run((em, { approvals }) => em.count(approvals, { scope }));
       if (isThere === 0) return undefined;
-      return session.change(async (em, { approvals }, revision) => {
+      return operations.change(async (em, { approvals }, revision) => {
         await em.nativeDelete(approvals, { scope });
         return revision;
       });

@@ -32,7 +32,7 @@ import {
   type Tables,
   toDocument,
 } from './entities.ts';
-import type { OrmSession } from './orm-session.ts';
+import type { OrmOperations } from './orm-operations.ts';
 
 /** Rows that one operation deletes. */
 const BATCH = 500;
@@ -43,20 +43,20 @@ const CALL_WINDOW = 2_500;
 const BLOCK_WINDOW = 500;
 
 export class OrmAudit implements AuditStore {
-  readonly #session: OrmSession;
+  readonly #operations: OrmOperations;
 
-  constructor(session: OrmSession) {
-    this.#session = session;
+  constructor(operations: OrmOperations) {
+    this.#operations = operations;
   }
 
   /** Changes are on the disk when this resolves. */
   async append(changes: readonly AuditEntry[]): Promise<void> {
     try {
-      await this.#session.write((em, { audit }) => this.#insert(em, audit, changes));
+      await this.#operations.write((em, { audit }) => this.#insert(em, audit, changes));
     } catch (thrown) {
       if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
       // Changes whose answer was lost are written again, although some of them may be stored.
-      await this.#session.write(async (em, { audit }) => {
+      await this.#operations.write(async (em, { audit }) => {
         const where = { id: { $in: changes.map(({ id }) => id) } };
         const known = await em.findAll(audit, { where, fields: ['id'] });
         const ids = new Set(known.map(({ id }) => id));
@@ -67,21 +67,21 @@ export class OrmAudit implements AuditStore {
   }
 
   async #insert(em: SqlEntityManager, audit: Tables['audit'], changes: readonly AuditEntry[]): Promise<void> {
-    await this.#session.insertRows(em, audit, changes.map(rowOfChange));
+    await this.#operations.insertRows(em, audit, changes.map(rowOfChange));
   }
 
   async appendCalls({ id, calls, entries }: CallBlock): Promise<void> {
     const row = { id, calls, entries: documentOf(entries) };
-    const { insert } = this.#session.database;
+    const { insert } = this.#operations.database;
     try {
-      await this.#session.writeBehind(async (em, { callBlocks }) => {
+      await this.#operations.writeBehind(async (em, { callBlocks }) => {
         if (insert === undefined) await em.insert(callBlocks, row);
         else insert(await em.getConnection().getNativeClient(), CALL_BLOCKS, row);
       });
     } catch (thrown) {
       if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
       // A block whose answer was lost is written again, although it may be stored.
-      const known = await this.#session.run((em, { callBlocks }) => em.count(callBlocks, { id }));
+      const known = await this.#operations.run((em, { callBlocks }) => em.count(callBlocks, { id }));
       if (known === 0) throw thrown;
     }
   }
@@ -106,7 +106,7 @@ export class OrmAudit implements AuditStore {
     const found: AuditEntry[] = [];
     for (let top = before; ; ) {
       const below = top;
-      const rows = await this.#session.run(async (em, { audit }) => {
+      const rows = await this.#operations.run(async (em, { audit }) => {
         const [bottom] = await em.findAll(audit, { where: between(from, below), ...nth(WINDOW, 'desc') });
         top = bottom?.id;
         const where = { ...matching, ...between(top ?? from, below) };
@@ -129,7 +129,7 @@ export class OrmAudit implements AuditStore {
     );
     // The block of an entry before that id may end after the id.
     for (let top = before === undefined ? undefined : idAt(timeOf(before) + BLOCK_MS + 1); ; ) {
-      const blocks = await this.#session.run((em, tables) => newestBlocks(em, tables, between(from, top)));
+      const blocks = await this.#operations.run((em, tables) => newestBlocks(em, tables, between(from, top)));
       const matching = blocks.filter(({ entries }) => texts.every((text) => entries.includes(text)));
       for (const entry of matching.flatMap(callsOf))
         if (entry.id < (before ?? LAST) && entry.id >= (from ?? '') && isMatch(entry, filter))
@@ -164,7 +164,7 @@ export class OrmAudit implements AuditStore {
 
   /** Of the oldest changes, as many as `number` makes of the number of all, those that match. */
   async #deleteOldest(number: (stored: number) => number, ids: { readonly $lt?: string }): Promise<void> {
-    const last = await this.#session.run(async (em, { audit }) => {
+    const last = await this.#operations.run(async (em, { audit }) => {
       const most = number(await em.count(audit));
       return most <= 0 ? undefined : (await em.findAll(audit, nth(most, 'asc')))[0]?.id;
     });
@@ -173,7 +173,7 @@ export class OrmAudit implements AuditStore {
   }
 
   #trimSlice(where: { readonly id: object }): Promise<boolean> {
-    return this.#session.writeBehind(async (em, { audit }) => {
+    return this.#operations.writeBehind(async (em, { audit }) => {
       const [last] = await em.findAll(audit, { where, ...nth(BATCH, 'asc') });
       await em.nativeDelete(audit, last === undefined ? where : { id: { $lte: last.id } });
       return last !== undefined;
@@ -184,17 +184,17 @@ export class OrmAudit implements AuditStore {
   async #trimCalls(keep: number): Promise<void> {
     const trimSlice = async (em: SqlEntityManager, tables: Tables) =>
       deleteBlocks(em, tables, (await countCalls(em, tables)) - keep, {});
-    while ((await this.#session.writeBehind(trimSlice)) > 0) await nextTurn();
+    while ((await this.#operations.writeBehind(trimSlice)) > 0) await nextTurn();
   }
 
   async #expireCalls(from: string): Promise<void> {
     const ids = { id: { $lt: from } };
-    let left = mostExpired(await this.#session.run(countCalls));
+    let left = mostExpired(await this.#operations.run(countCalls));
     for (let deleted = left; deleted > 0; left -= deleted) {
-      deleted = await this.#session.writeBehind((em, tables) => deleteBlocks(em, tables, left, ids));
+      deleted = await this.#operations.writeBehind((em, tables) => deleteBlocks(em, tables, left, ids));
       await nextTurn();
     }
-    if (left > 0) await this.#session.writeBehind((em, tables) => shortenBlock(em, tables, left, ids));
+    if (left > 0) await this.#operations.writeBehind((em, tables) => shortenBlock(em, tables, left, ids));
   }
 }
 

@@ -3,12 +3,12 @@
 import type { Cipher } from '../cipher.ts';
 import { opened, purposeOfList, sealed } from '../sealed.ts';
 import { type ListStore, MAX_LIST_DAYS, MAX_STORED_LISTS } from '../store.ts';
-import type { OrmSession } from './orm-session.ts';
+import type { OrmOperations } from './orm-operations.ts';
 
-export function ormLists(session: OrmSession, cipher: Cipher | undefined): ListStore {
+export function ormLists(operations: OrmOperations, cipher: Cipher | undefined): ListStore {
   return {
     find: (key) =>
-      session.run(async (em, { lists }) => {
+      operations.run(async (em, { lists }) => {
         const [row] = await em.findAll(lists, { where: { key } });
         const value = row && opened(row.value, purposeOfList(key), cipher);
         return row === undefined || value === undefined
@@ -16,7 +16,7 @@ export function ormLists(session: OrmSession, cipher: Cipher | undefined): ListS
           : { key, template: row.template, value, readAt: row.readAt.toISOString() };
       }),
     save: ({ key, template, value, readAt }) =>
-      session.writeBehind(async (em, { lists }) => {
+      operations.writeBehind(async (em, { lists }) => {
         const row = {
           key,
           template,

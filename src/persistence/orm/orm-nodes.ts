@@ -5,12 +5,12 @@ import { type FilterQuery, raw } from '@mikro-orm/core';
 import type { LifeEnd } from '../../domain/nodes/life.ts';
 import { MAX_LIVES, type NodeStore, type StoredLife } from '../store.ts';
 import { fromDocument, type NodeTableRow, toDocument } from './entities.ts';
-import type { OrmSession } from './orm-session.ts';
+import type { OrmOperations } from './orm-operations.ts';
 
-export function ormNodes(session: OrmSession): NodeStore {
+export function ormNodes(operations: OrmOperations): NodeStore {
   return {
     list: () =>
-      session.run(async (em, { nodes }) => {
+      operations.run(async (em, { nodes }) => {
         const rows: NodeTableRow[] = await em
           .createQueryBuilder(nodes)
           .orderBy({ life: 'asc' })
@@ -19,19 +19,19 @@ export function ormNodes(session: OrmSession): NodeStore {
         return rows.map(storedOf);
       }),
     insert: ({ life, node, counter, profile, state, end }) =>
-      session.write(async (em, { nodes }) => {
+      operations.write(async (em, { nodes }) => {
         if ((await em.count(nodes, { life })) > 0) return;
         const row = { life, node, counter, profile: toDocument(profile), state: toDocument(state) };
         await em.insert(nodes, { ...row, ...columnsOf(end) });
       }),
     beat: (life, state) =>
-      session.writeAtOnce(async (em, { nodes }) => {
+      operations.writeAtOnce(async (em, { nodes }) => {
         const next = { counter: raw('?? + 1', ['counter']), state: toDocument(state) };
         return (await em.nativeUpdate(nodes, { life, endCause: null }, next)) > 0;
       }),
     end: async (life, counter, end) => {
       const endIf = (where: FilterQuery<NodeTableRow>): Promise<boolean> =>
-        session.writeAtOnce(
+        operations.writeAtOnce(
           async (em, { nodes }) => (await em.nativeUpdate(nodes, where, columnsOf(end))) > 0,
         );
       const read = { life, ...(counter === undefined ? {} : { counter }) };
@@ -39,7 +39,7 @@ export function ormNodes(session: OrmSession): NodeStore {
       return end.frees === 'all' && endIf({ ...read, endFrees: 'sessions' });
     },
     delete: async (lives) => {
-      await session.write(async (em, { nodes, sessions }) => {
+      await operations.write(async (em, { nodes, sessions }) => {
         const ended = await em.findAll(nodes, {
           where: { life: { $in: [...lives] }, endFrees: 'all' },
           fields: ['life'],

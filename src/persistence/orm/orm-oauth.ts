@@ -14,37 +14,37 @@ import {
   type OAuthStore,
 } from '../store.ts';
 import type { OAuthTableRow, Tables } from './entities.ts';
-import type { OrmSession, Work } from './orm-session.ts';
+import type { OrmOperations, Work } from './orm-operations.ts';
 import { TableRows } from './table-rows.ts';
 
 /** What every sign-in replaces. As with `save`, a power failure may lose the last second of it: clients sign in again. */
 const BEHIND: ReadonlySet<OAuthKind> = new Set<OAuthKind>(['grant', 'code', 'refresh']);
 
-export function ormOAuth(session: OrmSession, cipher: Cipher | undefined): OAuthStore {
+export function ormOAuth(operations: OrmOperations, cipher: Cipher | undefined): OAuthStore {
   const columns = (row: Omit<OAuthRow, 'version'>) => columnsOf(row, cipher);
-  const rowsIn = (em: SqlEntityManager, oauth: Tables['oauth']) => new TableRows(em, oauth, session);
+  const rowsIn = (em: SqlEntityManager, oauth: Tables['oauth']) => new TableRows(em, oauth, operations);
   return {
     find: (kind, keys) =>
-      session.run(async (em, { oauth }) => {
+      operations.run(async (em, { oauth }) => {
         return rowsOf(await rowsIn(em, oauth).find({ kind, key: keys }), cipher);
       }),
     list: (filter, limit) =>
-      session.run(async (em, { oauth }) => {
+      operations.run(async (em, { oauth }) => {
         const order = { orderBy: { createdAt: 'desc', key: 'asc' }, limit } as const;
         return rowsOf(await em.findAll(oauth, { where: whereOf(filter), ...order }), cipher);
       }),
-    count: (filter) => session.run((em, { oauth }) => em.count(oauth, whereOf(filter))),
+    count: (filter) => operations.run((em, { oauth }) => em.count(oauth, whereOf(filter))),
     save: async (row) => {
       const own = columns(row);
       const { key, kind, consumedAt, ...changes } = own;
       const update = async (em: SqlEntityManager, { oauth }: Tables) =>
         (await rowsIn(em, oauth).update({ key, kind }, changes, 'version')) > 0;
-      const isSaved = await session.writeBehind(
+      const isSaved = await operations.writeBehind(
         async (em, tables) =>
           (await update(em, tables)) || rowsIn(em, tables.oauth).insert({ ...own, version: 1 }),
         false,
       );
-      if (!isSaved) await session.writeBehind(update, false);
+      if (!isSaved) await operations.writeBehind(update, false);
     },
     replace: async (row, version) => {
       const own = columns(row);
@@ -54,10 +54,10 @@ export function ormOAuth(session: OrmSession, cipher: Cipher | undefined): OAuth
         if (version === 0) return rows.insert({ ...own, version: 1 });
         return (await rows.update({ key, kind, version }, changes, 'version')) > 0;
       };
-      return BEHIND.has(row.kind) ? session.writeBehind(work, false) : session.write(work);
+      return BEHIND.has(row.kind) ? operations.writeBehind(work, false) : operations.write(work);
     },
     consume: async (kind, key, at) =>
-      (await session.writeBehind(
+      (await operations.writeBehind(
         (em, { oauth }) =>
           rowsIn(em, oauth).update({ key, kind, consumedAt: null }, { consumedAt: new Date(at) }),
         false,
@@ -66,21 +66,21 @@ export function ormOAuth(session: OrmSession, cipher: Cipher | undefined): OAuth
       // In the same order on every node, so that two nodes cannot deadlock.
       const touches = [...usedAt].sort(([left], [right]) => (left < right ? -1 : 1));
       for (let start = 0; start < touches.length; start += TOUCH_BATCH)
-        await touch(session, kind, touches.slice(start, start + TOUCH_BATCH));
+        await touch(operations, kind, touches.slice(start, start + TOUCH_BATCH));
     },
     delete: async (kind, keys) => {
-      await session.writeBehind((em, { oauth }) => rowsIn(em, oauth).delete({ kind, key: keys }), false);
+      await operations.writeBehind((em, { oauth }) => rowsIn(em, oauth).delete({ kind, key: keys }), false);
     },
     end: async (of) => {
       if (of.grantId === undefined && of.userId === undefined && of.clientKey === undefined)
         throw new RangeError('the rows of a grant, a user or a client are ended');
-      const revision = await session.changeIf(
+      const revision = await operations.changeIf(
         async (em, { oauth }) => (await em.nativeDelete(oauth, whereOf(of))) > 0,
       );
       return revision !== undefined;
     },
     sweep: (now) =>
-      session.writeBehind(async (em, { oauth }) => {
+      operations.writeBehind(async (em, { oauth }) => {
         const where = { expiresAt: { $lte: new Date(now) } };
         const rows = await em.findAll(oauth, { where, limit: MAX_OAUTH_ROWS, fields: ['key'] });
         // Again with the time: another node may have prolonged a row meanwhile.
@@ -96,11 +96,11 @@ const TOUCH_BATCH = 100;
 
 /** One statement for all rows, as of API keys. */
 function touch(
-  session: OrmSession,
+  operations: OrmOperations,
   kind: OAuthKind,
   touches: readonly (readonly [key: string, at: string])[],
 ): Promise<unknown> {
-  return session.writeBehind((em, { oauth }) => {
+  return operations.writeBehind((em, { oauth }) => {
     const cases = touches.map(() => 'when ? then ?').join(' ');
     const values = touches.flatMap(([key, at]) => [key, new Date(at)]);
     const usedAt = raw(`case ?? ${cases} else ?? end`, ['key', ...values, 'used_at']);

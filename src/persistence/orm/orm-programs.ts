@@ -2,14 +2,14 @@
 
 import type { ProgramStore, StoredProgram } from '../store.ts';
 import { fromDocument, type ProgramTableRow, toDocument } from './entities.ts';
-import type { OrmSession } from './orm-session.ts';
+import type { OrmOperations } from './orm-operations.ts';
 
-export function ormPrograms(session: OrmSession): ProgramStore {
+export function ormPrograms(operations: OrmOperations): ProgramStore {
   const isHeld = async (program: string): Promise<boolean> =>
-    session.run(async (em, { programs }) => (await em.count(programs, { program })) > 0);
+    operations.run(async (em, { programs }) => (await em.count(programs, { program })) > 0);
   return {
     list: () =>
-      session.run(async (em, { programs }) => {
+      operations.run(async (em, { programs }) => {
         const rows: ProgramTableRow[] = await em
           .createQueryBuilder(programs)
           .orderBy({ program: 'asc' })
@@ -19,12 +19,12 @@ export function ormPrograms(session: OrmSession): ProgramStore {
     take: async (program, generation, life) => {
       const next = { life, generation: generation + 1 };
       if (generation > 0)
-        return session.writeAtOnce(
+        return operations.writeAtOnce(
           async (em, { programs }) => (await em.nativeUpdate(programs, { program, generation }, next)) > 0,
         );
       if (await isHeld(program)) return false;
       try {
-        await session.write(async (em, { programs }) => {
+        await operations.write(async (em, { programs }) => {
           await em.insert(programs, { program, ...next, marks: toDocument('') });
         });
         return true;
@@ -34,12 +34,12 @@ export function ormPrograms(session: OrmSession): ProgramStore {
       }
     },
     release: ({ program, life, generation, marks }) =>
-      session.writeAtOnce(async (em, { programs }) => {
+      operations.writeAtOnce(async (em, { programs }) => {
         const next = { life: null, marks: toDocument(marks) };
         return (await em.nativeUpdate(programs, { program, life: life ?? null, generation }, next)) > 0;
       }),
     delete: (rows) =>
-      session.write(async (em, { programs }) => {
+      operations.write(async (em, { programs }) => {
         for (const { program, life, generation } of rows)
           await em.nativeDelete(programs, { program, life: life ?? null, generation });
       }),

@@ -13,7 +13,7 @@ import {
 } from '../sealed.ts';
 import { MAX_REKEY_REASONS, type RekeyResult } from '../store.ts';
 import type { Tables } from './entities.ts';
-import type { OrmSession } from './orm-session.ts';
+import type { OrmOperations } from './orm-operations.ts';
 
 /** Rows of one query: each may have some 100 kB. */
 const GROUP = 100;
@@ -75,17 +75,17 @@ const ALL: readonly Encrypted[] = [
 
 /** See Store. */
 export async function rekey(
-  session: OrmSession,
+  operations: OrmOperations,
   cipher: Cipher,
   onProgress: (texts: number) => void = () => {},
 ): Promise<RekeyResult> {
   const counts = { done: 0, current: 0, unreadable: 0 };
   const reasons: string[] = [];
   for (const encrypted of ALL)
-    for await (const rows of groupsOf(session, encrypted)) {
+    for await (const rows of groupsOf(operations, encrypted)) {
       for (const row of rows) {
         try {
-          const outcome = await rekeyRow(session, encrypted, row, cipher);
+          const outcome = await rekeyRow(operations, encrypted, row, cipher);
           if (outcome !== undefined) counts[outcome] += 1;
         } catch (thrown) {
           if (!(thrown instanceof CipherError)) throw thrown;
@@ -97,7 +97,7 @@ export async function rekey(
       onProgress(counts.done + counts.current + counts.unreadable);
     }
   // Waits until the disk has all, also what a run that was interrupted wrote behind: the key before may be deleted then.
-  await session.write(async () => undefined);
+  await operations.write(async () => undefined);
   return { ...counts, reasons };
 }
 
@@ -106,7 +106,7 @@ export async function rekey(
  * writers of gateways. Throws CipherError.
  */
 async function rekeyRow(
-  session: OrmSession,
+  operations: OrmOperations,
   encrypted: Encrypted,
   row: Row,
   cipher: Cipher,
@@ -119,7 +119,7 @@ async function rekeyRow(
   const found = again(row);
   if (found?.text === undefined) return found && 'current';
   const where = { [key]: row[key] };
-  return session.writeBehind(async (em, tables) => {
+  return operations.writeBehind(async (em, tables) => {
     const entity = entityOf(tables, encrypted);
     // Locks the row until the end of the transaction. Then it is read again: a gateway may have changed it since.
     await em.nativeUpdate(entity, where, where);
@@ -132,13 +132,13 @@ async function rekeyRow(
 }
 
 /** By their keys, not by an offset, which rows that come and go meanwhile would shift. */
-async function* groupsOf(session: OrmSession, encrypted: Encrypted): AsyncGenerator<readonly Row[]> {
+async function* groupsOf(operations: OrmOperations, encrypted: Encrypted): AsyncGenerator<readonly Row[]> {
   const { key } = encrypted;
   let after: Row | undefined;
   for (;;) {
     const where: QBFilterQuery<Row> =
       after === undefined ? {} : ({ [key]: { $gt: after[key] } } as QBFilterQuery<Row>);
-    const rows = await session.run(async (em, tables): Promise<Row[]> => {
+    const rows = await operations.run(async (em, tables): Promise<Row[]> => {
       const some = query(em, entityOf(tables, encrypted), encrypted).where(where);
       return some
         .orderBy({ [key]: 'asc' })

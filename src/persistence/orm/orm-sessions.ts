@@ -8,17 +8,17 @@ import type { Cipher } from '../cipher.ts';
 import { opened, purposeOfSession, sealed } from '../sealed.ts';
 import { MAX_SESSION_ROWS, type SessionChange, type SessionStore, type StoredSession } from '../store.ts';
 import { SESSIONS, type SessionTableRow, type Tables } from './entities.ts';
-import type { OrmSession } from './orm-session.ts';
+import type { OrmOperations } from './orm-operations.ts';
 
-export function ormSessions(session: OrmSession, cipher: Cipher | undefined): SessionStore {
+export function ormSessions(operations: OrmOperations, cipher: Cipher | undefined): SessionStore {
   const rowOf = ({ value, usedAt, ...row }: StoredSession) => ({
     ...row,
     value: encoded(row.key, value, cipher),
     usedAt: new Date(usedAt),
   });
   const insertAll = async (em: SqlEntityManager, { sessions }: Tables, rows: readonly StoredSession[]) => {
-    const { insert } = session.database;
-    if (insert === undefined) return session.insertRows(em, sessions, rows.map(rowOf));
+    const { insert } = operations.database;
+    if (insert === undefined) return operations.insertRows(em, sessions, rows.map(rowOf));
     const client = await em.getConnection().getNativeClient();
     for (const { usedAt, ...row } of rows.map(rowOf))
       insert(client, SESSIONS, { ...row, used_at: usedAt.getTime() });
@@ -26,11 +26,11 @@ export function ormSessions(session: OrmSession, cipher: Cipher | undefined): Se
   return {
     insert: async (rows) => {
       try {
-        await session.writeBeside((em, tables) => insertAll(em, tables, rows));
+        await operations.writeBeside((em, tables) => insertAll(em, tables, rows));
       } catch (thrown) {
         if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
         // Rows whose answer was lost are written again, although some of them may be stored.
-        await session.writeBeside(async (em, tables) => {
+        await operations.writeBeside(async (em, tables) => {
           const stored = await ownersOf(em, tables, keysOf(rows));
           await insertAll(
             em,
@@ -41,26 +41,26 @@ export function ormSessions(session: OrmSession, cipher: Cipher | undefined): Se
       }
     },
     update: (life, changes) =>
-      session.writeBeside(async (em, tables) => {
+      operations.writeBeside(async (em, tables) => {
         const { sessions } = tables;
         const own = changes.map(({ key, value, usedAt }) => ({
           key,
           value: encoded(key, value, cipher),
           usedAt,
         }));
-        if (session.database.insertsSingleRows)
+        if (operations.database.insertsSingleRows)
           for (const { key, value, usedAt } of own)
             await em.nativeUpdate(sessions, { key, life }, { value, usedAt: new Date(usedAt) });
         else await updateTogether(em, tables, life, own);
         return ownersOf(em, tables, keysOf(changes));
       }),
     read: (keys) =>
-      session.run(async (em, tables) => {
+      operations.run(async (em, tables) => {
         const rows = await rowsOf(em, tables, keys);
         return rows.flatMap((row) => storedOf(row, cipher) ?? []);
       }),
     claim: (rows, { node, life }) =>
-      session.writeBeside(async (em, tables) => {
+      operations.writeBeside(async (em, tables) => {
         const { sessions } = tables;
         const next = { node, life, generation: raw('?? + 1', ['generation']) };
         // Nearly always one statement: the sessions of a node that has ended.
@@ -78,12 +78,12 @@ export function ormSessions(session: OrmSession, cipher: Cipher | undefined): Se
         return claimed.flatMap((row) => (row.life === life ? (storedOf(row, cipher) ?? []) : []));
       }),
     delete: async (life, keys) => {
-      await session.writeBeside((em, { sessions }) =>
+      await operations.writeBeside((em, { sessions }) =>
         em.nativeDelete(sessions, { key: { $in: [...keys] }, life }),
       );
     },
     trim: ({ node, life }, keep) =>
-      session.writeBeside(async (em, { sessions }) => {
+      operations.writeBeside(async (em, { sessions }) => {
         const others: FilterQuery<SessionTableRow> = { node, life: { $ne: life } };
         const rows = await em.findAll(sessions, {
           where: others,

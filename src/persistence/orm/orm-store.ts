@@ -27,8 +27,8 @@ import { ormDefinitions } from './orm-definitions.ts';
 import { ormLists } from './orm-lists.ts';
 import { ormNodes } from './orm-nodes.ts';
 import { ormOAuth } from './orm-oauth.ts';
+import { type OrmOperations, REVISION } from './orm-operations.ts';
 import { ormPrograms } from './orm-programs.ts';
-import { type OrmSession, REVISION } from './orm-session.ts';
 import { ormSessions } from './orm-sessions.ts';
 import { ormViews } from './orm-views.ts';
 
@@ -38,31 +38,31 @@ import { ormViews } from './orm-views.ts';
  */
 export function ormStore(
   kind: string,
-  session: OrmSession,
+  operations: OrmOperations,
   cipher: Cipher | undefined,
   file?: string,
 ): Store {
   return {
     kind,
     file,
-    accounts: ormAccounts(session),
-    settings: ormSettings(session),
-    audit: new OrmAudit(session),
-    sessions: ormSessions(session, cipher),
-    lists: ormLists(session, cipher),
-    approvals: ormApprovals(session),
-    nodes: ormNodes(session),
-    programs: ormPrograms(session),
-    oauth: ormOAuth(session, cipher),
-    definitions: ormDefinitions(session),
-    views: ormViews(session),
+    accounts: ormAccounts(operations),
+    settings: ormSettings(operations),
+    audit: new OrmAudit(operations),
+    sessions: ormSessions(operations, cipher),
+    lists: ormLists(operations, cipher),
+    approvals: ormApprovals(operations),
+    nodes: ormNodes(operations),
+    programs: ormPrograms(operations),
+    oauth: ormOAuth(operations, cipher),
+    definitions: ormDefinitions(operations),
+    views: ormViews(operations),
     listTemplates: () =>
-      session.run(async (em, { templates }) => {
+      operations.run(async (em, { templates }) => {
         const rows = await em.createQueryBuilder(templates).orderBy({ position: 'asc' }).execute('all');
         return rows.map((row) => readRow('templates', row.name, () => recordOf<TemplateSettings>(row)));
       }),
     saveTemplate: (change) =>
-      session.change(async (em, { templates }, position) => {
+      operations.change(async (em, { templates }, position) => {
         const { name } = change;
         const [row] = await em.createQueryBuilder(templates).where({ name }).execute('all');
         const before = row === undefined ? { loadBalancer: {} } : recordOf<TemplateSettings>(row);
@@ -72,20 +72,20 @@ export function ormStore(
         return position;
       }),
     deleteTemplate: (name) =>
-      session.changeIf(async (em, { templates, instances }) => {
+      operations.changeIf(async (em, { templates, instances }) => {
         const isEmpty = (await em.count(instances, { template: name })) === 0;
         return isEmpty && (await em.nativeDelete(templates, { name })) > 0;
       }),
     listInstances: async () => {
-      const rows = await session.run((em, { instances }) =>
+      const rows = await operations.run((em, { instances }) =>
         em.createQueryBuilder(instances).orderBy({ position: 'asc' }).execute('all'),
       );
       return inTurns(rows, (row) => instanceOf(row, secretsOf(row, cipher)));
     },
-    saveInstance: (definition, before) => saveInstances(session, cipher, [{ definition, before }]),
-    saveInstances: (saves) => saveInstances(session, cipher, saves),
+    saveInstance: (definition, before) => saveInstances(operations, cipher, [{ definition, before }]),
+    saveInstances: (saves) => saveInstances(operations, cipher, saves),
     deleteInstance: (template, id, fingerprint) =>
-      session.changeIf(async (em, { instances, tombstones }) => {
+      operations.changeIf(async (em, { instances, tombstones }) => {
         if ((await em.nativeDelete(instances, { template, id })) === 0) return false;
         if (fingerprint !== undefined) {
           await em.nativeDelete(tombstones, { template, id });
@@ -94,28 +94,28 @@ export function ormStore(
         return true;
       }),
     deleteInstances: (template, ids) =>
-      session.changeIf(
+      operations.changeIf(
         async (em, { instances }) =>
           (await em.nativeDelete(instances, { template, id: { $in: [...ids] } })) > 0,
       ),
     findTombstones: (template, ids) =>
-      session.run(async (em, { tombstones }) => {
+      operations.run(async (em, { tombstones }) => {
         const rows = await em.find(tombstones, { template, id: { $in: [...ids] } });
         return new Map(rows.map(({ id, fingerprint }) => [id, fingerprint]));
       }),
     revision: () =>
-      session.run(async (em, { revision }) => {
+      operations.run(async (em, { revision }) => {
         const row = await em.findOneOrFail(revision, { name: REVISION });
         return row.counter;
       }),
     rekey: async (onProgress) => {
       if (cipher === undefined) throw configIncomplete(NO_CIPHER);
       const { rekey } = await import('./orm-rekey.ts');
-      return rekey(session, cipher, onProgress);
+      return rekey(operations, cipher, onProgress);
     },
-    serverTimeMs: () => session.serverTimeMs(),
-    ping: () => session.probe(),
-    close: () => session.close(),
+    serverTimeMs: () => operations.serverTimeMs(),
+    ping: () => operations.probe(),
+    close: () => operations.close(),
   };
 }
 
@@ -136,7 +136,7 @@ const MAPPED_TOGETHER = 50;
 
 /** Few statements for all of them: each one takes longer than the rest of the work for an instance. */
 async function saveInstances(
-  session: OrmSession,
+  operations: OrmOperations,
   cipher: Cipher | undefined,
   saves: readonly InstanceSave[],
 ): Promise<number | undefined> {
@@ -148,7 +148,7 @@ async function saveInstances(
   });
   const keys = writes.map(({ columns: { template, id } }) => ({ template, id }));
   const serverIds = writes.map(({ columns }) => columns.serverId);
-  return session.changeIf(async (em, { instances, tombstones }, revision) => {
+  return operations.changeIf(async (em, { instances, tombstones }, revision) => {
     const found: InstanceTableRow[] = await em
       .createQueryBuilder(instances)
       .where({ $or: [...keys, { serverId: { $in: serverIds } }] })
@@ -171,7 +171,7 @@ async function saveInstances(
       // In the order of the definitions.
       else added.push({ ...columns, position: revision - writes.length + 1 + index });
     }
-    await session.insertRows(em, instances, added);
+    await operations.insertRows(em, instances, added);
     await em.nativeDelete(tombstones, { $or: keys });
     return true;
   }, writes.length);
@@ -215,16 +215,16 @@ const NO_CIPHER =
   'Environment variables, headers and accounts of instances are stored encrypted: set GATEWAY_SECRET_KEY ' +
   'or GATEWAY_ENCRYPTION_KEY on every gateway of this database.';
 
-function ormSettings(session: OrmSession): SettingStore {
+function ormSettings(operations: OrmOperations): SettingStore {
   return {
     read: (name) =>
-      session.run(async (em, { settings }) => {
+      operations.run(async (em, { settings }) => {
         const row = await em.findOne(settings, { name });
         // Written by `exchange`.
         return row === null ? undefined : readRow('settings', name, () => fromDocument(row.value) as string);
       }),
     exchange: (name, before, after) =>
-      session.write(async (em, { settings }) => {
+      operations.write(async (em, { settings }) => {
         // Locks an existing row until the end of the transaction.
         await em.nativeUpdate(settings, { name }, { name });
         const row = await em.findOne(settings, { name });

@@ -5,17 +5,17 @@ import type { StoredView } from '../../domain/views/view.ts';
 import { VIEWS, type ViewStore } from '../store.ts';
 import { readRow } from '../store-errors.ts';
 import { columnsOf, recordOf } from './entities.ts';
-import type { OrmSession } from './orm-session.ts';
+import type { OrmOperations } from './orm-operations.ts';
 
-export function ormViews(session: OrmSession): ViewStore {
+export function ormViews(operations: OrmOperations): ViewStore {
   return {
     list: () =>
-      session.run(async (em, { views }) => {
+      operations.run(async (em, { views }) => {
         const rows = await em.createQueryBuilder(views).orderBy({ position: 'asc' }).execute('all');
         return rows.map(viewOf);
       }),
     save: (view, before) =>
-      session.changeIf(async (em, { views, tombstones }, position) => {
+      operations.changeIf(async (em, { views, tombstones }, position) => {
         const { id } = view.definition;
         const [row] = await em.createQueryBuilder(views).where({ id }).execute('all');
         if (!isDeepStrictEqual(row === undefined ? null : viewOf(row), before)) return false;
@@ -26,7 +26,7 @@ export function ormViews(session: OrmSession): ViewStore {
         return true;
       }),
     delete: (id, fingerprint) =>
-      session.changeIf(async (em, { views, tombstones }) => {
+      operations.changeIf(async (em, { views, tombstones }) => {
         if ((await em.nativeDelete(views, { id })) === 0) return false;
         if (fingerprint !== undefined) await em.insert(tombstones, { template: VIEWS, id, fingerprint });
         return true;

@@ -9,7 +9,7 @@ import {
 } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Statement, Value } from '../database.ts';
-import type { OrmSession } from './orm-session.ts';
+import type { OrmOperations } from './orm-operations.ts';
 
 type Field = Value | Date | undefined;
 /** By property. A list: one of these. Null: without a value. */
@@ -22,7 +22,11 @@ export class TableRows<Row extends object> {
   readonly #statement: Statement | undefined;
   #columns: Table | undefined;
 
-  constructor(em: SqlEntityManager, entity: EntitySchema<Row>, { statement }: Pick<OrmSession, 'statement'>) {
+  constructor(
+    em: SqlEntityManager,
+    entity: EntitySchema<Row>,
+    { statement }: Pick<OrmOperations, 'statement'>,
+  ) {
     this.#em = em;
     this.#entity = entity;
     this.#statement = statement;

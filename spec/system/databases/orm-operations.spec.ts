@@ -1,10 +1,10 @@
-// Operations on a PostgreSQL server that is slow or silent. The rest: spec/persistence/orm-session.spec.ts.
+// Operations on a PostgreSQL server that is slow or silent. The rest: spec/persistence/orm-operations.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { postgresql as postgresqlDatabase } from '../../../src/persistence/databases/postgresql.ts';
 import { migrate } from '../../../src/persistence/orm/migrate.ts';
 import { connectOrm } from '../../../src/persistence/orm/orm.ts';
-import { OrmSession } from '../../../src/persistence/orm/orm-session.ts';
+import { OrmOperations } from '../../../src/persistence/orm/orm-operations.ts';
 import { errorSummary } from '../../helpers/outcome.ts';
 import { serverLine } from '../../helpers/server-line.ts';
 import { freshDatabase, postgresql } from '../../helpers/services.ts';
@@ -88,7 +88,7 @@ async function opened({ timeoutMs }: { readonly timeoutMs: number }) {
   const reconnect = () => connectOrm(postgresqlDatabase, connectOptions(line.url));
   const orm = await reconnect();
   await migrate(postgresqlDatabase, orm, 5_000);
-  const session = new OrmSession({ database: postgresqlDatabase, orm, timeoutMs, reconnect });
+  const session = new OrmOperations({ database: postgresqlDatabase, orm, timeoutMs, reconnect });
   ends.push(() => session.close());
   return { session, line };
 }

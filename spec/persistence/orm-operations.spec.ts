@@ -8,8 +8,8 @@ import { createCipher } from '../../src/persistence/cipher.ts';
 import { sqlite } from '../../src/persistence/databases/sqlite.ts';
 import { migrate } from '../../src/persistence/orm/migrate.ts';
 import { connectOrm, type Orm } from '../../src/persistence/orm/orm.ts';
+import { OrmOperations } from '../../src/persistence/orm/orm-operations.ts';
 import { rekey } from '../../src/persistence/orm/orm-rekey.ts';
-import { OrmSession } from '../../src/persistence/orm/orm-session.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { endOf, errorOf, errorSummary, thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
@@ -196,7 +196,7 @@ test('the journal is found beside the file that a link names', async () => {
   await symlink(folder('real/x.db'), folder('link.db'));
   const orm = await connectOrm(sqlite, options);
   await migrate(sqlite, orm, 5_000);
-  const session = new OrmSession({ database: sqlite, orm, timeoutMs: 5_000, file: folder('link.db') });
+  const session = new OrmOperations({ database: sqlite, orm, timeoutMs: 5_000, file: folder('link.db') });
   ends.push(session);
   assert.is(await session.change(async (_em, _tables, revision) => revision), 1);
 });
@@ -227,7 +227,7 @@ test('works again when a full disk has space again', async () => {
   await migrate(sqlite, orm, 5_000);
   const refusals: unknown[] = [];
   const onRefusal = (...reason: unknown[]) => void refusals.push(reason);
-  const session = new OrmSession({ database: sqlite, orm, timeoutMs: 5_000, reconnect: open, onRefusal });
+  const session = new OrmOperations({ database: sqlite, orm, timeoutMs: 5_000, reconnect: open, onRefusal });
   const add = (name: string, size: number) => {
     const row = { name, value: 'v'.repeat(size) };
     return session.write((em, { settings }) => em.insert(settings, row));
@@ -257,7 +257,7 @@ test('works again when a full disk has space again', async () => {
 test('an operation whose pool was dropped fails with DATABASE_UNAVAILABLE, whatever its driver throws', async () => {
   const reconnect = () => connectOrm(sqlite, optionsOf());
   const database = { ...sqlite, isFile: false };
-  const session = new OrmSession({ database, orm: await reconnect(), timeoutMs: 100, reconnect });
+  const session = new OrmOperations({ database, orm: await reconnect(), timeoutMs: 100, reconnect });
   ends.push(session);
   const silent = endOf(session.run(() => new Promise(() => {})));
   const other = session.run(async () => {
@@ -274,7 +274,7 @@ test('does nothing on a connection that opens after its time limit', async () =>
     return connectOrm(sqlite, optionsOf());
   };
   const orm = await connectOrm(sqlite, optionsOf());
-  const session = new OrmSession({ database: sqlite, orm, timeoutMs: 300, reconnect });
+  const session = new OrmOperations({ database: sqlite, orm, timeoutMs: 300, reconnect });
   ends.push(session);
   await endOf(session.run(() => new Promise(() => {})));
   const done: string[] = [];
@@ -290,7 +290,7 @@ test('leaves no connection when it is closed during a reconnect', async () => {
   const options = optionsOf();
   const late = await connectOrm(sqlite, options);
   const connecting = Promise.withResolvers<Orm>();
-  const session = new OrmSession({
+  const session = new OrmOperations({
     database: { ...sqlite, isFile: false },
     orm: await connectOrm(sqlite, options),
     timeoutMs: 100,
@@ -307,7 +307,7 @@ test('leaves no connection when it is closed during a reconnect', async () => {
 });
 
 interface Harness {
-  readonly session: OrmSession;
+  readonly session: OrmOperations;
   /** Runs a statement as another process would. */
   readonly other: (sql: string) => Promise<unknown>;
   readonly revision: () => Promise<number>;
@@ -356,7 +356,7 @@ async function opened({ timeoutMs = 5_000, disk }: OpenedOptions = {}): Promise<
     return connectOrm(sqlite, options);
   };
   const database = disk === undefined ? sqlite : { ...sqlite, synchronize: disk.synchronize };
-  const session = new OrmSession({ database, orm, timeoutMs, reconnect, file: folder('x.db') });
+  const session = new OrmOperations({ database, orm, timeoutMs, reconnect, file: folder('x.db') });
   ends.push(session, other);
   return {
     session,

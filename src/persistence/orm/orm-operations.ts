@@ -39,7 +39,7 @@ const STOOD_STILL_MS = 1_000;
 /** Longest wait of close() for earlier operations, in ms: a server that does not answer must not delay the end. */
 const CLOSE_MS = 2_000;
 
-export interface OrmSessionDeps {
+export interface OrmOperationsDeps {
   readonly database: Database;
   readonly orm: Orm;
   /** Opens another `orm`. Absent for a database in memory, which would be empty afterwards. */
@@ -61,8 +61,8 @@ interface Operation {
   delivered: Delivered;
 }
 
-export class OrmSession {
-  readonly #deps: OrmSessionDeps;
+export class OrmOperations {
+  readonly #deps: OrmOperationsDeps;
   /** For a file: true while the path names the file that was opened. */
   readonly #isSameFile: (() => boolean) | undefined;
   /** The writers of this process wait here: waiting for the row of the revision, they would hold connections. */
@@ -82,7 +82,7 @@ export class OrmSession {
   /** Of a file: its changes are acknowledged after it. */
   readonly #synchronization: FileSynchronization | undefined;
 
-  constructor(deps: OrmSessionDeps) {
+  constructor(deps: OrmOperationsDeps) {
     this.#deps = deps;
     this.statement = deps.database.statements?.();
     this.#isSameFile = deps.file === undefined ? undefined : fileIdentity(deps.file);
