@@ -9,7 +9,7 @@ import type { JsonObject } from '../../src/domain/json/json.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { faultOf } from '../../src/gateway/doctor/faults.ts';
 import { probeEndpoint } from '../../src/gateway/doctor/http-probe.ts';
-import { ProviderFetch } from '../../src/vault/provider-fetch.ts';
+import { BackendFetch } from '../../src/vault/backend-fetch.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('the doctor at endpoints', { timeoutMs: 30_000 });
@@ -79,7 +79,7 @@ async function codesAt(say: Say, now: () => number = systemClock.now): Promise<s
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
   const alarm = (ms: number, callback: () => void) => systemClock.alarm(ms / 10, callback);
-  const fetch = new ProviderFetch({ alarm, now, isDenied: () => false, openNetworks: [] });
+  const fetch = new BackendFetch({ alarm, now, isDenied: () => false, openNetworks: [] });
   const found = await probeEndpoint(endpoint, {}, (request) => fetch.send(endpoint, endpoint, request), now);
   server.closeAllConnections();
   server.close();

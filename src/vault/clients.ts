@@ -7,10 +7,10 @@ import type { WayToBeKnown } from '../domain/accounts/connection.ts';
 import { definedFields } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { OAuthStore } from '../persistence/store.ts';
+import { BackendFetchFailure } from './backend-fetch.ts';
 import type { StoredConnection } from './connections.ts';
 import type { OAuthBackend, ServerMetadata, Target } from './oauth-backends.ts';
-import type { Provider } from './provider.ts';
-import { ProviderFailure } from './provider-fetch.ts';
+import type { OAuthRequests } from './oauth-requests.ts';
 
 export interface OwnClient {
   readonly id: string;
@@ -21,7 +21,7 @@ export interface OwnClient {
 
 export interface OwnClientsOptions extends Pick<Clock, 'wall'> {
   readonly store: Pick<OAuthStore, 'find' | 'save'>;
-  readonly provider: Provider;
+  readonly requests: OAuthRequests;
   /** Where the gateway is reached: an origin. */
   readonly base: () => string;
   /** Whether authorization servers elsewhere can read its document. */
@@ -59,13 +59,13 @@ export class OwnClients {
     return { client_id: `${this.#options.base()}${CLIENT_DOCUMENT}`, ...this.#metadata() };
   }
 
-  /** Registers the gateway when it is not yet. ProviderFailure. */
+  /** Registers the gateway when it is not yet. BackendFetchFailure. */
   async at(target: Target, { server }: Pick<OAuthBackend, 'server'>): Promise<OwnClient> {
     const { clientId, clientSecret } = target.auth;
     const way = this.wayAt(target, server);
     if (way === 'given' && clientId !== undefined) return { id: clientId, secret: clientSecret };
     if (way === 'document') return { id: `${this.#options.base()}${CLIENT_DOCUMENT}` };
-    if (way === undefined) throw new ProviderFailure(NO_WAY);
+    if (way === undefined) throw new BackendFetchFailure(NO_WAY);
     const key = this.#keyAt(server);
     const [row] = await this.#options.store.find('own-client', [key]);
     const known = row === undefined ? undefined : (JSON.parse(row.value) as OwnClient);
@@ -123,9 +123,9 @@ export class OwnClients {
   }
 
   async #register(target: Target, server: ServerMetadata): Promise<OwnClient> {
-    const { provider } = this.#options;
+    const { requests } = this.#options;
     const oauth = await import('oauth4webapi');
-    const answer = await provider.ask(target.endpoint, async (options) =>
+    const answer = await requests.ask(target.endpoint, async (options) =>
       oauth.processDynamicClientRegistrationResponse(
         await oauth.dynamicClientRegistrationRequest(server, this.#metadata(), options),
       ),

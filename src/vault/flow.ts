@@ -6,11 +6,11 @@ import { oauthKey } from '../auth/oauth/oauth-rows.ts';
 import { definedFields } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { OAuthStore } from '../persistence/store.ts';
+import { BackendFetchFailure } from './backend-fetch.ts';
 import type { OwnClients } from './clients.ts';
 import { type Connections, connectionKey, type StoredConnection } from './connections.ts';
 import type { BeginRequest, Finished, OAuthBackend, OAuthBackends, Target } from './oauth-backends.ts';
-import type { Provider } from './provider.ts';
-import { ProviderFailure } from './provider-fetch.ts';
+import type { OAuthRequests } from './oauth-requests.ts';
 import { tokensIn } from './refresh.ts';
 
 /** The callback belongs to no request of this browser, or to one that is over. */
@@ -35,7 +35,7 @@ export interface FlowOptions extends Pick<Clock, 'wall'> {
   readonly backends: OAuthBackends;
   readonly clients: OwnClients;
   readonly connections: Connections;
-  readonly provider: Provider;
+  readonly requests: OAuthRequests;
 }
 
 const LIFE_MS = 10 * 60_000;
@@ -49,7 +49,7 @@ export class Flow {
     this.#options = options;
   }
 
-  /** The URL at the authorization server to which the browser is sent. ProviderFailure. */
+  /** The URL at the authorization server to which the browser is sent. BackendFetchFailure. */
   async begin(target: Target, { owner, binding, returnTo }: BeginRequest): Promise<string> {
     const { backends, clients, store, wall } = this.#options;
     const oauth = await import('oauth4webapi');
@@ -90,7 +90,7 @@ export class Flow {
       code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
       code_challenge_method: 'S256',
       ...(scopes.length === 0 ? {} : { scope: scopes.join(' ') }),
-      // Otherwise some providers give no refresh token when the account agreed before. Source: OpenID Connect Core, 11.
+      // Otherwise some servers give no refresh token when the account agreed before. Source: OpenID Connect Core, 11.
       ...(scopes.includes('offline_access') ? { prompt: 'consent' } : {}),
     };
     for (const [name, text] of Object.entries(parameters)) url.searchParams.set(name, text);
@@ -98,11 +98,11 @@ export class Flow {
   }
 
   /**
-   * Takes the answer of the authorization server: `query` of the callback. Rejects with UnknownState, with ProviderRefusal (`access_denied`),
-   * and with ProviderFailure; the state is used up in any case, unless it is another browser's.
+   * Takes the answer of the authorization server: `query` of the callback. Rejects with UnknownState, with OAuthRefusal (`access_denied`),
+   * and with BackendFetchFailure; the state is used up in any case, unless it is another browser's.
    */
   async finish(query: URLSearchParams, binding: string): Promise<Finished> {
-    const { backends, clients, connections, provider, store, wall } = this.#options;
+    const { backends, clients, connections, requests, store, wall } = this.#options;
     const state = query.get('state') ?? '';
     const key = oauthKey('connecting', state);
     const [row] = STATE.test(state) ? await store.find('connecting', [key]) : [];
@@ -115,12 +115,13 @@ export class Flow {
     const { target, owner, returnTo, resource, issuer, verifier, redirectUri } = begun;
     const backend = await backends.stored(target);
     if (backend?.server.issuer !== issuer || backend.resource !== resource)
-      throw new ProviderFailure('the authorization server changed meanwhile');
+      throw new BackendFetchFailure('the authorization server changed meanwhile');
     const own = await clients.at(target, backend);
-    if (own.id !== begun.clientId) throw new ProviderFailure('the client of the gateway there has changed');
+    if (own.id !== begun.clientId)
+      throw new BackendFetchFailure('the client of the gateway there has changed');
     const [client, auth] = await clients.authOf(own, backend.server);
     const oauth = await import('oauth4webapi');
-    const answer = await provider.ask(target.endpoint, async (options) => {
+    const answer = await requests.ask(target.endpoint, async (options) => {
       const { server } = backend;
       const parameters = oauth.validateAuthResponse(server, client, query, state);
       return oauth.processAuthorizationCodeResponse(
@@ -161,8 +162,8 @@ export class Flow {
 const SHOWN_CHARACTERS = 200;
 
 /** The backend names another authorization server than before: it is not used until an admin confirms it. */
-export class ServerChanged extends ProviderFailure {
-  override readonly name = 'ProviderFailure';
+export class ServerChanged extends BackendFetchFailure {
+  override readonly name = 'BackendFetchFailure';
 
   constructor(issuer: string) {
     super(

@@ -9,7 +9,7 @@ import { isJsonObject, type JsonObject } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { OAuthStore } from '../persistence/store.ts';
 import { challengeIn, scopesIn } from '../transports/http/challenge.ts';
-import { ProviderFailure, type ProviderFetch } from './provider-fetch.ts';
+import { type BackendFetch, BackendFetchFailure } from './backend-fetch.ts';
 
 /** An instance with `auth`. */
 export type Target = Pick<InstanceDefinition, 'template' | 'id'> & {
@@ -60,7 +60,7 @@ export interface OAuthBackend {
 
 interface Options extends Pick<Clock, 'wall'> {
   readonly store: Pick<OAuthStore, 'find' | 'replace' | 'save'>;
-  readonly fetch: ProviderFetch;
+  readonly fetch: BackendFetch;
 }
 
 /** As a client sends it first. Its answer is not needed. */
@@ -90,7 +90,7 @@ export class OAuthBackends {
 
   /**
    * Asks the backend, and stores what it says when nothing is stored, or `confirmed` is true or the issuer that it names. What differs is
-   * noted in `changedTo`, and the stored one is returned. ProviderFailure.
+   * noted in `changedTo`, and the stored one is returned. BackendFetchFailure.
    */
   async discover(target: Target, confirmed: boolean | string = false): Promise<OAuthBackend> {
     const found = await this.#found(target);
@@ -110,7 +110,7 @@ export class OAuthBackends {
     return next;
   }
 
-  /** Its answer without an account. ProviderFailure when there is none. */
+  /** Its answer without an account. BackendFetchFailure when there is none. */
   async ask({ endpoint }: Pick<Target, 'endpoint'>): Promise<Response> {
     const answer = await this.#options.fetch.send(endpoint, endpoint, {
       method: 'POST',
@@ -118,7 +118,7 @@ export class OAuthBackends {
       body: FIRST_REQUEST,
       isBodyIgnored: true,
     });
-    if (answer.status >= 500) throw new ProviderFailure(`it answered ${answer.status}`);
+    if (answer.status >= 500) throw new BackendFetchFailure(`it answered ${answer.status}`);
     return answer;
   }
 
@@ -142,7 +142,7 @@ export class OAuthBackends {
   async #server(endpoint: string, issuer: string, auth: InstanceAuth): Promise<ServerMetadata> {
     const { fetch } = this.#options;
     if (!fetch.mayName(endpoint, issuer))
-      throw new ProviderFailure('it names an authorization server whose address is not allowed');
+      throw new BackendFetchFailure('it names an authorization server whose address is not allowed');
     const { origin, pathname } = new URL(issuer);
     const path = pathname.replace(/\/$/, '');
     const places = [
@@ -154,18 +154,18 @@ export class OAuthBackends {
       String(document.issuer).replace(/\/$/, '') === issuer.replace(/\/$/, '');
     const document = await this.#first(endpoint, [...new Set(places)], isOwn);
     if (document === undefined)
-      throw new ProviderFailure('its authorization server has no metadata that names it');
+      throw new BackendFetchFailure('its authorization server has no metadata that names it');
     const server = metadataIn(document);
     const addresses = [
       ...[server.authorization_endpoint, server.token_endpoint],
       ...[server.registration_endpoint ?? [], server.revocation_endpoint ?? []].flat(),
     ];
     if (!addresses.every((address) => fetch.mayName(endpoint, address)))
-      throw new ProviderFailure('its authorization server names an address that is not allowed');
+      throw new BackendFetchFailure('its authorization server names an address that is not allowed');
     const methods = server.code_challenge_methods_supported;
     // The admin who gives a client id knows the server; some large ones do not announce what they do.
     if (methods?.includes('S256') === false || (methods === undefined && auth.clientId === undefined))
-      throw new ProviderFailure('its authorization server does not announce PKCE with S256');
+      throw new BackendFetchFailure('its authorization server does not announce PKCE with S256');
     return server;
   }
 
@@ -205,8 +205,9 @@ function resourceIn(document: JsonObject, endpoint: string): string {
   const { resource } = document;
   const url = typeof resource === 'string' ? URL.parse(resource) : null;
   if (typeof resource !== 'string' || url === null || url.hash !== '')
-    throw new ProviderFailure('its document names no resource');
-  if (!isResourceOf(resource, endpoint)) throw new ProviderFailure('its document is for another resource');
+    throw new BackendFetchFailure('its document names no resource');
+  if (!isResourceOf(resource, endpoint))
+    throw new BackendFetchFailure('its document is for another resource');
   return resource;
 }
 
@@ -217,7 +218,7 @@ function metadataIn(document: JsonObject): ServerMetadata {
     typeof authorization_endpoint !== 'string' ||
     typeof token_endpoint !== 'string'
   )
-    throw new ProviderFailure('its authorization server names no endpoints');
+    throw new BackendFetchFailure('its authorization server names no endpoints');
   const { registration_endpoint: registration, revocation_endpoint: revocation } = document;
   const lists = [
     'scopes_supported',

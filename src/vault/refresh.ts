@@ -8,6 +8,7 @@ import { LruMap } from '../domain/memory/lru-map.ts';
 import { type Clock, sleep } from '../domain/time/clock.ts';
 import { insistently } from '../persistence/insistent.ts';
 import { scopesIn } from '../transports/http/challenge.ts';
+import { BackendFetchFailure } from './backend-fetch.ts';
 import type { OwnClients } from './clients.ts';
 import {
   type Connections,
@@ -17,8 +18,7 @@ import {
   type StoredConnection,
 } from './connections.ts';
 import type { OAuthBackend, Target } from './oauth-backends.ts';
-import { type Provider, ProviderRefusal } from './provider.ts';
-import { ProviderFailure } from './provider-fetch.ts';
+import { OAuthRefusal, type OAuthRequests } from './oauth-requests.ts';
 import { Turns } from './turns.ts';
 
 /** Longest refresh of one node: the time for one answer of the authorization server, and for the database. */
@@ -63,7 +63,7 @@ export interface RefreshesOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> 
   readonly lives?: Lives | undefined;
   readonly connections: Connections;
   readonly clients: OwnClients;
-  readonly provider: Provider;
+  readonly requests: OAuthRequests;
   /** The connection has ended by itself; `reason` is a clause. */
   readonly onEnded: (value: StoredConnection, reason: string) => void;
 }
@@ -73,7 +73,7 @@ export class Refreshes {
   readonly #known = new LruMap<Known>(MAX_KNOWN, undefined, ({ token }) =>
     Math.max(1, Math.ceil(token.length / USUAL_TOKEN)),
   );
-  readonly #failed = new LruMap<{ readonly failure: ProviderFailure; readonly atMs: number }>(MAX_KNOWN);
+  readonly #failed = new LruMap<{ readonly failure: BackendFetchFailure; readonly atMs: number }>(MAX_KNOWN);
   readonly #loading = new Map<string, Promise<string>>();
 
   readonly #turns: Turns;
@@ -97,7 +97,7 @@ export class Refreshes {
     this.#failed.delete(key);
   }
 
-  /** All callers of this node share one reading. Rejects with NotConnected, and with ProviderFailure. */
+  /** All callers of this node share one reading. Rejects with NotConnected, and with BackendFetchFailure. */
   token(target: Target, backend: OAuthBackend, owner: string, refused?: string): Promise<string> {
     const key = connectionKey(owner, backend);
     const name = `${key} ${refused ?? ''}`;
@@ -148,7 +148,7 @@ export class Refreshes {
       if (isRenewed || (isGood && value.accessToken !== refused)) return this.#keep(key, value);
       if (this.#isHeld(value.lease)) {
         if (now() - beganAtMs > WAIT_MS)
-          throw new ProviderFailure('another node renews its token, and has not finished');
+          throw new BackendFetchFailure('another node renews its token, and has not finished');
         round = 0;
         await sleep(this.#options, CHECK_MS);
         continue;
@@ -163,14 +163,16 @@ export class Refreshes {
         try {
           const turn = await this.#turns.take(backend.server.issuer, mayStillBeUsed ? 0 : WAIT_MS);
           if (turn === undefined)
-            throw new ProviderFailure('its authorization server renews other tokens, and has not finished');
+            throw new BackendFetchFailure(
+              'its authorization server renews other tokens, and has not finished',
+            );
           isRenewed = await this.#refresh(target, backend, read, value.refreshToken, tries).finally(turn);
         } catch (thrown) {
           if (!mayStillBeUsed) throw thrown;
           return this.#keep(key, value);
         }
     }
-    throw new ProviderFailure('its connection is changed by other nodes all the time');
+    throw new BackendFetchFailure('its connection is changed by other nodes all the time');
   }
 
   /** The row; the token in memory while the database does not answer. */
@@ -227,11 +229,11 @@ export class Refreshes {
     try {
       answer = await this.#asked(target, backend, taken.value, refreshToken);
     } catch (thrown) {
-      if (thrown instanceof ProviderRefusal && FINAL.has(thrown.code)) {
+      if (thrown instanceof OAuthRefusal && FINAL.has(thrown.code)) {
         await this.#end(taken, thrown.message);
         return false;
       }
-      if (thrown instanceof ProviderFailure) this.#failed.set(read.key, { failure: thrown, atMs: now() });
+      if (thrown instanceof BackendFetchFailure) this.#failed.set(read.key, { failure: thrown, atMs: now() });
       await this.#store(taken, { lease: undefined });
       throw thrown;
     }
@@ -255,14 +257,14 @@ export class Refreshes {
   }
 
   async #asked(target: Target, backend: OAuthBackend, value: StoredConnection, refreshToken: string) {
-    const { clients, provider, wall } = this.#options;
+    const { clients, requests, wall } = this.#options;
     const { server, resource } = backend;
     const oauth = await import('oauth4webapi');
     // A refresh token belongs to the client that got it.
     const own = clients.holding(target, value);
-    if (own === undefined) throw new ProviderRefusal('invalid_client');
+    if (own === undefined) throw new OAuthRefusal('invalid_client');
     const [client, auth] = await clients.authOf(own, server);
-    const answer = await provider.ask(target.endpoint, async (options) =>
+    const answer = await requests.ask(target.endpoint, async (options) =>
       oauth.processRefreshTokenResponse(
         server,
         client,

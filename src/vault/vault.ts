@@ -14,6 +14,7 @@ import type { OAuthStore } from '../persistence/store.ts';
 import type { BackendAccount, BearerTokens } from '../transports/backend-account.ts';
 import type { AddressCheck } from '../transports/network-guard.ts';
 import type { SystemLookups } from '../transports/system-lookups.ts';
+import { BackendFetch, BackendFetchFailure } from './backend-fetch.ts';
 import { OwnClients } from './clients.ts';
 import {
   Connections,
@@ -31,8 +32,7 @@ import {
   OAuthBackends,
   type Target,
 } from './oauth-backends.ts';
-import { Provider } from './provider.ts';
-import { ProviderFailure, ProviderFetch } from './provider-fetch.ts';
+import { OAuthRequests } from './oauth-requests.ts';
 import { NotConnected, Refreshes } from './refresh.ts';
 
 export interface VaultOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
@@ -61,24 +61,24 @@ export class Vault {
   readonly #connections: Connections;
   readonly #refreshes: Refreshes;
   readonly #flow: Flow;
-  readonly #provider: Provider;
+  readonly #requests: OAuthRequests;
 
   constructor(options: VaultOptions) {
     this.#options = options;
     const { store, wall, address, openNetworks = [] } = options;
-    const fetch = new ProviderFetch({ ...options, openNetworks });
-    const provider = new Provider(fetch);
-    this.#provider = provider;
+    const fetch = new BackendFetch({ ...options, openNetworks });
+    const requests = new OAuthRequests(fetch);
+    this.#requests = requests;
     this.#backends = new OAuthBackends({ store, fetch, wall });
     this.#clients = new OwnClients({
       store,
-      provider,
+      requests,
       wall,
       base: () => address.issuer,
       isPublic: () => address.isPublic,
     });
     this.#connections = new Connections({ store, wall });
-    const parts = { connections: this.#connections, clients: this.#clients, provider };
+    const parts = { connections: this.#connections, clients: this.#clients, requests };
     this.#refreshes = new Refreshes({
       ...options,
       ...parts,
@@ -95,7 +95,7 @@ export class Vault {
 
   /**
    * Asks the backend which authorization server it wants, and stores it. `confirmed`: also another one than before; an issuer: only this
-   * one. ProviderFailure.
+   * one. BackendFetchFailure.
    */
   async discover(target: Target, confirmed: boolean | string = false): Promise<Discovered> {
     const backend = await this.#backends.discover(target, confirmed);
@@ -167,7 +167,7 @@ export class Vault {
     try {
       await this.#compare(target);
     } catch (thrown) {
-      const isSilent = thrown instanceof ProviderFailure && !(thrown instanceof ServerChanged);
+      const isSilent = thrown instanceof BackendFetchFailure && !(thrown instanceof ServerChanged);
       if (!isSilent || (await this.#backends.stored(target)) === undefined) refuse(thrown);
     }
   }
@@ -209,7 +209,7 @@ export class Vault {
     const own = this.#clients.holding(target, value) ?? { id: value.clientId };
     const [client, auth] = await this.#clients.authOf(own, server);
     const oauth = await import('oauth4webapi');
-    await this.#provider.ask(endpoint, async (options) =>
+    await this.#requests.ask(endpoint, async (options) =>
       oauth.processRevocationResponse(
         await oauth.revocationRequest(server, client, auth, refreshToken ?? accessToken, options),
       ),
@@ -226,7 +226,7 @@ function refuse(thrown: unknown): never {
 }
 
 function unavailable(thrown: unknown): unknown {
-  if (!(thrown instanceof ProviderFailure)) return thrown;
+  if (!(thrown instanceof BackendFetchFailure)) return thrown;
   return endpointUnavailable(thrown.message, { delivered: 'no', cause: thrown });
 }
 

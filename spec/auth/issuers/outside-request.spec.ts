@@ -7,7 +7,7 @@ import { IssuerKeys } from '../../../src/auth/issuers/issuer-keys.ts';
 import { OutsidePlaces } from '../../../src/auth/issuers/outside-places.ts';
 import { askOutside } from '../../../src/auth/issuers/outside-request.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { ProviderFetch } from '../../../src/vault/provider-fetch.ts';
+import { BackendFetch } from '../../../src/vault/backend-fetch.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('requests to servers that outsiders name');
@@ -74,7 +74,7 @@ for (const [name, [answer, expected, shown]] of Object.entries(ANSWERS))
         ...{ alarm: systemClock.alarm, timeoutMs: 500, mostBytes: 65_536 },
       }).then(({ status, body }) => `${status} ${body}`, String);
       assert.match(asked, expected);
-      const fetch = new ProviderFetch({ ...soon, isDenied: () => false, openNetworks: [] });
+      const fetch = new BackendFetch({ ...soon, isDenied: () => false, openNetworks: [] });
       const given = await fetch
         .send(url, url)
         .then(async (got) => `${got.status} ${await got.text()}`, String);
@@ -93,7 +93,7 @@ for (const [name, [answer, expected, shown]] of Object.entries(ANSWERS))
 
 test('leave their places at once: the 21st is sent, too', () =>
   withServer(SWITCHES, async (url) => {
-    const fetch = new ProviderFetch({ ...systemClock, isDenied: () => false, openNetworks: [] });
+    const fetch = new BackendFetch({ ...systemClock, isDenied: () => false, openNetworks: [] });
     for (let n = 0; n < 21; n += 1)
       assert.match(
         String(await fetch.send(url, url).catch(String)),

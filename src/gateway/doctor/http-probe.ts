@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { isJsonObject, type JsonObject, jsonIn } from '../../domain/json/json.ts';
 import { LEGACY_VERSIONS, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
-import type { ProviderRequest } from '../../vault/provider-fetch.ts';
+import type { BackendFetchRequest } from '../../vault/backend-fetch.ts';
 import type { Finding } from './faults.ts';
 import {
   compareEras,
@@ -16,7 +16,7 @@ import {
   type Wire,
 } from './plain-checks.ts';
 
-type Send = (request: ProviderRequest) => Promise<Response>;
+type Send = (request: BackendFetchRequest) => Promise<Response>;
 
 /** An event stream ends after its answer, within this time. */
 const STREAM_REST_MS = 2_000;

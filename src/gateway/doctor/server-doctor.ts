@@ -10,7 +10,7 @@ import { counted } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { checkedItem, KEY_FIELDS } from '../../protocol/aggregate/items.ts';
 import { addressesIn } from '../../transports/network-guard.ts';
-import { ProviderFetch, type ProviderRequest } from '../../vault/provider-fetch.ts';
+import { BackendFetch, type BackendFetchRequest } from '../../vault/backend-fetch.ts';
 import type { Gateway } from '../gateway.ts';
 import type { Server } from '../gateway-types.ts';
 import { type Finding, faultOf } from './faults.ts';
@@ -41,7 +41,7 @@ export async function examineTemplate(
   template: string,
   options: ExamineOptions,
 ): Promise<Examination[]> {
-  const fetch = new ProviderFetch({
+  const fetch = new BackendFetch({
     alarm: options.alarm,
     now: options.now,
     isDenied: addressesIn(options.deniedNetworks),
@@ -63,7 +63,7 @@ export function remedyOf({ code }: Pick<Finding, 'code'>): string {
 async function examine(
   gateway: Pick<Gateway, 'list' | 'instance'>,
   { definition, snapshot }: Server,
-  fetch: ProviderFetch,
+  fetch: BackendFetch,
   { signal, now }: ExamineOptions,
 ): Promise<Examination> {
   const { template, id } = definition;
@@ -124,13 +124,13 @@ function faultsOfOutput({ oddOutput }: InstanceSnapshot): Finding[] {
 /** An account that signs its requests is not used for them. */
 async function asPlainHttp(
   definition: InstanceDefinition,
-  fetch: ProviderFetch,
+  fetch: BackendFetch,
   { signal, now }: Pick<ExamineOptions, 'signal' | 'now'>,
 ): Promise<Finding[]> {
   const { endpoint, auth, transport, headers } = definition;
   const { isNetworked, onlyEra }: { isNetworked: boolean; onlyEra?: string } = TRANSPORT_TRAITS[transport];
   if (endpoint === undefined || auth !== undefined || !isNetworked || onlyEra !== undefined) return [];
-  const send = async (request: ProviderRequest) => {
+  const send = async (request: BackendFetchRequest) => {
     signal?.throwIfAborted(); // its caller left
     return await fetch.send(endpoint, endpoint, request);
   };

@@ -7,10 +7,10 @@ import { roleRights } from '../../domain/accounts/account.ts';
 import { SHARED } from '../../domain/accounts/connection.ts';
 import { commonRights, mayUse } from '../../domain/accounts/rights.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
+import { BackendFetchFailure } from '../../vault/backend-fetch.ts';
 import { UnknownState } from '../../vault/flow.ts';
 import type { Target } from '../../vault/oauth-backends.ts';
-import { ProviderRefusal } from '../../vault/provider.ts';
-import { ProviderFailure } from '../../vault/provider-fetch.ts';
+import { OAuthRefusal } from '../../vault/oauth-requests.ts';
 import type { Vault } from '../../vault/vault.ts';
 import { mayConnect, type VisitGoal, type Visits } from '../../vault/visits.ts';
 import { connectedPage, connectPage, listPage, othersPage } from './connection-views.ts';
@@ -250,7 +250,7 @@ function placeOf(action: string, intro: string): LoginPlace {
 }
 
 function providerFault(thrown: unknown, template: string): Page {
-  if (thrown instanceof ProviderRefusal)
+  if (thrown instanceof OAuthRefusal)
     return faultPage(
       400,
       'The account is not connected',
@@ -259,7 +259,7 @@ function providerFault(thrown: unknown, template: string): Page {
         : `The provider of ${template} refused it (${thrown.code}).`,
       'To try again, go back to the program and repeat what you asked it for.',
     );
-  if (thrown instanceof ProviderFailure)
+  if (thrown instanceof BackendFetchFailure)
     return faultPage(
       502,
       'The provider cannot be used now',

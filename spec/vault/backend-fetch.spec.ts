@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../src/domain/time/clock.ts';
-import { ProviderFetch } from '../../src/vault/provider-fetch.ts';
+import { BackendFetch } from '../../src/vault/backend-fetch.ts';
 import { suite } from '../helpers/suite.ts';
 
 const PIECES = 500_000;
@@ -22,7 +22,7 @@ requests('a body in pieces of one byte takes the memory of a body in one piece',
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   try {
-    const fetch = new ProviderFetch({ ...systemClock, isDenied: () => false, openNetworks: [] });
+    const fetch = new BackendFetch({ ...systemClock, isDenied: () => false, openNetworks: [] });
     const before = process.memoryUsage().heapUsed;
     let heap = 0;
     let isLeftOpen = false;

@@ -18,7 +18,7 @@ import { type AddressCheck, addressesIn, SPECIAL_NETWORKS } from '../transports/
 import { lookupOutside } from '../transports/outside-lookup.ts';
 import { SystemLookups } from '../transports/system-lookups.ts';
 
-/** Metadata of large providers has some 10 kB. */
+/** Metadata of large servers has some 10 kB. */
 const MAX_BYTES = 64 * 1024;
 /** Of a body that is read partly. */
 const MAX_PARTLY_BYTES = 8 * 1024 * 1024;
@@ -26,11 +26,11 @@ const TIMEOUT_MS = 10_000;
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i;
 
 /** Why a request failed, as a clause with own words: nothing of the answer is in it. */
-export class ProviderFailure extends Error {
-  override readonly name: string = 'ProviderFailure';
+export class BackendFetchFailure extends Error {
+  override readonly name: string = 'BackendFetchFailure';
 }
 
-export interface ProviderFetchOptions extends Pick<Clock, 'alarm' | 'now'> {
+export interface BackendFetchOptions extends Pick<Clock, 'alarm' | 'now'> {
   /** Addresses that no endpoint may have. */
   readonly isDenied: AddressCheck;
   /** Those of the process. Default: own ones. */
@@ -39,7 +39,7 @@ export interface ProviderFetchOptions extends Pick<Clock, 'alarm' | 'now'> {
   readonly openNetworks: readonly string[];
 }
 
-export interface ProviderRequest {
+export interface BackendFetchRequest {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
@@ -57,36 +57,36 @@ interface PartlyRead {
   readonly onLeftOpen: () => void;
 }
 
-export class ProviderFetch {
+export class BackendFetch {
   readonly #isSpecial = addressesIn(SPECIAL_NETWORKS);
   readonly #isOpen: AddressCheck;
-  readonly #options: ProviderFetchOptions;
+  readonly #options: BackendFetchOptions;
   readonly #places: OutsidePlaces;
   readonly #systemLookups: SystemLookups;
 
-  constructor(options: ProviderFetchOptions) {
+  constructor(options: BackendFetchOptions) {
     this.#options = options;
     this.#places = new OutsidePlaces(options);
     this.#systemLookups = options.systemLookups ?? new SystemLookups(options);
     this.#isOpen = addressesIn(options.openNetworks);
   }
 
-  /** `endpoint`: of the backend that caused it. Rejects with ProviderFailure. */
-  async send(endpoint: string, address: string, request: ProviderRequest = {}): Promise<Response> {
+  /** `endpoint`: of the backend that caused it. Rejects with BackendFetchFailure. */
+  async send(endpoint: string, address: string, request: BackendFetchRequest = {}): Promise<Response> {
     const url = readUrl(address);
     const isAllowed = this.#ruleFor(new URL(endpoint), url);
     const leave = this.#places.take(url.host);
     if (leave === undefined)
-      throw new ProviderFailure('too many authorization servers are being asked at this moment');
+      throw new BackendFetchFailure('too many authorization servers are being asked at this moment');
     let isSilent = false;
     try {
       return await this.#send(url, request, isAllowed);
     } catch (thrown) {
       isSilent = thrown instanceof OutsideSilence;
-      if (thrown instanceof ProviderFailure) throw thrown;
+      if (thrown instanceof BackendFetchFailure) throw thrown;
       // Another cause may quote the other side.
       const why = thrown instanceof OutsideFailure ? thrown.message : 'cannot be reached';
-      throw new ProviderFailure(`the server ${url.host} ${why}`);
+      throw new BackendFetchFailure(`the server ${url.host} ${why}`);
     } finally {
       leave(isSilent);
     }
@@ -102,19 +102,19 @@ export class ProviderFetch {
     }
   }
 
-  /** Which addresses may be reached. Throws ProviderFailure for a URL that none of them makes right. */
+  /** Which addresses may be reached. Throws BackendFetchFailure for a URL that none of them makes right. */
   #ruleFor(endpoint: URL, url: URL): AddressCheck {
     const { isDenied } = this.#options;
     if (url.origin === endpoint.origin) return (address) => !isDenied(address);
     const isHere = LOOPBACK.test(hostOf(endpoint)) && LOOPBACK.test(hostOf(url));
     if (isHere) return (address) => LOOPBACK.test(address);
-    if (url.protocol !== 'https:') throw new ProviderFailure(`the address of ${url.host} is not https`);
+    if (url.protocol !== 'https:') throw new BackendFetchFailure(`the address of ${url.host} is not https`);
     return (address) => !isDenied(address) && (!this.#isSpecial(address) || this.#isOpen(address));
   }
 
-  async #send(url: URL, request: ProviderRequest, isAllowed: AddressCheck): Promise<Response> {
+  async #send(url: URL, request: BackendFetchRequest, isAllowed: AddressCheck): Promise<Response> {
     const host = hostOf(url);
-    const refused = new ProviderFailure(`the server ${url.host} has no address that may be asked`);
+    const refused = new BackendFetchFailure(`the server ${url.host} has no address that may be asked`);
     if (isIP(host) !== 0 && !isAllowed(host)) throw refused;
     /** All addresses must be allowed: another look-up would choose any of them. */
     const guarded: LookupFunction = (hostname, options, callback) => {
@@ -212,7 +212,7 @@ function readPartly(
 function readUrl(address: string): URL {
   const url = URL.parse(address);
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '')
-    throw new ProviderFailure('an address is no URL of a web server');
+    throw new BackendFetchFailure('an address is no URL of a web server');
   return url;
 }
 

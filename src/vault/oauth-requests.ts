@@ -1,11 +1,11 @@
 // Asks an authorization server by the library, through the guarded requests, and makes one kind of failure of all that can go wrong.
 // The library is loaded with the first request.
 
-import { ProviderFailure, type ProviderFetch } from './provider-fetch.ts';
+import { type BackendFetch, BackendFetchFailure } from './backend-fetch.ts';
 
 /** The server has answered with an error of OAuth. `code`: such as `invalid_grant`. */
-export class ProviderRefusal extends ProviderFailure {
-  override readonly name = 'ProviderRefusal';
+export class OAuthRefusal extends BackendFetchFailure {
+  override readonly name = 'OAuthRefusal';
   readonly code: string;
 
   constructor(code: string) {
@@ -16,14 +16,14 @@ export class ProviderRefusal extends ProviderFailure {
 
 type AskOptions = Awaited<ReturnType<typeof optionsFor>>;
 
-export class Provider {
-  readonly #fetch: ProviderFetch;
+export class OAuthRequests {
+  readonly #fetch: BackendFetch;
 
-  constructor(fetch: ProviderFetch) {
+  constructor(fetch: BackendFetch) {
     this.#fetch = fetch;
   }
 
-  /** `endpoint`: of the backend. Rejects with ProviderRefusal, and with ProviderFailure. */
+  /** `endpoint`: of the backend. Rejects with OAuthRefusal, and with BackendFetchFailure. */
   async ask<T>(endpoint: string, run: (options: AskOptions) => Promise<T>): Promise<T> {
     const options = await optionsFor((url, { method, headers, body }) =>
       this.#fetch.send(endpoint, url, { method, headers, ...(body == null ? {} : { body: String(body) }) }),
@@ -36,20 +36,20 @@ export class Provider {
   }
 }
 
-/** What may be asked without TLS is decided by ProviderFetch. */
+/** What may be asked without TLS is decided by BackendFetch. */
 async function optionsFor(send: (url: string, sent: Sent) => Promise<Response>) {
   const { customFetch, allowInsecureRequests } = await import('oauth4webapi');
   return { [customFetch]: send, [allowInsecureRequests]: true };
 }
 
-async function failureOf(thrown: unknown): Promise<ProviderFailure> {
+async function failureOf(thrown: unknown): Promise<BackendFetchFailure> {
   const { ResponseBodyError, AuthorizationResponseError } = await import('oauth4webapi');
-  if (thrown instanceof ProviderFailure) return thrown;
+  if (thrown instanceof BackendFetchFailure) return thrown;
   const isRefusal = thrown instanceof ResponseBodyError || thrown instanceof AuthorizationResponseError;
   // `temporarily_unavailable` is no refusal of this request.
   if (isRefusal && REFUSAL.test(thrown.error) && !TEMPORARY.has(thrown.error))
-    return new ProviderRefusal(thrown.error);
-  return new ProviderFailure(
+    return new OAuthRefusal(thrown.error);
+  return new BackendFetchFailure(
     isRefusal
       ? 'its authorization server cannot answer at this moment'
       : 'its authorization server gave an answer that cannot be used',
