@@ -2,8 +2,8 @@
 // errors for unknown words.
 
 import { cac } from 'cac';
-import { nearMiss } from '../domain/nearest.ts';
 import { messageOf } from '../domain/errors/errors.ts';
+import { nearMiss } from '../domain/nearest.ts';
 import { ownCommand } from '../domain/version.ts';
 import {
   type Command,

@@ -1,7 +1,7 @@
 // Finds a running gateway and sends it the HTTP requests of commands. Every wait is bounded, and every failure is one line.
 
-import { didYouMean } from '../domain/nearest.ts';
 import { jsonIn } from '../domain/json/json.ts';
+import { didYouMean } from '../domain/nearest.ts';
 import { ownCommand } from '../domain/version.ts';
 import { credentialsPath } from '../templates/command-exposure.ts';
 import { SseReader } from '../transports/http/sse-reader.ts';

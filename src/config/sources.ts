@@ -5,9 +5,9 @@ import { createRequire } from 'node:module';
 import { dirname, resolve } from 'node:path';
 import { codeOf, messageOf } from '../domain/errors/errors.ts';
 import { isJsonObject } from '../domain/json/json.ts';
+import { nearest, nearMiss } from '../domain/nearest.ts';
 import { utf8Text } from '../domain/text.ts';
 import { ConfigError, type ConfigErrors } from './config-error.ts';
-import { nearest, nearMiss } from '../domain/nearest.ts';
 import { readFileNow } from './read-file.ts';
 import type { SettingNames } from './setting-types.ts';
 

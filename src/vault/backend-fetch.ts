@@ -5,17 +5,17 @@
 import type { LookupAddress } from 'node:dns';
 import type { IncomingMessage } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
-import { OutsidePlaces } from '../auth/issuers/outside-places.ts';
+import type { Clock } from '../domain/time/clock.ts';
+import { type AddressCheck, addressesIn, SPECIAL_NETWORKS } from '../transports/network-guard.ts';
+import { lookupOutside } from '../transports/outside/lookup.ts';
+import { OutsidePlaces } from '../transports/outside/places.ts';
 import {
   askOutside,
   type OutsideAnswer,
   OutsideFailure,
   type OutsideRequest,
   OutsideSilence,
-} from '../auth/issuers/outside-request.ts';
-import type { Clock } from '../domain/time/clock.ts';
-import { type AddressCheck, addressesIn, SPECIAL_NETWORKS } from '../transports/network-guard.ts';
-import { lookupOutside } from '../transports/outside-lookup.ts';
+} from '../transports/outside/request.ts';
 import { SystemLookups } from '../transports/system-lookups.ts';
 
 /** Metadata of large servers has some 10 kB. */

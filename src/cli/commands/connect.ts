@@ -3,7 +3,6 @@
 
 import { isUtf8 } from 'node:buffer';
 import { once } from 'node:events';
-import { didYouMean } from '../../domain/nearest.ts';
 import {
   ALL_TEMPLATES,
   type Connection,
@@ -16,6 +15,7 @@ import {
   stepsOf,
 } from '../../connect/kind.ts';
 import { definedFields } from '../../domain/json/json.ts';
+import { didYouMean } from '../../domain/nearest.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
 import { PASSWORD_OPTION } from '../accounts/account-client.ts';
 import { readPassword } from '../accounts/account-options.ts';

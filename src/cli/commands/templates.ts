@@ -4,9 +4,9 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { TEMPLATE_ROWS } from '../../balancing/policy.ts';
-import { didYouMean } from '../../domain/nearest.ts';
 import { defaultTransport } from '../../domain/instances/transport-kinds.ts';
 import { definedFields, jsonIn } from '../../domain/json/json.ts';
+import { didYouMean } from '../../domain/nearest.ts';
 import { ownCommand } from '../../domain/version.ts';
 import type { Remark } from '../../templates/tolerant.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';

@@ -3,12 +3,12 @@
 
 import type { LookupFunction } from 'node:net';
 import { isIP } from 'node:net';
-import { OutsidePlaces } from '../../auth/issuers/outside-places.ts';
-import { askOutside, OutsideFailure, OutsideSilence } from '../../auth/issuers/outside-request.ts';
 import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { addressesIn, SPECIAL_NETWORKS } from '../../transports/network-guard.ts';
-import { lookupOutside } from '../../transports/outside-lookup.ts';
+import { lookupOutside } from '../../transports/outside/lookup.ts';
+import { OutsidePlaces } from '../../transports/outside/places.ts';
+import { askOutside, OutsideFailure, OutsideSilence } from '../../transports/outside/request.ts';
 
 export interface FetchBounds {
   readonly mostBytes: number;
