@@ -49,6 +49,14 @@ const CONNECTIONS = 10;
 /** Permission bits of the group and of others. */
 const OPEN_TO_OTHERS = 0o066;
 
+/** Loads the hundreds of modules that `openStore` needs, in one turn of the event loop. What cannot be loaded, `openStore` reports. Source: ADR 337. */
+export async function loadStore(url: string, cwd: string): Promise<void> {
+  const database = parseDatabaseUrl(url, cwd)?.database;
+  if (database === undefined) return;
+  const needed = [import('./orm/orm.ts'), import('./orm/orm-store.ts'), database.driver()];
+  await Promise.allSettled(needed);
+}
+
 /** Opens the store of the URL. Throws StoreOpenError, and leaves nothing open then. */
 export async function openStore(url: string, options: OpenStoreOptions): Promise<Store> {
   const parsed = parseDatabaseUrl(url, options.cwd);

@@ -18,7 +18,7 @@ import type { WorkerPlace } from '../domain/nodes/workers.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { watchClockSkew } from '../persistence/clock-skew.ts';
 import { describeDatabase } from '../persistence/database-url.ts';
-import { fileExposureOf } from '../persistence/open.ts';
+import { fileExposureOf, loadStore } from '../persistence/open.ts';
 import { type RevisionChange, watchRevision } from '../persistence/revision-watch.ts';
 import { NO_SPACE } from '../persistence/store-errors.ts';
 import { type RegistryContents, readRegistryFile } from '../registry/registry-file.ts';
@@ -83,6 +83,8 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
   const document =
     config.registryFile === undefined ? undefined : await readRegistryFile(config.registryFile);
   const user = config.programUser === undefined ? undefined : await programUser(config.programUser);
+  // Before a port is open, on which requests would wait for it.
+  await loadStore(config.databaseUrl, config.folder);
   signal?.throwIfAborted();
 
   // Bound before anything is created: an accidental second start must create no database, first admin or child process.

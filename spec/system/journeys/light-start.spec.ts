@@ -34,11 +34,20 @@ const LATER = [
 /** Node's own `fetch`: 14 MB, loaded also by a mere `import` of node:http. */
 const FETCH = 'NativeModule internal/deps/undici/undici';
 
+/** Stands among the loaded modules where the first port was opened. */
+const PORT = 'a port is open';
+
 /** Runs first in the program: writes all loaded modules, of Node their names, of others their URLs, when it ends. */
 const listModules = (file: string): string => `
   import { writeFileSync } from 'node:fs';
   import { registerHooks } from 'node:module';
+  import { Server } from 'node:net';
   const loaded = [];
+  const { listen } = Server.prototype;
+  Server.prototype.listen = function (...place) {
+    loaded.push('${PORT}');
+    return listen.apply(this, place);
+  };
   registerHooks({ load: (url, context, next) => { loaded.push(url); return next(url, context); } });
   process.on('exit', () =>
     writeFileSync(${JSON.stringify(file)}, [...loaded, ...process.moduleLoadList].join('\\n')));`;
@@ -75,6 +84,10 @@ for (const kind of ['without instances', 'with an instance that is reached by HT
       assert.equal(found, []);
       // The first password is hashed by another thread while the rest is loaded.
       assert.ok([...packages].indexOf('bcrypt') < [...packages].indexOf('koa'));
+      // Hundreds of modules in one turn: no request waits for them.
+      const isOfStore = (address: string) =>
+        /\/(?:@mikro-orm\/sql|@mikro-orm\/sqlite|kysely)\//.test(address);
+      assert.ok(loaded.findLastIndex(isOfStore) < loaded.indexOf(PORT));
       assert.ok(loaded.includes('NativeModule http'));
       assert.not.ok(loaded.includes(FETCH));
       assert.not.ok(loaded.some((address) => address.includes('/typebox/build/value/')));
