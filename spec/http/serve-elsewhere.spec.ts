@@ -6,7 +6,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { codeOf } from '../../src/domain/errors/errors.ts';
 import { sessionNotFound } from '../../src/domain/errors/session-errors.ts';
-import { SessionElsewhere, type SessionOwner } from '../../src/domain/nodes/forwarding.ts';
+import { type PeerNode, SessionElsewhere } from '../../src/domain/nodes/forwarding.ts';
 import { serveElsewhere } from '../../src/http/serve-elsewhere.ts';
 import { againWith, chosenSeed, Dice } from '../helpers/dice.ts';
 import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
@@ -31,7 +31,7 @@ interface Run {
   readonly tookMs: number;
 }
 
-function ownedBy(life: string): SessionOwner {
+function ownedBy(life: string): PeerNode {
   const forward = (): never => {
     throw new Error('`forwardTo` does it');
   };

@@ -16,7 +16,7 @@ test('a silent node is not asked: requests are not delayed for it', async () => 
     limiter: { shareIn: (counter) => counters.push(counter) },
     process: 'A',
     peers: peerQuestions({
-      owners: {
+      peers: {
         ofLife: (life) => {
           asked.push(life);
           return undefined;

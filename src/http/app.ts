@@ -68,7 +68,7 @@ export interface AppOptions
   /** Where MCP clients sign in. Undefined: they cannot. */
   readonly signIn?: SignIn | undefined;
   /** Undefined: this node is the whole deployment. */
-  readonly others?: Pick<Services, 'owners' | 'nodes'> & { readonly counts?: ClusterCounts | undefined };
+  readonly others?: Pick<Services, 'peers' | 'nodes'> & { readonly counts?: ClusterCounts | undefined };
   /** Undefined: this process is the whole gateway. */
   readonly worker?: WorkerPlace | undefined;
   /** Template definitions, for `POST /servers` and for the variables that a command may get. */
@@ -151,7 +151,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     const callers = new ForwardedCallers(auth.changed$);
     // A request that was forwarded here is not forwarded again.
     const samples = new Samples(gateway, { isPart: true });
-    const here = { ...services, owners: undefined, deployment: undefined, peerEvents: undefined, samples };
+    const here = { ...services, peers: undefined, deployment: undefined, peerEvents: undefined, samples };
     return {
       routes: ROUTES.filter(({ speaks, isForwarded }) => speaks === 'json-rpc' || isForwarded),
       // The node that received the request counts its answer.
@@ -200,7 +200,7 @@ function publicRoutes(isRegistryPublic = false, worker: WorkerPlace | undefined)
 
 /** What handlers of routes use. */
 function servicesOf(gateway: Gateway, options: AppOptions, metrics: Services['metrics']): Services {
-  const { owners, nodes } = options.others ?? {};
+  const { peers, nodes } = options.others ?? {};
   const inFolder = new Map(options.definitions.map((definition) => [definition.id, definition]));
   const deployment = new Deployment(options.others ?? {});
   const events = new RecentEvents(gateway.events$);
@@ -221,16 +221,16 @@ function servicesOf(gateway: Gateway, options: AppOptions, metrics: Services['me
     metrics,
     deniedNetworks: options.deniedNetworks,
     registry: { ...options.registry, publicUrl: options.publicUrl },
-    owners,
+    peers,
     nodes,
     signIn: options.signIn,
     authorizationServer: options.authorizationServer,
     deployment,
     events,
-    peerEvents: owners && new PeerEvents({ deployment, owners, events, loads }),
+    peerEvents: peers && new PeerEvents({ deployment, peers, events, loads }),
     consoleReply: consoleReply(options.consoleFolder),
-    samples: new Samples(gateway, owners === undefined ? {} : { others: loads }),
-    history: new LoadHistory(gateway, { isAdded: owners !== undefined }),
+    samples: new Samples(gateway, peers === undefined ? {} : { others: loads }),
+    history: new LoadHistory(gateway, { isAdded: peers !== undefined }),
   };
 }
 

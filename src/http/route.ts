@@ -24,7 +24,7 @@ import type { AllowedCommand } from '../domain/instances/command.ts';
 import { InstanceId } from '../domain/instances/instance.ts';
 import { isJsonObject, type JsonFields, JsonText } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { SessionOwners } from '../domain/nodes/forwarding.ts';
+import type { PeerNodes } from '../domain/nodes/forwarding.ts';
 import type { NodeView } from '../domain/nodes/nodes.ts';
 import { cutText, HIDES_BAD_TEXT, isCleanText, NOT_UNICODE } from '../domain/text.ts';
 import { anything, compileShape, type InputPart, type Shape } from '../domain/validation.ts';
@@ -50,8 +50,8 @@ export interface Services {
   readonly auth: Auth;
   /** Closed by its creator. */
   readonly mcp: McpEndpoint;
-  /** Finds other nodes that own sessions. Undefined: there are no other nodes. */
-  readonly owners?: SessionOwners | undefined;
+  /** Undefined: there are no other nodes. */
+  readonly peers?: PeerNodes | undefined;
   /** The other nodes, for answers about the deployment. Undefined for a request of another node: it is answered for this node alone. */
   readonly deployment?: Deployment | undefined;
   /** The nodes of the deployment; undefined for a gateway of its own. */

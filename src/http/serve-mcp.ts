@@ -4,7 +4,7 @@ import { tooManyMessages } from '../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
 import { nodeUnavailable, sessionNotFound } from '../domain/errors/session-errors.ts';
 import { isRepeatableMethod } from '../domain/mcp/mcp.ts';
-import { SessionElsewhere, type SessionOwner, type SessionOwners } from '../domain/nodes/forwarding.ts';
+import { type PeerNode, type PeerNodes, SessionElsewhere } from '../domain/nodes/forwarding.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { countedRequests, messagesIn } from '../protocol/client-message.ts';
 import type { McpReply, McpRequest } from '../protocol/endpoint-types.ts';
@@ -28,7 +28,7 @@ export function serve(
   services: Services,
   { isSse = false }: { readonly isSse?: boolean } = {},
 ): Reply | Promise<Reply> {
-  const certain = services.owners?.certain();
+  const certain = services.peers?.certain();
   if (certain === undefined) return new McpServing(method, input, services, isSse).located(); // nearly always
   const sinceMs = systemClock.now();
   return certain.then(() => new McpServing(method, input, services, isSse, sinceMs).located());
@@ -47,7 +47,7 @@ class McpServing implements McpEndpointReply {
   /** Since when it waits, by the monotonic clock; undefined: it has not waited. */
   #sinceMs: number | undefined;
   /** The other node that owns its session. */
-  #owner: SessionOwner | undefined;
+  #owner: PeerNode | undefined;
 
   constructor(method: McpMethod, input: McpInput, services: Services, isSse: boolean, sinceMs?: number) {
     this.#method = method;
@@ -56,13 +56,13 @@ class McpServing implements McpEndpointReply {
     this.#isSse = isSse;
     this.#sinceMs = sinceMs;
     this.#connection = method === 'POST' ? connectionOf(input.query, isSse) : undefined;
-    this.#sessionId = this.#connection ?? (services.owners && sessionIdOf(method, input));
+    this.#sessionId = this.#connection ?? (services.peers && sessionIdOf(method, input));
   }
 
   /** Itself, once it is known which node owns the session. */
   located(): McpServing | Promise<McpServing> {
     const id = this.#sessionId;
-    const owner = id === undefined ? undefined : this.#services.owners?.ownerOf(id);
+    const owner = id === undefined ? undefined : this.#services.peers?.ownerOf(id);
     if (owner === undefined) return this;
     return whenKnown(owner, (found) => {
       this.#owner = found;
@@ -80,7 +80,7 @@ class McpServing implements McpEndpointReply {
     });
   }
 
-  async #atOwner(owner: SessionOwner, reply: McpReply, relay: Relay): Promise<void> {
+  async #atOwner(owner: PeerNode, reply: McpReply, relay: Relay): Promise<void> {
     const untilMs = this.#sinceMs === undefined ? undefined : this.#sinceMs + ELSEWHERE_MS;
     try {
       await this.#forward(owner, relay, untilMs);
@@ -94,11 +94,11 @@ class McpServing implements McpEndpointReply {
 
   /** The session turned out not to be here. */
   #elsewhere(thrown: SessionElsewhere, relay: Relay, serveHere: () => void | Promise<void>): Promise<void> {
-    const { owners } = this.#services;
+    const { peers } = this.#services;
     const id = this.#sessionId;
-    if (owners === undefined || id === undefined) throw this.#refusalOf(thrown);
+    if (peers === undefined || id === undefined) throw this.#refusalOf(thrown);
     return serveElsewhere(new SessionElsewhere(thrown.life, this.#sinceMs), {
-      ownerIn: (life) => owners.elsewhere(id, life),
+      ownerIn: (life) => peers.elsewhere(id, life),
       forwardTo: (owner, untilMs) => this.#forward(owner, relay, untilMs),
       serveHere,
     });
@@ -106,11 +106,11 @@ class McpServing implements McpEndpointReply {
 
   #request(relay: Relay): McpRequest {
     const method = this.#method;
-    const { gateway, owners } = this.#services;
+    const { gateway, peers } = this.#services;
     const { params, request, principal } = this.#input;
     const { template }: { readonly template?: unknown } = Object(params);
     const name = typeof template === 'string' ? template : undefined;
-    const others = owners && this.#forwarders(owners, relay);
+    const others = peers && this.#forwarders(peers, relay);
     return {
       method,
       headers: request.headers,
@@ -145,8 +145,8 @@ class McpServing implements McpEndpointReply {
   }
 
   /** See McpRequest. The request is counted before. */
-  #forwarders(owners: SessionOwners, relay: Relay): Pick<McpRequest, 'forward' | 'openAt'> {
-    const toOwner = async (owner: SessionOwner | undefined): Promise<boolean> => {
+  #forwarders(peers: PeerNodes, relay: Relay): Pick<McpRequest, 'forward' | 'openAt'> {
+    const toOwner = async (owner: PeerNode | undefined): Promise<boolean> => {
       if (owner === undefined) return false;
       try {
         await relay(this.#replyOf(owner));
@@ -158,18 +158,18 @@ class McpServing implements McpEndpointReply {
     };
     return {
       forward: (id) => {
-        const owner = owners.ownerOf(id);
+        const owner = peers.ownerOf(id);
         return owner instanceof Promise ? owner.then(toOwner) : owner && toOwner(owner);
       },
       openAt: (place) => {
-        const owner = place === 'elsewhere' ? unlessRefused(owners.opener()) : owners.ofInstances(place);
+        const owner = place === 'elsewhere' ? unlessRefused(peers.opener()) : peers.ofInstances(place);
         return owner && toOwner(owner);
       },
     };
   }
 
   /** Counts the requests of the body, then sends all of it to the owner of the session. */
-  #forward(owner: SessionOwner, relay: Relay, untilMs: number | undefined): void | Promise<void> {
+  #forward(owner: PeerNode, relay: Relay, untilMs: number | undefined): void | Promise<void> {
     const reply = this.#replyOf(owner, untilMs);
     if (this.#method !== 'POST') return relay(reply);
     return this.#countingRefusals(() => {
@@ -184,7 +184,7 @@ class McpServing implements McpEndpointReply {
   }
 
   /** The answer of the other node. */
-  #replyOf(owner: SessionOwner, untilMs?: number): ForwardReply {
+  #replyOf(owner: PeerNode, untilMs?: number): ForwardReply {
     const method = this.#method;
     const body = this.#body;
     const { request, principal } = this.#input;

@@ -45,7 +45,7 @@ export function configuredApp(parts: AppParts): HttpApp {
     auth,
     definitions: parts.definitions,
     log,
-    others: { owners: others.owners, nodes: () => others.nodes(), counts: others.counts },
+    others: { peers: others.peers, nodes: () => others.nodes(), counts: others.counts },
     settings: config.rows,
     isPublic: config.authEnabled && config.listeners.some(({ host }) => !isLoopback(host)),
     maxBodyBytes: config.requestBodyBytes,

@@ -12,7 +12,7 @@ import type { MemberTable } from '../cluster/member-table.ts';
 import type { Member, Members } from '../cluster/members.ts';
 import type { Config } from '../config/config.ts';
 import { ClusterCounts } from '../counts/cluster-counts.ts';
-import type { ForwardedCaller, SessionOwners } from '../domain/nodes/forwarding.ts';
+import type { ForwardedCaller, PeerNodes } from '../domain/nodes/forwarding.ts';
 import type { NodeView, SharedPrograms } from '../domain/nodes/nodes.ts';
 import { type WorkerPlace, workerSocket } from '../domain/nodes/workers.ts';
 import { systemClock } from '../domain/time/clock.ts';
@@ -91,8 +91,8 @@ export class OtherNodes {
   }
 
   /** Undefined while no request is to be forwarded. */
-  get owners(): SessionOwners | undefined {
-    return this.#channel?.owners;
+  get peers(): PeerNodes | undefined {
+    return this.#channel?.peers;
   }
 
   /** All nodes, with this one. */
@@ -146,8 +146,8 @@ export class OtherNodes {
       database: databaseHost(config.databaseUrl, config.folder),
       serve: (...received) => this.#serve(...received),
     });
-    const { owners } = this.#channel;
-    if (owners === undefined) return;
+    const { peers } = this.#channel;
+    if (peers === undefined) return;
     const { shareWithPeers } = await import('./share-with-peers.ts');
     this.#serveQuestion = shareWithPeers({
       limiter: config.authEnabled ? auth.limiter : undefined,
@@ -155,7 +155,7 @@ export class OtherNodes {
       calls: auth.callLimiter,
       process: life,
       tasks: gateway.mcp.tasks,
-      owners,
+      peers,
       nodes: () => this.nodes(),
     });
   }

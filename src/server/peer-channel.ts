@@ -20,7 +20,7 @@ import { type Config, isLoopback } from '../config/config.ts';
 import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import { OperatorError, reasonOf } from '../domain/errors/errors.ts';
 import { hostAndPort } from '../domain/instances/endpoint.ts';
-import type { SessionOwners } from '../domain/nodes/forwarding.ts';
+import type { PeerNodes } from '../domain/nodes/forwarding.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import type { InstanceHost } from '../transports/instance-host.ts';
 
@@ -30,7 +30,7 @@ const CONNECT_MS = 5_000;
 
 export interface PeerChannel {
   /** Undefined while no request is to be forwarded (setting cluster.forward). */
-  readonly owners: SessionOwners | undefined;
+  readonly peers: PeerNodes | undefined;
   /** Opens the way to an instance that another node runs. */
   readonly openInstance: Peers['openInstance'];
   /** Resolves when no call that came here is under way at another node, or after this time. */
@@ -120,7 +120,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
   const { hasSession, counts } = options;
   const peers = new Peers({ members, keys, clock: systemClock, hasSession, counts });
   return {
-    owners: config.cluster.forward ? peers : undefined,
+    peers: config.cluster.forward ? peers : undefined,
     openInstance: (...instance) => peers.openInstance(...instance),
     untilIdle: (timeoutMs) => peers.untilIdle(timeoutMs),
     close: (timeoutMs) => {

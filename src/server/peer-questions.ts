@@ -4,7 +4,7 @@
 import type { Principal } from '../domain/accounts/account.ts';
 import { nodeUnavailable } from '../domain/errors/session-errors.ts';
 import { jsonIn } from '../domain/json/json.ts';
-import type { SessionOwners } from '../domain/nodes/forwarding.ts';
+import type { PeerNodes } from '../domain/nodes/forwarding.ts';
 import type { NodeView } from '../domain/nodes/nodes.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { answerOf } from '../http/deployment/peer-answer.ts';
@@ -32,18 +32,18 @@ interface PeerQuestion {
 export type AnswerPeer = (principal: string, query: URLSearchParams) => unknown;
 
 export interface PeerQuestionsOptions {
-  readonly owners: Pick<SessionOwners, 'ofLife'>;
+  readonly peers: Pick<PeerNodes, 'ofLife'>;
   /** This node first. */
   readonly nodes: () => readonly NodeView[];
 }
 
-export function peerQuestions({ owners, nodes }: PeerQuestionsOptions): PeerQuestions {
+export function peerQuestions({ peers, nodes }: PeerQuestionsOptions): PeerQuestions {
   return {
     lives: () =>
       nodes().flatMap(({ life, state }) => (state === 'ended' || state === 'foreign' ? [] : [life])),
     ask: async (life, { principal: id, path, query, waitMs }) => {
       const isSilent = nodes().some((node) => node.life === life && node.state === 'silent');
-      const owner = isSilent ? undefined : owners.ofLife(life);
+      const owner = isSilent ? undefined : peers.ofLife(life);
       if (owner === undefined) return undefined;
       const principal: Principal = { id, name: id, kind: 'api-key', scopes: new Set() };
       const request = {

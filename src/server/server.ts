@@ -279,7 +279,7 @@ async function loadRegistry(
       problems.push(...linesOf('registry file', document.problems, report));
     }
     if (isSynced) {
-      const report = await gateway.followDeployments();
+      const report = await gateway.followSources();
       log.info(countsOf(report), 'deployments synced');
       problems.push(...linesOf('sync', report.warnings, report));
     }

@@ -2,7 +2,7 @@
 
 import type { Auth } from '../auth/auth.ts';
 import type { GatewayAddress } from '../domain/accounts/resource.ts';
-import type { SyncReport } from '../domain/instances/deployment.ts';
+import type { SyncReport } from '../domain/instances/found-instances.ts';
 import { runsAnywhere } from '../domain/nodes/nodes.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 

@@ -6,11 +6,7 @@ import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
-import type {
-  ForwardedAnswer,
-  ForwardedRequest,
-  SessionOwner,
-} from '../../../src/domain/nodes/forwarding.ts';
+import type { ForwardedAnswer, ForwardedRequest, PeerNode } from '../../../src/domain/nodes/forwarding.ts';
 import type { NodeView } from '../../../src/domain/nodes/nodes.ts';
 import { PeerEvents } from '../../../src/http/deployment/peer-events.ts';
 import type { StreamEvent, StreamReader } from '../../../src/http/reply.ts';
@@ -213,7 +209,7 @@ function deployment(...ids: string[]) {
   const events = new RecentEvents(own$, 100, { intervalMs: 0, perSecond: 1_000_000 });
   const streams: Stream[] = [];
   const ended = new Set<ForwardedAnswer>();
-  const ownerOf = (node: string): SessionOwner => ({
+  const ownerOf = (node: string): PeerNode => ({
     node,
     forward: (request, answer) => {
       const sends = (id: string, event: object): void => {
@@ -235,20 +231,20 @@ function deployment(...ids: string[]) {
       return { isSent: true, resume: () => {}, cancel };
     },
   });
-  const owners = { ofLife: (life: string) => (life === 'unreachable' ? undefined : ownerOf(life)) };
+  const peers = { ofLife: (life: string) => (life === 'unreachable' ? undefined : ownerOf(life)) };
   const samples: string[] = [];
   const loads = {
     add: (life: string, text: string) => samples.push(`${life} ${text}`),
     forget: (life: string) => samples.push(`${life} is lost`),
   };
-  const peers = new PeerEvents({
-    ...{ owners, events, loads, clock: simulatedClock },
+  const reader = new PeerEvents({
+    ...{ peers, events, loads, clock: simulatedClock },
     deployment: { others: () => members },
   });
   const read = (options: Partial<ReadOptions> = {}) => {
     const got: StreamEvent[] = [];
     const defaults = { owner: ANONYMOUS, seesAll: true, isSelected: () => true, isFollowing: true };
-    const subscription = peers
+    const subscription = reader
       .read({ ...defaults, ...options }, READER)
       .subscribe((event) => void got.push(event));
     return { got, leave: () => subscription.unsubscribe() };

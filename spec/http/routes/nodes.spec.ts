@@ -5,8 +5,8 @@ import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
 import type {
   ForwardedAnswer,
   ForwardedRequest,
-  SessionOwner,
-  SessionOwners,
+  PeerNode,
+  PeerNodes,
 } from '../../../src/domain/nodes/forwarding.ts';
 import type { NodeView } from '../../../src/domain/nodes/nodes.ts';
 import { objectOr } from '../../fixtures/wire.ts';
@@ -37,7 +37,7 @@ const nodes = () => [
 ];
 /** How the node "far" answers. */
 let answerOfFar: (request: ForwardedRequest, answer: ForwardedAnswer) => void;
-const far: SessionOwner = {
+const far: PeerNode = {
   node: 'far',
   forward: (request, answer) => {
     setImmediate(() => answerOfFar(request, answer));
@@ -45,8 +45,8 @@ const far: SessionOwner = {
   },
 };
 /** Whether the life of this node goes on. */
-let certain: SessionOwners['certain'];
-const owners: SessionOwners = {
+let certain: PeerNodes['certain'];
+const peers: PeerNodes = {
   certain: () => certain(),
   ownerOf: () => undefined,
   elsewhere: () => undefined,
@@ -56,10 +56,10 @@ const owners: SessionOwners = {
 };
 /** It alone has lost the database. */
 let isCutOff = false;
-let opener: SessionOwner | undefined;
+let opener: PeerNode | undefined;
 const app = appFor(
   test,
-  () => startWithAccounts({ others: { nodes, owners }, gateway: { others: { isCutOff: () => isCutOff } } }),
+  () => startWithAccounts({ others: { nodes, peers }, gateway: { others: { isCutOff: () => isCutOff } } }),
   'each',
 );
 let wire: Wire;

@@ -11,7 +11,7 @@ import {
   type ForwardedAnswer,
   type ForwardedRequest,
   type Forwarding,
-  type SessionOwner,
+  type PeerNode,
 } from '../../domain/nodes/forwarding.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { ConnectionPool } from '../../transports/http/connection-pool.ts';
@@ -56,7 +56,7 @@ export interface PeerClientOptions {
   readonly counts?: ClusterCounts | undefined;
 }
 
-export class PeerClient implements SessionOwner {
+export class PeerClient implements PeerNode {
   readonly #member: Member;
   readonly #options: PeerClientOptions;
   readonly #host: string;

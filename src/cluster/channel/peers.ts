@@ -6,7 +6,7 @@ import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import type { PlacedInstance, SessionOwner, SessionOwners } from '../../domain/nodes/forwarding.ts';
+import type { PeerNode, PeerNodes, PlacedInstance } from '../../domain/nodes/forwarding.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 import { type Clock, sleep } from '../../domain/time/clock.ts';
@@ -39,7 +39,7 @@ export interface PeersOptions {
   readonly counts?: ClusterCounts | undefined;
 }
 
-export class Peers implements SessionOwners {
+export class Peers implements PeerNodes {
   readonly #options: PeersOptions;
   readonly #clients = new Map<string, PeerClient>();
   /** Lives that no member had, and when: sessions of earlier lives are recovered here, and their requests need no promise. */
@@ -61,7 +61,7 @@ export class Peers implements SessionOwners {
     return this.#options.members.certain?.();
   }
 
-  ownerOf(sessionId: string): SessionOwner | undefined | Promise<SessionOwner | undefined> {
+  ownerOf(sessionId: string): PeerNode | undefined | Promise<PeerNode | undefined> {
     const { members, clock, hasSession } = this.#options;
     const isOfThis = sessionId.startsWith(members.life);
     if (isOfThis && this.#elsewhere.size === 0) return undefined; // nearly always
@@ -78,16 +78,16 @@ export class Peers implements SessionOwners {
     });
   }
 
-  elsewhere(sessionId: string, life: string): SessionOwner | undefined {
+  elsewhere(sessionId: string, life: string): PeerNode | undefined {
     this.#elsewhere.set(sessionId, life);
     return this.#clientOf(life);
   }
 
-  ofLife(life: string): SessionOwner | undefined {
+  ofLife(life: string): PeerNode | undefined {
     return this.#clientOf(life);
   }
 
-  ofInstances([first, ...others]: readonly PlacedInstance[]): SessionOwner | undefined {
+  ofInstances([first, ...others]: readonly PlacedInstance[]): PeerNode | undefined {
     const { members } = this.#options;
     const life = first && members.runsOn(first)?.life;
     if (life === undefined || members.takesSessions?.(life) === false) return undefined;
@@ -95,7 +95,7 @@ export class Peers implements SessionOwners {
     return others.every(isThere) ? this.#clientOf(life) : undefined;
   }
 
-  opener(): SessionOwner | undefined {
+  opener(): PeerNode | undefined {
     const { openers = [] } = this.#options.members;
     this.#turn += 1;
     return this.#clientOf(openers[this.#turn % openers.length] ?? '');

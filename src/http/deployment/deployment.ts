@@ -6,7 +6,7 @@ import { mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { hasAllTemplates, rightsKey } from '../../domain/accounts/rights.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import type { SessionOwner, SessionOwners } from '../../domain/nodes/forwarding.ts';
+import type { PeerNode, PeerNodes } from '../../domain/nodes/forwarding.ts';
 import { type NodeView, runsProgramsOf } from '../../domain/nodes/nodes.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import type { Shape } from '../../domain/validation.ts';
@@ -64,7 +64,7 @@ const NONE: Parts<never> = { answers: new Map<string, never>(), partial: [] };
 export interface DeploymentOptions {
   /** See Services. */
   readonly nodes?: (() => readonly NodeView[]) | undefined;
-  readonly owners?: Pick<SessionOwners, 'ofLife'> | undefined;
+  readonly peers?: Pick<PeerNodes, 'ofLife'> | undefined;
 }
 
 /** A command of a client. */
@@ -110,7 +110,7 @@ export class Deployment {
     { request, principal }: ClientRequest,
     maxMs?: number,
   ): Promise<BytesReply> {
-    const owner = this.#options.owners?.ofLife(life);
+    const owner = this.#options.peers?.ofLife(life);
     if (owner === undefined) throw cannotBeAsked(id, 'requests are not forwarded (cluster.forward)');
     const { id: requestId, address, target, headers } = request;
     const forwarded = {
@@ -184,7 +184,7 @@ export class Deployment {
 
   /** Undefined: none. Callers that see everything share one answer. */
   #answerOf({ life, state }: NodeView, target: string, principal: Principal): Promise<unknown> | undefined {
-    const owner = state === 'silent' ? undefined : this.#options.owners?.ofLife(life);
+    const owner = state === 'silent' ? undefined : this.#options.peers?.ofLife(life);
     if (owner === undefined) return undefined;
     const key = `${life} ${rightsOf(principal)} ${target}`;
     const known = this.#asked.get(key);
@@ -201,7 +201,7 @@ export class Deployment {
   }
 
   /** Never rejects; undefined for an answer that is none. */
-  async #send(owner: SessionOwner, target: string, principal: Principal): Promise<unknown> {
+  async #send(owner: PeerNode, target: string, principal: Principal): Promise<unknown> {
     let stop = (): void => {};
     const onLost = (listener: (reason: Error) => void): void => {
       stop = systemClock.alarm(WAIT_MS, () => listener(cannotBeAsked(owner.node, 'it does not answer')));

@@ -2,7 +2,7 @@
 // (relay.ts).
 
 import { GatewayError, retryAfter } from '../../domain/errors/errors.ts';
-import type { ForwardedRequest, SessionOwner } from '../../domain/nodes/forwarding.ts';
+import type { ForwardedRequest, PeerNode } from '../../domain/nodes/forwarding.ts';
 
 export interface PeerAnswer {
   readonly status: number;
@@ -18,7 +18,7 @@ export interface PeerAnswerOptions {
 
 /** Rejects with NODE_UNAVAILABLE, or the reason of `onLost`. */
 export function answerOf(
-  owner: SessionOwner,
+  owner: PeerNode,
   request: ForwardedRequest,
   { maxBytes, onLost }: PeerAnswerOptions,
 ): Promise<PeerAnswer> {

@@ -7,7 +7,7 @@ import { type Principal, SCOPES } from '../../domain/accounts/account.ts';
 import { EVENTS, REGISTRY_EVENTS } from '../../domain/events.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { NO_CALLER } from '../../domain/memory/held-bytes.ts';
-import type { ForwardedAnswer, SessionOwners } from '../../domain/nodes/forwarding.ts';
+import type { ForwardedAnswer, PeerNodes } from '../../domain/nodes/forwarding.ts';
 import type { NodeView } from '../../domain/nodes/nodes.ts';
 import { type Clock, systemClock } from '../../domain/time/clock.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
@@ -34,7 +34,7 @@ const NODE: Principal = { id: NO_CALLER, kind: 'anonymous', name: '', scopes: ne
 
 export interface PeerEventsOptions {
   readonly deployment: Pick<Deployment, 'others'>;
-  readonly owners: Pick<SessionOwners, 'ofLife'>;
+  readonly peers: Pick<PeerNodes, 'ofLife'>;
   readonly events: RecentEvents;
   /** Gets the samples of other nodes. */
   readonly loads: Pick<PeerLoads, 'add' | 'forget'>;
@@ -149,7 +149,7 @@ export class PeerEvents {
     const lose = (): void => {
       if (!isOver()) this.#lose(peer);
     };
-    const owner = this.#options.owners.ofLife(peer.life);
+    const owner = this.#options.peers.ofLife(peer.life);
     if (owner === undefined) {
       lose();
       return;

@@ -15,7 +15,7 @@ import {
 } from '../../domain/errors/error-catalogue.ts';
 import { type ErrorCode, GatewayError, type ValidationItem } from '../../domain/errors/errors.ts';
 import { commandRefusal, commandWords } from '../../domain/instances/command.ts';
-import type { SyncedInstance } from '../../domain/instances/deployment.ts';
+import type { SyncedInstance } from '../../domain/instances/found-instances.ts';
 import { InstanceInput } from '../../domain/instances/instance.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { pathWarnings } from '../../domain/nodes/nodes.ts';
