@@ -19,8 +19,8 @@
 //   park:      from everywhere to parked, where the actor ends and its value and binding remain
 //   in every state: unsafe, levelSet, subscribed, unsubscribed and abandoned change the value or the binding, not the state
 //
-// serving: requests may use the binding, if that is usable. unbound: no instance took the session, or it pauses. finishing: the session
-// may not move; its calls continue where they are, and no new ones are taken.
+// serving: requests may use the binding, if that is usable. awaiting: the only way to its instance is being opened, until started. unbound: no
+// instance took the session, or it pauses. finishing: the session may not move; its calls continue where they are, and no new ones are taken.
 
 import { type Actor, assign, emit, fromCallback, raise, setup } from 'xstate';
 import { timeoutFor } from '../../balancing/policy.ts';
@@ -103,8 +103,8 @@ const FAILED = [
 const LOST = [
   { guard: 'mayMove', target: 'binding' },
   { guard: 'isReturning', target: 'binding' },
-  { guard: 'mayAwait', target: 'awaiting' },
-  { guard: 'mayWait', actions: ['refuse', 'forgetFailure'] },
+  { guard: 'mayAwaitStart', target: 'awaiting' },
+  { guard: 'mustKeepBinding', actions: ['refuse', 'forgetFailure'] },
   { guard: 'mayBeginAnew', target: 'binding', actions: 'beginAnew' },
   { guard: 'mayFinish', target: 'finishing' },
   { target: 'ended' },
@@ -115,7 +115,7 @@ const STARTED = [
   { guard: 'isServed', target: 'serving' },
   { guard: 'mayMove', target: 'binding' },
   { guard: 'isReturning', target: 'binding' },
-  { guard: 'mayWait', target: 'unbound' },
+  { guard: 'mustKeepBinding', target: 'unbound' },
   { guard: 'mayBeginAnew', target: 'binding', actions: 'beginAnew' },
   { target: 'ended' },
 ] as const;
@@ -178,13 +178,13 @@ export const clientSessionMachine = setup({
       );
     },
     /** Ending the session would not help: no other instance could serve its client. */
-    mayWait: ({ context }) => {
+    mustKeepBinding: ({ context }) => {
       const { binding, host } = context;
       if (binding === undefined || hasOthers(host.group, binding.ref)) return false;
       return binding.isIntact || binding.mayContinue;
     },
     /** The same, and the way to its instance, where its state may be, is being opened. Without requests, no place among those that wait is taken. */
-    mayAwait: ({ context }) => {
+    mayAwaitStart: ({ context }) => {
       const { binding, host } = context;
       if (!host.isAwaited || binding === undefined || binding.isIntact) return false;
       if (hasOthers(host.group, binding.ref)) return false;
