@@ -20,7 +20,7 @@ export type { ActorInspection, ActorInspector, InspectedActor } from './domain/a
 export type { Answer, ExchangeEvent, ExchangeOptions, ExchangeRequest } from './domain/calls/exchange.ts';
 export { type Delivered, type ErrorCode, type ErrorDetails, GatewayError } from './domain/errors/errors.ts';
 export type { EventName, ExchangeOutcome, GatewayEvent, GatewayEvents } from './domain/events.ts';
-export type { ImportReport, SyncOptions, SyncOutcome } from './domain/instances/deployment.ts';
+export type { ImportReport, SyncOptions, SyncOutcome } from './domain/instances/found-instances.ts';
 export type {
   InstanceDefinition,
   InstanceInput,

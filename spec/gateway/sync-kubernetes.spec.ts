@@ -175,7 +175,7 @@ test('skips a Service without a TCP port, or with several of which none has a us
 test('follows pods through bookmarks, ended watches, forgotten versions, renewed tokens and lost connections', async () => {
   cluster.put('services', service('web', labelled));
   const { gateway, notices } = await gatewayOf();
-  await gateway.followDeployments();
+  await gateway.followSources();
   await cluster.watched();
   let received = next(gateway, 'instance.registered');
   cluster.put('endpointslices', slice('web', [pod('a1', '10.0.0.1')]));
@@ -217,7 +217,7 @@ test('follows pods through bookmarks, ended watches, forgotten versions, renewed
 
 test('does not ask a cluster without end that has forgotten every version', async () => {
   const { gateway } = await gatewayOf();
-  await gateway.followDeployments();
+  await gateway.followSources();
   await cluster.watched();
   cluster.expireAll();
   const before = cluster.seen.length;
@@ -318,7 +318,7 @@ test('no warning repeats the secrets of a kubeconfig', async () => {
 
 test('sends exactly the kinds of requests that the RBAC manifest allows', async () => {
   const { gateway } = await gatewayOf();
-  await gateway.followDeployments();
+  await gateway.followSources();
   await cluster.watched();
   const asked = new Set(cluster.seen.map((line) => line.split(' ', 2).join(' ')));
   const manifest = await readFile(

@@ -202,7 +202,7 @@ test('removes no instance of an engine that cannot be reached', async () => {
 test('follows an engine: adds started and removes ended containers, also after its event stream broke', async () => {
   const engine = await engineWith();
   const gateway = await gatewayAt([engine.address]);
-  await gateway.followDeployments();
+  await gateway.followSources();
   await engine.followed();
   let registered = next(gateway, 'instance.registered');
   engine.containers = [{ id: 'aa', labels: marked('web'), ports: { '80/tcp': at('', '1001') } }];
@@ -234,7 +234,7 @@ test('registers a container that started while the database was unavailable', as
   const env = { DOCKER_HOST: engine.address, CONTAINER_HOST: engine.address };
   const discovery = { env, onNotice: (line: string) => notices.push(line) };
   const gateway = await gatewayAt([], { store, discovery });
-  await gateway.followDeployments();
+  await gateway.followSources();
   await engine.followed();
   store.failure = () => databaseUnavailable(new Error('away'));
   store.failing.add('saveInstance');

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { LoadBalancerSettings } from '../../src/balancing/policy-schemas.ts';
 import { databaseUnavailable } from '../../src/domain/errors/errors.ts';
-import type { ImportReport } from '../../src/domain/instances/deployment.ts';
+import type { ImportReport } from '../../src/domain/instances/found-instances.ts';
 import type { InstanceInput } from '../../src/domain/instances/instance.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { RegistryEntry } from '../../src/registry/registry-entry.ts';
@@ -172,7 +172,7 @@ for (const ids of [['a'], ['a', 'b']]) {
     const sync = (port: number) =>
       syncListing(registry, {
         origin: 'docker:1',
-        deployments: ids.map((id) => ({
+        found: ids.map((id) => ({
           ...{ template: 'r', id, name: id },
           input: { endpoint: `http://127.0.0.1:${port}/mcp` },
         })),

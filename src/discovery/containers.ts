@@ -9,8 +9,8 @@ import type { ContainerInspectInfo } from 'dockerode';
 import { from, lastValueFrom, mergeMap, toArray } from 'rxjs';
 import { codeOf, messageOf } from '../domain/errors/errors.ts';
 import { commandWords, type WrittenCommand } from '../domain/instances/command.ts';
-import type { Deployment, Listing, SkippedDeployment } from '../domain/instances/deployment.ts';
 import { hostAndPort } from '../domain/instances/endpoint.ts';
+import type { FoundInstance, Listing, SkippedInstance } from '../domain/instances/found-instances.ts';
 import { type InstanceInput, instanceIdOf } from '../domain/instances/instance.ts';
 import { isTemplateId } from '../domain/instances/template.ts';
 import { systemClock, timeLimit } from '../domain/time/clock.ts';
@@ -95,8 +95,8 @@ function listingOf(
   engine: string,
   hintsOf: DiscoveryContext['hintsOf'],
 ): Omit<Listing, 'origin'> {
-  const deployments: Deployment[] = [];
-  const skipped: SkippedDeployment[] = [];
+  const found: FoundInstance[] = [];
+  const skipped: SkippedInstance[] = [];
   for (const details of containers) {
     const labels = details.Config?.Labels ?? {};
     const template = labels[TEMPLATE] ?? labels[MANAGED.template] ?? '';
@@ -108,9 +108,9 @@ function listingOf(
       continue;
     }
     const id = instanceIdOf(template, details.Id);
-    deployments.push({ template, id, name, input, container: { engine, id: details.Id } });
+    found.push({ template, id, name, input, container: { engine, id: details.Id } });
   }
-  return { deployments, skipped };
+  return { found, skipped };
 }
 
 function reasonAgainst({ State: state }: ContainerInspectInfo): string | undefined {

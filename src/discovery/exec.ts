@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { addAbortSignal } from 'node:stream';
 import type Docker from 'dockerode';
-import type { ProgramOutput, RunInContainer } from '../domain/instances/deployment.ts';
+import type { ProgramOutput, RunInContainer } from '../domain/instances/found-instances.ts';
 import { sleep, systemClock, timeLimit } from '../domain/time/clock.ts';
 import { connect, isAboutRemoved } from './containers.ts';
 

@@ -2,8 +2,8 @@
 // one instance. cluster.ts has the connection to the API server.
 
 import { hash } from 'node:crypto';
-import type { Deployment, Listing, SkippedDeployment } from '../domain/instances/deployment.ts';
 import { hostAndPort } from '../domain/instances/endpoint.ts';
+import type { FoundInstance, Listing, SkippedInstance } from '../domain/instances/found-instances.ts';
 import { instanceIdOf } from '../domain/instances/instance.ts';
 import { isTemplateId } from '../domain/instances/template.ts';
 import { isJsonObject, type JsonObject } from '../domain/json/json.ts';
@@ -65,8 +65,8 @@ function listingOf(
   hintsOf: DiscoveryContext['hintsOf'],
   originOf: (namespace: unknown) => string,
 ): Omit<Listing, 'origin'> {
-  const found = new Map<string, Deployment>();
-  const skipped = new Map<string, SkippedDeployment>();
+  const found = new Map<string, FoundInstance>();
+  const skipped = new Map<string, SkippedInstance>();
   for (const service of services) {
     const { name, namespace } = metadataOf(service);
     const template = templateOf(service, deployments);
@@ -107,7 +107,7 @@ function listingOf(
       }
     }
   }
-  return { deployments: [...found.values()], skipped: [...skipped.values()] };
+  return { found: [...found.values()], skipped: [...skipped.values()] };
 }
 
 /** The template in the label of the Service, else in that of the Deployment whose pods it selects; undefined: none. */

@@ -1,10 +1,10 @@
 // A provider finds its sources and queries them. gateway/sync.ts has the table of providers.
 
-import type { Listing } from '../domain/instances/deployment.ts';
+import type { Listing } from '../domain/instances/found-instances.ts';
 import type { InstanceInput } from '../domain/instances/instance.ts';
 import { cutText } from '../domain/text.ts';
 
-/** The fields of a template's definition that tell how to reach its deployments. */
+/** The fields of a template's definition that tell how to reach what was found for it. */
 export interface TemplateHints extends Pick<InstanceInput, 'command' | 'args' | 'transport'> {
   readonly ports?: readonly number[];
 }

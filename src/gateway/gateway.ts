@@ -11,7 +11,7 @@ import { sumOf, type TrafficCounts } from '../counts/traffic-counts.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from '../domain/calls/exchange.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
 import type { EventName, GatewayEvent } from '../domain/events.ts';
-import type { ImportReport, SyncOptions, SyncOutcome } from '../domain/instances/deployment.ts';
+import type { ImportReport, SyncOptions, SyncOutcome } from '../domain/instances/found-instances.ts';
 import { countHealth, type InstanceDefinition, type InstanceInput } from '../domain/instances/instance.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -206,7 +206,7 @@ export class Gateway {
   }
 
   /** Syncs containers and pods now, and after each change, until the gateway closes. Resolves after the first sync. Called once. */
-  followDeployments(): Promise<SyncOutcome> {
+  followSources(): Promise<SyncOutcome> {
     return this.#deps.sync.follow();
   }
 

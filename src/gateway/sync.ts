@@ -1,4 +1,4 @@
-// Decides when deployments are synchronized, and with which sources: once for `gateway sync`, which also reads the registry file
+// Decides when instances are looked for outside the gateway, and at which sources: once for `gateway sync`, which also reads the registry file
 // again, and after each change while the gateway runs with --sync. src/discovery/ queries the sources, registry-sync.ts applies a
 // listing. Source: ADRs 59 and 65.
 
@@ -13,7 +13,12 @@ import {
   type TemplateHints,
 } from '../discovery/provider.ts';
 import { messageOf } from '../domain/errors/errors.ts';
-import type { ImportReport, SyncOptions, SyncOutcome, SyncReport } from '../domain/instances/deployment.ts';
+import type {
+  ImportReport,
+  SyncOptions,
+  SyncOutcome,
+  SyncReport,
+} from '../domain/instances/found-instances.ts';
 import { sleep, systemClock } from '../domain/time/clock.ts';
 import { SerialQueue } from '../domain/time/serial-queue.ts';
 import { catchUp } from '../registry/catch-up.ts';
@@ -28,7 +33,7 @@ export interface SyncDeps extends Partial<DiscoveryOptions> {
   readonly definitions: Pick<ReadonlyMap<string, TemplateHints>, 'get'>;
 }
 
-/** The providers of deployments, by name. */
+/** The providers of sources, by name. */
 const PROVIDERS: Readonly<Record<string, Provider>> = { docker, podman, kubernetes };
 const DEFAULT_NAMESPACE = 'mcp-servers';
 /** Waits before a lost source is followed again, in ms. */
@@ -160,7 +165,7 @@ export class Sync {
     while (await waited(FIND_SOURCES_MS, signal)) await this.#followAll();
   }
 
-  /** Every change causes a listing; an ended deployment is removed at once. */
+  /** Every change causes a listing; an ended container or pod is removed at once. */
   async #followOne(source: Source): Promise<void> {
     const { signal } = this.#closing;
     const { onNotice = () => {} } = this.#deps;

@@ -207,7 +207,7 @@ export interface SettingStore {
 }
 
 /** A stored session of a client, and the life that owns its row: only this life may change the row. */
-export interface StoredSession extends SessionOwner {
+export interface StoredSession extends SessionHolder {
   /** SHA-256 of the id of the session, in hex: the id is a credential. */
   readonly key: string;
   /** 1 at first, and 1 more with each claim. */
@@ -219,7 +219,7 @@ export interface StoredSession extends SessionOwner {
 }
 
 /** One start of a node: see domain/nodes/life.ts. */
-interface SessionOwner {
+interface SessionHolder {
   /** Id of the node. */
   readonly node: string;
   readonly life: string;
@@ -242,11 +242,11 @@ export interface SessionStore {
   /** Without rows that do not exist, and those that cannot be decrypted. */
   read(keys: readonly string[]): Promise<StoredSession[]>;
   /** Makes `owner` the owner of the rows whose owner is as it was read. Resolves with those that it owns now, as they are now. */
-  claim(rows: readonly StoredSession[], owner: SessionOwner): Promise<StoredSession[]>;
+  claim(rows: readonly StoredSession[], owner: SessionHolder): Promise<StoredSession[]>;
   /** Deletes the rows that the life owns. */
   delete(life: string, keys: readonly string[]): Promise<void>;
   /** Deletes rows of other lives of the node, all but the `keep` that were used last. Resolves with their number: 0 when it is done. */
-  trim(owner: SessionOwner, keep: number): Promise<number>;
+  trim(owner: SessionHolder, keep: number): Promise<number>;
 }
 
 /** One start of a node of the deployment: see LifeRow in cluster/rules. The row stays when the life has ended. */

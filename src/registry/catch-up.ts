@@ -1,4 +1,4 @@
-// Work that is done after requests until it succeeds: the registry is read after changes of the store, deployments are listed
+// Work that is done after requests until it succeeds: the registry is read after changes of the store, sources are listed
 // after changes of their source.
 
 import {

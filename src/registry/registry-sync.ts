@@ -5,14 +5,14 @@
 import { hash } from 'node:crypto';
 import { asGatewayError, databaseUnavailable, hasCode } from '../domain/errors/errors.ts';
 import type {
-  Deployment,
+  FoundInstance,
   ImportReport,
   Listing,
-  SkippedDeployment,
+  SkippedInstance,
   SyncedInstance,
   SyncOptions,
   SyncReport,
-} from '../domain/instances/deployment.ts';
+} from '../domain/instances/found-instances.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { definedFields } from '../domain/json/json.ts';
 import type { Registry } from './registry.ts';
@@ -22,11 +22,11 @@ import { importViews } from './view-import.ts';
 /** Synchronizes with the listing of a source. DATABASE_UNAVAILABLE. */
 export async function syncListing(
   registry: Registry,
-  { origin, deployments, skipped }: Listing,
+  { origin, found, skipped }: Listing,
   rules: SyncOptions = {},
 ): Promise<SyncReport> {
   await registry.refresh();
-  const wanted = deployments.map((each) => ({ ...each, fingerprint: fingerprintOf(origin, each) }));
+  const wanted = found.map((each) => ({ ...each, fingerprint: fingerprintOf(origin, each) }));
   const isOwn = (definition: InstanceDefinition) => cameFrom(origin, definition);
   return synchronize(registry, { source: 'sync', wanted, skipped, isOwn }, rules);
 }
@@ -62,12 +62,12 @@ export async function importContents(
 interface Origin {
   readonly source: 'file' | 'sync';
   readonly wanted: readonly WantedInstance[];
-  readonly skipped: readonly SkippedDeployment[];
+  readonly skipped: readonly SkippedInstance[];
   /** True for an instance that is removed unless it is wanted. */
   readonly isOwn: (definition: InstanceDefinition) => boolean;
 }
 
-interface WantedInstance extends Pick<Deployment, 'template' | 'id' | 'input' | 'container'> {
+interface WantedInstance extends Pick<FoundInstance, 'template' | 'id' | 'input' | 'container'> {
   readonly name?: string;
   /** The same fingerprint means that nothing changed. */
   readonly fingerprint: string;
@@ -91,7 +91,7 @@ async function synchronize(
     changed: [] as SyncedInstance[],
     removed: [] as SyncedInstance[],
     unchanged: [] as SyncedInstance[],
-    skipped: skipped.filter(({ template }) => mayUse(template)) as SkippedDeployment[],
+    skipped: skipped.filter(({ template }) => mayUse(template)) as SkippedInstance[],
   };
   const skip = ({ template, name, id }: WantedInstance, reason: string) =>
     report.skipped.push({ template, name: name ?? id, reason });
@@ -197,6 +197,6 @@ export function cameFrom(origin: string, { source, fingerprint = '' }: InstanceD
   return source === 'sync' && fingerprint.startsWith(origin.endsWith('/') ? origin : `${origin}#`);
 }
 
-function fingerprintOf(origin: string, { input, container, origin: part = origin }: Deployment): string {
+function fingerprintOf(origin: string, { input, container, origin: part = origin }: FoundInstance): string {
   return `${part}#${hash('sha256', JSON.stringify([input, container?.id])).slice(0, 24)}`;
 }

@@ -363,7 +363,7 @@ export class Registry {
     taken?: ReadonlySet<string>,
   ): InstanceDefinition {
     const { nodeId, isAnyDefault, hasEphemeralNodes, accounts, fleet } = this.#deps;
-    // Operators set weight and metadata of a deployment, which has none; perhaps while the sync runs.
+    // Operators set weight and metadata of a found instance, which has none; perhaps while the sync runs.
     const before = options.source === 'sync' ? this.#active.find(template, input.id ?? '') : undefined;
     const { weight, metadata } = before ?? {};
     const own = { ...definedFields({ weight, metadata }), ...input };

@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto';
 import { asGatewayError, hasCode } from '../domain/errors/errors.ts';
-import type { SkippedDeployment } from '../domain/instances/deployment.ts';
+import type { SkippedInstance } from '../domain/instances/found-instances.ts';
 import { NO_NAMES, type ViewDefinition } from '../domain/views/view.ts';
 import { VIEWS } from '../persistence/store.ts';
 import type { Registry } from './registry.ts';
@@ -12,9 +12,9 @@ export async function importViews(
   registry: Pick<Registry, 'views' | 'tombstones'>,
   wanted: readonly ViewDefinition[],
   isPartial: boolean,
-): Promise<readonly SkippedDeployment[]> {
+): Promise<readonly SkippedInstance[]> {
   const { views } = registry;
-  const skipped: SkippedDeployment[] = [];
+  const skipped: SkippedInstance[] = [];
   const absent = wanted.flatMap(({ id }) => (views.find(id) === undefined ? [id] : []));
   const tombstones = absent.length === 0 ? undefined : await registry.tombstones(VIEWS, absent);
   for (const definition of wanted) {

@@ -4,7 +4,7 @@
 import type { LookupFunction } from 'node:net';
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
 import type { ProgramUser } from '../domain/instances/command.ts';
-import type { RunInContainer } from '../domain/instances/deployment.ts';
+import type { RunInContainer } from '../domain/instances/found-instances.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import type { Handshake, PinnedEra } from '../domain/mcp/mcp.ts';

@@ -7,7 +7,7 @@ import type {
   ContainerProgram,
   ProgramOutput,
   RunInContainer,
-} from '../../../src/domain/instances/deployment.ts';
+} from '../../../src/domain/instances/found-instances.ts';
 import { settlesWithin } from '../../../src/domain/time/clock.ts';
 import { ProgramRun } from '../../../src/transports/stdio/program-run.ts';
 import { suite } from '../../helpers/suite.ts';

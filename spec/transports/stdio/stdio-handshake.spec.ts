@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
-import type { ContainerProgram, RunInContainer } from '../../../src/domain/instances/deployment.ts';
+import type { ContainerProgram, RunInContainer } from '../../../src/domain/instances/found-instances.ts';
 import type { OpeningHistory } from '../../../src/transports/open-options.ts';
 import { open as stdio } from '../../../src/transports/stdio/stdio.ts';
 import type { Transport } from '../../../src/transports/transport.ts';

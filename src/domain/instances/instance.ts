@@ -154,7 +154,7 @@ export interface InstanceDefinition {
   readonly container?: ContainerRef;
   /** The node that runs its program or reaches its engine, or `any`; absent for endpoints that every node can reach. */
   readonly nodeId?: string;
-  /** Fingerprint of its entry in the registry file, or of the found deployment; not with source `api`. */
+  /** Fingerprint of its entry in the registry file, or of the finding; not with source `api`. */
   readonly fingerprint?: string;
   /** Why its secrets cannot be decrypted; it is listed and never started. Not stored. */
   readonly locked?: string;

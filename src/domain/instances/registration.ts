@@ -33,7 +33,7 @@ import {
 export interface RegistrationOrigin {
   /** Default `api`. */
   readonly source?: InstanceSource;
-  /** Hash of the file entry, with source `file`; of the deployment, with source `sync`. */
+  /** Hash of the file entry, with source `file`; of the finding, with source `sync`. */
   readonly fingerprint?: string;
   /** The container in which sync found it: a command runs there. */
   readonly container?: ContainerRef | undefined;

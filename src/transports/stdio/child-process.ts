@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { codeOf, messageOf } from '../../domain/errors/errors.ts';
 import { childEnvironment, type ProgramUser } from '../../domain/instances/command.ts';
-import type { ContainerProgram, ProgramOutput } from '../../domain/instances/deployment.ts';
+import type { ContainerProgram, ProgramOutput } from '../../domain/instances/found-instances.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { settlesWithin, sleep, systemClock } from '../../domain/time/clock.ts';
 import type { OpenOptions } from '../open-options.ts';

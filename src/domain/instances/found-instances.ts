@@ -3,7 +3,7 @@
 import type { ContainerRef, InstanceInput } from './instance.ts';
 
 /** A container or pod that can be an instance. */
-export interface Deployment {
+export interface FoundInstance {
   readonly template: string;
   /** Id of the instance. */
   readonly id: string;
@@ -18,19 +18,19 @@ export interface Deployment {
 }
 
 /** A container or pod, or an entry of the registry file, that cannot be an instance now. */
-export interface SkippedDeployment {
+export interface SkippedInstance {
   readonly template: string;
   readonly name: string;
   /** A clause: "its health check fails". */
   readonly reason: string;
 }
 
-/** All deployments of one source. */
+/** All instances of one source. */
 export interface Listing {
   /** The name of the source, which its instances store. At most 96 characters, without `#`; a name that ends in `/` has parts. */
   readonly origin: string;
-  readonly deployments: readonly Deployment[];
-  readonly skipped: readonly SkippedDeployment[];
+  readonly found: readonly FoundInstance[];
+  readonly skipped: readonly SkippedInstance[];
 }
 
 export interface SyncOptions {
@@ -56,7 +56,7 @@ export interface SyncReport {
   readonly changed: readonly SyncedInstance[];
   readonly removed: readonly SyncedInstance[];
   readonly unchanged: readonly SyncedInstance[];
-  readonly skipped: readonly SkippedDeployment[];
+  readonly skipped: readonly SkippedInstance[];
 }
 
 /** The report about a registry file. */
@@ -69,7 +69,7 @@ export interface ImportReport extends SyncReport {
 export interface SyncOutcome extends ImportReport {
   /** Addresses of sources that answered; the path of the registry file when it could be read. */
   readonly reached: readonly string[];
-  /** Unusable deployments and entries, and sources that did not answer, whose instances are unchanged. */
+  /** Findings and entries that cannot be instances, and sources that did not answer, whose instances are unchanged. */
   readonly warnings: readonly string[];
 }
 
