@@ -309,12 +309,12 @@ test('who serves a session: decided from its row and from what the members are k
   const [a, b] = [await joined('a'), await joined('b')];
   await pass(4_000);
   const decided = (life: string, node = 'b') => a.decideOwner(rowOf(life, node));
-  const claim = (life: string | undefined) => ({ do: 'claim', read: readOf(life) });
-  assert.equal(await decided(a.life, 'a'), { do: 'recover', generation: 3 });
-  assert.equal(await decided(RELEASED), claim(undefined));
+  const claim = { do: 'claim' };
+  assert.equal(await decided(a.life, 'a'), { do: 'recover' });
+  assert.equal(await decided(RELEASED), claim);
   assert.equal(await decided(b.life), { do: 'forward', life: b.life });
   assert.equal(await decided('never-was'), { do: 'end', reason: 'unknown life' });
-  assert.equal(await decided('never-was', 'a'), claim(undefined), 'an earlier life of this node is over');
+  assert.equal(await decided('never-was', 'a'), claim, 'an earlier life of this node is over');
   // Silence is no end: nobody claims, whatever time passes, while the row of the node changes.
   pings.set(b.life, 'silent');
   await pass(30_000);
@@ -322,7 +322,7 @@ test('who serves a session: decided from its row and from what the members are k
   assert.equal(await decided(b.life), { do: 'forward', life: b.life });
   await b.close();
   await pass(4_000);
-  assert.equal(await decided(b.life), claim(b.life));
+  assert.equal(await decided(b.life), claim);
 });
 
 test('a session without a row is of a node that has just begun, or of none: the members are read for it once a second', async () => {
@@ -820,11 +820,6 @@ async function pass(ms: number, stepMs = 500): Promise<void> {
 /** The row of a session of this life, as it is stored. */
 function rowOf(life: string, node = 'b') {
   return { key: 'k', node, life, generation: 3, value: '', usedAt: '' };
-}
-
-/** The same, as a claim names it. */
-function readOf(life: string | undefined) {
-  return { session: 'k', life, generation: 3, isUnsafe: false };
 }
 
 async function isEnded(list: MemoryStore['nodes']['list'], life: string): Promise<boolean> {

@@ -5,7 +5,7 @@ import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import { databaseUnavailable, OperatorError } from '../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { newLife, RELEASED } from '../domain/nodes/life.ts';
+import { newLife, RELEASED, type SessionDecision } from '../domain/nodes/life.ts';
 import {
   isOrHas,
   type NodeView,
@@ -52,7 +52,7 @@ import {
 } from './rules/node.ts';
 import { isInDoubt } from './rules/own-life.ts';
 import type { LifeRow, Moment } from './rules/rows.ts';
-import { decideSession, type SessionDecision } from './rules/session-claims.ts';
+import { decideSession } from './rules/session-claims.ts';
 import { answeredInTime } from './timely-answer.ts';
 
 /** Longest wait for an answer of the store, in ms: two of them fit into a lease. */
@@ -147,23 +147,18 @@ export class MemberTable implements Members {
   }
 
   /** The life that serves a stored session. DATABASE_UNAVAILABLE: its owner is not known, and the members cannot be read. */
-  async decideOwner({ key, node, life, generation }: StoredSession): Promise<SessionDecision> {
+  async decideOwner({ node, life }: StoredSession): Promise<SessionDecision> {
     const isReleased = life === RELEASED;
     if (!isReleased) await this.#lookUp(life, () => this.#reads.again());
     // Earlier lives of this node are over: the claim of the node (ADR 47), or of its gateway, belongs to this process, or to worker 1.
     const isFormer = !this.#isKnown(life) && isOrHas(this.#options.own.node, node);
-    const read = { session: key, life: isReleased || isFormer ? undefined : life, generation };
-    return decideSession(
-      { ...read, isUnsafe: false },
-      {
-        life: this.life,
-        lifeOf: (other) => {
-          const known = this.#known.get(other);
-          return known?.isMember === true ? rowOf(known) : undefined;
-        },
-        mayMove: () => true, // its template decides, see prepareRecovery
+    return decideSession(isReleased || isFormer ? undefined : life, {
+      life: this.life,
+      lifeOf: (other) => {
+        const known = this.#known.get(other);
+        return known?.isMember === true ? rowOf(known) : undefined;
       },
-    );
+    });
   }
 
   /** The life of a live member that is not drained; for each session the same one of them. Undefined while the rows cannot be read. */

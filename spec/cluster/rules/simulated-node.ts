@@ -491,17 +491,15 @@ export class SimulatedNode {
     const { life } = this.state.own;
     const known = (owner: string): LifeRow | undefined =>
       this.state.watches.get(owner)?.row ?? lives.get(owner);
-    const mayMove = (read: SessionRow): boolean => !read.isUnsafe;
-    const decision = decideSession(row, { life, lifeOf: known, mayMove });
-    if (row === undefined || decision.do === 'end') {
-      if (decision.do === 'end' && decision.reason !== 'may not move' && row)
-        throw new Violation(`404 for the session ${row.session}: ${decision.reason}`);
+    if (row === undefined) {
       reply('404');
       return;
     }
     const { session } = row;
+    const decision = decideSession(row.life, { life, lifeOf: known });
+    if (decision.do === 'end') throw new Violation(`404 for the session ${session}: ${decision.reason}`);
     if (decision.do === 'recover') {
-      this.sessions.set(session, { generation: decision.generation, isUnsafe: row.isUnsafe });
+      this.sessions.set(session, { generation: row.generation, isUnsafe: row.isUnsafe });
       this.request(session, isUnsafe, reply, hops + 1);
       return;
     }
@@ -514,16 +512,19 @@ export class SimulatedNode {
       this.#connect(decision.life, () => peer.request(session, isUnsafe, reply, hops + 1));
       return;
     }
-    const { read } = decision;
+    if (row.isUnsafe) {
+      reply('404'); // it may not move
+      return;
+    }
     this.#operate(
-      () => this.#claim(read, life),
+      () => this.#claim(row, life),
       (isOurs) => {
         if (this.state.own.life !== life || this.state.own.stage !== 'living') {
           reply('503');
           return;
         }
         if (isOurs && !this.sessions.has(session))
-          this.sessions.set(session, { generation: read.generation + 1, isUnsafe: read.isUnsafe });
+          this.sessions.set(session, { generation: row.generation + 1, isUnsafe: row.isUnsafe });
         this.request(session, isUnsafe, reply, hops + 1);
       },
       () => reply('503'),

@@ -3,7 +3,7 @@
 // there is none per call. Source: ADR 143, 294. How a session is read again: session-recovery.ts.
 
 import { LIMITS } from '../../domain/limits.ts';
-import { RELEASED } from '../../domain/nodes/life.ts';
+import { RELEASED, type SessionDecision } from '../../domain/nodes/life.ts';
 import { gatewayOf } from '../../domain/nodes/nodes.ts';
 import { FIRST_GENERATION, type StorableSession } from '../../domain/sessions/session-value.ts';
 import { type Clock, settlesWithin, wallAt } from '../../domain/time/clock.ts';
@@ -42,7 +42,7 @@ interface KeeperOptions {
 }
 
 /** The life that serves a stored session: this one, which has it or may claim it; another life; or none. Rejects with DATABASE_UNAVAILABLE. */
-export type DecideOwner = (row: StoredSession) => Promise<OwnerDecision>;
+export type DecideOwner = (row: StoredSession) => Promise<SessionDecision>;
 
 /**
  * The life that recovers the session with this key in the place of this node, which is drained; undefined when no other node takes
@@ -55,12 +55,6 @@ export type SuccessorOf = (key: string) => string | undefined;
  * DATABASE_UNAVAILABLE.
  */
 export type MayStore = (life: string) => Promise<boolean> | undefined;
-
-type OwnerDecision =
-  | { readonly do: 'recover' | 'claim' }
-  /** `unknown life`: its row in the table of lives may come later. */
-  | { readonly do: 'end'; readonly reason?: 'no session' | 'may not move' | 'unknown life' }
-  | { readonly do: 'forward'; readonly life: string };
 
 /** Since the start of the gateway. */
 export interface KeeperCounts {
