@@ -265,7 +265,10 @@ export interface StoredLife {
 /** Most lives that are read: of 64 nodes, with those that ended within the last half hour. */
 export const MAX_LIVES = 1_000;
 
-/** The lives of the nodes. Each change is one of the conditional updates of cluster/rules/updates.ts, and none is one of the revision. */
+/**
+ * The lives of the nodes. A change names what was read, so that one that comes late, or twice, changes nothing; none is one of the revision. The
+ * simulation has them as functions: spec/cluster/rules/updates.ts.
+ */
 export interface NodeStore {
   list(): Promise<StoredLife[]>;
   /** Ignores a life that is stored: the answer to an earlier attempt may be lost. */
@@ -293,7 +296,7 @@ export interface StoredProgram {
   readonly marks: string;
 }
 
-/** The leases of programs. Each change is one of the conditional updates of cluster/rules/updates.ts, and none is one of the revision. */
+/** The leases of programs. Their changes are as those of the lives. */
 export interface ProgramStore {
   list(): Promise<StoredProgram[]>;
   /** Gives the lease of the program to the life, if it is still of this generation, which grows by one. False when nothing was changed. */

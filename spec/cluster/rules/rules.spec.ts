@@ -10,12 +10,12 @@ import {
   standings,
   stepNode,
 } from '../../../src/cluster/rules/node.ts';
-import type { LifeRow, Moment, ProgramRow, SessionRow } from '../../../src/cluster/rules/rows.ts';
+import type { LifeRow, Moment, ProgramRow } from '../../../src/cluster/rules/rows.ts';
 import { decideSession, waitForOwnerMs } from '../../../src/cluster/rules/session-claims.ts';
-import { beaten, claimed, ended, fenced, released, taken } from '../../../src/cluster/rules/updates.ts';
 import type { LifeEnd } from '../../../src/domain/nodes/life.ts';
 import { rendezvousOrder } from '../../../src/domain/nodes/rendezvous.ts';
 import { suite } from '../../helpers/suite.ts';
+import { beaten, claimed, ended, fenced, released, type SessionRow, taken } from './updates.ts';
 
 /** A node `a` at a time of its own. Its database has these rows; they are read, and heartbeats are answered, unless it is away. */
 class Driven {

@@ -8,10 +8,10 @@ import {
   newNode,
   stepNode,
 } from '../../../src/cluster/rules/node.ts';
-import type { LifeRow, Moment, SessionRow } from '../../../src/cluster/rules/rows.ts';
+import type { LifeRow, Moment } from '../../../src/cluster/rules/rows.ts';
 import { decideSession } from '../../../src/cluster/rules/session-claims.ts';
-import { beaten, claimed, ended, fenced, released, taken } from '../../../src/cluster/rules/updates.ts';
 import { type Machine, Violation, type World } from './simulated-world.ts';
+import { beaten, claimed, ended, fenced, released, type SessionRow, taken } from './updates.ts';
 
 const TICK_MS = 500;
 /** As in own-life.ts. */

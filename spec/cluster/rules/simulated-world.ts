@@ -1,8 +1,9 @@
 // The world of a simulated cluster: time, the store, the links, machines with their reapers, and the invariants. Seeded: the same seed gives
 // the same schedule. The nodes are in simulated-node.ts.
 
-import type { LifeRow, ProgramRow, SessionRow } from '../../../src/cluster/rules/rows.ts';
+import type { LifeRow, ProgramRow } from '../../../src/cluster/rules/rows.ts';
 import { Dice } from '../../helpers/dice.ts';
+import type { SessionRow } from './updates.ts';
 
 export class Violation extends Error {}
 

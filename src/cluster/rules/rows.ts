@@ -1,4 +1,4 @@
-// The rows that members share, as the rules see them: lives, programs, sessions. Every change of a row is a conditional update that
+// The rows that members share, as the rules see them: lives and programs. Every change of a row is a conditional update that
 // names the life, and the counter or generation, that was read. Source: ADR 146.
 
 import type { LifeEnd } from '../../domain/nodes/life.ts';
@@ -28,17 +28,6 @@ export interface ProgramRow {
   readonly generation: number;
   /** Ids of the nodes that could not start it. */
   readonly failedOn: readonly string[];
-}
-
-/** What decides about the owner of a session. */
-export interface SessionRow {
-  readonly session: string;
-  /** The owner; undefined when it released the session. */
-  readonly life: string | undefined;
-  /** Each claim adds one. */
-  readonly generation: number;
-  /** A call that is not safe to repeat may have left for a backend. */
-  readonly isUnsafe: boolean;
 }
 
 /** The store contents that a member reads at once: programs before lives, so that the life of a holder is there. */

@@ -1,8 +1,19 @@
 // The conditional updates, as functions: the stored row and what the update names, to the new row, or undefined where the update changes
 // nothing. Each names what was read, so that an update that comes late, or twice, changes nothing. Source: ADR 146.
 
-import type { LifeEnd } from '../../domain/nodes/life.ts';
-import type { LifeRow, ProgramRow, SessionRow } from './rows.ts';
+import type { LifeRow, ProgramRow } from '../../../src/cluster/rules/rows.ts';
+import type { LifeEnd } from '../../../src/domain/nodes/life.ts';
+
+/** What the row of a session says about its owner. */
+export interface SessionRow {
+  readonly session: string;
+  /** The owner; undefined when it released the session. */
+  readonly life: string | undefined;
+  /** Each claim adds one. */
+  readonly generation: number;
+  /** A call that is not safe to repeat may have left for a backend. */
+  readonly isUnsafe: boolean;
+}
 
 /** A heartbeat. An ended life has none. */
 export function beaten(
