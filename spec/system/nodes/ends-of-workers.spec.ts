@@ -1,0 +1,144 @@
+// Workers of one gateway that hang or end, supervisors that end before them, and starts and stops of both: real processes, on SQLite.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { everythingProgram } from '../../fixtures/everything-server.ts';
+import { stdioServerPath } from '../../fixtures/programs.ts';
+import { becomes, eventually } from '../../helpers/eventually.ts';
+import { register } from '../../helpers/mcp-program.ts';
+import { canFindProcesses, isRunning, NO_PROCESSES, readProcessFile } from '../../helpers/processes.ts';
+import { Program } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+import { SIMPLE, socketFolders, workersOf } from './gateway-of-workers.ts';
+
+const test = suite('journey: ends of workers', { timeoutMs: 240_000 });
+const { start } = workersOf(test);
+const onLinux = test.needs(canFindProcesses, NO_PROCESSES);
+
+onLinux('the supervisor is killed: its workers end, with their programs', async () => {
+  const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
+  await register(gateway.admin, 'programs', [{ id: 'one', ...everythingProgram() }]);
+  assert.is(socketFolders(gateway.program).length, 1);
+  gateway.program.signal('SIGKILL');
+  assert.equal(await gateway.program.survivors(), []);
+  assert.equal(socketFolders(gateway.program), []);
+});
+
+onLinux('the supervisor is killed: a worker that hangs is killed 10 s later', async () => {
+  const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
+  const [first, second] = gateway.pids();
+  process.kill(second, 'SIGSTOP');
+  gateway.program.signal('SIGKILL');
+  const killedAtMs = performance.now();
+  await becomes(() => isRunning(first), false);
+  assert.ok(isRunning(second));
+  await becomes(() => isRunning(second), false, 20_000);
+  assert.ok(performance.now() - killedAtMs > 9_000, 'a worker that is only slow has its time');
+  await becomes(() => gateway.program.descendants(), []);
+});
+
+onLinux('the supervisor is killed: a worker with a call in flight ends after it', async () => {
+  const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
+  await register(gateway.admin, 'programs', [
+    { id: 'one', command: process.execPath, args: [stdioServerPath] },
+  ]);
+  const calling = gateway.admin('POST /mcp/programs/tools/call', {
+    name: 'count',
+    arguments: { ms: 12_000 },
+  });
+  await delay(500);
+  gateway.program.signal('SIGKILL');
+  assert.is((await calling).status, 200);
+  assert.equal(await gateway.program.survivors(), []);
+});
+
+onLinux('Ctrl-C in a terminal: all end in order, and none by the signal itself', async () => {
+  const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' }, true);
+  await register(gateway.admin, 'programs', [{ id: 'one', ...everythingProgram() }]);
+  gateway.program.signalGroup('SIGINT');
+  assert.equal(await gateway.program.end(), { code: 0, signal: null });
+  assert.is([...gateway.program.err.matchAll(/"msg":"stopped"/g)].length, 2);
+  assert.equal(await gateway.program.survivors(), []);
+});
+
+onLinux('a worker that hangs before its first sign of life is killed', async () => {
+  const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
+  const [first, second] = gateway.pids();
+  const others = new Set(gateway.program.descendants());
+  const isWorker = (pid: number) =>
+    !others.has(pid) && readProcessFile(pid, 'cmdline').includes('stagedoor.mjs');
+  process.kill(second, 'SIGKILL');
+  const next = await eventually(async () => gateway.program.descendants().find(isWorker), Boolean);
+  process.kill(next ?? 0, 'SIGSTOP');
+  await gateway.program.complains(/worker 2 gave no sign of life for 60 s: it is killed/, 90_000);
+  await becomes(() => gateway.states(), ['1 live', '2 live']);
+  assert.is(gateway.pids()[0], first, 'the other one is still the same process');
+});
+
+onLinux(
+  'a worker that ends again and again is started with growing delays, and each call is served meanwhile',
+  async () => {
+    const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
+    const [client] = await gateway.clients(1);
+    const serves = async () => {
+      for (let n = 0; n < 3; n += 1) {
+        assert.equal(await gateway.callTool('legacy'), [200, SIMPLE]);
+        assert.equal(await gateway.call(client?.sessionId ?? ''), [200, SIMPLE]);
+      }
+    };
+    const delays: string[] = [];
+    for (const when of ['at once', 'in 1 s', 'in 2 s', 'in 4 s']) {
+      const [, second] = gateway.pids();
+      process.kill(second, 'SIGKILL');
+      delays.push(when);
+      await gateway.program.complains(
+        new RegExp(`worker 2 has ended \\(SIGKILL\\); it is started again ${when}`),
+      );
+      await serves();
+      await becomes(async () => {
+        await serves();
+        return gateway.pids()[1] !== second;
+      }, true);
+    }
+    const named = gateway.program.err.matchAll(
+      /worker 2 has ended \(SIGKILL\); it is started again ([^"]+)/g,
+    );
+    assert.equal(
+      [...named].map(([, when]) => when),
+      delays,
+    );
+    await serves();
+  },
+);
+
+onLinux('a background gateway with workers is started and stopped', async () => {
+  const env = { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' };
+  const starter = new Program(['gateway', 'start', '--background', '--port', '0', '--workers', '2'], { env });
+  assert.equal(await starter.end(60_000), { code: 0, signal: null }); // two starts, one after the other
+  const folder = starter.home;
+  const stopping = new Program(['gateway', 'stop'], { env, folder });
+  assert.equal(await stopping.end(), { code: 0, signal: null }, stopping.err);
+  assert.equal(await starter.survivors(), []);
+  await stopping.remove();
+  await starter.remove();
+});
+
+test('workers need a database that they share', async () => {
+  const program = new Program(['gateway', 'start', '--port', '0', '--workers', '2']);
+  assert.equal(await program.end(), { code: 2, signal: null });
+  assert.match(program.err, /2 workers need a database that they share/);
+  await program.remove();
+});
+
+test('a start that fails ends as that of one process', async () => {
+  const taken = new Program(['gateway', 'start', '--port', '0']);
+  const { port } = new URL(await taken.url());
+  const env = { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' };
+  const program = new Program(['gateway', 'start', '--port', port, '--workers', '2'], { env });
+  assert.equal(await program.end(), { code: 2, signal: null });
+  assert.match(program.err, /port \d+ on 127\.0\.0\.1 is already in use/);
+  await program.remove();
+  await taken.remove();
+});
+
+test.run();
