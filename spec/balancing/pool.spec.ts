@@ -26,13 +26,13 @@ for (const strategy of STRATEGY_NAMES) {
         const shares = [0, 0.1, 0.9, 1];
         const share = () => shares[Math.floor(random() * shares.length)] ?? 0;
         for (const { id } of someOf(share() / 2)) fail(pool, all, id);
-        for (const full of someOf(share())) full.inFlight = full.capacity;
+        for (const full of someOf(share())) full.working = full.capacity;
         const tried = new Set(someOf(share()).map(({ id }) => id));
 
         const untried = all.filter(({ id }) => !tried.has(id));
         const included = untried.filter((one) => !pool.outliers.isEjected(one));
         const allowed = included.length > 0 ? included : untried;
-        const able = allowed.filter(({ inFlight, capacity }) => inFlight < capacity);
+        const able = allowed.filter(({ working, capacity }) => working < capacity);
 
         for (const request of [{}, { caller: 'user:1' }]) {
           for (let pick = 0; pick < 3; pick += 1) {
@@ -72,16 +72,16 @@ test('consistent_hash: calls at candidates that left, or that wait for their cli
   const [one, , , four] = all;
   if (one === undefined || four === undefined) throw new Error('there are four');
   const begin = (at: TestCandidate) => {
-    at.inFlight += 1;
+    at.working += 1;
     return pool.outliers.sent(at);
   };
   const calls = Array.from({ length: 32 }, () => begin(four));
   changes$.next({ kind: 'down', id: four.id });
   for (let call = 0; call < 32; call += 1) {
     pool.outliers.setPaused(begin(one), true);
-    one.inFlight -= 1;
+    one.working -= 1;
   }
-  const counts = () => all.slice(0, 3).map(({ inFlight }) => inFlight);
+  const counts = () => all.slice(0, 3).map(({ working }) => working);
   const hot = { caller: 'user:1' };
   for (let call = 0; call < 6; call += 1) begin(pool.pick(undefined, undefined, hot) ?? four);
   assert.equal(counts().toSorted(), [1, 2, 3]); // the last one: 1.25 times 5 / 3, rounded up

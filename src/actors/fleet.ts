@@ -259,11 +259,11 @@ export class Fleet {
     const programs = this.all().filter(
       ({ definition, state }) => TRANSPORT_TRAITS[definition.transport].hasProcesses && state !== 'stopped',
     );
-    return { programs: programs.length, calls: this.inFlight };
+    return { programs: programs.length, calls: this.carried };
   }
 
   /** Exchanges under way, including those of instances that leave. */
-  get inFlight(): number {
+  get carried(): number {
     const refs = this.templates.flatMap((template) => this.refs(template));
     return [...refs, ...this.#endings.refs].reduce((sum, ref) => sum + ref.calls.carried, 0);
   }

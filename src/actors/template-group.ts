@@ -169,11 +169,11 @@ export class TemplateGroup {
         yield instance;
   }
 
-  /** Calls in flight at its instances, as in their snapshots. */
+  /** As users see it, like the snapshots: all that its instances have a place for. */
   get inFlight(): number {
     let sum = 0;
     for (const instance of this.instances.values())
-      if (instance instanceof InstanceRef) sum += instance.calls.carried + instance.calls.reserved;
+      if (instance instanceof InstanceRef) sum += instance.calls.held;
     return sum;
   }
 

@@ -115,7 +115,7 @@ export class Pool<C extends Candidate> {
   #makeStrategy(): Strategy<C> {
     return STRATEGIES[this.#options.policy().strategy].create({
       ...this.#options,
-      inFlight: () => this.outliers.underWay,
+      underWay: () => this.outliers.underWay,
     });
   }
 
@@ -144,6 +144,6 @@ export class Pool<C extends Candidate> {
   }
 }
 
-function isBelowCapacity({ inFlight, capacity }: Candidate): boolean {
-  return inFlight < capacity;
+function isBelowCapacity({ working, capacity }: Candidate): boolean {
+  return working < capacity;
 }

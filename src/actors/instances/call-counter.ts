@@ -18,7 +18,7 @@ export class CallCounter {
   readonly #active = new OwnerShares(LIMITS.inFlightPerInstance);
   readonly #reservations = new OwnerShares(LIMITS.parkedCalls);
 
-  /** All calls in flight. */
+  /** Calls that are at the instance: those that work, and paused ones. */
   get carried(): number {
     return this.#active.total + this.#paused.total;
   }
@@ -30,9 +30,13 @@ export class CallCounter {
   get reserved(): number {
     return this.#reservations.total;
   }
+  /** All that it has a place for: what users see as calls in flight. */
+  get held(): number {
+    return this.carried + this.reserved;
+  }
   /** True when nothing is under way. */
   get isIdle(): boolean {
-    return this.carried === 0 && this.reserved === 0;
+    return this.held === 0;
   }
 
   /**

@@ -132,7 +132,7 @@ export class InstanceRef implements Candidate {
     return this.definition.weight;
   }
   /** Exchanges that fill its capacity: not those whose backend waits for its client. */
-  get inFlight(): number {
+  get working(): number {
     return this.calls.working;
   }
   /** Calls of other nodes at an instance of another node, as that one says. */
@@ -293,7 +293,7 @@ export class InstanceRef implements Candidate {
       template: definition.template,
       state,
       healthy: state === 'healthy',
-      inFlight: calls.carried + calls.reserved,
+      inFlight: calls.held,
       weight: definition.weight,
       score,
       latencyMs: calls.latencyMs ?? null,

@@ -101,7 +101,7 @@ export class Binding {
     if (!this.isIntact) return;
     const { ref, upstream } = this;
     if (upstream !== undefined && !this.isShared) forwardNotification(upstream, method, params);
-    else if (isOnlyCall && isCustomNotice(method) && hasProcesses(ref) && ref.inFlight === 1)
+    else if (isOnlyCall && isCustomNotice(method) && hasProcesses(ref) && ref.working === 1)
       (upstream ?? ref).notify(method, params, ownerId);
   }
 
