@@ -8,16 +8,16 @@ import { definedFields, type JsonObject } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { cutText } from '../domain/text.ts';
 import { compileShape, inspectNumbers, locatedAt, refuse } from '../domain/validation.ts';
-import { SCRATCH, type TemplateDefinition } from '../templates/definition.ts';
-import { instanceInputOf } from '../templates/launch.ts';
 import {
-  mappedSettings,
+  configFieldsOf,
+  mappedFields,
   partsOf,
   type SettingValues,
-  settingsOf,
   typedValues,
   withDefaults,
-} from '../templates/settings.ts';
+} from '../templates/config-schema.ts';
+import { SCRATCH, type TemplateDefinition } from '../templates/definition.ts';
+import { instanceInputOf } from '../templates/launch.ts';
 
 const { id, weight, metadata, ...ownFields } = InstanceInput.properties;
 
@@ -79,13 +79,13 @@ function connectionOf(
   if (definition === undefined) return {};
   // Placeholders are not replaced, so that unfilled ones can be found.
   if (!isComplete) return instanceInputOf(definition, SCRATCH, values);
-  const { env: env_vars, headers, secretEnv: secret_env_vars } = mappedSettings(definition, values);
+  const { env: env_vars, headers, secretEnv: secret_env_vars } = mappedFields(definition, values);
   return { env_vars, headers, secret_env_vars };
 }
 
 /** Names of the variables that a template declares: its environment, and those that its settings are mapped to. */
 export function declaredVariables(definition: TemplateDefinition | undefined): string[] {
-  const mapped = settingsOf(definition).flatMap(({ variable }) => variable ?? []);
+  const mapped = configFieldsOf(definition).flatMap(({ variable }) => variable ?? []);
   return [...new Set([...Object.keys(definition?.environment ?? {}), ...mapped])];
 }
 
@@ -95,7 +95,7 @@ function checkedSettings(
   definition: TemplateDefinition | undefined,
   isComplete: boolean,
 ): SettingValues {
-  const settings = settingsOf(definition);
+  const settings = configFieldsOf(definition);
   const known = Object.fromEntries(settings.map(({ name, schema }) => [name, schema]));
   const unknown = Object.keys(given).filter((key) => !Object.hasOwn(known, key));
   if (unknown.length > 0) throw validationFailed(unknown.map(unknownSetting));
@@ -123,7 +123,7 @@ function checkedSettings(
   const options = asWords.filter(({ name, separator }) => partsOf(values[name], separator).some(isOption));
   const rule = { msg: 'Value should not start with "-"', type: 'value_error' };
   refuseConfig(options.map(({ name }) => ({ loc: ['body', name], ...rule })));
-  const [unmapped] = mappedSettings(definition, values).unmapped;
+  const [unmapped] = mappedFields(definition, values).unmapped;
   if (unmapped !== undefined)
     throw configIncomplete(`The template does not say where "config.${unmapped}" goes.`);
   return values;
@@ -164,7 +164,7 @@ function refusePlaceholders(
 
 /** The settings that fill placeholders of the command; `args` if none does. */
 function wordSettings(definition: TemplateDefinition | undefined): string[] {
-  const filling = settingsOf(definition).filter(
+  const filling = configFieldsOf(definition).filter(
     ({ argument, schema }) => argument !== undefined && JSON.stringify(schema).includes(SCRATCH),
   );
   return filling.length === 0 ? ['args'] : filling.map(({ name }) => name);

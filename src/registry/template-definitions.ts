@@ -10,10 +10,10 @@ import { isSecretName } from '../domain/instances/secret-names.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Store } from '../persistence/store.ts';
+import { configFieldsOf } from '../templates/config-schema.ts';
 import { definitionOf, SCRATCH, type TemplateDefinition, TemplateError } from '../templates/definition.ts';
 import { Definitions } from '../templates/definitions.ts';
 import { instanceInputOf } from '../templates/launch.ts';
-import { settingsOf } from '../templates/settings.ts';
 import type { ActiveRegistry } from './active-registry.ts';
 import { checkName } from './checked-input.ts';
 import { type Protection, refuseDenied, refuseExposing } from './refusals.ts';
@@ -151,7 +151,7 @@ export function checkedDefinition(template: string, written: unknown): TemplateD
 
 /** Definitions are stored as they are and shown to admins: secrets belong to instances, which are encrypted. */
 function secretsIn(definition: TemplateDefinition): string[] {
-  const settings = settingsOf(definition);
+  const settings = configFieldsOf(definition);
   const declared = settings.flatMap(({ isSecret, variable }) => (isSecret ? (variable ?? []) : []));
   const variables = Object.entries(definition.environment ?? {}).flatMap(([name, value]) =>
     value !== '' && (declared.includes(name) || isSecretName(name))

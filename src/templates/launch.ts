@@ -7,8 +7,8 @@ import { dirname, join } from 'node:path';
 import { commandWords } from '../domain/instances/command.ts';
 import type { InstanceDefinition, InstanceInput } from '../domain/instances/instance.ts';
 import { definedFields, isJsonObject, type JsonObject } from '../domain/json/json.ts';
+import { mappedFields, type SettingValues, secretVariables, withDefaults } from './config-schema.ts';
 import { fillPlaceholders, hasPlaceholder, type TemplateDefinition } from './definition.ts';
-import { mappedSettings, type SettingValues, secretVariables, withDefaults } from './settings.ts';
 
 /**
  * The input that registers an instance of a template, with placeholders filled. A command is split into words first,
@@ -26,7 +26,7 @@ export function instanceInputOf(
   const fill = (text: string) => fillPlaceholders(text, scratch);
   const filled = (texts: Readonly<Record<string, string>>) =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, fill(text)]));
-  const mapped = mappedSettings(template, withDefaults(template, settings));
+  const mapped = mappedFields(template, withDefaults(template, settings));
   const target = {
     ...definedFields({ endpoint, transport }),
     ...(endpoint === undefined || isEmpty(mapped.headers) ? {} : { headers: filled(mapped.headers) }),

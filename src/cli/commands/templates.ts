@@ -127,7 +127,7 @@ function readsLocally(input: CommandInput): boolean {
 async function localTemplates(input: CommandInput, terminal: Terminal) {
   const [{ readCatalogue }, { withoutSecrets }] = await Promise.all([
     import('../../templates/catalogue.ts'),
-    import('../../templates/settings.ts'),
+    import('../../templates/config-schema.ts'),
   ]);
   const { templatesFolder } = readSettings(input, terminal);
   const { templates, problems } = await readCatalogue(templatesFolder);

@@ -6,8 +6,8 @@ import type { TemplateDefinition } from './definition.ts';
 
 export type SettingValues = Readonly<Record<string, unknown>>;
 
-/** A setting with its schema and its places; without a place it has no effect. */
-export interface TemplateSetting {
+/** A field of the schema, and its places; without a place it has no effect. */
+export interface ConfigField {
   readonly name: string;
   readonly schema: JsonValue | undefined;
   readonly variable: string | undefined;
@@ -21,7 +21,7 @@ export interface TemplateSetting {
 type Schemas = Pick<TemplateDefinition, 'config_schema' | 'environment'>;
 
 /** The settings in the order of the schema, which is also the order of the words. */
-export function settingsOf(definition: Schemas | undefined): readonly TemplateSetting[] {
+export function configFieldsOf(definition: Schemas | undefined): readonly ConfigField[] {
   const { config_schema: schema, environment = {} } = definition ?? {};
   return Object.entries(isJsonObject(schema?.properties) ? schema.properties : {}).map(([name, written]) => {
     const property = isJsonObject(written) ? withDefinition(written, schema) : written;
@@ -46,7 +46,7 @@ export function settingsOf(definition: Schemas | undefined): readonly TemplateSe
 
 /** Names of the variables that the template's settings declare as secret. */
 export function secretVariables(definition: Schemas | undefined): string[] {
-  return settingsOf(definition).flatMap(({ isSecret, variable }) =>
+  return configFieldsOf(definition).flatMap(({ isSecret, variable }) =>
     isSecret && variable !== undefined ? [variable] : [],
   );
 }
@@ -62,7 +62,7 @@ function withDefinition(property: JsonObject, schema: SettingValues = {}): JsonO
 
 /** The values, with texts converted where the schema declares a number, a boolean, or a list of them or of texts. */
 export function typedValues(definition: TemplateDefinition, values: SettingValues): SettingValues {
-  const settings = new Map(settingsOf(definition).map((setting) => [setting.name, setting]));
+  const settings = new Map(configFieldsOf(definition).map((setting) => [setting.name, setting]));
   const typedEntries = Object.entries(values).map(([name, value]) => {
     const setting = settings.get(name);
     return [name, typed(value, setting?.schema, setting?.separator)];
@@ -85,7 +85,7 @@ function typed(value: unknown, schema: unknown, separator = ','): unknown {
 
 /** The values, with the defaults of settings that have a place and no value. */
 export function withDefaults(definition: TemplateDefinition, values: SettingValues): SettingValues {
-  const defaults = settingsOf(definition).flatMap((setting): [string, unknown][] => {
+  const defaults = configFieldsOf(definition).flatMap((setting): [string, unknown][] => {
     const value = isJsonObject(setting.schema) ? setting.schema.default : undefined;
     return value === undefined || value === null || !isMapped(setting) ? [] : [[setting.name, value]];
   });
@@ -93,11 +93,11 @@ export function withDefaults(definition: TemplateDefinition, values: SettingValu
 }
 
 /** Puts each value in its place, without checks; `unmapped` names the values without a place, `secretEnv` secret variables. */
-export function mappedSettings(definition: TemplateDefinition, values: SettingValues) {
+export function mappedFields(definition: TemplateDefinition, values: SettingValues) {
   const args: string[] = [];
   const env: Record<string, string> = {};
   const headers: Record<string, string> = {};
-  const given = settingsOf(definition).filter(({ name }) => Object.hasOwn(values, name));
+  const given = configFieldsOf(definition).filter(({ name }) => Object.hasOwn(values, name));
   for (const { name, variable, argument, header, separator } of given) {
     const value = values[name];
     if (variable !== undefined) env[variable] = textOf(value, separator);
@@ -109,7 +109,7 @@ export function mappedSettings(definition: TemplateDefinition, values: SettingVa
   return { args, env, headers, unmapped, secretEnv };
 }
 
-function isMapped({ variable, argument, header }: TemplateSetting): boolean {
+function isMapped({ variable, argument, header }: ConfigField): boolean {
   return variable !== undefined || argument !== undefined || header !== undefined;
 }
 
