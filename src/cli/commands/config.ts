@@ -1,17 +1,10 @@
-// `stagedoor config | doctor`: the settings, with their sources, of a gateway that would start here now, and
-// checks of the conditions for it, with advice.
+// `stagedoor config`: the settings, with their sources, of a gateway that would start here now.
 
 import type { ConfigRow } from '../../config/config.ts';
-import { counted } from '../../domain/text.ts';
 import { fields } from '../answers.ts';
-import type { Command, CommandInput, OptionTable } from '../command.ts';
-import type { Examination } from '../doctor/checks.ts';
-import type { ServerReport } from '../doctor/server.ts';
-import { wrapLines } from '../help.ts';
-import { type Columns, printable, printResult, table } from '../output.ts';
-import { URL_OPTION } from '../remote.ts';
+import type { Command } from '../command.ts';
+import { type Columns, printResult, table } from '../output.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
-import type { Terminal } from '../terminal.ts';
 
 export const config: Command = {
   name: 'config',
@@ -32,65 +25,3 @@ const COLUMNS: Columns<ConfigRow> = {
   SOURCE: 'source',
   VALUE: ({ value, setting, typed }) => (setting === undefined ? `${value} (${fields(typed).label})` : value),
 };
-
-/** Of `doctor` with a server. */
-const SERVER_OPTIONS: OptionTable = {
-  ...URL_OPTION,
-  '--header <NAME=VALUE>...': 'Header for the server at a URL',
-  '--wait <seconds>': 'Longest wait until a server at a URL or of a command is open, 1 to 600; default 60',
-};
-
-/** No check changes anything. */
-export const doctor: Command = {
-  name: 'doctor',
-  positionals: '[server]',
-  hasProgram: true,
-  summary:
-    'Check Node, settings, database, ports, files, templates, proxies and the clock, with advice; or name the faults of a server: of a template at a gateway, of a URL, or of a command after --; exit code 1 when a check fails or a fault is found',
-  options: { ...SETTING_OPTIONS, ...SERVER_OPTIONS, '--json': 'Print the checks, or the faults, as JSON' },
-  examples: [
-    'doctor',
-    'doctor --config gateway.yaml --json',
-    'doctor everything',
-    'doctor http://127.0.0.1:9000/mcp',
-    'doctor -- npx -y @modelcontextprotocol/server-everything',
-  ],
-  run: async (input, terminal) => {
-    if (input.positionals.length > 0 || input.program !== undefined) return examineServer(input, terminal);
-    const { examine } = await import('../doctor/checks.ts');
-    const checks = await terminal.busy('checking', () => examine(input, terminal));
-    const hasFailed = checks.some(({ status }) => status === 'fail');
-    printResult(input, terminal, { ok: !hasFailed, checks }, () =>
-      checks.map((each) => lines(terminal, each)).join('\n'),
-    );
-    return hasFailed ? 1 : 0;
-  },
-};
-
-async function examineServer(input: CommandInput, terminal: Terminal): Promise<number> {
-  const { examineNamed } = await import('../doctor/server.ts');
-  const report = await terminal.busy('examining', () => examineNamed(input, terminal));
-  printResult(input, terminal, report, () => report.instances.map(serverText).join('\n\n'));
-  return report.ok ? 0 : 1;
-}
-
-function serverText({ id, era, lists, findings }: ServerReport['instances'][number]): string {
-  const counts = Object.entries(lists).map(([list, count]) => counted(count, list.slice(0, -1)));
-  const about = [era === null ? 'not open' : `${era} era`, ...counts].join(', ');
-  const faults = findings.flatMap(({ code, message, remedy }) => [
-    printable(`  ${code}: ${message}`),
-    ...(remedy === '' ? [] : [`    ${remedy}`]),
-  ]);
-  return [`${id}: ${about}`, ...(faults.length === 0 ? ['  no fault was found'] : faults)].join('\n');
-}
-
-/** Column in which texts begin. */
-const TEXT_AT = 17;
-const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
-
-function lines(terminal: Terminal, { check, status, text, advice }: Examination): string {
-  const head = `${terminal.paint(COLOURS[status], status.padEnd(4))}  ${check.padEnd(9)}  `;
-  const width = (terminal.columns ?? Number.POSITIVE_INFINITY) - TEXT_AT;
-  const texts = [text, ...(advice === null ? [] : [advice])].flatMap((each) => wrapLines(each, width));
-  return head + texts.join(`\n${' '.repeat(TEXT_AT)}`);
-}

@@ -1,8 +1,5 @@
-// `stagedoor connect`: the configuration of MCP clients for a template, from the table of clients in src/connect/; and `bridge`:
-// a template of a gateway over standard input and output, for clients that start programs.
+// `stagedoor connect`: the configuration of MCP clients for a template, from the table of clients in src/connect/.
 
-import { isUtf8 } from 'node:buffer';
-import { once } from 'node:events';
 import {
   ALL_TEMPLATES,
   type Connection,
@@ -16,20 +13,16 @@ import {
 } from '../../connect/kind.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { didYouMean } from '../../domain/nearest.ts';
-import { credentialsPath } from '../../templates/command-exposure.ts';
 import { PASSWORD_OPTION } from '../accounts/account-client.ts';
 import { readPassword } from '../accounts/account-options.ts';
-import { namedEnvironment, requestCredentials } from '../accounts/credentials.ts';
-import { trustUrl } from '../accounts/stored-tokens.ts';
-import { answeringUrl } from '../answering-url.ts';
-import { DEFAULT_URLS, usualUrls } from '../background/daemon-files.ts';
+import { namedEnvironment } from '../accounts/credentials.ts';
 import { type Command, type CommandInput, pairsOf } from '../command.ts';
 import type { Verification } from '../connect/verify.ts';
 import type { Person } from '../connect/verify-sign-in.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { json, printable } from '../output.ts';
 import { resultWriter } from '../private-file.ts';
-import { CLIENT_OPTIONS, gatewayOf, namedUrl, URL_OPTION } from '../remote.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const connect: Command = {
@@ -345,76 +338,3 @@ function overlong({ title, toolNames }: ConnectKind, tools: readonly string[]): 
 }
 
 const NAMED_TOOLS = 8;
-
-export const bridge: Command = {
-  name: 'bridge',
-  positionals: '[template]',
-  summary:
-    'Serve a template, or all templates at once, over standard input and output, for MCP clients that start programs',
-  options: {
-    '--env <name>': 'Take URL and key from this entry of environments.json',
-    ...URL_OPTION,
-  },
-  examples: ['bridge everything', 'bridge everything --url https://mcp.example.com'],
-  run: async (input, terminal) => {
-    // The gateway need not run yet: a bridge waits for it.
-    input.refuseBoth('env', 'url');
-    const { env } = namedEnvironment(input.text('env'), terminal.env);
-    const url =
-      namedUrl(input.text('url'), env) ??
-      (await answeringUrl(terminal)) ??
-      usualUrls(terminal)[0] ??
-      DEFAULT_URLS[0];
-    if (input.has('trust')) trustUrl(credentialsPath(env), url);
-    return runBridge(input.positionals[0], url, { env, complain: terminal.complain });
-  },
-};
-
-/** Longest wait after a signal for a client to read the last lines, in ms. */
-const WRITTEN_MS = 1_000;
-
-/** Resolves with 0 when the input ends or a signal comes. Only messages go to standard output. */
-async function runBridge(
-  template: string | undefined,
-  url: string,
-  { env, complain }: Pick<Terminal, 'env' | 'complain'>,
-): Promise<number> {
-  const [{ LineDecoder }, { Bridge }, { GatewayLink }] = await Promise.all([
-    import('../../transports/stdio/line-decoder.ts'),
-    import('../bridge/bridge.ts'),
-    import('../bridge/gateway-link.ts'),
-  ]);
-  const log = (text: string) =>
-    complain(`stagedoor bridge${template === undefined ? '' : ` ${template}`}: ${text}`);
-  const endpoint = `${url}/mcp${template === undefined ? '' : `/${encodeURIComponent(template)}`}`;
-  const link = new GatewayLink(endpoint, () => requestCredentials(url, env), log);
-  const write = async (line: string) => {
-    if (process.stdout.write(`${line}\n`) || process.stdout.destroyed) return;
-    await Promise.allSettled([once(process.stdout, 'drain')]); // when the client is gone, the bridge ends
-  };
-  const bridge = new Bridge({ link, write, log });
-  const lines = new LineDecoder({
-    onLine: (line) => {
-      if (isUtf8(line)) bridge.receive(line.toString('utf8'));
-      else log('a line that is not UTF-8 was dropped');
-    },
-    onOversize: ({ bytes }) => log(`a line of ${bytes} bytes was dropped`),
-  });
-  const end = Promise.withResolvers<{ isImmediate: boolean }>();
-  process.stdin.on('data', (chunk: Buffer) => lines.write(chunk));
-  process.stdin.once('end', () => {
-    lines.write(Buffer.from('\n')); // a last line may have no end
-    end.resolve({ isImmediate: false });
-  });
-  process.stdin.once('error', () => end.resolve({ isImmediate: true }));
-  process.stdout.once('error', () => end.resolve({ isImmediate: true })); // the client is gone
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-    process.once(signal, () => end.resolve({ isImmediate: true }));
-  }
-  const how = await end.promise;
-  process.stdin.destroy();
-  await bridge.close(how);
-  // A client that reads nothing leaves a write pending, which would keep the process alive.
-  if (how.isImmediate) setTimeout(() => process.exit(0), WRITTEN_MS).unref();
-  return 0;
-}

@@ -4,12 +4,14 @@ import type { Command } from '../command.ts';
 import { apiKeys, createApiKey, revoke } from './api-keys.ts';
 import { templateApprove, templateTools, viewApprove, viewTools } from './approvals.ts';
 import { audit } from './audit.ts';
+import { bridge } from './bridge.ts';
 import { clients } from './clients.ts';
 import { completionOf } from './completion.ts';
-import { config, doctor } from './config.ts';
-import { bridge, connect } from './connect.ts';
+import { config } from './config.ts';
+import { connect } from './connect.ts';
 import { addConnection, confirmServer, connections, removeConnection } from './connections.ts';
 import { dbExport, dbImport, dbMigrate, dbRekey, dbStatus } from './database.ts';
+import { doctor } from './doctor.ts';
 import { events } from './events.ts';
 import { grants, revokeGrant } from './grants.ts';
 import {
