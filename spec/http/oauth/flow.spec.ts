@@ -5,6 +5,8 @@ import {
   refreshAuthorization,
 } from '@modelcontextprotocol/sdk/client/auth.js';
 import * as assert from 'uvu/assert';
+import { AccessTokens } from '../../../src/auth/oauth/access-tokens.ts';
+import { GatewayAddress } from '../../../src/domain/accounts/resource.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import {
   allow,
@@ -36,10 +38,21 @@ test('a client finds, registers, sends its user, and gets a token for the resour
   assert.is(Number(exp) - Number(iat), 3_600);
   const [user] = (await app.oauthStore.accounts.findUsers()).filter(({ username }) => username === 'ada');
   assert.is(sub, user?.id);
-  assert.equal(await app.keys.read(tokens.access_token, app.url), {
-    ...{ userId: sub, clientId: client_id, grantId: grant_id, expiresAt: exp },
+  const publicKeys = () => app.keys.publicKeys();
+  const own = new AccessTokens({
+    publicKeys,
+    address: new GatewayAddress(app.url, () => []),
+    wall: Date.now,
   });
-  assert.is(await app.keys.read(tokens.access_token, 'http://other.example'), undefined);
+  const signed = {
+    ...{ userId: sub, clientId: client_id, grantId: grant_id, expiresAtMs: Number(exp) * 1_000 },
+    scopes: ['gateway:read', 'tools:call'],
+  };
+  assert.equal(await own.read(tokens.access_token), { ...signed, audience: '/mcp/files' });
+  assert.equal(await own.readForAny(tokens.access_token), signed);
+  const other = new GatewayAddress('http://other.example', () => []);
+  const elsewhere = new AccessTokens({ publicKeys, address: other, wall: Date.now });
+  assert.is(await elsewhere.readForAny(tokens.access_token), undefined);
 });
 
 test('an answer names the issuer and the state, and a refusal says so', async () => {

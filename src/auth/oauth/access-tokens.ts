@@ -7,6 +7,7 @@ import { jwtVerify } from 'jose/jwt/verify';
 import { type ResourcePath, SCOPES, type Scope } from '../../domain/accounts/account.ts';
 import type { GatewayAddress } from '../../domain/accounts/resource.ts';
 import { invalidCredentials, tokenExpired } from '../../domain/errors/error-catalogue.ts';
+import { hasCode } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 
@@ -24,10 +25,13 @@ export interface AccessClaims {
   readonly expiresAtMs: number;
 }
 
+/** The claims of a token for any resource, also one that this gateway does not have. */
+export type SignedClaims = Omit<AccessClaims, 'audience'>;
+
 export interface AccessTokenOptions {
   /** The keys of this issuer, by `kid`. */
   readonly publicKeys: () => Promise<ReadonlyMap<string, KeyObject>>;
-  readonly address: GatewayAddress;
+  readonly address: Pick<GatewayAddress, 'issuer' | 'pathOf'>;
   readonly wall: Clock['wall'];
 }
 
@@ -51,6 +55,24 @@ export class AccessTokens {
 
   /** TOKEN_EXPIRED for a valid token that has expired, else INVALID_CREDENTIALS; DATABASE_UNAVAILABLE before the keys are known. */
   async read(token: string): Promise<AccessClaims> {
+    const { aud, ...claims } = await this.#verified(token);
+    const audience = typeof aud === 'string' ? this.#options.address.pathOf(aud) : undefined;
+    if (audience === undefined) throw invalidCredentials('The token is for another resource');
+    return { ...claims, audience };
+  }
+
+  /** Undefined for a token that `read` refuses whatever its resource is. DATABASE_UNAVAILABLE. */
+  async readForAny(token: string): Promise<SignedClaims | undefined> {
+    try {
+      const { aud: _, ...claims } = await this.#verified(token);
+      return claims;
+    } catch (thrown) {
+      if (hasCode(thrown, 'INVALID_CREDENTIALS') || hasCode(thrown, 'TOKEN_EXPIRED')) return undefined;
+      throw thrown;
+    }
+  }
+
+  async #verified(token: string): Promise<SignedClaims & { readonly aud: unknown }> {
     const { address, wall } = this.#options;
     const keys = await this.#options.publicKeys();
     const options = {
@@ -70,12 +92,10 @@ export class AccessTokens {
       throw thrown instanceof JWTExpired ? tokenExpired() : invalidCredentials();
     });
     const { sub, aud, exp = 0, client_id: clientId, grant_id: grantId, scope = '' } = payload;
-    const audience = typeof aud === 'string' ? address.pathOf(aud) : undefined;
     if (!isId(sub) || !isId(grantId) || typeof clientId !== 'string' || typeof scope !== 'string')
       throw invalidCredentials();
-    if (audience === undefined) throw invalidCredentials('The token is for another resource');
     const scopes = scope.split(' ').filter(isScope);
-    return { userId: sub, grantId, clientId, audience, scopes, expiresAtMs: exp * 1000 };
+    return { userId: sub, grantId, clientId, aud, scopes, expiresAtMs: exp * 1000 };
   }
 }
 

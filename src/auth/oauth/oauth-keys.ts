@@ -3,7 +3,6 @@
 
 import { createPublicKey, generateKeyPair, hash, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
-import { jwtVerify } from 'jose/jwt/verify';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { OAuthStore } from '../../persistence/store.ts';
 import { oauthKey } from './oauth-rows.ts';
@@ -23,14 +22,6 @@ export interface KeySet {
   readonly signing: SigningKey;
   /** All that verify, the signing one included. */
   readonly published: readonly SigningKey[];
-}
-
-export interface AccessClaims {
-  readonly userId: string;
-  readonly clientId: string;
-  readonly grantId: string;
-  /** Seconds since 1970. */
-  readonly expiresAt: number;
 }
 
 const HOUR_MS = 3_600_000;
@@ -83,28 +74,6 @@ export class OAuthKeys {
       this.#publicKeys = { version, keys: new Map(keys) };
     }
     return this.#publicKeys.keys;
-  }
-
-  /** The claims of an access token of this issuer that these keys signed; undefined for any other text, and for an expired one. */
-  async read(token: string, issuer: string): Promise<AccessClaims | undefined> {
-    const keys = await this.publicKeys();
-    try {
-      const { payload } = await jwtVerify(
-        token,
-        ({ kid = '' }) => {
-          const key = keys.get(kid);
-          if (key === undefined) throw new Error('unknown key');
-          return key;
-        },
-        { algorithms: ['ES256'], typ: 'at+jwt', issuer, currentDate: new Date(this.#options.wall()) },
-      );
-      const { sub, client_id: clientId, grant_id: grantId, exp = 0 } = payload;
-      if (typeof sub !== 'string' || typeof clientId !== 'string' || typeof grantId !== 'string')
-        return undefined;
-      return { userId: sub, clientId, grantId, expiresAt: exp };
-    } catch {
-      return undefined;
-    }
   }
 
   /** The next use reads the row again: another node may have changed it. */

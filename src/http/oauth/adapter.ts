@@ -2,6 +2,7 @@
 // nodes is one conditional update; the second try ends the grant. Source: ADR 201.
 
 import { type Adapter, type AdapterPayload, errors } from 'oidc-provider';
+import type { SignedClaims } from '../../auth/oauth/access-tokens.ts';
 import { clientKeyOf, grantOf, oauthKey, rowOfGrant } from '../../auth/oauth/oauth-rows.ts';
 import type { Grant } from '../../domain/accounts/grant.ts';
 import type { Clock } from '../../domain/time/clock.ts';
@@ -18,19 +19,10 @@ export interface AdapterOptions extends Pick<Clock, 'wall'> {
   readonly tokenSeconds: number;
   /** The network of the request that is being served. */
   readonly causedBy: () => string;
-  /** The access token that the request being served revokes. */
-  readonly revoked: () => RevokedToken | undefined;
+  /** The access token that the request being served revokes: it is signed, and not kept anywhere. */
+  readonly revoked: () => SignedClaims | undefined;
   /** Called when something was used twice that may be used once. */
   readonly onReplay: (grantId: string, what: string) => void;
-}
-
-/** Of a signed token, which is not kept anywhere. */
-export interface RevokedToken {
-  readonly clientId: string;
-  readonly grantId: string;
-  readonly userId: string;
-  /** Seconds since 1970. */
-  readonly expiresAt: number;
 }
 
 /** Rows by the name of a model of the library. Others are not kept: our own sign-in is its session. */
@@ -184,8 +176,8 @@ function payloadOf({ id, userId, clientId, resource, scopes, createdAt, expiresA
 function revokedPayload(id: string, { revoked }: AdapterOptions): AdapterPayload | undefined {
   const token = revoked();
   if (token === undefined) return undefined;
-  const { clientId, grantId, userId, expiresAt } = token;
-  return { jti: id, kind: 'AccessToken', clientId, grantId, accountId: userId, exp: expiresAt };
+  const { clientId, grantId, userId, expiresAtMs } = token;
+  return { jti: id, kind: 'AccessToken', clientId, grantId, accountId: userId, exp: expiresAtMs / 1_000 };
 }
 
 async function findClient(

@@ -9,6 +9,7 @@ import type { IdentityProvider } from '../../auth/issuers/identity-provider.ts';
 import type { Issuers } from '../../auth/issuers/issuers.ts';
 import { networkOf } from '../../auth/limits/network-of.ts';
 import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
+import { AccessTokens, type SignedClaims } from '../../auth/oauth/access-tokens.ts';
 import type { OAuthKeys } from '../../auth/oauth/oauth-keys.ts';
 import type { Secrets } from '../../auth/secrets/secrets.ts';
 import { CALLBACK } from '../../config/provider-settings.ts';
@@ -18,7 +19,6 @@ import { jsonIn } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { OAuthStore, Store } from '../../persistence/store.ts';
 import { hasManyFields } from '../body/read.ts';
-import type { RevokedToken } from './adapter.ts';
 import { ClientDocuments } from './client-documents.ts';
 import { BadClient, metadataOf } from './client-record.ts';
 import { type ClientRule, Clients } from './clients.ts';
@@ -81,7 +81,7 @@ export interface OAuthServiceOptions extends Pick<InteractionOptions, 'accountsO
 
 interface Served {
   readonly exchange: Pick<OAuthExchange, 'address' | 'requestId'>;
-  readonly revoked?: RevokedToken | undefined;
+  readonly revoked?: SignedClaims | undefined;
   readonly rows: RequestRows;
 }
 
@@ -103,6 +103,7 @@ export class OAuthService {
   readonly #options: OAuthServiceOptions;
   readonly #oauth: OAuthStore;
   readonly #served = new AsyncLocalStorage<Served>();
+  readonly #tokens: AccessTokens;
   readonly #fetch: GuardedFetch;
   readonly #signIns: SignIns;
   readonly #interactions: Interactions;
@@ -121,6 +122,7 @@ export class OAuthService {
     const store = oncePerRequest(options.store.oauth, () => this.#served.getStore()?.rows);
     this.#oauth = store;
     const { wall, now } = clock;
+    this.#tokens = new AccessTokens({ publicKeys: () => options.keys.publicKeys(), address, wall });
     this.#stopSweeps = clock.background.every(SWEEP_MS, () => void this.#sweep());
     this.#fetch = new GuardedFetch({ openNetworks, now, alarm: clock.alarm, ca });
     const documents = new ClientDocuments({ store, fetch: this.#fetch, now, wall });
@@ -357,8 +359,7 @@ export class OAuthService {
     if (fields === undefined) return;
     const token = fields.get('token') ?? '';
     if (!token.includes('.')) return this.#pass(exchange, { body: String(fields) });
-    const { keys, address } = this.#options;
-    const revoked = await keys.read(token, address.issuer);
+    const revoked = await this.#tokens.readForAny(token);
     fields.set('token', 'signed');
     fields.set('token_type_hint', 'access_token');
     const served = { exchange, revoked, rows: new Map() };
