@@ -26,6 +26,7 @@ import type { Instance, TemplateGroup } from '../template-group.ts';
 import { rowKeyOf } from './kept-session.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import type { SessionAdmission } from './session-services.ts';
+import { mayMove } from './session-state.ts';
 
 /** Ids that cannot be recovered and are remembered: they cost no further query. */
 const MAX_MISSING = 10_000;
@@ -157,14 +158,11 @@ export async function untilKnown(instance: Instance | undefined, clock: Pick<Clo
  * True when the session can be recovered after the end of its node, and of the programs that the node ran: where it shared a
  * backend that is still there it has lost nothing; elsewhere it has to open another conversation, as if it moved.
  */
-export function outlivesNode(
-  { binding, unsafe }: SessionValue,
-  { policy, instances }: TemplateGroup,
-): boolean {
-  const { sessionFailover } = policy;
-  const definition = instances.get(binding?.instanceId ?? '')?.definition;
+export function outlivesNode(value: SessionValue, group: TemplateGroup): boolean {
+  const { binding } = value;
+  const definition = group.instances.get(binding?.instanceId ?? '')?.definition;
   const isIntact = binding?.isShared === true && definition !== undefined && isNetworked(definition);
-  return isIntact || sessionFailover === 'always' || (sessionFailover === 'auto' && unsafe === 'no');
+  return isIntact || mayMove(value, group);
 }
 
 /** Whether calls of a session have to wait for its mark. A session with one template that never moves needs none. */
