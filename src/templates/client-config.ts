@@ -14,7 +14,7 @@ import {
   idOf,
   type RefusedEntry,
 } from './imported-server.ts';
-import { hasSecret, withoutSecrets } from './secret-words.ts';
+import { hasSecret, withoutSecretWord } from './secret-words.ts';
 
 export function readClientConfig(value: JsonObject, source: string): ImportedFile {
   const nested = isJsonObject(value.mcp) ? value.mcp : {};
@@ -83,7 +83,7 @@ function readEntry(name: string, entry: JsonObject, source: string): ImportedSer
   const [program = '', ...words] = wordsOf(String(command), Array.isArray(args) ? args.map(String) : []);
   const variables = textsOf(env);
   const secretVariables = Object.keys(variables).filter(
-    (each) => isSecretName(each) || withoutSecrets(variables[each] ?? '') !== variables[each],
+    (each) => isSecretName(each) || withoutSecretWord(variables[each] ?? '') !== variables[each],
   );
   const fixed = words.findIndex((word, index) => isVariable(word, words[index - 1]));
   const [kept, open] = fixed === -1 ? [words, []] : [words.slice(0, fixed), words.slice(fixed)];
@@ -139,7 +139,7 @@ function problemOf({ command, args, env, headers, cwd, endpoint }: JsonObject): 
 /** A command that is a whole line is split where it has a secret. */
 function wordsOf(command: string, args: readonly string[]): readonly string[] {
   const split = splitCommand(command);
-  const isSplit = 'words' in split && withoutSecrets(command) !== command;
+  const isSplit = 'words' in split && withoutSecretWord(command) !== command;
   return [...(isSplit ? split.words : [command]), ...args];
 }
 
@@ -171,7 +171,7 @@ function settingsFor(
 /** A word of the command from the first variable one on: words of settings follow those of `args`. */
 function wordSetting(word: string, words: readonly string[], index: number): [string, JsonObject] {
   const isOpen = isVariable(word, words[index - 1]);
-  const shown = withoutSecrets(word, words[index - 1]);
+  const shown = withoutSecretWord(word, words[index - 1]);
   const about = { type: 'string', description: `Word ${index + 1} of the command.`, command_arg: true };
   return [`word_${index + 1}`, isOpen ? { ...about, examples: [shown] } : { ...about, default: word }];
 }
@@ -186,7 +186,7 @@ function schemaOf(properties: JsonObject): JsonObject {
 
 /** True for a word that the definition must not have: a placeholder, or one with a secret in it. */
 function isVariable(word: string, before = ''): boolean {
-  return hasPlaceholder(word) || withoutSecrets(word, before) !== word;
+  return hasPlaceholder(word) || withoutSecretWord(word, before) !== word;
 }
 
 const PLACEHOLDER = /\$\{[^}]{1,200}\}/;

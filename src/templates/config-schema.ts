@@ -114,7 +114,7 @@ function isMapped({ variable, argument, header }: ConfigField): boolean {
 }
 
 /** The schema for display: defaults and examples of sensitive settings, and of definitions for them, are masked. */
-export function withoutSecrets(schema: Readonly<Record<string, unknown>>): Record<string, unknown> {
+export function withoutSecretDefaults(schema: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const entries = Object.entries(schema).map(([name, value]) => {
     const mayHide = /^(properties|\$defs|definitions)$/.test(name) && isJsonObject(value);
     return [name, mayHide ? Object.fromEntries(Object.entries(value).map(withoutSecret)) : value];

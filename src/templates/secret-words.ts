@@ -3,7 +3,7 @@
 import { isSecretName } from '../domain/instances/secret-names.ts';
 
 /** The word with `***` for each secret in it; placeholders stay. `before`: the word before it, which may be its option. */
-export function withoutSecrets(word: string, before = ''): string {
+export function withoutSecretWord(word: string, before = ''): string {
   const [, option = ''] = /^-{1,2}([\w-]+)$/.exec(before) ?? [];
   if (!word.startsWith('-') && isSecretName(option)) return masked(word);
   const [, prefix = '', name = '', value = ''] = /^(-{1,2}([\w-]+)=)(.*)$/s.exec(word) ?? [];

@@ -125,7 +125,7 @@ function readsLocally(input: CommandInput): boolean {
 }
 
 async function localTemplates(input: CommandInput, terminal: Terminal) {
-  const [{ readCatalogue }, { withoutSecrets }] = await Promise.all([
+  const [{ readCatalogue }, { withoutSecretDefaults }] = await Promise.all([
     import('../../templates/catalogue.ts'),
     import('../../templates/config-schema.ts'),
   ]);
@@ -134,7 +134,7 @@ async function localTemplates(input: CommandInput, terminal: Terminal) {
   for (const problem of problems) terminal.note(`warning: ${problem}`);
   return templates.map(({ environment, command, args, endpoint, config_schema, ...shown }) => ({
     ...shown,
-    ...(config_schema === undefined ? {} : { config_schema: withoutSecrets(config_schema) }),
+    ...(config_schema === undefined ? {} : { config_schema: withoutSecretDefaults(config_schema) }),
   }));
 }
 

@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import { freeId, type ImportedServer, identityOf } from '../../templates/imported-server.ts';
-import { shownAddress, withoutSecrets } from '../../templates/secret-words.ts';
+import { shownAddress, withoutSecretWord } from '../../templates/secret-words.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import type { Remote } from '../remote.ts';
 import { isMarkOf } from './placeholders.ts';
@@ -88,7 +88,7 @@ export function placeOf({ definition, instance }: ImportedServer): string {
   const { command, args, endpoint } = instance ?? definition;
   if (typeof command === 'string') {
     const words = itemsOf(args).map(String);
-    const shown = words.map((word, index) => withoutSecrets(word, words[index - 1]));
+    const shown = words.map((word, index) => withoutSecretWord(word, words[index - 1]));
     return [command, ...shown]
       .map((word) => (/[\s"']|^$/.test(word) ? JSON.stringify(word) : word))
       .join(' ');

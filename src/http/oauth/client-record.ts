@@ -150,7 +150,7 @@ function uriFault(uri: string): string | undefined {
 }
 
 /** True for an address at which a program on the user's machine waits. With another scheme the system chooses the program. */
-export function isLoopback({ protocol, hostname }: URL): boolean {
+export function isLoopbackRedirect({ protocol, hostname }: URL): boolean {
   return protocol === 'http:' && LOOPBACK_NAMES.has(hostname);
 }
 

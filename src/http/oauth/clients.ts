@@ -17,7 +17,7 @@ import {
   type ClientRecord,
   COMMAND_LINE,
   clientOf,
-  isLoopback,
+  isLoopbackRedirect,
   JWT_BEARER,
 } from './client-record.ts';
 
@@ -228,7 +228,7 @@ export class Clients {
       .map((uri) => new URL(uri))
       .map((url) => {
         if (url.protocol === 'https:') return url.host;
-        return isLoopback(url) ? 'localhost' : url.protocol;
+        return isLoopbackRedirect(url) ? 'localhost' : url.protocol;
       });
     const refused = hosts.find((host) => !this.#isHostAllowed(host));
     if (refused !== undefined)

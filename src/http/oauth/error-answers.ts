@@ -4,7 +4,7 @@
 
 import { clientKeyOf } from '../../auth/oauth/oauth-rows.ts';
 import type { OAuthStore } from '../../persistence/store.ts';
-import { type ClientRecord, isLoopback } from './client-record.ts';
+import { type ClientRecord, isLoopbackRedirect } from './client-record.ts';
 import { faultPage, type Page } from './pages.ts';
 import type { SignIns } from './sign-ins.ts';
 
@@ -26,7 +26,7 @@ export async function mayRedirect(
   { client, redirectUri, cookies }: Asked,
   { store, signIns }: RedirectOptions,
 ): Promise<boolean> {
-  if (client.source === 'added' || isLoopback(new URL(redirectUri))) return true;
+  if (client.source === 'added' || isLoopbackRedirect(new URL(redirectUri))) return true;
   const userId = (await signIns.find(cookies))?.user.id;
   if (userId === undefined) return false;
   return (await store.list({ kind: 'grant', userId, clientKey: clientKeyOf(client.id) }, 1)).length > 0;

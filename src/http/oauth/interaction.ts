@@ -18,7 +18,7 @@ import { commonRights, mayUse, mayUseInView, type RightsLists } from '../../doma
 import { counted } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
-import { type ClientRecord, COMMAND_LINE, isLoopback } from './client-record.ts';
+import { type ClientRecord, COMMAND_LINE, isLoopbackRedirect } from './client-record.ts';
 import type { Clients } from './clients.ts';
 import { errorPage, mayRedirect } from './error-answers.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from './exchange.ts';
@@ -314,7 +314,7 @@ export function originOf({ source, id }: ClientRecord): string {
 function destinationOf(redirectUri: string, name: string): { destination: string; formTarget: string } {
   const url = new URL(redirectUri);
   const { protocol, host, origin } = url;
-  if (isLoopback(url))
+  if (isLoopbackRedirect(url))
     return { destination: `a program on this computer; it may not be ${name}`, formTarget: origin };
   if (protocol === 'https:') return { destination: host, formTarget: origin };
   return { destination: `the program that opens links with ${protocol}`, formTarget: protocol };

@@ -11,7 +11,7 @@ import { mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { insufficientPermissions } from '../../domain/errors/error-catalogue.ts';
 import { countHealth, TemplateAuth } from '../../domain/instances/instance.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { withoutSecrets } from '../../templates/config-schema.ts';
+import { withoutSecretDefaults } from '../../templates/config-schema.ts';
 import type { TemplateDefinition } from '../../templates/definition.ts';
 import { whenKnown } from '../caller-check.ts';
 import { MissingNodes, missing } from '../deployment/deployment.ts';
@@ -77,7 +77,7 @@ function templateRecord(
     transport,
     is_defined: definition !== undefined,
     is_stored: definition !== undefined && gateway.stored.definitions.find(id) === definition,
-    config_schema: schema === undefined ? null : withoutSecrets(schema),
+    config_schema: schema === undefined ? null : withoutSecretDefaults(schema),
     instances: instances.length,
     load_balancer: loadBalancerView(policy),
     auth,
