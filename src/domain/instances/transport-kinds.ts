@@ -1,4 +1,5 @@
-// The table of the kinds of transport: the traits of each. Other code asks for a trait, never for a kind.
+// The table of the kinds of transport: the traits of each. Other code asks for a trait; only what reads or
+// writes the settings of clients and containers (connect, cli/connect, discovery) names a kind.
 // The module of a kind is src/transports/<kind>/<kind>.ts. Source: ADR 180.
 
 import type { PinnedEra } from '../mcp/mcp.ts';
