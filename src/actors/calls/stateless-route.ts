@@ -99,8 +99,7 @@ export class StatelessRoute implements CallRoute {
   /** A conversation that had ended unnoticed is reopened, once; not after an answer of the server. */
   #reopensAfter({ plan, error }: Trouble): boolean {
     const { code, delivered } = error;
-    if (!(plan instanceof LeasedAttempt) || code !== 'BACKEND_UNAVAILABLE' || delivered !== 'no')
-      return false;
+    if (!(plan instanceof LeasedPlan) || code !== 'BACKEND_UNAVAILABLE' || delivered !== 'no') return false;
     if (isBackendAnswer(error)) return false;
     const { ref, lease } = plan.held;
     lease.conversation.retire();
@@ -181,7 +180,7 @@ export class StatelessRoute implements CallRoute {
     if (upstream === undefined || (this.#input.bound !== undefined && this.#leasedAt === undefined))
       return { kind: 'opening', opened$: this.#open(held, call) };
     this.#forget(); // from now on the attempt owns the lease
-    return new LeasedAttempt(this, held, forLegacy(this.#input.request), upstream);
+    return new LeasedPlan(this, held, forLegacy(this.#input.request), upstream);
   }
 
   #hold(ref: InstanceRef, isExtended = false): HeldLease {
@@ -262,7 +261,7 @@ export class StatelessRoute implements CallRoute {
 }
 
 /** An attempt in a leased conversation. */
-class LeasedAttempt implements AttemptPlan {
+class LeasedPlan implements AttemptPlan {
   readonly request: ExchangeRequest;
   readonly upstream: CallUpstream;
   readonly held: HeldLease;

@@ -162,7 +162,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     // A failed instance is asked again while the session is bound to it.
     const { route } = this.#current;
     if (route.next(undefined) !== undefined)
-      return this.#untilMarked(binding) ?? new SessionAttempt(this, binding, request, true);
+      return this.#untilMarked(binding) ?? new SessionPlan(this, binding, request, true);
     return route.isOnlyFull(undefined) ? FULL : NONE;
   }
 
@@ -196,7 +196,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     // A cursor or a task in the answer is known at one instance only.
     const mayBeElsewhere = !setsClientState(method) && listOf(method) === undefined && !isAboutTask(request);
     if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return NONE;
-    if (this.#nextHedge !== undefined) return new SessionAttempt(this, this.#nextHedge, request, false);
+    if (this.#nextHedge !== undefined) return new SessionPlan(this, this.#nextHedge, request, false);
     const without = new Set(tried);
     if (!this.#mayHedgeBeside(binding, without)) return NONE;
     return { kind: 'wait', until$: this.#hedgeBinding(binding, without) };
@@ -285,7 +285,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 }
 
 /** An attempt of a call at a binding: that of the session, or one beside it, to which the call belongs once that answers. */
-class SessionAttempt implements At, AttemptPlan {
+class SessionPlan implements At, AttemptPlan {
   readonly kind = 'at';
   readonly ref: InstanceRef;
   readonly request: ExchangeRequest;
@@ -344,7 +344,7 @@ function mayUpgrade({ policy }: TemplateGroup): boolean {
 }
 
 function isFirst(plan: AttemptPlan | undefined): boolean {
-  return plan instanceof SessionAttempt && plan.isFirst;
+  return plan instanceof SessionPlan && plan.isFirst;
 }
 
 /** True for a task at a backend that cannot tell its clients apart. */

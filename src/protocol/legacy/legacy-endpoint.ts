@@ -118,9 +118,9 @@ export class LegacyEndpoint {
     const id = message.kind === 'request' ? message.id : null;
     const session = sessionOf(request, backends);
     if (!(session instanceof Promise))
-      return this.#consumeRateLimit([message], id, { session, request, reply, backends });
+      return this.#countAndServe([message], id, { session, request, reply, backends });
     return session.then((recovered) =>
-      this.#consumeRateLimit([message], id, { session: recovered, request, reply, backends }),
+      this.#countAndServe([message], id, { session: recovered, request, reply, backends }),
     );
   }
 
@@ -294,11 +294,11 @@ export class LegacyEndpoint {
     const messages = readBatch(parsed);
     const conversation = this.#conversations.get(session.id);
     for (const { id } of requestsOf(messages)) conversation?.check(id); // before it is counted
-    return this.#consumeRateLimit(messages, null, { session, request, reply, backends });
+    return this.#countAndServe(messages, null, { session, request, reply, backends });
   }
 
   /** Counts the requests, then serves them. The refusal carries the id. */
-  #consumeRateLimit(
+  #countAndServe(
     messages: readonly McpMessage[],
     id: JsonRpcId | null,
     post: SessionPost,
