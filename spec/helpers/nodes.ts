@@ -60,7 +60,7 @@ export class Node {
 
   /** Definitions by template and id. */
   get definitions(): InstanceDefinition[] {
-    return inOrder(this.registry.active.definitions());
+    return inOrder(this.registry.active.instanceDefinitions());
   }
 
   async close(): Promise<void> {

@@ -169,7 +169,7 @@ test('keeps functions, and ignores stored instances with their ids', () => {
   const other = definition('b', { ...http, template: 's', id: 'b', serverId: 'a' });
   for (const instances of [[http, other], []]) {
     [...active.apply({ templates: [], instances })];
-    const found = active.definitions().map(({ transport }) => transport);
+    const found = active.instanceDefinitions().map(({ transport }) => transport);
     assert.equal(found, ['in-process']);
   }
 });

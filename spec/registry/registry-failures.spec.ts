@@ -25,11 +25,11 @@ for (const method of ['saveTemplate', 'saveInstance'] as const) {
   test(`registers nothing, and replaces no instance, when ${method} fails`, async () => {
     store.failing.add(method);
     assert.is(await endOf(registry.register('r', { ...ENDPOINT, id: 'a' })), `Error: ${method}`);
-    assert.equal([await store.listInstances(), registry.active.definitions()], [[], []]);
+    assert.equal([await store.listInstances(), registry.active.instanceDefinitions()], [[], []]);
     assert.is(harness.eventsOf('instance.registered').length, 0);
     store.failing.clear();
     await registry.register('r', { ...ENDPOINT, id: 'a' });
-    assert.equal(await store.listInstances(), registry.active.definitions());
+    assert.equal(await store.listInstances(), registry.active.instanceDefinitions());
     const before = harness.fleet.get('r', 'a');
     store.failing.add(method);
     const change = { loadBalancer: { timeout: 9 } };
@@ -60,7 +60,7 @@ test('deregisters nothing when deleteInstance fails', async () => {
   assert.is((await store.findTombstones('r', ['a'])).get('a'), undefined);
   store.failing.clear();
   await registry.deregister('r', 'a');
-  assert.equal([await store.listInstances(), registry.active.definitions()], [[], []]);
+  assert.equal([await store.listInstances(), registry.active.instanceDefinitions()], [[], []]);
   assert.is((await store.findTombstones('r', ['a'])).get('a'), 'f1');
 });
 

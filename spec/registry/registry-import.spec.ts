@@ -71,7 +71,7 @@ test('reports an invalid entry, imports the others, and does not remove its inst
     assert.equal(report, { ...NOTHING, added: [b], skipped: refused });
   }
   assert.equal(facts(), ['a file f1 1', 'b file f1 4']);
-  assert.equal(await store.listInstances(), registry.active.definitions());
+  assert.equal(await store.listInstances(), registry.active.instanceDefinitions());
 });
 
 test('replaces an instance whose secrets cannot be read, and removes it only if all entries could be read', async () => {
@@ -110,10 +110,10 @@ test('saves entries of several templates with equal ids in one group', async () 
   const entries = ['r', 's', 't'].map((template) => ({ ...entry('a', 'f1'), template }));
   assert.is((await importAll(entries)).added.length, 3);
   assert.equal(
-    registry.active.definitions().map(({ serverId }) => serverId),
+    registry.active.instanceDefinitions().map(({ serverId }) => serverId),
     ['a', 's.a', 't.a'],
   );
-  assert.equal(await database.listInstances(), registry.active.definitions());
+  assert.equal(await database.listInstances(), registry.active.instanceDefinitions());
   const changes = store.calls.filter((method) => method.startsWith('saveInstance'));
   assert.equal(changes, ['saveInstances']);
 });
@@ -230,6 +230,6 @@ function entry(id: string, fingerprint: string, fields: InstanceInput = {}): Reg
 
 function facts() {
   return registry.active
-    .definitions()
+    .instanceDefinitions()
     .map((one) => `${one.id} ${one.source} ${one.fingerprint} ${one.weight}`);
 }

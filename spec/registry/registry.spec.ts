@@ -65,7 +65,7 @@ test('stores an instance, and replaces it in place: same server id, same creatio
   });
   assert.equal(await store.listInstances(), [definition]);
   assert.equal(await store.listTemplates(), [{ name: 'r', loadBalancer: {} }]);
-  assert.equal(registry.active.definitions(), [definition]);
+  assert.equal(registry.active.instanceDefinitions(), [definition]);
   assert.equal(harness.fleet.get('r', 'a').definition, definition);
 });
 

@@ -113,7 +113,7 @@ export class Gateway {
     ({ endpoint: this.mcp, views: this.views } = this.#deps.mcp);
     ({ policy: this.policy, requestBytes: this.requestBytes, scheduler: this.scheduler } = this.#deps);
     ({ host: this.host, accounts: this.accounts } = this.#deps);
-    this.stored = { definitions: this.#deps.registry.definitions, approvals: this.#deps.approvals };
+    this.stored = { definitions: this.#deps.registry.templateDefinitions, approvals: this.#deps.approvals };
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
   }
 

@@ -202,7 +202,7 @@ export class Sync {
 
   #withdraw(origin: string, ended: string): void {
     const { registry } = this.#deps;
-    for (const definition of registry.active.definitions())
+    for (const definition of registry.active.instanceDefinitions())
       if (definition.container?.id === ended && cameFrom(origin, definition))
         registry.withdraw(definition.template, [definition.id], 'sync').catch(() => {
           // The listing that follows removes it, or reports the error.

@@ -57,15 +57,15 @@ export interface StoredRegistry {
 export class ActiveRegistry {
   readonly #deps: ActiveRegistryDeps;
   readonly #settings = new Map<string, TemplateSettings>();
-  readonly #definitions: Definitions;
+  readonly #templateDefinitions: Definitions;
   #isLoading = false;
   /** Memory of the large definitions. */
   #definitionBytes = 0;
 
   constructor(deps: ActiveRegistryDeps) {
     this.#deps = deps;
-    this.#definitions = deps.definitions ?? new Definitions();
-    for (const name of this.#definitions.folderIds()) this.#setPolicy({ name, loadBalancer: {} });
+    this.#templateDefinitions = deps.definitions ?? new Definitions();
+    for (const name of this.#templateDefinitions.folderIds()) this.#setPolicy({ name, loadBalancer: {} });
   }
 
   /** TEMPLATE_NOT_FOUND when nothing was registered or set under the name. */
@@ -76,7 +76,7 @@ export class ActiveRegistry {
 
   /** What an instance of the template without an own `auth` gets; that of the template goes before that of its definition. */
   authOf(template: string): TemplateAuth | undefined {
-    return this.#settings.get(template)?.auth ?? this.#definitions.get(template)?.auth;
+    return this.#settings.get(template)?.auth ?? this.#templateDefinitions.get(template)?.auth;
   }
 
   /** True when the template exists and the change has no effect on it. */
@@ -116,7 +116,7 @@ export class ActiveRegistry {
     return this.#deps.fleet.has(template) && this.#deps.fleet.instances(template).some(isUsed);
   }
 
-  definitions(): InstanceDefinition[] {
+  instanceDefinitions(): InstanceDefinition[] {
     const { fleet } = this.#deps;
     return fleet.templates
       .flatMap((template) => fleet.instances(template))
@@ -144,7 +144,7 @@ export class ActiveRegistry {
   /** The settings of the template go before those of its definition, and these before the defaults of the gateway. */
   #setPolicy({ name, loadBalancer }: TemplateSettings): void {
     const { fleet, policy } = this.#deps;
-    const defined = this.#definitions.get(name)?.load_balancer;
+    const defined = this.#templateDefinitions.get(name)?.load_balancer;
     const own = policyOf({ ...defined, ...loadBalancer }, policy);
     this.#deps.approvals?.setPinned(name, own.approve === 'pinned');
     fleet.setPolicy(name, own);
@@ -163,22 +163,22 @@ export class ActiveRegistry {
   deleteTemplate(template: string): void {
     const { fleet } = this.#deps;
     this.#settings.delete(template);
-    if (this.#definitions.has(template)) this.#setPolicy({ name: template, loadBalancer: {} });
+    if (this.#templateDefinitions.has(template)) this.#setPolicy({ name: template, loadBalancer: {} });
     else fleet.deleteTemplate(template);
     this.#emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template });
   }
 
   /** A stored definition: the template exists from now on. Programs that run keep what they started with. */
   putDefinition(definition: TemplateDefinition): void {
-    this.#definitions.put(definition);
+    this.#templateDefinitions.put(definition);
     this.#definitionChanged(definition.id);
   }
 
   /** A template with instances or settings of its own remains. */
   deleteDefinition(template: string): void {
     const { fleet } = this.#deps;
-    this.#definitions.delete(template);
-    const remains = this.#definitions.has(template) || this.#settings.has(template);
+    this.#templateDefinitions.delete(template);
+    const remains = this.#templateDefinitions.has(template) || this.#settings.has(template);
     if (!remains && fleet.instances(template).length === 0) this.deleteTemplate(template);
     else this.#definitionChanged(template);
   }
@@ -188,7 +188,7 @@ export class ActiveRegistry {
     const { fleet } = this.#deps;
     const { name: _, loadBalancer = {}, ...others } = this.#settings.get(template) ?? {};
     const isEmpty = Object.keys({ ...loadBalancer, ...definedFields(others) }).length === 0;
-    const hasNothing = isEmpty && !this.#definitions.has(template);
+    const hasNothing = isEmpty && !this.#templateDefinitions.has(template);
     return hasNothing && fleet.has(template) && fleet.instances(template).length === 0;
   }
 
@@ -268,7 +268,7 @@ export class ActiveRegistry {
 
   *#changes({ templates, instances, definitions = [] }: StoredRegistry): Generator<boolean> {
     for (const definition of definitions) {
-      const isSame = isDeepStrictEqual(definition, this.#definitions.stored(definition.id));
+      const isSame = isDeepStrictEqual(definition, this.#templateDefinitions.stored(definition.id));
       if (!isSame) this.putDefinition(definition);
       yield false;
     }
@@ -281,7 +281,7 @@ export class ActiveRegistry {
       if (!isDeepStrictEqual(each, this.#settings.get(each.name))) this.applySettings(each);
       yield false;
     }
-    const known = this.definitions();
+    const known = this.instanceDefinitions();
     const functions = known.filter((each) => !isStored(each));
     const held = new Set(functions.flatMap((each) => [instanceKeyOf(each), each.serverId]));
     const wanted = instances.filter((each) => !held.has(instanceKeyOf(each)) && !held.has(each.serverId));
@@ -302,7 +302,7 @@ export class ActiveRegistry {
       yield false;
     }
     const defined = new Set(definitions.map(({ id }) => id));
-    for (const id of this.#definitions.storedIds()) {
+    for (const id of this.#templateDefinitions.storedIds()) {
       if (!defined.has(id)) this.deleteDefinition(id);
       yield false;
     }

@@ -140,7 +140,7 @@ async function synchronize(
     }
   }
   const missing: InstanceDefinition[] = [];
-  await registry.inTurns(registry.active.definitions(), (definition) => {
+  await registry.inTurns(registry.active.instanceDefinitions(), (definition) => {
     const { template, id } = definition;
     const isMissing = isOwn(definition) && mayUse(template) && !present.has(`${template}/${id}`);
     if (isMissing && registry.active.belongsHere(definition)) missing.push(definition);

@@ -66,11 +66,11 @@ export class Registry {
   readonly #store: Store;
   readonly active: Pick<
     ActiveRegistry,
-    'find' | 'definitions' | 'belongsHere' | 'hasSettings' | 'settings' | 'authOf'
+    'find' | 'instanceDefinitions' | 'belongsHere' | 'hasSettings' | 'settings' | 'authOf'
   >;
   readonly #active: ActiveRegistry;
   /** The template definitions of the store. */
-  readonly definitions: TemplateDefinitions;
+  readonly templateDefinitions: TemplateDefinitions;
   readonly views: ViewRegistry;
   readonly #queue: ChangeQueue;
   readonly #follower: Follower;
@@ -89,7 +89,7 @@ export class Registry {
       reload: () => this.#reload(),
       advance: (revision: number | undefined) => this.#advance(revision),
     };
-    this.definitions = new TemplateDefinitions({
+    this.templateDefinitions = new TemplateDefinitions({
       ...{ ...deps, ...steps, active: this.#active },
       isView: (name) => this.views.find(name) !== undefined,
     });
@@ -338,7 +338,7 @@ export class Registry {
     const visit = () => {
       if (this.#isClosed) throw shuttingDown(); // what was not applied yet would only be ended again
     };
-    const definitions = await this.definitions.read();
+    const definitions = await this.templateDefinitions.read();
     await this.#deps.approvals?.read(
       templates,
       views.map(({ definition }) => definition),
