@@ -171,6 +171,7 @@ export class Sync {
     const { onNotice = () => {} } = this.#deps;
     const changes$ = new Subject<void>();
     const listings = catchUp(changes$, {
+      clock: systemClock,
       work: () => this.#sync(source),
       gapMs: 0,
       onFailure: (thrown) => signal.aborted || onNotice(`sync: ${messageOf(thrown)}`),

@@ -16,10 +16,11 @@ import {
   tap,
   throttle,
 } from 'rxjs';
-import { systemClock } from '../domain/time/clock.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
 
 export interface CatchUpOptions {
+  readonly clock: Pick<Clock, 'alarm'>;
   readonly work: () => Promise<unknown>;
   /** Shortest time between the end of a run and the next one, in ms: a thousand requests are a few runs. */
   readonly gapMs: number;
@@ -35,7 +36,7 @@ const RETRY_MS = 5_000;
 /** Runs the work after each request, one run at a time: requests during a run cause one more run, and only one. */
 export function catchUp(
   requests$: Observable<unknown>,
-  { work, gapMs, onFailure, onRecovery }: CatchUpOptions,
+  { clock, work, gapMs, onFailure, onRecovery }: CatchUpOptions,
 ): Subscription {
   let hasFailed = false;
   const outcomes$ = new Subject<boolean>();
@@ -50,9 +51,9 @@ export function catchUp(
       hasFailed = !isDone;
       outcomes$.next(isDone);
     }),
-    delayWhen(() => timer$(systemClock, gapMs)),
+    delayWhen(() => timer$(clock, gapMs)),
   );
-  const retries$ = outcomes$.pipe(switchMap((isDone) => (isDone ? EMPTY : timer$(systemClock, RETRY_MS))));
+  const retries$ = outcomes$.pipe(switchMap((isDone) => (isDone ? EMPTY : timer$(clock, RETRY_MS))));
   return merge(requests$, retries$)
     .pipe(throttle(() => run$, { leading: true, trailing: true }))
     .subscribe();

@@ -5,6 +5,7 @@ import { filter, type Observable, pairwise, retry, Subject, Subscription, startW
 import { asGatewayError } from '../domain/errors/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import type { Clock } from '../domain/time/clock.ts';
+import { timer$ } from '../domain/time/clock-streams.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import { catchUp } from './catch-up.ts';
 
@@ -17,22 +18,27 @@ const AWAY: RevisionChange = { kind: 'away' };
 export class Follower {
   readonly #requests$ = new Subject<void>();
   readonly #subscriptions = new Subscription();
+  readonly #clock: Pick<Clock, 'alarm'>;
 
   constructor(
     reload: () => Promise<unknown>,
     emit: (event: GatewayEvent) => void,
-    { wall }: Pick<Clock, 'wall'>,
+    clock: Pick<Clock, 'alarm' | 'wall'>,
   ) {
+    this.#clock = clock;
+    const { wall } = clock;
     const onFailure = (thrown: unknown) =>
       emit({ type: 'registry.behind', atMs: wall(), code: asGatewayError(thrown).code });
     const onRecovery = () => emit({ type: 'registry.current', atMs: wall() });
-    this.#subscriptions.add(catchUp(this.#requests$, { work: reload, gapMs: GAP_MS, onFailure, onRecovery }));
+    this.#subscriptions.add(
+      catchUp(this.#requests$, { clock, work: reload, gapMs: GAP_MS, onFailure, onRecovery }),
+    );
   }
 
   /** Subscribes until `close`, and again after an error. Hot or cold. The first answer causes a reload, as after each outage. */
   follow(storeChanges$: Observable<RevisionChange>): void {
     const changes$ = storeChanges$.pipe(
-      retry({ delay: RETRY_MS }),
+      retry({ delay: () => timer$(this.#clock, RETRY_MS) }),
       startWith(AWAY),
       pairwise(),
       filter(([before, { kind }]) => kind === 'changed' || (kind === 'answered' && before.kind === 'away')),
