@@ -215,7 +215,7 @@ async function warningsOfAccount(
       ? [`the authorization server ${issuer} does not register this gateway by itself: give a client_id`]
       : [];
   } catch (thrown) {
-    if (!(thrown instanceof Error) || thrown.name !== 'ProviderFailure') throw thrown;
+    if (!(thrown instanceof Error) || thrown.name !== 'BackendFetchFailure') throw thrown;
     return [`no account can be connected yet: ${thrown.message}`];
   }
 }
