@@ -150,6 +150,26 @@ openssl('closes a drained connection after its answer', async () => {
   assert.match(await all, /^HTTP\/1\.1 200 .*Connection: close.*https$/s);
 });
 
+openssl('handshakes that take long count for what they hold, and the oldest are closed', async () => {
+  // One of which nothing comes holds 24 KiB.
+  const { port } = await opened({ bounds: { unfinishedBytes: 100 * 1024 } });
+  const done = connect({ port, host: '127.0.0.1', ca: await authority() });
+  await once(done, 'secureConnect');
+  const closed: number[] = [];
+  const silent = Array.from({ length: 6 }, (_, index) =>
+    connectPlain(port, '127.0.0.1')
+      .on('error', () => {})
+      .once('close', () => closed.push(index)),
+  );
+  try {
+    await becomes(() => closed.length, 2, 5_000);
+    assert.equal([closed.toSorted(), done.closed], [[0, 1], false]);
+    assert.is((await ask(port)).statusCode, 200);
+  } finally {
+    for (const socket of [done, ...silent]) socket.destroy();
+  }
+});
+
 test.run();
 
 interface Opening {

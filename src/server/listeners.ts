@@ -166,7 +166,7 @@ function listenerOn(
   };
   const server =
     tls === undefined ? createServer(limits, receive) : secureServer(limits, receive, tls, connections);
-  server.on('connection', (socket) => connections.add(socket, server));
+  server.on('connection', (socket) => connections.add(socket, server, tls !== undefined));
   // Node silently drops headers over this count: one more than allowed shows that there were too many.
   server.maxHeadersCount = LIMITS.requestHeaders + 1;
   const closed = new Promise((resolve) => server.once('close', resolve));

@@ -7,13 +7,14 @@ import type { Socket } from 'node:net';
 import { networkOf } from '../auth/limits/network-of.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { systemClock } from '../domain/time/clock.ts';
+import { handshakeBytes } from '../transports/http/tls-handshakes.ts';
 import { type AddressCheck, addressesIn } from '../transports/network-guard.ts';
 
 export interface ConnectionBounds {
   /** Connections from one IPv4 address, or one /64 network of IPv6. */
   readonly perAddress: number;
   readonly total: number;
-  /** Bytes of unfinished headers, and of requests whose callers are unknown while their bodies arrive. */
+  /** Bytes of unfinished headers and handshakes, and of requests whose callers are unknown while their bodies arrive. */
   readonly unfinishedBytes: number;
   /** Largest headers of one request. */
   readonly headerBytes: number;
@@ -31,6 +32,8 @@ const DEFAULT_CONNECTIONS: ConnectionBounds = {
 
 /** See `closeIdle` and `oldestOf`. */
 const IDLE_MS = 500;
+/** A handshake counts after this time: thousands of clients may come at once after a restart. */
+const HANDSHAKE_MS = 1_000;
 
 interface Connection {
   socket: Socket;
@@ -42,6 +45,8 @@ interface Connection {
   requests: number;
   /** A request in progress of an unknown caller. */
   unknown: IncomingMessage | undefined;
+  /** A handshake of TLS that is not over. */
+  isHandshake: boolean;
   hasFinished: boolean;
   /** Bytes received before the current request. */
   startBytes: number;
@@ -62,8 +67,8 @@ export class OpenConnections {
     this.#isTrusted = addressesIn(this.bounds.trustedProxies);
   }
 
-  /** Counts a new connection until it ends. Over a bound another one is closed, or this one when all others are in use. */
-  add(socket: Socket, server: Server): void {
+  /** Counts a new connection until it ends; `isHandshake`: it begins with one of TLS. Over a bound another one is closed, or this one when all others are in use. */
+  add(socket: Socket, server: Server, isHandshake = false): void {
     const address = socket.remoteAddress ?? '';
     const { perAddress, total, trustedProxies } = this.bounds;
     const network = networkOf(address);
@@ -76,6 +81,7 @@ export class OpenConnections {
       others,
       requests: 0,
       unknown: undefined,
+      isHandshake,
       hasFinished: false,
       startBytes: 0,
       idleSinceMs: systemClock.now(),
@@ -107,6 +113,7 @@ export class OpenConnections {
     this.#all.delete(socket);
     this.#all.set(secure, connection);
     connection.socket = secure;
+    connection.isHandshake = false;
     connection.startBytes = secure.bytesRead;
     secure.once('close', () => this.#remove(connection));
   }
@@ -138,11 +145,12 @@ export class OpenConnections {
   /** Closes the oldest connections that hold unfinished bytes while all together hold too many. Called at intervals. */
   cutUnfinished(): void {
     const { headerBytes, unfinishedBytes } = this.bounds;
+    const nowMs = systemClock.now();
     let excess = -unfinishedBytes;
-    for (const connection of this.#all.values()) excess += unfinishedBytesOf(connection, headerBytes);
+    for (const connection of this.#all.values()) excess += unfinishedBytesOf(connection, headerBytes, nowMs);
     if (excess <= 0) return;
     for (const connection of this.#all.values()) {
-      const bytes = unfinishedBytesOf(connection, headerBytes);
+      const bytes = unfinishedBytesOf(connection, headerBytes, nowMs);
       if (bytes > 0) this.#close(connection);
       excess -= bytes;
       if (excess <= 0) return;
@@ -183,9 +191,10 @@ function isInProgress({ requests, unknown }: Connection): boolean {
  * The bytes of what is not complete. After an answer they may belong to a refused body, which is discarded, but the headers of its
  * request stay in memory until it is complete.
  */
-function unfinishedBytesOf(connection: Connection, headerBytes: number): number {
+function unfinishedBytesOf(connection: Connection, headerBytes: number, nowMs: number): number {
   if (isInProgress(connection)) return 0;
-  const { requests, socket, startBytes } = connection;
+  const { requests, socket, startBytes, isHandshake, idleSinceMs } = connection;
+  if (isHandshake) return nowMs - idleSinceMs < HANDSHAKE_MS ? 0 : handshakeBytes(socket.bytesRead);
   const received = socket.bytesRead - startBytes;
   return requests > 0 ? received : Math.min(received, headerBytes);
 }

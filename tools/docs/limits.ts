@@ -65,7 +65,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       oldestCloses,
     ],
     [
-      'Unfinished headers, and requests of unknown callers while their bodies arrive, in sum',
+      'Unfinished headers and TLS handshakes, and bodies of unknown callers while they arrive, in sum',
       `${bytes(LIMITS.unfinishedBytes)}, at most a sixteenth of the memory`,
       oldestCloses,
     ],

@@ -13,7 +13,7 @@ import { jsonIn } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ForwardedCaller, Hop } from '../../domain/nodes/forwarding.ts';
 import { systemClock } from '../../domain/time/clock.ts';
-import { TlsHandshakes } from '../../transports/http/tls-handshakes.ts';
+import { handshakeBytes, TlsHandshakes } from '../../transports/http/tls-handshakes.ts';
 import { INSTANCE_PATHS, PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
 import type { PeerTls } from './peer-tls.ts';
 import type { TokenProblem, TokenVerifier } from './peer-tokens.ts';
@@ -78,9 +78,6 @@ const REQUEST_MS = 60_000;
 const BACKLOG = 4_096;
 /** Connections of all members together: calls and streams of some peers. */
 const MAX_CONNECTIONS = 32_768;
-/** What a handshake holds at its beginning, and how often it holds what was received of it: 23 kB and 4.5 times were measured. */
-const HANDSHAKE_BYTES = 24 * 1024;
-const HANDSHAKE_COPIES = 5;
 /** How often the connections without a valid token are counted. */
 const CUT_MS = 100;
 /** A token may name 1,000 templates, each with 128 characters. */
@@ -173,7 +170,7 @@ class UnprovenConnections {
 
   #bytesOf({ bytesRead, destroyed }: Socket): number {
     if (destroyed) return 0; // its event comes later
-    return this.#onFailed === undefined ? bytesRead : HANDSHAKE_BYTES + HANDSHAKE_COPIES * bytesRead;
+    return this.#onFailed === undefined ? bytesRead : handshakeBytes(bytesRead);
   }
 }
 

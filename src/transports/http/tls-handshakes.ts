@@ -4,6 +4,15 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
+/** What a handshake holds at its beginning, and how often it holds what was received of it: 23 kB and 4.5 times were measured. Source: ADR 320. */
+const HANDSHAKE_BYTES = 24 * 1024;
+const HANDSHAKE_COPIES = 5;
+
+/** Bytes of memory of a handshake that is not over. */
+export function handshakeBytes(received: number): number {
+  return HANDSHAKE_BYTES + HANDSHAKE_COPIES * received;
+}
+
 export class TlsHandshakes {
   readonly #sockets = new Map<string, Socket>();
 
