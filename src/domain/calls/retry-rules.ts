@@ -1,6 +1,7 @@
 // The rules of retries and hedges: whether what has failed is done again, and whether one more begins beside what is silent. For calls, for
 // openings of conversations, and for requests of the gateway itself. They are pure: the code that asks knows what happened and how often it
-// may still be done, and does it. Nothing else decides. The budget is in actors/calls/retries.ts. Source: ADR 9, ADR 40, ADR 71, ADR 150.
+// may still be done, and does it; where it goes on, its route says. The budget is in actors/calls/retries.ts.
+// Source: ADR 9, ADR 40, ADR 71, ADR 150.
 
 import { type GatewayError, isBackendAnswer } from '../errors/errors.ts';
 
