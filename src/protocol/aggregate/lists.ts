@@ -24,6 +24,7 @@ import {
   META,
   type WithheldItem,
 } from '../../domain/mcp/mcp.ts';
+import { ReadLists } from '../../domain/mcp/read-lists.ts';
 import { memoryOf } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { cutText } from '../../domain/text.ts';
@@ -34,7 +35,6 @@ import { shortKey } from '../client-bounds.ts';
 import type { Backends } from '../ports.ts';
 import { clientMessageOf } from '../rpc.ts';
 import { checkedItem, KEY_FIELDS } from './items.ts';
-import { ReadLists } from './read-lists.ts';
 
 /** Longest wait for one template, from when its list is requested: for its first list, and for another one. */
 const FIRST_WAIT_MS = 10_000;

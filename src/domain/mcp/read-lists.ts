@@ -1,9 +1,9 @@
 // What lists of templates contain, by their pages: a list that was read before is not parsed and checked again, and callers share its items.
 
 import { hash } from 'node:crypto';
-import type { JsonObject, JsonText } from '../../domain/json/json.ts';
-import type { ListField } from '../../domain/mcp/mcp.ts';
-import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { JsonObject, JsonText } from '../json/json.ts';
+import { LruMap } from '../memory/lru-map.ts';
+import type { ListField } from './mcp.ts';
 
 /** Lists that are remembered, as long as a caller or a cache has them. */
 const MAX_LISTS = 10_000;
