@@ -22,6 +22,7 @@ import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { gatherPages } from '../../domain/mcp/list-pages.ts';
 import { allowedTools } from '../../domain/mcp/listed-tools.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
+import { ReadLists } from '../../domain/mcp/read-lists.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
@@ -49,6 +50,7 @@ export interface CallResult {
 
 /** The items of all pages of a list, from one instance. */
 export interface ListResult {
+  /** Equal lists that are in use at the same time share their items, which must not be changed. */
   readonly items: readonly JsonObject[];
   readonly instanceId: string;
   /** Why the list ends before its last page, as a clause: it has no end, or too much. */
@@ -67,6 +69,8 @@ type Exchange = (template: string, request: ExchangeRequest, options?: ExchangeO
 export class Requests {
   readonly #exchange: Exchange;
   readonly #scheduler: Pick<TaskScheduler, 'each' | 'turn'>;
+  /** The same items for the same pages. */
+  readonly #read = new ReadLists<{ readonly cut: string | undefined }>();
 
   constructor(exchange: Exchange, scheduler: Pick<TaskScheduler, 'each' | 'turn'>) {
     this.#exchange = exchange;
@@ -86,20 +90,20 @@ export class Requests {
   /** All pages of one list from one instance, with exact numbers (parseExact). Empty when its server does not offer the list. See gatherPages. */
   async list(template: string, field: ListField, options: RequestOptions = {}): Promise<ListResult> {
     let bound = options;
-    const { items, cut } = await gatherPages(
-      field,
-      async (request) => {
-        const answer = await this.#answer(template, request, bound);
-        await this.#scheduler.turn(); // before it is parsed: many may have arrived together
-        // A cursor is valid only at its instance.
-        bound = { ...options, instanceId: answer.instanceId, isContinuation: true };
-        const { event } = answer;
-        if (event.kind === 'result') return event;
-        if (event.error.code === RPC.methodNotFound) return undefined;
-        throw errorOfAnswer(request, event.error);
-      },
-      { formOf: () => 'exactValue' },
-    );
+    const ask = async (request: ExchangeRequest) => {
+      const answer = await this.#answer(template, request, bound);
+      await this.#scheduler.turn(); // before it is parsed: many may have arrived together
+      // A cursor is valid only at its instance.
+      bound = { ...options, instanceId: answer.instanceId, isContinuation: true };
+      const { event } = answer;
+      if (event.kind === 'result') return event;
+      if (event.error.code === RPC.methodNotFound) return undefined;
+      throw errorOfAnswer(request, event.error);
+    };
+    const { items, cut } = await this.#read.read(field, undefined, ask, async (next) => {
+      const { items, cut } = await gatherPages(field, next, { formOf: () => 'exactValue' });
+      return { items, found: { cut } };
+    });
     const { instanceId = '' } = bound;
     // The list of a view comes from no instance, and was made for the caller.
     const isOfInstance = field === 'tools' && instanceId !== '';

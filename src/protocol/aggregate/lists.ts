@@ -5,25 +5,13 @@
 import { filter, firstValueFrom, type Observable, Subject, type Subscription } from 'rxjs';
 import { type ExchangeRequest, isFinalAnswer } from '../../domain/calls/exchange.ts';
 import { noHealthyInstance } from '../../domain/errors/error-catalogue.ts';
-import {
-  canonicalText,
-  isDeeper,
-  isJsonObject,
-  type JsonObject,
-  type JsonText,
-} from '../../domain/json/json.ts';
+import { canonicalText, isDeeper, isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Client, ClientProfile, Owner } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { gatherPages } from '../../domain/mcp/list-pages.ts';
 import { allowedTools } from '../../domain/mcp/listed-tools.ts';
-import {
-  LIST_METHODS,
-  type ListChange,
-  type ListField,
-  META,
-  type WithheldItem,
-} from '../../domain/mcp/mcp.ts';
+import { type ListChange, type ListField, META, type WithheldItem } from '../../domain/mcp/mcp.ts';
 import { ReadLists } from '../../domain/mcp/read-lists.ts';
 import { memoryOf } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
@@ -346,50 +334,22 @@ async function crawlList(
     return event;
   };
   const params = declarationsOf(client);
-  const method = LIST_METHODS[list];
-  const first = await ask(params === undefined ? { method } : { method, params });
-  const asked: PageAnswer[] = [first];
-  const known = isPage(first) ? read.find(list, first.result) : undefined;
-  let isKnown = known !== undefined;
-  for (const { cursor, digest } of known?.rest ?? []) {
-    const page = await ask({ method, params: { ...params, cursor } });
-    asked.push(page);
-    isKnown = isPage(page) && read.digestOf(page.result) === digest;
-    if (!isKnown) break;
-  }
-  if (known !== undefined && isKnown) return { ...known.found, readAtMs: now(), staleMs };
-  const pages: { readonly cursor: unknown; readonly answer: PageAnswer }[] = [];
-  const next = async (request: ExchangeRequest) => {
-    const answer = asked[pages.length] ?? (await ask(request));
-    pages.push({ cursor: request.params?.cursor, answer });
-    return answer;
-  };
-  const { items, bytes, values, cut } = await gatherPages(list, next, {
-    params,
-    formOf: ({ text }) => (BEYOND_DOUBLE.test(text) ? 'value' : 'exactValue'),
-    keep: async (found) => {
-      const items = await usable(list, found, withheld, scheduler);
-      if (items.length > 0) isEmpty = false;
-      return items;
-    },
-    maxBytes: MAX_LIST_BYTES,
+  const found = await read.read(list, params, ask, async (next) => {
+    const { items, bytes, values, cut } = await gatherPages(list, next, {
+      params,
+      formOf: ({ text }) => (BEYOND_DOUBLE.test(text) ? 'value' : 'exactValue'),
+      keep: async (found) => {
+        const items = await usable(list, found, withheld, scheduler);
+        if (items.length > 0) isEmpty = false;
+        return items;
+      },
+      maxBytes: MAX_LIST_BYTES,
+    });
+    const unique = firstOfNames(list, items, withheld);
+    return { items: unique, found: { withheld, bytes: memoryOf(values, bytes), cut } };
   });
   if (isEmpty && isRefused) return REFUSED;
-  const unique = firstOfNames(list, items, withheld);
-  const found = { withheld, bytes: memoryOf(values, bytes), cut };
-  const complete = pages.flatMap(({ cursor, answer }) =>
-    isPage(answer) ? { cursor, result: answer.result } : [],
-  );
-  const isComplete = complete.length === pages.length;
-  const kept = isComplete ? read.keep(list, complete, unique, found) : unique;
-  return { ...found, items: kept, readAtMs: now(), staleMs };
-}
-
-/** A page, a clause that says why the list ends before it, or undefined: it is not offered. */
-type PageAnswer = { readonly result: JsonText; readonly cut?: string } | string | undefined;
-
-function isPage(answer: PageAnswer): answer is Exclude<PageAnswer, string | undefined> {
-  return typeof answer === 'object' && answer.cut === undefined;
+  return { ...found, readAtMs: now(), staleMs };
 }
 
 /** A modern server lists what it has for a client with these capabilities. A legacy one does not get them with the request. */
