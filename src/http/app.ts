@@ -28,6 +28,7 @@ import { consoleReply } from './docs/console.ts';
 import { documentsOf } from './docs/documents.ts';
 import { ForwardedCallers } from './forwarded-callers.ts';
 import { HTTP_LIMITS } from './limits.ts';
+import { ListAnswers } from './list-answers.ts';
 import { observe, reportLog } from './middleware/access-log.ts';
 import { auditTrail, callTrail } from './middleware/audit-trail.ts';
 import { admission, authorize, localAccounts } from './middleware/authorize.ts';
@@ -208,6 +209,7 @@ function servicesOf(gateway: Gateway, options: AppOptions, metrics: Services['me
   return {
     gateway,
     auth: options.auth,
+    listAnswers: new ListAnswers(gateway.scheduler),
     mcp: options.mcp ?? gateway.mcp,
     allowedCommands: options.allowedCommands,
     definitions: { get: (id) => inFolder.get(id) ?? gateway.stored.definitions.find(id) },

@@ -38,6 +38,7 @@ import type { Deployment } from './deployment/deployment.ts';
 import type { PeerEvents } from './deployment/peer-events.ts';
 import type { ConsoleReply } from './docs/console.ts';
 import type { Documents } from './docs/documents.ts';
+import type { ListAnswers } from './list-answers.ts';
 import type { AuthorizationServer } from './oauth/authorization-server.ts';
 import type { Reply } from './reply.ts';
 import type { HttpRequest } from './request.ts';
@@ -48,6 +49,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 export interface Services {
   readonly gateway: Gateway;
   readonly auth: Auth;
+  readonly listAnswers: ListAnswers;
   /** Closed by its creator. */
   readonly mcp: McpEndpoint;
   /** Undefined: there are no other nodes. */

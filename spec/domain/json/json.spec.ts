@@ -11,6 +11,7 @@ import {
   valuesIn,
   writeFields,
 } from '../../../src/domain/json/json.ts';
+import { eachField, jsonPieces, LazyFields } from '../../../src/domain/json/json-pieces.ts';
 import {
   type Excess,
   hasMoreValues,
@@ -25,6 +26,20 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('json');
+
+test('pieces of a value are what JSON.stringify writes, none of them long', () => {
+  const check = (value: unknown) => {
+    const pieces = [...jsonPieces(value)];
+    assert.is(pieces.join(''), JSON.stringify(value));
+    return Math.max(...pieces.map(({ length }) => length));
+  };
+  fc.assert(fc.property(fc.jsonValue(), (value) => void check(value)));
+  const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [n, { a: n }]));
+  assert.ok(check({ many, list: Object.values(many), flat: Object.keys(many) }) < 20);
+  check({ exact: parseExact('[12345678901234567890,{"a":-0}]'), none: undefined });
+  const lazy = new LazyFields(() => eachField({ a: new LazyFields(() => eachField({})), b: [1] }));
+  assert.is([...jsonPieces(lazy)].join(''), '{"a":{},"b":[1]}');
+});
 
 const text = (json: JsonText) => Buffer.from(json.bytes).toString();
 

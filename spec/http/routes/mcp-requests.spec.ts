@@ -1,8 +1,12 @@
 // Tools, resources and prompts over REST: results, lists, event streams and errors, of backends behind each transport.
 
 import { once } from 'node:events';
+import { text as textOfBody } from 'node:stream/consumers';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
+import { jsonPieces } from '../../../src/domain/json/json-pieces.ts';
 import { ToolList, toolView } from '../../../src/http/routes/mcp-requests.ts';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
@@ -12,6 +16,7 @@ import { tools } from '../../fixtures/tools.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
 import { head, jsonRequest, openRaw, readUntil } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
+import { startRawServer } from '../../transports/raw-server.ts';
 
 const test = suite('MCP requests over REST');
 const app = appFor(test, () => startApp());
@@ -274,9 +279,62 @@ test('get 404 for an unknown resource or prompt, and 422 for wrong arguments of 
   assert.equal(unable.body.backend_error, { code: -32601, message: 'Method not found' });
 });
 
+test('read equal lists of a large tool at the same time once, and write their answer once, in pieces', async () => {
+  const properties = Object.fromEntries(Array.from({ length: 60_000 }, (_, n) => [`argument${n}`, {}]));
+  const page = JSON.stringify({ tools: [{ name: 'large', inputSchema: { type: 'object', properties } }] });
+  const waiting: (() => void)[] = [];
+  let isHolding = false;
+  const server = await startRawServer(async (request, response) => {
+    const { id, method } = request.method === 'POST' ? JSON.parse(await textOfBody(request)) : {};
+    if (id === undefined) {
+      response.writeHead(request.method === 'POST' ? 202 : 405).end();
+      return;
+    }
+    if (method === 'tools/list' && isHolding) {
+      await new Promise<void>((resolve) => waiting.push(resolve));
+    }
+    const [protocolVersion, serverInfo] = ['2025-06-18', { name: 'large', version: '1' }];
+    const handshake = JSON.stringify({ protocolVersion, serverInfo, capabilities: { tools: {} } });
+    const result = method === 'initialize' ? handshake : method === 'tools/list' ? page : '{"content":[]}';
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`);
+  });
+  await app.gateway.register('large', { id: 'large-1', endpoint: server.url }, { waitMs: 5_000 });
+  await call('large', { name: 'large' }); // after the gateway has read the tools for itself
+  const { parse, stringify } = JSON;
+  const isAnswer = (text: string) => text.endsWith('"count":1}');
+  let [parsed, longest] = [0, 0];
+  JSON.parse = (text: string, ...rest: []) => {
+    if (text.length > page.length / 2 && !isAnswer(text)) parsed += 1;
+    return parse(text, ...rest);
+  };
+  JSON.stringify = (value: unknown, ...rest: []) => {
+    const text = stringify(value, ...rest);
+    longest = Math.max(longest, text?.length ?? 0);
+    return text;
+  };
+  try {
+    isHolding = true;
+    const asked = Array.from({ length: 5 }, () => app.ask('GET', '/mcp/large/tools/list'));
+    while (waiting.length < asked.length) await nextTurn();
+    for (const go of waiting) go();
+    const [first, ...others] = await Promise.all(asked);
+    assert.match(first?.text ?? '', '"argument59999":{"type":"any","description":""}}}}],"count":1}');
+    for (const { text } of others) assert.ok(text === first?.text);
+  } finally {
+    Object.assign(JSON, { parse, stringify });
+    await app.gateway.deregister('large', 'large-1');
+    await server.close();
+  }
+  assert.is(parsed, 1);
+  assert.ok(longest < 100_000, `${longest} characters were written at once`);
+});
+
 test.run();
 
 const list = suite('the list of tools');
+const textOf = (tool: JsonObject) => [...jsonPieces(toolView(tool))].join('');
+const viewOf = (tool: JsonObject) => JSON.parse(textOf(tool));
 
 list('keeps every field and adds description, parameters and the count', () => {
   const inputSchema = {
@@ -295,7 +353,7 @@ list('keeps every field and adds description, parameters and the count', () => {
     c: { type: ['string', 'null'], description: '' },
   };
   const parameters = { type: 'object', properties, required: ['a'] };
-  assert.equal(toolView(tool), { ...tool, description: '', parameters });
+  assert.equal(viewOf(tool), { ...tool, description: '', parameters });
   assert.equal(inputSchema.properties.b, {}, 'the schema itself is unchanged');
 });
 
@@ -303,16 +361,16 @@ list('has an object of parameters for any input schema, even an invalid one', ()
   const empty = { type: 'object', properties: {} };
   for (const inputSchema of [undefined, null, true, 'x', [], {}, { type: 'string' }, { properties: [] }]) {
     const tool = { name: 'x', description: 'X.', ...(inputSchema === undefined ? {} : { inputSchema }) };
-    assert.equal(toolView(tool).parameters, empty);
+    assert.equal(viewOf(tool).parameters, empty);
   }
-  const tool = toolView({ name: 'x', inputSchema: { properties: { a: true } } });
+  const tool = viewOf({ name: 'x', inputSchema: { properties: { a: true } } });
   assert.equal(tool.parameters.properties, { a: { type: 'any', description: '' } });
 });
 
 list('keeps a parameter called __proto__', () => {
   const inputSchema = JSON.parse('{"properties":{"__proto__":{"type":"string"}}}');
-  const found = JSON.stringify(toolView({ name: 'x', inputSchema }).parameters);
-  assert.is(found, '{"properties":{"__proto__":{"type":"string","description":""}},"type":"object"}');
+  const parameters = '{"properties":{"__proto__":{"type":"string","description":""}},"type":"object"}';
+  assert.match(textOf({ name: 'x', inputSchema }), `"parameters":${parameters}}`);
 });
 
 list.run();

@@ -1,12 +1,13 @@
 // The requests of MCP to a template over REST: its tools, resources and prompts. Source: MCP server/prompts, server/resources,
 // server/tools and server/utilities/completion.
 
-import Type, { type Static, type TSchema } from 'typebox';
+import Type, { type TSchema } from 'typebox';
 import type { ErrorCode } from '../../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
+import { eachField, LazyFields } from '../../domain/json/json-pieces.ts';
 import { LIST_METHODS, type ListField } from '../../domain/mcp/mcp.ts';
 import { gatherList, RESULT_TYPES, resultReply, streamReply } from '../exchange-reply.ts';
-import { json } from '../reply.ts';
+import { bytes } from '../reply.ts';
 import { defineRoute, FROM_BACKEND, type Route, TemplateParams } from '../route.ts';
 import { AnyObject, anyObject, closed, Meta, named, text } from '../schemas.ts';
 
@@ -146,11 +147,10 @@ function listRoute(
       },
     },
     errors: FROM_BACKEND,
-    handler: async ({ params, request }, { gateway }) => {
-      const { items, instanceId, cut } = await gatherList(gateway, params.template, field, request);
-      const warning = cut === undefined ? {} : { warning: `The list ends early: ${cut}.` };
-      const listed = { [field]: items.map((value) => view(value)), count: items.length, ...warning };
-      return json(200, listed, { instanceId });
+    handler: async ({ params, request }, { gateway, listAnswers }) => {
+      const list = await gatherList(gateway, params.template, field, request);
+      const answer = await listAnswers.of(field, list, view);
+      return bytes(200, answer, { instanceId: list.instanceId });
     },
   });
 }
@@ -184,18 +184,24 @@ function requestRoute(
 }
 
 /** The tool with `description` and `parameters`. */
-export function toolView(tool: JsonObject) {
-  return { ...tool, description: tool.description ?? '', parameters: parametersOf(tool.inputSchema) };
+export function toolView(tool: JsonObject): LazyFields {
+  const description = tool.description ?? '';
+  return new LazyFields(() =>
+    eachField({ ...tool, description, parameters: parametersOf(tool.inputSchema) }),
+  );
 }
 
 /** The input schema, always as an object, every property with a type and a description. */
-function parametersOf(inputSchema: unknown): Static<typeof Parameters> {
+function parametersOf(inputSchema: unknown): LazyFields {
   const schema = isJsonObject(inputSchema) ? inputSchema : {};
   const properties = isJsonObject(schema.properties) ? schema.properties : {};
-  const described = Object.entries(properties).map(([name, property]) => {
+  const described = new LazyFields(() => describedIn(properties));
+  return new LazyFields(() => eachField({ ...schema, type: 'object', properties: described }));
+}
+
+function* describedIn(properties: JsonObject): Generator<readonly [string, JsonObject]> {
+  for (const [name, property] of eachField(properties)) {
     const known = isJsonObject(property) ? property : {};
-    return [name, { ...known, type: known.type ?? 'any', description: known.description ?? '' }] as const;
-  });
-  // fromEntries defines properties instead of assigning them: a parameter called __proto__ stays a parameter.
-  return { ...schema, type: 'object', properties: Object.fromEntries(described) };
+    yield [name, { ...known, type: known.type ?? 'any', description: known.description ?? '' }];
+  }
 }
