@@ -2,9 +2,10 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
+import type { AnswerEnding } from '../../../src/transports/http/answer-ending.ts';
 import { ConnectionPool } from '../../../src/transports/http/connection-pool.ts';
 import { guardedConnector } from '../../../src/transports/http/connector.ts';
-import { type AnswerEnding, HttpAnswer } from '../../../src/transports/http/http-answer.ts';
+import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
 import { until } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { startRawServer, withRawServer } from '../raw-server.ts';

@@ -7,8 +7,9 @@ import { ANSWERS_HOLD_TOO_MUCH } from '../../../src/domain/errors/error-catalogu
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { BackendMessage } from '../../../src/domain/mcp/jsonrpc.ts';
 import { HeldBytes, type InstanceHeldBytes } from '../../../src/domain/memory/held-bytes.ts';
+import type { AnswerEnding } from '../../../src/transports/http/answer-ending.ts';
 import { connectionClosed } from '../../../src/transports/http/failures.ts';
-import { type AnswerEnding, HttpAnswer } from '../../../src/transports/http/http-answer.ts';
+import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
 import { suite } from '../../helpers/suite.ts';
 import { startRawServer } from '../raw-server.ts';
 import { poolOf, postTo } from './pool-of.ts';

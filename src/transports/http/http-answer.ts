@@ -14,6 +14,7 @@ import {
 } from '../../domain/memory/held-bytes.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import type { BearerTokens } from '../backend-account.ts';
+import type { AnswerEnding } from './answer-ending.ts';
 import { BodyDecoder, codingOf } from './body-decoder.ts';
 import { challengeIn } from './challenge.ts';
 import type { CookieJar } from './cookie-jar.ts';
@@ -23,26 +24,11 @@ import {
   codingUnknown,
   connectionClosed,
   connectionFailed,
-  type RefusedStatus,
 } from './failures.ts';
 import type { AnswerReceiver, Http1Connection } from './http1-connection.ts';
 import { readRefusal, refusalText } from './refusal-text.ts';
 import type { ResponseHeaders } from './response-parser.ts';
 import { SseReader } from './sse-reader.ts';
-
-export type AnswerEnding =
-  /** A success was read to its end. `detail`: what came, in case the answer was missing. */
-  | { readonly kind: 'complete'; readonly detail: string; readonly streamed: boolean }
-  | RefusedEnding
-  | { readonly kind: 'broken'; readonly failure: GatewayError };
-
-/** A status that is not a success, with the JSON-RPC error of its body if there is one. */
-export interface RefusedEnding extends RefusedStatus {
-  readonly kind: 'refused';
-  readonly error: RefusalError | undefined;
-}
-
-type RefusalError = Extract<BackendMessage, { kind: 'error' }>;
 
 export interface AnswerSink {
   began?(): void;
@@ -433,11 +419,4 @@ function isJson(headers: ResponseHeaders): boolean {
 
 function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
-}
-
-/** False when the server does not offer the stream (405, 501), or does not know the session or the event. */
-export function mayReopen(ending: AnswerEnding): boolean {
-  if (ending.kind === 'broken') return true;
-  if (ending.kind === 'complete') return ending.streamed;
-  return ending.status === 409 || ending.status === 429 || (ending.status >= 500 && ending.status !== 501);
 }

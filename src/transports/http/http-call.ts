@@ -26,14 +26,9 @@ import { callerTokenOf, paramsForCaller, reportsProgress, textWithToken } from '
 import type { OpenOptions } from '../open-options.ts';
 import { errorWithoutSecrets } from '../secrets.ts';
 import type { Closed } from '../transport.ts';
+import { type AnswerEnding, mayReopen, type RefusedEnding } from './answer-ending.ts';
 import { answeredStatus, answerMissing, connectionClosed } from './failures.ts';
-import {
-  type AnswerEnding,
-  type AnswerSink,
-  HttpAnswer,
-  mayReopen,
-  type RefusedEnding,
-} from './http-answer.ts';
+import { type AnswerSink, HttpAnswer } from './http-answer.ts';
 import type { HttpEndpoint } from './http-endpoint.ts';
 import type { HttpSession } from './http-session.ts';
 import { areTooLarge, TOO_LARGE, type ToolHeaders } from './tool-headers.ts';

@@ -11,9 +11,10 @@ import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { type Clock, systemClock, timeLimit } from '../../domain/time/clock.ts';
 import { eraHeaders, type Spoken } from '../era-metadata.ts';
 import type { HandshakeAnswer, HandshakeChannel, RefusalError } from '../handshake.ts';
+import type { AnswerEnding, RefusedEnding } from './answer-ending.ts';
 import { CookieJar } from './cookie-jar.ts';
 import { answeredStatus, answerMissing, connectionClosed, explanationOf, wasCutOff } from './failures.ts';
-import { type AnswerEnding, HttpAnswer, type RefusedEnding } from './http-answer.ts';
+import { HttpAnswer } from './http-answer.ts';
 import type { Headers, HttpEndpoint } from './http-endpoint.ts';
 
 export interface HttpHandshakeOptions {

@@ -11,8 +11,9 @@ import { boundedHandshake, type HandshakeBounds } from '../bounded-handshake.ts'
 import { eraHeaders } from '../era-metadata.ts';
 import { shakeHands } from '../handshake.ts';
 import type { OpenOptions } from '../open-options.ts';
+import type { RefusedEnding } from './answer-ending.ts';
 import { CookieJar } from './cookie-jar.ts';
-import type { HttpAnswer, RefusedEnding } from './http-answer.ts';
+import type { HttpAnswer } from './http-answer.ts';
 import type { Headers, HttpEndpoint } from './http-endpoint.ts';
 import { HttpHandshake, refusedStatus, sendUnawaited, UnawaitedMessages } from './http-handshake.ts';
 

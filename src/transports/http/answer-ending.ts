@@ -1,0 +1,26 @@
+// How an answer over HTTP ended, and whether its stream may be requested again.
+
+import type { GatewayError } from '../../domain/errors/errors.ts';
+import type { BackendMessage } from '../../domain/mcp/jsonrpc.ts';
+import type { RefusedStatus } from './failures.ts';
+
+export type AnswerEnding =
+  /** A success was read to its end. `detail`: what came, in case the answer was missing. */
+  | { readonly kind: 'complete'; readonly detail: string; readonly streamed: boolean }
+  | RefusedEnding
+  | { readonly kind: 'broken'; readonly failure: GatewayError };
+
+/** A status that is not a success, with the JSON-RPC error of its body if there is one. */
+export interface RefusedEnding extends RefusedStatus {
+  readonly kind: 'refused';
+  readonly error: RefusalError | undefined;
+}
+
+type RefusalError = Extract<BackendMessage, { kind: 'error' }>;
+
+/** False when the server does not offer the stream (405, 501), or does not know the session or the event. */
+export function mayReopen(ending: AnswerEnding): boolean {
+  if (ending.kind === 'broken') return true;
+  if (ending.kind === 'complete') return ending.streamed;
+  return ending.status === 409 || ending.status === 429 || (ending.status >= 500 && ending.status !== 501);
+}
