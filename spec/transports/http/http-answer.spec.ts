@@ -27,6 +27,7 @@ async function post(
   listener: RequestListener,
   body: (seen: Seen) => Promise<void>,
   memory?: InstanceHeldBytes,
+  run?: (task: () => void) => void,
 ): Promise<void> {
   const server = await startRawServer(listener);
   const pool = poolOf(server);
@@ -37,7 +38,7 @@ async function post(
       message: (message) => messages.push(message),
       finished: resolve,
     });
-    answer.countIn(memory);
+    answer.countIn(memory, run);
     pool.dispatch({ text: postTo('/mcp'), answer });
     await body({ messages, answer, ending });
   } finally {
@@ -49,6 +50,23 @@ async function post(
 const resultText = '{"result":{"content":[]},"jsonrpc":"2.0","id":1}';
 const complete = (detail: string, streamed = false): AnswerEnding => ({ kind: 'complete', detail, streamed });
 const kinds = ({ messages }: Seen) => messages.map(({ kind }) => kind);
+
+test('a large body is read in its turn, counts until then, and is not read after an abort', async () => {
+  const large = `{"result":{"content":[],"text":"${'x'.repeat(600_000)}"},"jsonrpc":"2.0","id":1}`;
+  for (const isAborted of [false, true]) {
+    const tasks: (() => void)[] = [];
+    const held = new HeldBytes({ totalBytes: 2_000_000, ownerBytes: 2_000_000 });
+    const run = (task: () => void) => void tasks.push(task);
+    const body = async (seen: Seen) => {
+      while (tasks.length === 0) await turn();
+      assert.equal([kinds(seen), held.bytes > large.length], [[], true]);
+      if (isAborted) seen.answer.abort();
+      for (const task of tasks) task();
+      assert.equal([kinds(seen), held.bytes], [isAborted ? [] : ['result'], 0]);
+    };
+    await post((_, response) => response.end(large), body, held.of('a'), run);
+  }
+});
 
 test('a request that is aborted before there was a connection is never written', async () => {
   const arrived: unknown[] = [];

@@ -13,6 +13,7 @@ import {
   UNCOUNTED_BYTES,
 } from '../../domain/memory/held-bytes.ts';
 import { systemClock } from '../../domain/time/clock.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { BearerTokens } from '../backend-account.ts';
 import type { AnswerEnding } from './answer-ending.ts';
 import { BodyDecoder, codingOf } from './body-decoder.ts';
@@ -91,6 +92,7 @@ export class HttpAnswer implements AnswerReceiver {
   #bytes = 0;
   #over = false;
   #budget: InstanceHeldBytes | undefined;
+  #run: TaskScheduler['run'] | undefined;
   /** Of a status that is not a success. */
   #refusal: ResponseHeaders | undefined;
   #holding: Holding | undefined;
@@ -114,8 +116,10 @@ export class HttpAnswer implements AnswerReceiver {
     return this.#reader?.lastEventId ?? '';
   }
 
-  countIn(budget: InstanceHeldBytes | undefined): void {
+  /** `run`: see TaskScheduler. Default: large bodies that end in one turn of the event loop are all read in it. */
+  countIn(budget: InstanceHeldBytes | undefined, run?: TaskScheduler['run']): void {
     this.#budget = budget;
+    this.#run = run;
   }
 
   /** The request that is answered, for a redirect, for cookies and for the words of a refusal. */
@@ -184,7 +188,14 @@ export class HttpAnswer implements AnswerReceiver {
   onResponseEnd(): void {
     if (this.#over) return;
     if (this.#redirect !== undefined) this.#followTo(this.#redirect);
-    else if (this.#decoder !== undefined) this.#decoder.end(() => this.#complete());
+    else if (this.#decoder !== undefined) this.#decoder.end(() => this.#completeInTurn());
+    else this.#completeInTurn();
+  }
+
+  /** A large body counts, and may be refused, until its turn. */
+  #completeInTurn(): void {
+    const isLarge = this.#reader === undefined && this.#bytes > LARGE_BODY_BYTES;
+    if (isLarge && this.#run !== undefined) this.#run(() => this.#complete());
     else this.#complete();
   }
 
@@ -405,6 +416,9 @@ export class HttpAnswer implements AnswerReceiver {
     this.#sink.finished({ kind: 'broken', failure });
   }
 }
+
+/** It takes some ms to read: many of them may end together. */
+const LARGE_BODY_BYTES = 512 * 1024;
 
 /** Most bytes that are read of the body of a redirect. */
 const MAX_SKIPPED_BYTES = 64 * 1024;

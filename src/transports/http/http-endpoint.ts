@@ -185,7 +185,7 @@ export class HttpEndpoint implements Sender {
     body: string | null,
     { path = this.#target, isLasting = false, jar }: SendOptions = {},
   ): void {
-    answer.countIn(this.#answers);
+    answer.countIn(this.#answers, this.#run);
     this.send({ path, method, headers, body, isLasting, jar, isRedirected: false }, answer);
   }
 }
