@@ -10,6 +10,9 @@ import type { ListResult } from '../gateway/gateway-types.ts';
 /** UTF-16 units of JSON that are made in one task of the scheduler. */
 const PIECE_UNITS = 32_768;
 
+/** Bytes that are sent in one task. */
+const SENT_BYTES = 256 * 1024;
+
 type View = (item: JsonObject) => object;
 
 export class ListAnswers {
@@ -22,10 +25,13 @@ export class ListAnswers {
   }
 
   /** JSON. The items are of one kind of list, and have one view. */
-  of(field: ListField, list: ListResult, view: View): Promise<Buffer> {
+  async of(field: ListField, list: ListResult, view: View): Promise<Buffer> {
     const known = this.#answers.get(list.items) ?? this.#written(piecesOf(field, list, view));
     this.#answers.set(list.items, known);
-    return known;
+    const answer = await known;
+    // Many may have waited for it, and the system copies megabytes of each that is sent.
+    await this.#scheduler.turn(Math.max(1, answer.length / SENT_BYTES));
+    return answer;
   }
 
   async #written(pieces: Iterable<string>): Promise<Buffer> {
