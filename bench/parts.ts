@@ -8,7 +8,7 @@ import { measureHop } from './hop.ts';
 import { measureMemory } from './memory.ts';
 import { initializeBody } from './open-session.ts';
 import { callsOf, PIPE_TEMPLATE } from './paths.ts';
-import { ratioOf } from './rounds.ts';
+import { type Case, ratioOf } from './rounds.ts';
 
 type Part = (bench: Bench) => Promise<Figure[]>;
 
@@ -56,7 +56,23 @@ async function measureInstances(bench: Bench): Promise<Figure[]> {
       atMost: 1.15,
     });
   }
+  figures.push(await measureBareInstances(bench, endpoints));
   return figures;
+}
+
+/** The same of the bare proxy, in turn: what more connections cost by themselves. */
+async function measureBareInstances(bench: Bench, endpoints: readonly string[]): Promise<Figure> {
+  const cases: Case[] = [];
+  for (const size of [10, 1_000]) {
+    const backends = endpoints.slice(0, size).join();
+    const proxy = await bench.server('baseline/http-proxy.ts', `--backends=${backends}`);
+    const title = `bare proxy, ${size.toLocaleString('en-US')} backends`;
+    cases.push(callsOf('REST', 'http', proxy, title));
+  }
+  for (const one of cases) await bench.load(one, CONNECTIONS, 0.1, 2);
+  const rounds = await bench.rounds(cases, bench.options.repeats, CONNECTIONS);
+  const values = rounds.map(([ten, thousand]) => ratioOf('cpuMicrosecondsPerCall', thousand, ten));
+  return { name: 'bare proxy: CPU per call, 1,000 backends to 10', unit: ' x', values };
 }
 
 /** The strategies are a setting with a schema: a new one is measured without a change here. */
