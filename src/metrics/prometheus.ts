@@ -1,5 +1,5 @@
 // The text of `GET /metrics`, made by prom-client. That package is loaded at the first scrape: it takes longer to
-// load than the whole app. Its objects are made for each scrape, from the counts of actors/metrics.ts and the present
+// load than the whole app. Its objects are made for each scrape, from the counts of counts/traffic-counts.ts and the present
 // state, so that a deregistered instance has no line. Other work gets a turn of the event loop between two metrics.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks';

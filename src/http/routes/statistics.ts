@@ -1,5 +1,5 @@
 // Statistics: of the deployment at `/gateway/stats`, of this node at `/stats` (requests per server), and metrics for Prometheus.
-// actors/metrics.ts counts.
+// counts/traffic-counts.ts counts.
 
 import Type, { type Static } from 'typebox';
 import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
