@@ -7,7 +7,7 @@ const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
   'Configuration, errors and documents': [4, 129, 5, 107, 21, 125, 72, 229],
   'Instances, templates and the registry': [6, 15, 57, 58, 59, 60, 98, 65, 122, 235, 238, 242],
   'Balancing, health and retries': [
-    7, 130, 109, 127, 9, 83, 39, 40, 101, 103, 41, 113, 114, 115, 142, 67, 68, 71, 131, 303, 325, 150, 179,
+    7, 130, 109, 127, 9, 83, 39, 40, 101, 103, 41, 113, 114, 115, 142, 67, 68, 71, 131, 303, 325, 340, 150, 179,
     243,
   ],
   'Child processes': [11, 160, 85, 14, 26, 38, 48, 51, 87, 133, 52, 69, 104],

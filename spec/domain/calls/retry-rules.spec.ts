@@ -2,7 +2,7 @@
 // actors/calls and actors/sessions.
 
 import * as assert from 'uvu/assert';
-import { mayHedge, nextAfter, nextAtBinding, repeatsHere } from '../../../src/domain/calls/retry-rules.ts';
+import { mayHedge, nextAfter, nextAtBound, repeatsHere } from '../../../src/domain/calls/retry-rules.ts';
 import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
 import type { Delivered } from '../../../src/domain/errors/errors.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -56,12 +56,12 @@ test('an answer about the request is final, also for others under way; after any
 
 test('at the binding of a session it is done three times more, and not there once it may have arrived twice', () => {
   const next = (delivered: Delivered, repeats: number, mayHaveArrived: boolean) =>
-    nextAtBinding(failed(delivered, true).error, { repeats, mayHaveArrived });
+    nextAtBound(failed(delivered, true).error, { repeats, mayHaveArrived });
   assert.equal([next('no', 0, false), next('no', 2, true), next('unknown', 2, false)], Array(3).fill('here'));
   assert.equal([next('unknown', 1, true), next('no', 3, true)], ['move', 'move']);
   assert.is(next('no', 3, false), 'stop');
   const answer = backendUnavailable('x', { delivered: 'no', backendStatus: 404 });
-  assert.is(nextAtBinding(answer, { repeats: 0, mayHaveArrived: true }), 'stop');
+  assert.is(nextAtBound(answer, { repeats: 0, mayHaveArrived: true }), 'stop');
 });
 
 test('one more begins beside what is silent if it does no harm, a try is left, and the budget has room', () => {

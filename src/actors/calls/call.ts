@@ -343,13 +343,14 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     const hasOthers = this.#attempt !== undefined;
     const failure = { error, mayRepeat: failed.mayRepeat, wasSent: plan !== undefined, hasOthers };
     const next = nextAfter(failure, this.#isAnswering ? 0 : 1);
-    const step = next === 'next' ? this.#step({ kind: 'failed', error, plan }) : undefined;
+    const atBound = this.#retries.nextAtBound(error);
+    const step = next === 'next' ? this.#step({ kind: 'failed', error, plan, atBound }) : undefined;
     if (step?.kind === 'reopen') {
       this.tried?.delete(failed.ref.id);
       this.tryNow();
       return;
     }
-    this.#retries.noteFailure(failed, error);
+    this.#retries.noteFailure(failed, error, hasOthers);
     const mayGoOn = this.#route.bound !== undefined || this.#retries.left > 0; // a bound call goes to no other instance
     const wayKnown$ = step?.kind === 'none' ? this.#retries.untilWayKnown(this.#deps) : undefined;
     if (next === 'others') this.#hedge();
@@ -370,7 +371,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#track(undefined);
     silent.end(atInstance(error, silent.ref.id));
     this.#exclude(silent.ref);
-    this.#retries.noteFailure(silent, error);
+    this.#retries.noteFailure(silent, error, false);
     this.#take(step);
   }
 

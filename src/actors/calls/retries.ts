@@ -4,6 +4,7 @@
 import { Observable } from 'rxjs';
 import { RecentCount } from '../../balancing/recent-count.ts';
 import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
+import { type NextAtBound, nextAtBound } from '../../domain/calls/retry-rules.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isRepeatableMethod } from '../../domain/mcp/mcp.ts';
@@ -47,6 +48,10 @@ export class Retries {
   #needsBudget = false;
   /** The budget for the next hedge is taken. */
   #isHedgePaid = false;
+  /** Repeats that were sent, without hedges. */
+  #repeats = 0;
+  /** An attempt failed, with no other one under way, and the call may have arrived. */
+  #mayHaveArrived = false;
 
   constructor(budget: RetryBudget, events: CallEvents, maxRetries: number) {
     this.#budget = budget;
@@ -54,8 +59,14 @@ export class Retries {
     this.left = maxRetries;
   }
 
-  /** A request that certainly did not arrive this time may have arrived with an earlier attempt. */
-  noteFailure(failed: FailedAttempt, error: GatewayError): void {
+  /** What is allowed after a failure at the only instance that may answer. */
+  nextAtBound(error: GatewayError): NextAtBound {
+    return nextAtBound(error, { repeats: this.#repeats, mayHaveArrived: this.#mayHaveArrived });
+  }
+
+  /** A request that certainly did not arrive this time may have arrived with an earlier attempt. `hasOthers`: others are under way. */
+  noteFailure(failed: FailedAttempt, error: GatewayError, hasOthers: boolean): void {
+    if (!hasOthers && error.delivered === 'unknown') this.#mayHaveArrived = true;
     const isUncertain = error.delivered === 'no' && this.failure?.delivered === 'unknown';
     this.failure = atInstance(isUncertain ? perhapsDelivered(error) : error, failed.ref.id);
     this.#needsBudget = error.delivered !== 'no';
@@ -81,7 +92,9 @@ export class Retries {
 
   /** Reports the repeat after the last failure, once. */
   report(): void {
-    if (this.#last !== undefined) this.#report(this.#last.failed, this.#last.error);
+    if (this.#last === undefined) return;
+    this.#repeats += 1;
+    this.#report(this.#last.failed, this.#last.error);
   }
 
   get mayAffordHedge(): boolean {

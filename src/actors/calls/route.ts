@@ -9,6 +9,7 @@ import type {
   FinalEvent,
   RequestTrace,
 } from '../../domain/calls/exchange.ts';
+import type { NextAtBound } from '../../domain/calls/retry-rules.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { CallUpstream } from '../../transports/transport.ts';
@@ -77,6 +78,8 @@ export interface Trouble {
   readonly error: GatewayError;
   /** Undefined when nothing was sent. */
   readonly plan: AttemptPlan | undefined;
+  /** After a failure: what the rules allow if the route has only one instance. */
+  readonly atBound?: NextAtBound;
 }
 
 /** What all calls of a gateway share. */

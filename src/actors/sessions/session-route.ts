@@ -3,7 +3,6 @@
 
 import { from, Observable, of } from 'rxjs';
 import { type ExchangeEvent, type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
-import { nextAtBinding } from '../../domain/calls/retry-rules.ts';
 import {
   atInstance,
   type Delivered,
@@ -90,8 +89,9 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const binding = this.#current?.binding;
     if (trouble === undefined || binding === undefined) return this.#next();
     const { kind, plan, error } = trouble;
-    if (kind === 'silent') return isFirst(plan) && this.#leaves(binding) ? this.#pause(binding, error) : NONE;
-    return this.#repeatsAfter(binding, error) ? this.#pause(binding, error) : NONE;
+    const goesOn =
+      kind === 'silent' ? isFirst(plan) && this.#leaves(binding) : this.#goesOn(binding, trouble);
+    return goesOn ? this.#pause(binding, error) : NONE;
   }
 
   // --- for its attempts ------------------------------------------------------------------------------------------------
@@ -247,11 +247,10 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return ref.state === 'unhealthy' && !mayMove(value, group); // an unhealthy instance may still answer
   }
 
-  #repeatsAfter(binding: Binding, error: GatewayError): boolean {
-    const failure = this.#failure;
-    const mayHaveArrived = failure?.error.delivered === 'unknown';
-    const next = nextAtBinding(error, { repeats: this.#repeats, mayHaveArrived });
-    return next === 'move' ? failure?.ref === binding.ref && this.#movesFrom(binding) : next === 'here';
+  /** At the binding again, or, from the binding of the first failure, at the next one. */
+  #goesOn(binding: Binding, { atBound }: Trouble): boolean {
+    if (atBound !== 'move') return atBound === 'here';
+    return this.#failure?.ref === binding.ref && this.#movesFrom(binding);
   }
 
   /** A silent call is given up only where other calls get no answers either. */

@@ -1,6 +1,6 @@
-// The rules of retries and hedges: whether what has failed is done again, and whether one more begins beside what is silent. For calls, for
-// openings of conversations, and for requests of the gateway itself. They are pure: the code that asks knows what happened and how often it
-// may still be done, and does it; where it goes on, its route says. The budget is in actors/calls/retries.ts.
+// The rules of retries and hedges: whether what has failed is done again, and whether one more begins beside what is silent. They are pure.
+// For calls only `Call` asks them; for what no call carries, BindingSearch (openings) and ownExchange (requests of the gateway itself). The one
+// that asks knows what happened and how often it may still be done; where a call goes on, its route says. The budget is in actors/calls/retries.ts.
 // Source: ADR 9, ADR 40, ADR 71, ADR 150.
 
 import { type GatewayError, isBackendAnswer } from '../errors/errors.ts';
@@ -16,8 +16,11 @@ export interface Failed {
   readonly hasOthers?: boolean;
 }
 
-/** Repeats of a call at the binding of its session. */
-const MOST_AT_BINDING = 3;
+/** Repeats of a call at the only instance that may answer. */
+const MAX_AT_BOUND = 3;
+
+/** `here`: there again, after a pause. `move`: only at another instance, to which the session of the call moves. */
+export type NextAtBound = 'here' | 'move' | 'stop';
 
 /** Not those about credentials, the address, the session, the rate or the state of one server. */
 const ABOUT_REQUEST: ReadonlySet<number> = new Set([400, 402, 406, 409, 411, 413, 414, 415, 417, 422, 451]);
@@ -39,15 +42,15 @@ export function repeatsHere(failed: Pick<Failed, 'error' | 'mayRepeat'>): boolea
 }
 
 /**
- * The same for a call of a session that has failed at its binding, where it may have failed before. `here`: there again, after a pause. `move`:
- * only at another instance, to which the session moves: a call that may have arrived twice is not sent to the first one once more.
+ * The same for a call that was sent to the only instance that may answer, where it may have failed before: a call that may have arrived
+ * twice is not sent there once more.
  */
-export function nextAtBinding(
+export function nextAtBound(
   error: GatewayError,
   { repeats, mayHaveArrived }: { readonly repeats: number; readonly mayHaveArrived: boolean },
-): 'here' | 'move' | 'stop' {
+): NextAtBound {
   if (isBackendAnswer(error) || error.code !== 'BACKEND_UNAVAILABLE') return 'stop';
-  if (repeats < MOST_AT_BINDING && (!mayHaveArrived || error.delivered === 'no')) return 'here';
+  if (repeats < MAX_AT_BOUND && (!mayHaveArrived || error.delivered === 'no')) return 'here';
   return mayHaveArrived ? 'move' : 'stop';
 }
 
