@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import { type JsonFields, type JsonObject, valuesIn } from '../domain/json/json.ts';
-import { listOf } from '../domain/mcp/mcp.ts';
+import { listOf, METHODS } from '../domain/mcp/mcp.ts';
 import { isTaskId, isTaskMethod, LONGEST_TASK_ID } from './task-log.ts';
 
 /** Capabilities and client info, which are stored as long as the session: UTF-16 units of JSON, and values with keys. */
@@ -31,14 +31,16 @@ export function isTooLong(text: string): boolean {
 }
 
 /**
- * What is wrong with the field that names a page, a resource or a task: it is too long, or no text, which a backend may read in another
- * way than the gateway. Undefined when nothing is wrong. A cursor may be null.
+ * What is wrong with the field that names a page, a resource, a task, a tool or a prompt: it is too long, or no text, which a backend may
+ * read in another way than the gateway (`["delete"]` as `delete`). Undefined when nothing is wrong. A cursor may be null.
  */
 export function badReferenceIn(method: string, params: JsonFields = {}): string | undefined {
-  const { cursor, uri, taskId } = params;
+  const { cursor, uri, taskId, name } = params;
   if (isTaskMethod(method) && method !== 'tasks/list' && !isTaskId(taskId))
     return `taskId must be a string of at most ${LONGEST_TASK_ID} characters`;
   if (ABOUT_RESOURCES.has(method)) return badText('uri', uri);
+  if (METHODS[method]?.nameField === 'name' && name !== undefined && typeof name !== 'string')
+    return 'name must be a string';
   // In other methods the field has no meaning, but may have any length.
   const isPage = listOf(method) !== undefined || method === 'tasks/list';
   return isPage || typeof cursor === 'string' ? badText('cursor', cursor ?? '') : undefined;

@@ -90,7 +90,7 @@ test('initialize with invalid parameters: 400, -32602', async () => {
 
 const TOO_LONG = 'x'.repeat(8 * 1024 + 1);
 
-test('a cursor or a URI that is too long, or no text, is answered with -32602', async () => {
+test('a cursor or a URI that is too long, and a reference that is no text, are answered with -32602', async () => {
   for (const [method, params] of [
     ['tools/list', { cursor: TOO_LONG }],
     ['resources/read', { uri: TOO_LONG }],
@@ -101,6 +101,9 @@ test('a cursor or a URI that is too long, or no text, is answered with -32602', 
     ['resources/read', { uri: ['x:1'] }],
     ['resources/unsubscribe', { uri: { toString: 'x:1' } }],
     ['tasks/get', { taskId: ['1'] }],
+    ['tools/call', { name: ['secret'] }],
+    ['tools/call', { name: null }],
+    ['prompts/get', { name: { toString: 'secret' } }],
   ] as const) {
     const { post, session, left } = legacyHarness();
     const { reply, done } = post(request(1, method, params));
