@@ -141,6 +141,15 @@ test('notifications are passed on, except initialized and cancelled', async () =
   assert.equal(charges, []);
 });
 
+test('a request without an id is accepted and dropped, in a batch, too: some servers would carry it out', async () => {
+  const { post, session, charges } = legacyHarness({ protocolVersion: '2025-03-26' });
+  const call = notification('tools/call', { name: 'secret' });
+  for (const body of [call, notification('logging/setLevel'), notification('acme/run'), [call, call]])
+    assert.is(post(body).reply.status, 202);
+  post([call, request(1, 'tools/list')]);
+  assert.equal([session.notes, session.exchanges.length, charges], [[], 1, [1]]);
+});
+
 test('a call over the rate limit is refused and not sent', async () => {
   const harness = legacyHarness();
   for (const refuse of [

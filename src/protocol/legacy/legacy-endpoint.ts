@@ -13,7 +13,7 @@ import {
   RPC,
   readId,
 } from '../../domain/mcp/jsonrpc.ts';
-import { isOfOtherEra } from '../../domain/mcp/mcp.ts';
+import { INITIALIZED, isOfOtherEra } from '../../domain/mcp/mcp.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import { settlesWithin } from '../../domain/time/clock.ts';
@@ -402,10 +402,15 @@ function forward(
   } else if (message.method === 'notifications/cancelled') {
     const id = readId(message.params.requestId);
     if (id !== undefined) conversation?.cancel(id, message.params.reason);
-  } else if (message.method !== 'notifications/initialized') {
-    // `initialized` is not passed on: the gateway finished the handshake with the backend.
-    session.notify(message.method, message.params);
-  }
+  } else if (isNotice(message.method)) session.notify(message.method, message.params);
+}
+
+/**
+ * True for a notification that backends get. Not `initialized`: the gateway finished the handshake with the backend. Nor a request without
+ * an id: some servers carry it out, and only requests are checked, counted and recorded.
+ */
+function isNotice(method: string): boolean {
+  return method.startsWith('notifications/') && method !== INITIALIZED;
 }
 
 /** The handshake result of the backend, in the revision of the session; of a modern one only the fields of the handshake. */
