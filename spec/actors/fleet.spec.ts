@@ -247,7 +247,7 @@ for (const isLost of [false, true]) {
     const ref = await harness.add('a', { script: silent, fields: STDIO });
     const backend = harness.backend('a');
     await openOwn(ref);
-    const [own] = backend.upstreams;
+    const [own] = backend.conversations;
     assert.ok(own);
     own.closesSlowly = true;
     if (isLost) await breakBy(() => backend.disconnect());

@@ -57,7 +57,7 @@ async function busySession() {
   const call = ask(session, 'write');
   const { subscription } = listenTo(session);
   await settled();
-  const [process] = harness.upstreams('a');
+  const [process] = harness.conversations('a');
   assert.equal([process?.isClosed, process?.open.length, process?.listeners], [false, 1, 1]);
   return { session, call, subscription, process };
 }
@@ -135,13 +135,13 @@ for (const isOpen of [false, true]) {
 test('an instance actor that is stopped ends the processes that clients lease', async () => {
   const instance = new InstanceHarness({ fields: STDIO });
   const transport = await instance.healthy();
-  transport.upstreamsAreIndependent = true;
+  transport.conversationsAreIndependent = true;
   const { conversation } = instance.ref.lease({ owner: { id: 'ann' }, profile: ASKABLE });
   await conversation.opened;
   instance.actor.stop();
   await conversation.gone;
   assert.equal(
-    transport.upstreams.map(({ isClosed }) => isClosed),
+    transport.conversations.map(({ isClosed }) => isClosed),
     [true],
   );
 });

@@ -91,7 +91,10 @@ export class RoundsHarness {
 
   /** Every conversation that was had with an instance, those of single clients included. */
   conversations(id: string): ScriptedTransport[] {
-    return (this.inner.transports.get(id) ?? []).flatMap((transport) => [transport, ...transport.upstreams]);
+    return (this.inner.transports.get(id) ?? []).flatMap((transport) => [
+      transport,
+      ...transport.conversations,
+    ]);
   }
 
   /** Calls that the backends work on, or wait with for a reply. */

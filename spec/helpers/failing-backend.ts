@@ -26,7 +26,7 @@ import type { ClientProfile, ServerMessage } from '../../src/domain/mcp/client.t
 import { type Handshake, META, type Tool } from '../../src/domain/mcp/mcp.ts';
 import { ByteBudget, memoryBounds } from '../../src/domain/memory/held-bytes.ts';
 import { type Clock, spreadClock } from '../../src/domain/time/clock.ts';
-import type { Transport, Upstream } from '../../src/transports/transport.ts';
+import type { Conversation, Transport } from '../../src/transports/transport.ts';
 import { instanceDefinition } from '../conformance/transport.ts';
 import { type ScriptedExchange, ScriptedTransport } from './scripted-transport.ts';
 import { simulatedClock } from './simulated-time.ts';
@@ -242,8 +242,8 @@ export class Harness {
   }
 
   /** The dedicated conversations with the current process of an instance, including ended ones. */
-  upstreams(id: string): ScriptedTransport[] {
-    return this.backend(id).upstreams;
+  conversations(id: string): ScriptedTransport[] {
+    return this.backend(id).conversations;
   }
 
   /**
@@ -251,10 +251,10 @@ export class Harness {
    */
   freeze(id: string) {
     const backend = this.backend(id);
-    const open = backend.openUpstream.bind(backend);
+    const open = backend.openConversation.bind(backend);
     const { promise: thawed, resolve: thaw } = Promise.withResolvers<void>();
     const signals: AbortSignal[] = [];
-    backend.openUpstream = async (opening) => {
+    backend.openConversation = async (opening) => {
       const { signal } = opening;
       signals.push(signal);
       await Promise.race([thawed, calledOff(signal)]);
@@ -330,7 +330,7 @@ export class Harness {
     const transport = new ScriptedTransport({ capabilities: { tools: {} }, ...handshake });
     const isModernOnly = handshake?.era === 'modern' && fields?.endpoint !== undefined;
     transport.ownHandshake = own === undefined ? (isModernOnly ? null : {}) : own;
-    transport.upstreamsAreIndependent = fields?.transport === 'stdio';
+    transport.conversationsAreIndependent = fields?.transport === 'stdio';
     transport.onExchange = (exchange) => {
       const { method } = exchange.request;
       const { tools = [WRITE, READ, AGAIN], script } = this.#options.get(id) ?? {};
@@ -384,7 +384,7 @@ export function definition(id: string, fields: Partial<InstanceDefinition> = {})
 export async function openOwn(
   ref: Pick<InstanceRef, 'lease'>,
   profile = PLAIN,
-): Promise<Upstream | undefined> {
+): Promise<Conversation | undefined> {
   return ref.lease({ owner: { id: ANONYMOUS.id }, profile }).conversation.opening;
 }
 

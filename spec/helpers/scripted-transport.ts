@@ -13,9 +13,9 @@ import type { Handshake } from '../../src/domain/mcp/mcp.ts';
 import type { Open, OpeningHooks } from '../../src/transports/open-options.ts';
 import type {
   Closed,
+  ConversationOpening,
   Transport,
   TransportDiagnostics,
-  UpstreamOpening,
 } from '../../src/transports/transport.ts';
 
 /** A legacy server without capabilities, so that its tools are not listed. */
@@ -108,18 +108,18 @@ export class ScriptedTransport implements Transport {
   /** The notifications it received, oldest first. */
   readonly notified: { readonly method: string; readonly params: JsonObject }[] = [];
   /** The dedicated conversations that were opened; they end with this one unless they are independent. */
-  readonly upstreams: ScriptedTransport[] = [];
+  readonly conversations: ScriptedTransport[] = [];
   readonly profiles: ClientProfile[] = [];
   /** The answers to its own requests, oldest first. */
   readonly replies: ClientReply[] = [];
   /** Overrides of the handshake data in a dedicated conversation; null: the backend keeps no such conversations. */
   ownHandshake: Partial<Handshake> | null = {};
-  /** As in Upstream. */
+  /** As in Conversation. */
   isIndependent = false;
   /** `isIndependent` of the dedicated conversations that it opens. */
-  upstreamsAreIndependent = false;
-  /** Every `openUpstream` rejects with this. */
-  thrownByOpenUpstream: Error | undefined;
+  conversationsAreIndependent = false;
+  /** Every `openConversation` rejects with this. */
+  thrownByOpenConversation: Error | undefined;
   /** How often close() was called. */
   closings = 0;
   /** Answers at once, inside the subscription; undefined: the spec answers. */
@@ -194,17 +194,17 @@ export class ScriptedTransport implements Transport {
     this.notified.push({ method, params });
   }
 
-  async openUpstream({ profile, signal }: UpstreamOpening): Promise<ScriptedTransport | undefined> {
+  async openConversation({ profile, signal }: ConversationOpening): Promise<ScriptedTransport | undefined> {
     if (this.#ended !== undefined || signal.aborted) throw unavailable('it opens no conversation', 'no');
-    if (this.thrownByOpenUpstream !== undefined) throw this.thrownByOpenUpstream;
+    if (this.thrownByOpenConversation !== undefined) throw this.thrownByOpenConversation;
     this.profiles.push(profile);
     if (this.ownHandshake === null) return undefined;
     const handshake = { ...this.handshake, protocolVersion: profile.protocolVersion, ...this.ownHandshake };
-    const upstream = new ScriptedTransport(handshake);
-    upstream.onExchange = this.onExchange;
-    upstream.isIndependent = this.upstreamsAreIndependent;
-    this.upstreams.push(upstream);
-    return upstream;
+    const conversation = new ScriptedTransport(handshake);
+    conversation.onExchange = this.onExchange;
+    conversation.isIndependent = this.conversationsAreIndependent;
+    this.conversations.push(conversation);
+    return conversation;
   }
 
   /** The backend sends a notification outside any exchange. */
@@ -226,7 +226,7 @@ export class ScriptedTransport implements Transport {
     if (this.#ended !== undefined) return;
     this.#ended = closed;
     for (const exchange of this.open) exchange.fail(unavailable(closed.reason, 'unknown'));
-    for (const upstream of this.upstreams) if (!upstream.isIndependent) upstream.#end(closed);
+    for (const conversation of this.conversations) if (!conversation.isIndependent) conversation.#end(closed);
     this.#messages.complete();
     this.#closed.next(closed);
     this.#closed.complete();

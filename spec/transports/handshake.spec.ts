@@ -14,7 +14,7 @@ import {
   isRefusal,
   shakeHands,
 } from '../../src/transports/handshake.ts';
-import { noCapability } from '../conformance/upstream.ts';
+import { noCapability } from '../conformance/conversation.ts';
 import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -4,7 +4,7 @@
 import * as assert from 'uvu/assert';
 import { hasCode } from '../../src/domain/errors/errors.ts';
 import { ByteBudget } from '../../src/domain/memory/held-bytes.ts';
-import type { Upstream } from '../../src/transports/transport.ts';
+import type { Conversation } from '../../src/transports/transport.ts';
 import { see, until } from '../conformance/transport.ts';
 import { suite } from '../helpers/suite.ts';
 import { passTurns } from '../helpers/turns.ts';
@@ -24,10 +24,10 @@ const DEAF = scripted(
 );
 
 /** How many of these notifications were taken before one was refused; at most 1,000. */
-function notifyUntilRefused(upstream: Upstream, ownerId?: string): number {
+function notifyUntilRefused(conversation: Conversation, ownerId?: string): number {
   for (let taken = 0; taken < 1_000; taken += 1) {
     try {
-      upstream.notify('notifications/custom', TEXT, ownerId);
+      conversation.notify('notifications/custom', TEXT, ownerId);
     } catch (thrown) {
       assert.ok(hasCode(thrown, 'QUEUE_FULL'), String(thrown));
       return taken;
@@ -40,7 +40,7 @@ test('notifications for a program that does not read are bounded for each caller
   const waitingBytes = new ByteBudget({ totalBytes: 1_500 * KB, ownerBytes: 1_000 * KB });
   const transport = await openStdio(DEAF, { waitingBytes });
   const opened = ['ann', 'ann', 'ben'].map((owner) =>
-    transport.openUpstream({ profile: PROFILE, signal: new AbortController().signal, ownerId: owner }),
+    transport.openConversation({ profile: PROFILE, signal: new AbortController().signal, ownerId: owner }),
   );
   const [first, second, bens] = await Promise.all(opened);
   assert.ok(first && second && bens);
@@ -85,13 +85,13 @@ test('notifications and replies for an HTTP server that does not answer are coun
       else response.writeHead(404).end();
     },
     async (transport) => {
-      const upstream = await transport.openUpstream({
+      const conversation = await transport.openConversation({
         profile: PROFILE,
         signal: new AbortController().signal,
         ownerId: 'ann',
       });
-      assert.ok(upstream);
-      assert.is(notifyUntilRefused(upstream), 7);
+      assert.ok(conversation);
+      assert.is(notifyUntilRefused(conversation), 7);
       assert.is(notifyUntilRefused(transport, 'ann'), 0);
       assert.is(notifyUntilRefused(transport, 'ben'), 7);
       await until(() => notified === 14, 'all have arrived');

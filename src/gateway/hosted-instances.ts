@@ -14,7 +14,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { ByteBudget } from '../domain/memory/held-bytes.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { InstanceHost, InstanceWay, WantedConversation } from '../transports/instance-host.ts';
-import type { Closed, Upstream } from '../transports/transport.ts';
+import type { Closed, Conversation } from '../transports/transport.ts';
 
 /** Interval at which other nodes get the numbers of calls that have changed, in ms. */
 const LOAD_MS = 100;
@@ -57,13 +57,13 @@ export class HostedInstances implements InstanceHost {
     const abort = (): void => lease.release();
     signal.addEventListener('abort', abort);
     try {
-      const upstream = await lease.conversation.opening;
-      if (upstream === undefined) return undefined;
+      const conversation = await lease.conversation.opening;
+      if (conversation === undefined) return undefined;
       const nothing = { duty$: NEVER, otherCalls$: NEVER };
       return {
-        ...this.#hosted(ref, upstream, way),
+        ...this.#hosted(ref, conversation, way),
         ...nothing,
-        closed$: upstream.closed$,
+        closed$: conversation.closed$,
         release: lease.release,
       };
     } catch (thrown) {
@@ -120,7 +120,7 @@ export class HostedInstances implements InstanceHost {
     });
   }
 
-  #hosted(ref: InstanceRef, upstream: Upstream, way: InstanceWay) {
+  #hosted(ref: InstanceRef, conversation: Conversation, way: InstanceWay) {
     const group = this.#deps.fleet.group(ref.template);
     const count = (change: 1 | -1): void => {
       way.calls += change;
@@ -128,9 +128,9 @@ export class HostedInstances implements InstanceHost {
     // Requests of the gateway itself are not counted.
     const exchange = (request: ExchangeRequest): Observable<ExchangeEvent> =>
       request.caller === undefined
-        ? upstream.exchange(request)
-        : hostedAttempt(group, ref, upstream, request, count, this.#deps);
-    return { upstream, exchange };
+        ? conversation.exchange(request)
+        : hostedAttempt(group, ref, conversation, request, count, this.#deps);
+    return { conversation, exchange };
   }
 }
 

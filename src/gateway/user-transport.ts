@@ -20,7 +20,7 @@ import {
   throwError,
 } from 'rxjs';
 import { forLegacy } from '../actors/calls/conversation-choice.ts';
-import { closeQuietly } from '../actors/instances/conversation.ts';
+import { closeQuietly } from '../actors/instances/leased-conversation.ts';
 import { userIdIn } from '../domain/accounts/account.ts';
 import {
   type ConnectionRequired,
@@ -90,7 +90,7 @@ const SIGN_MS = 5_000;
 /** Longest time for which a list counts as current. */
 const LIST_MS = 10 * 60_000;
 
-interface UserUpstream {
+interface OpenForUser {
   readonly transport: Promise<Transport>;
   calls: number;
   usedAtMs: number;
@@ -108,9 +108,9 @@ class UserTransport implements Transport {
   readonly messages$ = new Subject<ServerMessage>();
   readonly closed$ = new AsyncSubject<Closed>();
   readonly #options: UserTransportOptions;
-  readonly #users = new Map<string, UserUpstream>();
-  /** Upstreams whose calls go on, and no others begin there. */
-  readonly #left = new Set<UserUpstream>();
+  readonly #users = new Map<string, OpenForUser>();
+  /** Transports whose calls go on, and no others begin there. */
+  readonly #left = new Set<OpenForUser>();
   readonly #ending = new AbortController();
   readonly #stop: () => void;
 
@@ -147,7 +147,7 @@ class UserTransport implements Transport {
   /** Notifications of clients concern their requests, which each have their own message here. */
   notify(): void {}
 
-  async openUpstream(): Promise<undefined> {}
+  async openConversation(): Promise<undefined> {}
 
   diagnostics(): TransportDiagnostics {
     return { pid: null, stderr: [] };
@@ -203,14 +203,14 @@ class UserTransport implements Transport {
     return toolOf(request) === CONNECT_TOOL ? answers$.pipe(map(connectedAlready)) : answers$;
   }
 
-  #of(userId: string): UserUpstream {
+  #of(userId: string): OpenForUser {
     const known = this.#users.get(userId);
     if (known !== undefined) return known;
     this.#makeRoom();
     const { signal } = this.#ending;
     const { open, clock, onNotice } = this.#options;
     if (signal.aborted) throw backendUnavailable(CLOSED_BY_GATEWAY.reason, { delivered: 'no' });
-    const user: UserUpstream = { transport: open(userId, signal), calls: 0, usedAtMs: clock.now() };
+    const user: OpenForUser = { transport: open(userId, signal), calls: 0, usedAtMs: clock.now() };
     this.#users.set(userId, user);
     const forget = () => this.#users.get(userId) === user && this.#users.delete(userId);
     user.transport.then((transport) => {
@@ -231,7 +231,7 @@ class UserTransport implements Transport {
     if (user.calls === 0) void this.#end(user);
   }
 
-  #used(user: UserUpstream): void {
+  #used(user: OpenForUser): void {
     user.calls -= 1;
     user.usedAtMs = this.#options.clock.now();
     if (user.calls === 0 && this.#left.has(user)) void this.#end(user);
@@ -251,12 +251,12 @@ class UserTransport implements Transport {
       if (user.calls === 0 && user.usedAtMs <= until) void this.#close(userId, user);
   }
 
-  #close(userId: string, user: UserUpstream): Promise<void> {
+  #close(userId: string, user: OpenForUser): Promise<void> {
     if (this.#users.get(userId) === user) this.#users.delete(userId);
     return this.#end(user);
   }
 
-  async #end(user: UserUpstream): Promise<void> {
+  async #end(user: OpenForUser): Promise<void> {
     this.#left.delete(user);
     await user.transport.then(closeQuietly, () => {
       // The transport was never opened.

@@ -48,7 +48,7 @@ import {
   NO_HANDSHAKE,
   shakeHands,
 } from './handshake.ts';
-import { CLOSED_BY_GATEWAY, type Closed, type TransportDiagnostics, type Upstream } from './transport.ts';
+import { CLOSED_BY_GATEWAY, type Closed, type Conversation, type TransportDiagnostics } from './transport.ts';
 
 export type ExchangeObserver = Pick<Observer<ExchangeEvent>, 'next' | 'error' | 'complete'>;
 
@@ -66,7 +66,7 @@ export interface PendingExchange {
 export type ChannelOpening = HandshakeOptions & HandshakeBounds;
 
 /** Exchanges messages with a backend; after the handshake it is a conversation. Each exchange ends once. */
-export abstract class Channel implements Upstream, HandshakeChannel {
+export abstract class Channel implements Conversation, HandshakeChannel {
   readonly #profile: Pick<ClientProfile, 'capabilities'> | undefined;
   readonly #pending = new CallMap<PendingExchange>();
   readonly #messages = new Subject<ServerMessage>();
@@ -90,7 +90,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   /** Sends a request; unsubscribing the returned value cancels it. */
   abstract send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined;
 
-  /** See Upstream.notify. A very long notification is dropped, too. */
+  /** See Conversation.notify. A very long notification is dropped, too. */
   abstract notify(method: string, params: JsonObject, ownerId?: string): Promise<void> | void;
 
   initialized(): Promise<void> | void {

@@ -4,7 +4,7 @@ import type { Observable } from 'rxjs';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/calls/exchange.ts';
 import type { ClientProfile } from '../domain/mcp/client.ts';
 import type { ByteBudget } from '../domain/memory/held-bytes.ts';
-import type { Closed, Upstream } from './transport.ts';
+import type { Closed, Conversation } from './transport.ts';
 
 /** The instances of this node. */
 export interface InstanceHost {
@@ -40,8 +40,8 @@ export interface InstanceDuty {
 }
 
 export interface HostedConversation {
-  readonly upstream: Pick<
-    Upstream,
+  readonly conversation: Pick<
+    Conversation,
     'handshake' | 'pid' | 'isIndependent' | 'endsAfterCall' | 'messages$' | 'notify'
   >;
   /** Replays what the node does with the instance. */

@@ -4,17 +4,17 @@ import { catchError, defer, type Observable } from 'rxjs';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/calls/exchange.ts';
 import { repeatsHere } from '../domain/calls/retry-rules.ts';
 import { asGatewayError } from '../domain/errors/errors.ts';
-import type { Upstream } from './transport.ts';
+import type { Conversation } from './transport.ts';
 
 /** Sends a request of the gateway itself, which no Call carries. Cold, like `exchange`. */
 export function ownExchange(
-  upstream: Pick<Upstream, 'exchange'>,
+  conversation: Pick<Conversation, 'exchange'>,
   request: ExchangeRequest,
 ): Observable<ExchangeEvent> {
-  return defer(() => upstream.exchange(request)).pipe(
+  return defer(() => conversation.exchange(request)).pipe(
     catchError((thrown: unknown) => {
       if (!repeatsHere({ error: asGatewayError(thrown), mayRepeat: true })) throw thrown;
-      return upstream.exchange({ ...request, isRepeat: true });
+      return conversation.exchange({ ...request, isRepeat: true });
     }),
   );
 }

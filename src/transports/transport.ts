@@ -31,8 +31,8 @@ export interface TransportDiagnostics {
   readonly arrays?: number;
 }
 
-/** One conversation with a backend. A transport is the shared one; `openUpstream` opens others, each for one client. */
-export interface Upstream {
+/** One handshake with a backend, and the exchanges after it. A transport is the shared conversation; `openConversation` opens others. */
+export interface Conversation {
   /** The result of the handshake; fixed for the life of the conversation. */
   readonly handshake: Handshake;
   /** Id of the process that is dedicated to one client, if any, also after its exit. */
@@ -63,15 +63,15 @@ export interface Upstream {
   /** Replays: emits once when the backend is gone or the conversation was closed, then completes. Never errors. */
   readonly closed$: Observable<Closed>;
   /** Fails every open exchange (BACKEND_UNAVAILABLE), then ends the backend's session or process, and for a transport every
-   *  upstream that is not independent. Idempotent. Resolves when all of them have ended, and never rejects. */
+   *  conversation that is not independent. Idempotent. Resolves when all of them have ended, and never rejects. */
   close(): Promise<void>;
 }
 
 /** The part of a conversation that a call needs. */
-export type CallUpstream = Pick<Upstream, 'exchange' | 'isIndependent' | 'endsAfterCall'>;
+export type CallConversation = Pick<Conversation, 'exchange' | 'isIndependent' | 'endsAfterCall'>;
 
 /** For whom a conversation is opened. */
-export interface UpstreamOpening {
+export interface ConversationOpening {
   readonly profile: ClientProfile;
   /** Cancels the opening; what was started is stopped. */
   readonly signal: AbortSignal;
@@ -81,7 +81,7 @@ export interface UpstreamOpening {
   readonly isShared?: boolean | undefined;
 }
 
-export interface Transport extends Upstream {
+export interface Transport extends Conversation {
   readonly kind: TransportKind;
   /** Calls at the instance besides those of this node, while another one runs it. */
   readonly otherCalls?: number;
@@ -99,5 +99,5 @@ export interface Transport extends Upstream {
    * which is tried once. The new conversation is legacy if the backend speaks that era, whatever the era of the transport.
    * Rejects like opening the transport. The caller bounds the number of conversations.
    */
-  openUpstream(opening: UpstreamOpening): Promise<Upstream | undefined>;
+  openConversation(opening: ConversationOpening): Promise<Conversation | undefined>;
 }

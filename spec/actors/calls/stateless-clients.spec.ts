@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { NO_SUBSCRIBER } from '../../../src/actors/instances/conversation.ts';
+import { NO_SUBSCRIBER } from '../../../src/actors/instances/leased-conversation.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { META } from '../../../src/domain/mcp/mcp.ts';
@@ -50,7 +50,7 @@ const LIST = { method: 'tools/list', params: {} };
 /** A program that lists `shared` tools in its shared process, and `own` in others, where it first asks its client. */
 function lister(shared: number, own: number): BackendOptions {
   const script: Script = (exchange) => {
-    const isOwn = harness.upstreams('a').some(({ exchanges }) => exchanges.includes(exchange));
+    const isOwn = harness.conversations('a').some(({ exchanges }) => exchanges.includes(exchange));
     if (isOwn) exchange.ask('roots/list');
     const tools = Array.from({ length: isOwn ? own : shared }, (_, n) => ({ name: `tool ${n}` }));
     exchange.result(exchange.request.method === 'tools/list' ? { tools } : {});
@@ -71,9 +71,12 @@ test('a list has the tools that a program offers to a client with these capabili
   await settled();
   const asking = { elicitation: {}, roots: {} };
   assert.equal([await listed(), await listed(asking), await listed(asking, 'bob')], [13, 17, 17]);
-  const [own] = harness.upstreams('a');
+  const [own] = harness.conversations('a');
   assert.equal(own?.exchanges[0]?.replies, [NO_SUBSCRIBER]);
-  assert.equal([harness.upstreams('a').length, harness.backend('a').profiles[0]?.capabilities], [2, asking]);
+  assert.equal(
+    [harness.conversations('a').length, harness.backend('a').profiles[0]?.capabilities],
+    [2, asking],
+  );
 });
 
 test('a list comes from the shared process once capabilities are known to make no difference', async () => {
@@ -81,14 +84,14 @@ test('a list comes from the shared process once capabilities are known to make n
   await settled();
   const asking = { elicitation: {} };
   assert.equal([await listed(asking), await listed(asking, 'bob')], [13, 13]);
-  assert.is(harness.upstreams('a').length, 1);
-  assert.equal([await listed({ sampling: {} }), harness.upstreams('a').length], [13, 2]);
+  assert.is(harness.conversations('a').length, 1);
+  assert.equal([await listed({ sampling: {} }), harness.conversations('a').length], [13, 2]);
 });
 
 test('task requests go to a dedicated conversation, or are refused where processes are shared', async () => {
   await harness.add('a', { fields: STDIO });
   const task = { method: 'tasks/list', params: {} };
-  const asked = () => [harness.backend('a'), ...harness.upstreams('a')].map((one) => one.asked.at(-1));
+  const asked = () => [harness.backend('a'), ...harness.conversations('a')].map((one) => one.asked.at(-1));
   await harness.callStateless(task).end;
   assert.equal(asked(), ['tools/list', 'tasks/list']);
   await harness.pool.endOf('ann');
@@ -106,7 +109,7 @@ test('a dedicated process that may still ask about a cancelled call is not used 
   harness.callStateless(modernCall(), { profile: ASKABLE });
   await settled();
   assert.equal(toolCalls('a'), [0, 1, 1]);
-  assert.equal([harness.upstreams('a')[0]?.isClosed, harness.pool.owners.length], [true, 1]);
+  assert.equal([harness.conversations('a')[0]?.isClosed, harness.pool.owners.length], [true, 1]);
 });
 
 test('calls are picked and counted synchronously when a conversation is already open', async () => {
@@ -139,7 +142,7 @@ test('a call tries another instance when no conversation can be opened, or it di
   await harness.add('a', { fields: HTTP });
   await harness.add('b', { fields: HTTP, script: fails('no') });
   await harness.add('c', { fields: HTTP });
-  harness.backend('a').thrownByOpenUpstream = new Error('no conversation');
+  harness.backend('a').thrownByOpenConversation = new Error('no conversation');
   for (let n = 0; n < 3; n += 1) assert.is(await harness.callStateless(modernCall()).end, 'c');
   assert.ok(harness.eventsOf('call.retried').length > 0);
 });
@@ -165,7 +168,7 @@ test('a dedicated process ends with its instance, even after the shared process 
   await harness.add('a', { fields: STDIO, script: silent });
   const call = harness.callStateless(modernCall(), { profile: ASKABLE });
   await settled();
-  const [own] = harness.upstreams('a');
+  const [own] = harness.conversations('a');
   harness.backend('a').disconnect();
   await settled();
   const removed = harness.fleet.remove('t', 'a', 0);
@@ -199,7 +202,7 @@ test('a client gets the log messages that it opted in to, and no others', async 
   await harness.add('a', { fields: HTTP, script: setsLevel, handshake: LOGGING });
   const [deaf, picky] = [harness.callStateless(modernCall()), harness.callStateless(LEVEL('error'))];
   await settled();
-  for (const exchange of harness.upstreams('a')[0]?.open ?? []) {
+  for (const exchange of harness.conversations('a')[0]?.open ?? []) {
     exchange.notify('notifications/message', { level: 'info' });
     exchange.notify('notifications/message', { level: 'error' });
     exchange.notify('notifications/progress', {});
@@ -217,7 +220,7 @@ test('a conversation ends after a minute without use', async () => {
   mock.timers.tick(LIMITS.statelessIdleMs - 1);
   assert.is(harness.pool.owners.length, 1);
   await pass(1);
-  const found = [harness.pool.owners.length, harness.upstreams('a').map(({ closings }) => closings)];
+  const found = [harness.pool.owners.length, harness.conversations('a').map(({ closings }) => closings)];
   assert.equal(found, [0, [1]]);
 });
 
@@ -268,7 +271,7 @@ test('a repeatable request goes to a second instance with an open conversation w
   await settled();
   mock.timers.tick(2_000);
   assert.is(await first.end, 'b');
-  assert.is(harness.upstreams('a')[0]?.last.isCancelled, true);
+  assert.is(harness.conversations('a')[0]?.last.isCancelled, true);
   await harness.pool.endOf('ann');
   const second = [list(), list()];
   await pass(2_000);
@@ -306,13 +309,13 @@ test.run();
 
 /** Calls of tools that reached an instance in its own conversation, and in each of the others. */
 function toolCalls(id: string): number[] {
-  return [harness.backend(id), ...harness.upstreams(id)].map(
+  return [harness.backend(id), ...harness.conversations(id)].map(
     ({ asked }) => asked.filter((method) => method === 'tools/call').length,
   );
 }
 
 function received(index: number): string[] {
-  return (harness.upstreams('a')[index]?.exchanges ?? []).map(({ request: { method, params } }) =>
+  return (harness.conversations('a')[index]?.exchanges ?? []).map(({ request: { method, params } }) =>
     method === 'logging/setLevel' ? `${method} ${params?.level}` : method,
   );
 }

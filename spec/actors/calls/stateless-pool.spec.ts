@@ -2,9 +2,9 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { StatelessUpstream } from '../../../src/actors/calls/stateless-pool.ts';
-import { type Conversation, NO_SUBSCRIBER } from '../../../src/actors/instances/conversation.ts';
+import { StatelessConversation } from '../../../src/actors/calls/stateless-pool.ts';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
+import { type LeasedConversation, NO_SUBSCRIBER } from '../../../src/actors/instances/leased-conversation.ts';
 import type { ExchangeEvent } from '../../../src/domain/calls/exchange.ts';
 import { hasCode } from '../../../src/domain/errors/errors.ts';
 import type { TransportKind } from '../../../src/domain/instances/transport-kinds.ts';
@@ -88,17 +88,17 @@ test('makes room by ending the least recently used conversation', async () => {
   assert.equal([leases[7]?.conversation.isFree, leases[3]?.conversation.isFree], [false, true]);
   await settled();
   assert.is(pool.owners.length, MOST);
-  assert.is(harness.upstreams('a')[7]?.closings, 1);
+  assert.is(harness.conversations('a')[7]?.closings, 1);
 });
 
 test('opens at most as many conversations again while the old ones are still closing', async () => {
   const one = await instanceOf('stdio');
   for (let n = 0; n < MOST; n += 1) pool.lease(one, guest(`owner ${n}`)).release(true);
   await settled();
-  for (const upstream of harness.upstreams('a')) upstream.closesSlowly = true;
+  for (const conversation of harness.conversations('a')) conversation.closesSlowly = true;
   for (let n = 0; n < MOST; n += 1) pool.lease(one, guest(`other ${n}`)).release(true);
   assert.is(refused(one), true);
-  for (const upstream of harness.upstreams('a')) upstream.finishClosing();
+  for (const conversation of harness.conversations('a')) conversation.finishClosing();
   await settled();
   assert.is(pool.owners.length, MOST);
   assert.is(refused(one), false);
@@ -112,7 +112,7 @@ test('relays messages outside of calls for processes, and over HTTP if the clien
     pool.lease(pipe, guest('ann')),
   ];
   await settled();
-  const found = leases.map(({ conversation }) => conversation.callUpstream instanceof StatelessUpstream);
+  const found = leases.map(({ conversation }) => conversation.forCalls instanceof StatelessConversation);
   assert.equal(found, [true, false, true]);
 });
 
@@ -120,7 +120,7 @@ test('emits the conversations of one owner with one instance, present and future
   const [one, other] = [await instanceOf('stdio'), await instanceOf('stdio', 'b')];
   const { conversation } = pool.lease(one, guest('ann'));
   await settled();
-  const received: Conversation[] = [];
+  const received: LeasedConversation[] = [];
   const subscription = pool.of(one, guest('ann')).subscribe((known) => received.push(known));
   const next = pool.lease(one, guest('ann'));
   pool.lease(one, guest('bob'));
@@ -138,9 +138,9 @@ test('ends the conversations of one owner, and no other', async () => {
   assert.equal(pool.owners.toSorted(), ['ann', 'ann', 'bob']);
   await pool.endOf('ann');
   assert.equal(pool.owners, ['bob']);
-  const found = harness.upstreams('a').map(({ isClosed }) => isClosed);
+  const found = harness.conversations('a').map(({ isClosed }) => isClosed);
   assert.equal(found, [true, false, true]);
-  assert.equal([pool.owners.length, leases[1]?.conversation.upstream?.handshake.era], [1, 'legacy']);
+  assert.equal([pool.owners.length, leases[1]?.conversation.inner?.handshake.era], [1, 'legacy']);
 });
 
 test('ends everything when it closes, openings included', async () => {
@@ -152,13 +152,13 @@ test('ends everything when it closes, openings included', async () => {
     () => pool.lease(one, guest('ann')),
     (thrown: unknown) => hasCode(thrown, 'SHUTTING_DOWN'),
   );
-  const found = harness.upstreams('a').map(({ isClosed }) => isClosed);
+  const found = harness.conversations('a').map(({ isClosed }) => isClosed);
   assert.equal([pool.owners.length, found], [0, [true]]);
 });
 
 test('gives a question to the latest call, a message to a single call, elicitation/complete to all', () => {
   const inner = new ScriptedTransport();
-  const upstream = new StatelessUpstream(inner);
+  const conversation = new StatelessConversation(inner);
   const first: string[] = [];
   const second: string[] = [];
   const hear = (received: string[]) => (event: ExchangeEvent) => {
@@ -173,7 +173,7 @@ test('gives a question to the latest call, a message to a single call, elicitati
   tell();
   assert.equal(inner.replies.splice(0), [NO_SUBSCRIBER]);
   const calls = [first, second].map((received) => {
-    const call = upstream.exchange({ method: 'tools/call' }).subscribe(hear(received));
+    const call = conversation.exchange({ method: 'tools/call' }).subscribe(hear(received));
     tell();
     return call;
   });

@@ -12,7 +12,7 @@ import type { ExchangeEvent, ExchangeRequest } from '../../../src/domain/calls/e
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
 import type { InstanceDefinition, InstanceState } from '../../../src/domain/instances/instance.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import type { Upstream } from '../../../src/transports/transport.ts';
+import type { Conversation } from '../../../src/transports/transport.ts';
 import { definition, HTTP, settled } from '../../helpers/failing-backend.ts';
 import { ScriptedOpenings, ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import type { Suite } from '../../helpers/suite.ts';
@@ -92,7 +92,7 @@ export class Harness {
   call(
     request: ExchangeRequest = { method: 'tools/call' },
     during?: () => void,
-    upstream?: Upstream,
+    conversation?: Conversation,
   ): Caller {
     const caller: Caller = { events: [], endings: [], ends: 0, error: undefined, leave: () => attempt.end() };
     const end = (error?: GatewayError): void => {
@@ -116,7 +116,7 @@ export class Harness {
       ended: (_: Attempt, ending: ExchangeEnding) => caller.endings.push(ending),
     };
     const sent = Object({ atMs: now() });
-    const attempt = new Attempt(call, this.ref, { request, upstream }, sent, 1, undefined);
+    const attempt = new Attempt(call, this.ref, { request, conversation }, sent, 1, undefined);
     attempt.start();
     return caller;
   }

@@ -17,7 +17,7 @@ const changes = ({ emissions }: Harness) =>
 check('continues when a dedicated conversation ends', async (harness) => {
   const transport = await harness.healthy();
   const call = harness.call(undefined, undefined, await openOwn(harness.ref));
-  transport.upstreams[0]?.disconnect();
+  transport.conversations[0]?.disconnect();
   await settled();
   assert.equal([call.error?.delivered, harness.ref.state, transport.isClosed], ['unknown', 'healthy', false]);
 });

@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import type { Upstream } from '../../../src/transports/transport.ts';
+import type { Conversation } from '../../../src/transports/transport.ts';
 import { openOwn, STDIO, settled } from '../../helpers/failing-backend.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
@@ -119,7 +119,7 @@ check(
     const transport = await harness.healthy(withOwn());
     const held = Promise.withResolvers<ScriptedTransport>();
     let ending: AbortSignal | undefined;
-    transport.openUpstream = ({ signal }) => {
+    transport.openConversation = ({ signal }) => {
       ending = signal;
       return held.promise;
     };
@@ -139,13 +139,13 @@ test.run();
 
 function withOwn(): ScriptedTransport {
   const transport = new ScriptedTransport();
-  transport.upstreamsAreIndependent = true;
+  transport.conversationsAreIndependent = true;
   return transport;
 }
 
 async function open(harness: Harness, transport: ScriptedTransport) {
   const own = await openOwn(harness.ref);
-  const [scripted] = transport.upstreams;
+  const [scripted] = transport.conversations;
   assert.ok(own !== undefined && scripted !== undefined);
   return { own, scripted };
 }
@@ -158,6 +158,6 @@ async function openAnd(isLost: boolean, harness: Harness) {
   return opened;
 }
 
-function call(harness: Harness, own: Upstream) {
+function call(harness: Harness, own: Conversation) {
   return harness.call(undefined, undefined, own);
 }

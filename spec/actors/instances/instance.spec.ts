@@ -29,13 +29,13 @@ check('opens conversations only while it has a session, and none survives it', a
   const open = () => codeOf(openOwn(harness.ref));
   assert.is(await open(), 'BACKEND_UNAVAILABLE');
   const transport = await harness.healthy();
-  const upstream = await openOwn(harness.ref);
+  const conversation = await openOwn(harness.ref);
   transport.disconnect();
   await settled();
   assert.is(await open(), 'BACKEND_UNAVAILABLE');
   await harness.pass(1_000);
   await harness.healthy();
-  const caller = harness.call(undefined, undefined, upstream);
+  const caller = harness.call(undefined, undefined, conversation);
   assert.equal([caller.error?.code, caller.error?.delivered], ['BACKEND_UNAVAILABLE', 'no']);
   assert.is(harness.ref.state, 'healthy');
 });
@@ -180,7 +180,7 @@ check(
   'a reservation in a dedicated process outlives the shared session and ends with the instance',
   async (harness) => {
     const first = await harness.healthy(
-      Object.assign(new ScriptedTransport(), { upstreamsAreIndependent: true }),
+      Object.assign(new ScriptedTransport(), { conversationsAreIndependent: true }),
     );
     const own = await openOwn(harness.ref);
     const reservation = harness.ref.reserve('ann', false, own).subscribe();

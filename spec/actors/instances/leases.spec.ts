@@ -3,14 +3,14 @@
 import { mock } from 'node:test';
 import { setImmediate as settled } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { NO_SUBSCRIBER } from '../../../src/actors/instances/conversation.ts';
+import { NO_SUBSCRIBER } from '../../../src/actors/instances/leased-conversation.ts';
 import { Leases, type LeasesOptions } from '../../../src/actors/instances/leases.ts';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
 import type { TransportKind } from '../../../src/domain/instances/transport-kinds.ts';
 import { spreadClock } from '../../../src/domain/time/clock.ts';
-import type { Upstream } from '../../../src/transports/transport.ts';
+import type { Conversation } from '../../../src/transports/transport.ts';
 import { PLAIN } from '../../helpers/failing-backend.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
@@ -19,18 +19,18 @@ import { suite } from '../../helpers/suite.ts';
 import { untimedScheduler } from '../../helpers/turns.ts';
 
 const test = suite('leases');
-type Open = () => Promise<Upstream | undefined>;
+type Open = () => Promise<Conversation | undefined>;
 simulateTime(test);
 function setUp(transport: TransportKind = 'stdio') {
-  const opener = { next: Promise.resolve<Upstream | undefined>(undefined) };
+  const opener = { next: Promise.resolve<Conversation | undefined>(undefined) };
   const events: GatewayEvent[] = [];
   const leases = make(transport, () => opener.next, { emit: (event) => void events.push(event) });
-  const lease = (opened: Promise<Upstream | undefined>, idleMs?: number) => {
+  const lease = (opened: Promise<Conversation | undefined>, idleMs?: number) => {
     opener.next = opened;
     const idle = idleMs === undefined ? {} : { idleMs };
     return leases.lease({ owner: { id: 'user:1' }, profile: PLAIN, ...idle });
   };
-  const open = async (opened: Promise<Upstream | undefined>) => lease(opened).conversation.opening;
+  const open = async (opened: Promise<Conversation | undefined>) => lease(opened).conversation.opening;
   return { leases, events, lease, open };
 }
 
@@ -109,33 +109,33 @@ test('a refused or failed opening makes room for others', async () => {
 
 test('waits for a log level at most five seconds, sets it once, and accepts a refusal', async () => {
   const { lease } = setUp();
-  const upstream = new ScriptedTransport({ capabilities: { logging: {} } });
-  const { conversation } = lease(Promise.resolve(upstream), 60_000);
+  const backend = new ScriptedTransport({ capabilities: { logging: {} } });
+  const { conversation } = lease(Promise.resolve(backend), 60_000);
   await settled();
   const late = conversation.requireLogLevel('error');
   assert.is(conversation.requireLogLevel('error'), late);
   await settled();
   mock.timers.tick(5_000);
   await late;
-  assert.is(upstream.last.isCancelled, true);
+  assert.is(backend.last.isCancelled, true);
   assert.is(conversation.requireLogLevel('alert'), undefined);
   const refused = conversation.requireLogLevel('info');
   await settled();
-  upstream.last.refuse(-32601);
+  backend.last.refuse(-32601);
   await refused;
   await conversation.close();
 });
 
 test('refuses questions of the backend during a request of the gateway itself', async () => {
   const { lease } = setUp();
-  const upstream = new ScriptedTransport();
-  const { conversation } = lease(Promise.resolve(upstream), 60_000);
+  const backend = new ScriptedTransport();
+  const { conversation } = lease(Promise.resolve(backend), 60_000);
   await conversation.opened;
   const { answer } = conversation.feed?.subscribe('x:1') ?? {};
   await settled(); // requests about one resource are sent in turn
-  upstream.last.ask('roots/list');
-  assert.equal(upstream.last.replies, [NO_SUBSCRIBER]);
-  upstream.last.result();
+  backend.last.ask('roots/list');
+  assert.equal(backend.last.replies, [NO_SUBSCRIBER]);
+  backend.last.result();
   assert.is((await answer)?.kind, 'result');
   await conversation.close();
 });
@@ -147,7 +147,7 @@ function make(transport: TransportKind, open: Open, options: Partial<LeasesOptio
     definition: { template: 't', id: 'i', serverId: 's', transport },
     emit: () => {},
     ...spreadClock(untimedScheduler(), simulatedClock),
-    transport: () => ({ openUpstream: open }),
+    transport: () => ({ openConversation: open }),
     ...options,
   });
 }

@@ -157,7 +157,9 @@ test('a conversation that is opened for such a read is closed after it', async (
   await pass(300);
   assert.is(await resultOf(call), 'b');
   await settled();
-  const isClosed = ['a', 'b'].map((id) => harness.upstreams(id).map((upstream) => upstream.isClosed));
+  const isClosed = ['a', 'b'].map((id) =>
+    harness.conversations(id).map((conversation) => conversation.isClosed),
+  );
   assert.equal([isClosed, session.instance.id], [[[false], [true]], 'a']);
 });
 
@@ -368,7 +370,7 @@ for (const whose of ['a shared', 'a dedicated'] as const) {
       const lost: string[] = [];
       const tell = ({ code, delivered }: GatewayError): number => lost.push(`${code} ${delivered}`);
       const reservation = reserve(session, tell);
-      if (profile === ASKABLE) harness.upstreams('a')[0]?.disconnect();
+      if (profile === ASKABLE) harness.conversations('a')[0]?.disconnect();
       else harness.backend('a').disconnect();
       await settled();
       const expected = sessionFailover === 'never' ? ['BACKEND_UNAVAILABLE unknown'] : [];
@@ -427,7 +429,7 @@ function reserve(
 ): Reservation {
   const reservations: Reservation[] = [];
   before.exchange(toolCall('write')).subscribe((answer) => reservations.push(session.reserve(answer, lost)));
-  (harness.upstreams('a')[0] ?? harness.backend('a')).last.result();
+  (harness.conversations('a')[0] ?? harness.backend('a')).last.result();
   const [reservation] = reservations;
   if (reservation === undefined) throw new Error('there was no answer');
   return reservation;

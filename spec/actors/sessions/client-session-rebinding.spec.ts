@@ -220,7 +220,7 @@ test('tries the next instance when one refuses a conversation, and reports the l
   for (const id of ids) await harness.add(id, { fields: HTTP });
   const session = await harness.openSession();
   for (const id of ['b', 'c']) {
-    harness.backend(id).thrownByOpenUpstream = backendUnavailable('full', { delivered: 'no' });
+    harness.backend(id).thrownByOpenConversation = backendUnavailable('full', { delivered: 'no' });
   }
   harness.ref('a').drain();
   assert.is(await resultOf(ask(session, 'read')), 'd');
@@ -228,7 +228,7 @@ test('tries the next instance when one refuses a conversation, and reports the l
   await settled();
   const end = await ask(session, 'read').end;
   assert.is(codeOf(end), 'BACKEND_UNAVAILABLE');
-  harness.backend('c').thrownByOpenUpstream = undefined;
+  harness.backend('c').thrownByOpenConversation = undefined;
   assert.is(await resultOf(ask(session, 'read')), 'c');
 });
 
@@ -237,11 +237,11 @@ test('opens a conversation with a second HTTP instance when one opens nothing fo
   const { signals, thaw } = harness.freeze('a');
   const opening = harness.openSession();
   await pass(999);
-  assert.is(harness.upstreams('b').length, 0);
+  assert.is(harness.conversations('b').length, 0);
   await pass(1);
   const session = await opening;
   assert.is(await resultOf(ask(session, 'read')), 'b');
-  assert.equal([signals[0]?.aborted, harness.upstreams('a').length], [false, 0]);
+  assert.equal([signals[0]?.aborted, harness.conversations('a').length], [false, 0]);
   thaw();
   await settled();
   assert.equal(isClosed('a'), [true]);
@@ -267,9 +267,9 @@ test('second openings use the retry budget; others wait for half of their time',
   harness.freeze('a');
   const openings = Array.from({ length: 60 }, () => harness.openSession());
   await pass(0);
-  assert.is(harness.upstreams('b').length, 30);
+  assert.is(harness.conversations('b').length, 30);
   await pass(1_000);
-  assert.is(harness.upstreams('b').length, 30 + 12 + 10, 'a fifth of the openings, and the allowance');
+  assert.is(harness.conversations('b').length, 30 + 12 + 10, 'a fifth of the openings, and the allowance');
   await pass(DEFAULT_POLICY.callTimeoutMs / 2 - 1_000);
   assert.is((await Promise.all(openings)).length, 60);
 });
@@ -327,16 +327,16 @@ test('counts a conversation that is over before its use as a failed opening', as
   const session = await harness.openSession();
   await harness.add('b', { fields: HTTP });
   const backend = harness.backend('b');
-  const open = backend.openUpstream.bind(backend);
-  backend.openUpstream = async (...args) => {
-    const upstream = await open(...args);
+  const open = backend.openConversation.bind(backend);
+  backend.openConversation = async (...args) => {
+    const conversation = await open(...args);
     // At the tenth one it gives up: otherwise this spec would never end.
-    if (backend.upstreams.length < 10) upstream?.disconnect();
-    return upstream;
+    if (backend.conversations.length < 10) conversation?.disconnect();
+    return conversation;
   };
   harness.ref('a').drain();
   assert.is(codeOf(await ask(session, 'read').end), 'BACKEND_UNAVAILABLE');
-  assert.is(backend.upstreams.length, 1);
+  assert.is(backend.conversations.length, 1);
 });
 
 test('starts no process after the other for a client that only listens', async () => {
@@ -345,13 +345,13 @@ test('starts no process after the other for a client that only listens', async (
   const session = await harness.openSession();
   listenTo(session);
   const crash = async () => {
-    harness.upstreams('a').at(-1)?.disconnect();
+    harness.conversations('a').at(-1)?.disconnect();
     await pass(100);
   };
   for (let crashes = 0; crashes < 40; crashes += 1) await crash();
-  assert.is(harness.upstreams('a').length, 2);
+  assert.is(harness.conversations('a').length, 2);
   await pass(5_000);
-  assert.is(harness.upstreams('a').length, 3);
+  assert.is(harness.conversations('a').length, 3);
   await crash();
   assert.is(await resultOf(ask(session, 'read')), 'a');
 });
@@ -377,7 +377,7 @@ for (const [failover, where] of [
     const place = await betweenRounds(session);
     harness.backend('a').onExchange = silent;
     while (harness.ref('a').state === 'healthy') await pass(10_000);
-    assert.equal([harness.ref('a').state, harness.upstreams('a')[0]?.isClosed], ['unhealthy', false]);
+    assert.equal([harness.ref('a').state, harness.conversations('a')[0]?.isClosed], ['unhealthy', false]);
     assert.is(await resultOf(listen(place.exchange(toolCall('read')))), where);
     place.leave();
   });
@@ -395,7 +395,7 @@ for (const [session, client, { own, ...handshake }, fields, isOwn] of ROWS) {
       opened.handshake.era,
       isOwn ? ((own ?? handshake).era ?? 'legacy') : (handshake.era ?? 'legacy'),
     );
-    assert.is(harness.upstreams('a').filter(({ isClosed }) => !isClosed).length, isOwn ? 1 : 0);
+    assert.is(harness.conversations('a').filter(({ isClosed }) => !isClosed).length, isOwn ? 1 : 0);
   });
 }
 
@@ -414,10 +414,10 @@ test('one of several sessions finds out for all whether a modern program speaks 
       first.map(({ isShared }) => isShared),
       Array.from({ length: 4 }, () => !isOwn),
     );
-    assert.is(harness.upstreams('a').length, isOwn ? 4 : 1);
+    assert.is(harness.conversations('a').length, isOwn ? 4 : 1);
     if (isOwn) break;
     await Promise.all(Array.from({ length: 8 }, () => harness.openSession(ASKABLE)));
-    assert.is(harness.upstreams('a').length, 1, 'it is known');
+    assert.is(harness.conversations('a').length, 1, 'it is known');
     harness.fleet.setPolicy('t', { ...DEFAULT_POLICY, session: 'isolated' });
     assert.is((await harness.openSession(ASKABLE)).isShared, false);
     await harness.close();
@@ -475,7 +475,7 @@ test('closes a new conversation in which the client state cannot be repeated', a
     .findBinding(needs, { withinMs: 1_000 }, signal)
     .catch((thrown: unknown) => thrown);
   assert.match(failure instanceof Error ? failure.message : '', 'it broke');
-  assert.is(harness.upstreams('a')[0]?.isClosed, true);
+  assert.is(harness.conversations('a')[0]?.isClosed, true);
 });
 
 test('binds again to the instance that it left only if there is no other', async () => {
@@ -549,7 +549,7 @@ for (const failover of ['never', 'auto'] as const) {
       harness.ref('a').drain();
       assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
       assert.is(harness.sessions.find(session.id), session);
-      const [own] = harness.upstreams('a');
+      const [own] = harness.conversations('a');
       const backend = own ?? harness.backend('a');
       session.notify('notifications/custom', {});
       const found = own?.notified.map(({ method }) => method);
@@ -592,11 +592,11 @@ for (const [era, own] of Object.entries({ shared: null, own: FULL_MODERN })) {
       assert.is(harness.sessions.find(session.id), session);
       for (let times = 0; times < 2; times += 1) place.leave();
       await settled();
-      assert.is(harness.upstreams('a')[0]?.isClosed, own === null ? undefined : false);
+      assert.is(harness.conversations('a')[0]?.isClosed, own === null ? undefined : false);
       other.leave();
       await settled();
       assert.is(harness.sessions.find(session.id), failover === 'always' ? session : undefined);
-      assert.is(harness.upstreams('a')[0]?.isClosed, own === null ? undefined : true);
+      assert.is(harness.conversations('a')[0]?.isClosed, own === null ? undefined : true);
     });
   }
 }
@@ -610,7 +610,7 @@ test('closes the conversation that it left after the last call there, and gets n
   harness.rewrite('a', silent);
   await pass(5); // it is repeated
   calls.push(ask(session, 'write'));
-  const [left] = harness.upstreams('a');
+  const [left] = harness.conversations('a');
   assert.ok(left);
   harness.ref('a').drain();
   assert.is(await resultOf(ask(session, 'read')), 'b');
@@ -644,5 +644,5 @@ function betweenRounds(session: ClientSession): Promise<Reservation> {
 }
 
 function isClosed(id: string): boolean[] {
-  return harness.upstreams(id).map((upstream) => upstream.isClosed);
+  return harness.conversations(id).map((conversation) => conversation.isClosed);
 }

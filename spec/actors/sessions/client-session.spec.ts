@@ -81,7 +81,7 @@ test('forwards roots and custom notifications in a dedicated conversation, and n
   }
   const errorView = (notified: readonly { readonly method: string }[] = []) =>
     notified.map(({ method }) => method);
-  assert.equal(errorView(harness.upstreams('a')[0]?.notified), [
+  assert.equal(errorView(harness.conversations('a')[0]?.notified), [
     'notifications/roots/list_changed',
     'notifications/custom',
   ]);
@@ -121,7 +121,7 @@ test('forwards custom notifications to a shared program while its call is the on
 test('buffers the messages of a dedicated process without a listener, up to a bound', async () => {
   await harness.add('a');
   const session = await harness.openSession(ASKABLE);
-  const [own] = harness.upstreams('a');
+  const [own] = harness.conversations('a');
   own?.ask('roots/list');
   for (let n = 0; n < 64; n += 1) own?.sendNotification('notifications/message', { n });
   assert.equal(own?.replies, [{ error: { code: -32603, message: 'The client does not listen.' } }]);
@@ -139,7 +139,7 @@ test('buffers the messages of a dedicated process without a listener, up to a bo
 test('listens to an HTTP backend only while its client does', async () => {
   await harness.add('a', { fields: HTTP });
   const session = await harness.openSession(PLAIN);
-  const [own] = harness.upstreams('a');
+  const [own] = harness.conversations('a');
   own?.sendNotification('notifications/message', { n: 0 });
   const received = listenTo(session);
   own?.sendNotification('notifications/message', { n: 1 });
@@ -188,7 +188,7 @@ test('keeps the calls of an absent client while no other call waits for their ca
   const session = await harness.openSession(ASKABLE, 'ann');
   const id = session.instance?.id ?? '';
   const asking = ask(session, 'write');
-  harness.upstreams(id).at(-1)?.exchanges.at(-1)?.ask('elicitation/create');
+  harness.conversations(id).at(-1)?.exchanges.at(-1)?.ask('elicitation/create');
   const calls = Array.from({ length: 256 }, () => ask(session, 'write'));
   session.setAway(true);
   const elsewhere = id === 'a' ? 'b' : 'a';
@@ -220,7 +220,7 @@ test('events report a lost session when it could not move', async () => {
   await harness.add('a', { fields: HTTP });
   const session = await harness.openSession();
   sessionEvents();
-  harness.upstreams('a')[0]?.disconnect();
+  harness.conversations('a')[0]?.disconnect();
   await ask(session, 'read').end;
   const [ended, ...others] = sessionEvents();
   assert.equal(ended, {
@@ -233,7 +233,7 @@ test('events report a lost session when it could not move', async () => {
 test('there are no events of a session that was never open', async () => {
   assert.is(await harness.openSession().then(String, () => 'refused'), 'refused');
   await harness.add('a', { fields: HTTP });
-  harness.backend('a').openUpstream = () => new Promise(() => undefined);
+  harness.backend('a').openConversation = () => new Promise(() => undefined);
   const leaving = new AbortController();
   const opening = harness.sessions
     .open('t', 'somebody', PLAIN, { signal: leaving.signal })
@@ -260,7 +260,7 @@ const unsubscribe = (uri: string): ExchangeRequest => ({ method: 'resources/unsu
 test('sends its log level and subscriptions in a dedicated conversation, and again after a move', async () => {
   for (const id of ['a', 'b']) await harness.add(id, { handshake: FULL, fields: HTTP, script: answers({}) });
   const session = await harness.openSession();
-  const [from, to] = harness.upstreams('a').length > 0 ? ['a', 'b'] : ['b', 'a'];
+  const [from, to] = harness.conversations('a').length > 0 ? ['a', 'b'] : ['b', 'a'];
   for (const request of [LEVEL, subscribe('x:1'), unsubscribe('x:1'), subscribe('x:2')]) {
     await resultOf(ask(session, request));
   }
@@ -268,9 +268,9 @@ test('sends its log level and subscriptions in a dedicated conversation, and aga
   harness.backend(from).disconnect();
   await settled();
   await resultOf(ask(session, 'read'));
-  const [upstream] = harness.upstreams(to);
-  const sent = upstream?.exchanges.map(({ request }) => request);
-  assert.equal([sent?.slice(0, 2), upstream?.asked.at(-1)], [[LEVEL, subscribe('x:2')], 'tools/call']);
+  const [conversation] = harness.conversations(to);
+  const sent = conversation?.exchanges.map(({ request }) => request);
+  assert.equal([sent?.slice(0, 2), conversation?.asked.at(-1)], [[LEVEL, subscribe('x:2')], 'tools/call']);
 });
 
 test('does not send a log level or subscription again that its backend refused', async () => {
@@ -279,16 +279,16 @@ test('does not send a log level or subscription again that its backend refused',
   assert.is(await resultOf(ask(session, LEVEL)), -32602);
   assert.is(await resultOf(ask(session, subscribe('x:1'))), -32602);
   assert.is(session.logLevel, undefined);
-  harness.upstreams('a')[0]?.disconnect();
+  harness.conversations('a')[0]?.disconnect();
   ask(session, 'read');
   await settled();
-  assert.equal(harness.upstreams('a')[1]?.asked, ['tools/call']);
+  assert.equal(harness.conversations('a')[1]?.asked, ['tools/call']);
 });
 
 test('fails a log level when no dedicated process can be opened, and stays bound', async () => {
   await harness.add('a', { handshake: FULL });
   const session = await harness.openSession();
-  harness.backend('a').thrownByOpenUpstream = new Error('no room');
+  harness.backend('a').thrownByOpenConversation = new Error('no room');
   const call = ask(session, LEVEL);
   const other = ask(session, 'read');
   assert.is((await call.end) instanceof Error, true);
@@ -304,7 +304,7 @@ test('calls wait for the dedicated process in which a log level is being set', a
   const calls = [ask(session, LEVEL), ask(session, 'write')];
   thaw();
   for (const { end } of calls) assert.is(await end, 'a');
-  assert.equal(harness.upstreams('a')[0]?.asked, ['logging/setLevel', 'tools/call']);
+  assert.equal(harness.conversations('a')[0]?.asked, ['logging/setLevel', 'tools/call']);
 });
 
 test('accepts a log level without effect where the template shares its processes', async () => {
@@ -328,23 +328,24 @@ test('answers log level and subscriptions for a dedicated modern process, and li
   harness.setPolicy({ session: 'isolated' });
   for (const id of ['a', 'b']) await harness.add(id, { handshake: FULL_MODERN, fields: STDIO });
   const session = await harness.openSession();
-  const [from, to] = harness.upstreams('a').length > 0 ? ['a', 'b'] : ['b', 'a'];
+  const [from, to] = harness.conversations('a').length > 0 ? ['a', 'b'] : ['b', 'a'];
   const { messages, subscription } = listenTo(session);
   await settled();
   for (const request of [LEVEL, subscribe('x:1'), unsubscribe('x:1'), subscribe('x:2')]) {
     assert.equal(await resultOf(ask(session, request)), {});
   }
   assert.is(session.logLevel, 'debug');
-  const questions = (id: string) => harness.upstreams(id)[0]?.open.map(({ request }) => request.params) ?? [];
+  const questions = (id: string) =>
+    harness.conversations(id)[0]?.open.map(({ request }) => request.params) ?? [];
   const wanted = { notifications: { resourcesListChanged: true, resourceSubscriptions: ['x:2'] } };
   assert.equal(questions(from), [wanted]);
-  harness.upstreams(from)[0]?.open[0]?.notify('notifications/resources/updated', { uri: 'x:2' });
+  harness.conversations(from)[0]?.open[0]?.notify('notifications/resources/updated', { uri: 'x:2' });
   assert.equal(messages.splice(0).length, 1);
   harness.ref(from).drain();
   await settled();
   await resultOf(ask(session, 'read'));
   assert.equal(questions(to), [wanted]);
-  const found = harness.upstreams(to)[0]?.asked.filter((method) => method.startsWith('logging'));
+  const found = harness.conversations(to)[0]?.asked.filter((method) => method.startsWith('logging'));
   assert.equal(found, []);
   subscription.unsubscribe();
   assert.equal(questions(to), []);
@@ -397,16 +398,16 @@ test('subscribes at its new instance, too, when the old one answers after the mo
   const answersMost: typeof silent = (exchange) =>
     exchange.request.params?.uri === 'x:2' ? undefined : answers({})(exchange);
   const session = await harness.openOnA({ ...options, script: silent }, { ...options, script: answersMost });
-  const [before] = harness.upstreams('a');
+  const [before] = harness.conversations('a');
   const calls = ['x:1', 'x:2'].map((uri) => ask(session, subscribe(uri)));
   before?.open[0]?.result();
   harness.ref('a').drain();
   await resultOf(ask(session, 'read'));
   before?.open[0]?.result();
   for (const call of calls) assert.equal(await resultOf(call), {});
-  const there = harness.upstreams('b')[0]?.exchanges.map(({ request }) => request.params?.uri);
+  const there = harness.conversations('b')[0]?.exchanges.map(({ request }) => request.params?.uri);
   assert.equal(there, ['x:1', undefined, 'x:2']);
-  const unanswered = harness.upstreams('b')[0]?.last;
+  const unanswered = harness.conversations('b')[0]?.last;
   await pass(30_000);
   assert.is(unanswered?.isCancelled, true);
 });

@@ -46,7 +46,7 @@ test.after.each(() => harness.close());
 
 test('a session that opens too slowly, or when the table is closed, fails and leaves nothing', async () => {
   await harness.add('a', { fields: HTTP });
-  harness.backend('a').openUpstream = () => new Promise(() => undefined);
+  harness.backend('a').openConversation = () => new Promise(() => undefined);
   const opening = codeOf(harness.openSession());
   await settled();
   assert.is(harness.sessions.size, 1);
@@ -98,8 +98,8 @@ test('a thousand closed sessions leave no call, subscription or conversation at 
     assert.is(harness.ref(id).working, 0);
     // Only the instance's own session still listens to its conversation, directly and by its feed.
     assert.is(harness.backend(id).listeners, 2);
-    for (const upstream of harness.upstreams(id)) {
-      assert.equal([upstream.isClosed, upstream.listeners], [true, 0]);
+    for (const conversation of harness.conversations(id)) {
+      assert.equal([conversation.isClosed, conversation.listeners], [true, 0]);
     }
   }
 });
@@ -160,7 +160,7 @@ test('a session that is idle for too long ends, at its backend, too', async () =
   idle.ended$.subscribe((reason) => ends.push(reason));
   for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionIdleMs - LIMITS.sessionParkMs]) await pass(ms);
   assert.equal(ends, ['idle']);
-  const found = harness.upstreams('a').map(({ isClosed }) => isClosed);
+  const found = harness.conversations('a').map(({ isClosed }) => isClosed);
   assert.equal(found, [true, false]);
   assert.is(harness.sessions.find(busy.id), busy);
   release();
@@ -189,7 +189,7 @@ test('a client that was away for minutes leaves its process to one that needs it
   await pass(2_000);
   const next = await open('next');
   assert.equal(ends, ['processNeeded']);
-  const closed = harness.upstreams('a').map(({ isClosed }) => isClosed);
+  const closed = harness.conversations('a').map(({ isClosed }) => isClosed);
   assert.equal(closed, [false, true, false, false]);
   assert.is(await codeOf(open('soon')), 'QUEUE_FULL');
   const found = [present, longer, shorter, next].map(({ id }) => harness.sessions.find(id) !== undefined);
@@ -244,9 +244,9 @@ test('anonymous callers may open all sessions, and one owner, too, when the maxi
 test('a session that could not be opened does not count', async () => {
   assert.is(await codeOf(harness.openSession(PLAIN, 'ann')), 'NO_HEALTHY_INSTANCE');
   await harness.add('a', { fields: HTTP });
-  harness.backend('a').thrownByOpenUpstream = new Error('no');
+  harness.backend('a').thrownByOpenConversation = new Error('no');
   for (let count = 0; count < 3; count += 1) await codeOf(harness.openSession(PLAIN, 'ann'));
-  harness.backend('a').thrownByOpenUpstream = undefined;
+  harness.backend('a').thrownByOpenConversation = undefined;
   await harness.openSession(PLAIN, 'ann');
   assert.is(harness.sessions.size, 1);
 });
@@ -409,7 +409,7 @@ test('ends all sessions of an owner, and no others', async () => {
   await harness.openSession(PLAIN, 'bob');
   await harness.sessions.endOf('ann');
   assert.equal([turns.all, turns.fullest, harness.sessions.size], [MANY, PER_TURN, 1]);
-  assert.is(harness.upstreams('a').filter(({ isClosed }) => isClosed).length, MANY);
+  assert.is(harness.conversations('a').filter(({ isClosed }) => isClosed).length, MANY);
 });
 
 test('moves no session whose client stopped listening before its turn', async () => {

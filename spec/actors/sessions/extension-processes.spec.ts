@@ -45,10 +45,10 @@ const stateless = (capabilities: JsonObject, owner = 'ann') =>
   harness.callStateless(modernCall(), { owner, profile: modernProfile(capabilities) });
 /** The calls that each process of the instance received: first the one of clients without extensions. */
 const calls = () =>
-  [harness.backend('a'), ...harness.upstreams('a')].map(
+  [harness.backend('a'), ...harness.conversations('a')].map(
     ({ asked }) => asked.filter((method) => method === 'tools/call').length,
   );
-const ended = () => harness.upstreams('a').map(({ isClosed }) => isClosed);
+const ended = () => harness.conversations('a').map(({ isClosed }) => isClosed);
 
 test('clients with equal extensions share one process, whichever owner, name, revision and era they have', async () => {
   await harness.add('a', PROGRAM);
@@ -79,7 +79,7 @@ test('a client that can be asked, or has a log level, has a process of its own w
   assert.equal(calls(), [0, 1, 1, 1, 1]);
   const declared = harness.backend('a').profiles.map(({ capabilities }) => capabilities);
   assert.equal(declared, [asking, asking, UI, UI]);
-  assert.equal(harness.upstreams('a')[3]?.asked, ['logging/setLevel', 'tools/call']);
+  assert.equal(harness.conversations('a')[3]?.asked, ['logging/setLevel', 'tools/call']);
 });
 
 for (const policy of ['shared', 'isolated'] as const) {
@@ -101,7 +101,7 @@ test('a session gets the lists of its process, its list changes, and the updates
   await harness.add('a', { ...PROGRAM, handshake: FULL });
   const clients = [await session(UI), await session(UI, 'bob')];
   const received = clients.map((client) => listenTo(client).messages);
-  const [own] = harness.upstreams('a');
+  const [own] = harness.conversations('a');
   const subscribing = ask(clients[0] as never, { method: 'resources/subscribe', params: { uri: 'x:1' } });
   await resultOf(subscribing);
   own?.sendNotification('notifications/tools/list_changed');
@@ -147,7 +147,7 @@ test('the process whose last call is longest ago ends for a ninth set, and a ses
     streams.every(({ subscription }) => !subscription.closed),
     true,
   );
-  assert.equal(harness.upstreams('a').at(-1)?.asked, ['tools/call']);
+  assert.equal(harness.conversations('a').at(-1)?.asked, ['tools/call']);
 });
 
 test('a process with a call in flight does not end for another one', async () => {

@@ -47,9 +47,9 @@ const said = (session: ClientSession) => ask(session, 'read').end.then(codeOf);
 for (const failover of ['never', 'auto'] as const) {
   test(`with failover ${failover} it begins anew when its conversation is lost`, async () => {
     const session = await openPart(failover, DEDICATED);
-    harness.upstreams('a')[0]?.disconnect();
+    harness.conversations('a')[0]?.disconnect();
     assert.is(await said(session), 'a');
-    assert.equal([session.value.unsafe, harness.upstreams('a').length], ['no', 2]);
+    assert.equal([session.value.unsafe, harness.conversations('a').length], ['no', 2]);
     assert.equal(harness.eventsOf('session.ended'), []);
   });
 
@@ -61,10 +61,10 @@ for (const failover of ['never', 'auto'] as const) {
     await settled();
     harness.ref('a').drain();
     assert.is(await said(session), 'b');
-    assert.equal([waiting.subscription.closed, harness.upstreams('a')[0]?.isClosed], [false, false]);
-    harness.upstreams('a')[0]?.last.result({ content: [] });
+    assert.equal([waiting.subscription.closed, harness.conversations('a')[0]?.isClosed], [false, false]);
+    harness.conversations('a')[0]?.last.result({ content: [] });
     await settled();
-    assert.equal([waiting.subscription.closed, harness.upstreams('a')[0]?.isClosed], [true, true]);
+    assert.equal([waiting.subscription.closed, harness.conversations('a')[0]?.isClosed], [true, true]);
     const moves = harness
       .eventsOf('session.moved')
       .map(({ fromInstanceId, instanceId }) => [fromInstanceId, instanceId]);
@@ -76,7 +76,7 @@ test('while no other instance could serve it, it keeps its conversation', async 
   const session = await openPart('never', DEDICATED);
   harness.ref('a').drain();
   assert.is(await said(session), 'NO_HEALTHY_INSTANCE');
-  assert.is(harness.upstreams('a')[0]?.isClosed, false);
+  assert.is(harness.conversations('a')[0]?.isClosed, false);
 });
 
 test('starts no process after the other for a client that only listens', async () => {
@@ -85,12 +85,12 @@ test('starts no process after the other for a client that only listens', async (
   const session = await harness.sessions.open('t', 'ann', PLAIN, { isPart: true });
   listenTo(session);
   for (let crashes = 0; crashes < 40; crashes += 1) {
-    harness.upstreams('a').at(-1)?.disconnect();
+    harness.conversations('a').at(-1)?.disconnect();
     await pass(100);
   }
-  assert.is(harness.upstreams('a').length, 2);
+  assert.is(harness.conversations('a').length, 2);
   await pass(5_000);
-  assert.is(harness.upstreams('a').length, 3);
+  assert.is(harness.conversations('a').length, 3);
 });
 
 test('a call between two rounds ends with its conversation, wherever its session is by then', async () => {
@@ -106,7 +106,7 @@ test('a call between two rounds ends with its conversation, wherever its session
   harness.ref('a').drain();
   assert.is(await said(session), 'b');
   assert.equal(ends, [], 'it may continue at the instance that drains');
-  harness.upstreams('a')[0]?.disconnect();
+  harness.conversations('a')[0]?.disconnect();
   await settled();
   assert.equal(ends, [['BACKEND_UNAVAILABLE', 'unknown']]);
   reservation?.leave();

@@ -84,18 +84,18 @@ for (const [state, enter] of Object.entries(STATES)) {
     await enter(session);
     await after.add('a', DEDICATED);
     const recovered = again(session);
-    assert.equal(after.upstreams('a'), [], 'nothing is opened before its first use');
+    assert.equal(after.conversations('a'), [], 'nothing is opened before its first use');
     assert.equal(
       [recovered.id, recovered.ownerId, recovered.template, recovered.profile, recovered.instance.id],
       [session.id, 'ann', 't', ASKABLE, 'a'],
     );
     assert.equal([recovered.handshake.era, recovered.handshake.capabilities], ['legacy', FULL.capabilities]);
     assert.is(await resultOf(ask(recovered, 'read')), 'a');
-    const [upstream] = after.upstreams('a');
-    assert.equal(upstream?.asked, ['logging/setLevel', 'resources/subscribe', 'tools/call']);
+    const [conversation] = after.conversations('a');
+    assert.equal(conversation?.asked, ['logging/setLevel', 'resources/subscribe', 'tools/call']);
     assert.equal(after.backend('a').profiles, [ASKABLE]);
     const { messages } = listenTo(recovered);
-    upstream?.sendNotification('notifications/resources/updated', { uri: URI });
+    conversation?.sendNotification('notifications/resources/updated', { uri: URI });
     assert.equal(messages.length, 1);
     assert.equal(after.sessions.list().length, 1);
   });
@@ -121,7 +121,7 @@ test('a session that finishes, since it may not move, is over at its next reques
   await after.add('b', DEDICATED);
   const recovered = again(session);
   assert.is(codeOf(await ask(recovered, 'read').end), 'SESSION_NOT_FOUND');
-  assert.equal([after.sessions.size, after.upstreams('b')], [0, []]);
+  assert.equal([after.sessions.size, after.conversations('b')], [0, []]);
 });
 
 test('a session that is open is not made again', async () => {
@@ -199,10 +199,10 @@ test('a client that only listens opens nothing before its next request', async (
   const recovered = again(session);
   const { subscription, messages } = listenTo(recovered);
   await pass(10_000);
-  assert.is(after.upstreams('a').length, 0);
+  assert.is(after.conversations('a').length, 0);
   assert.is(await resultOf(ask(recovered, 'read')), 'a');
-  after.upstreams('a')[0]?.sendNotification('notifications/message', { data: 'x' });
-  assert.equal([after.upstreams('a').length, messages.length], [1, 1]);
+  after.conversations('a')[0]?.sendNotification('notifications/message', { data: 'x' });
+  assert.equal([after.conversations('a').length, messages.length], [1, 1]);
   subscription.unsubscribe();
 });
 
@@ -213,7 +213,7 @@ test('a client that listens and has subscriptions is bound at once', async () =>
   await after.add('a', DEDICATED);
   const { subscription } = listenTo(again(session));
   await settled();
-  assert.is(after.upstreams('a').length, 1);
+  assert.is(after.conversations('a').length, 1);
   subscription.unsubscribe();
 });
 
@@ -238,7 +238,7 @@ test('the conversations of many are opened 64 at a time, and those of new sessio
   thaw();
   await opening;
   for (const caller of asked) assert.is(await resultOf(caller), 'a');
-  assert.is(after.upstreams('a').length, 201);
+  assert.is(after.conversations('a').length, 201);
 });
 
 test('an opening that hangs delays the others by a second at most', async () => {

@@ -53,7 +53,7 @@ test('emits changes of lists, and opens no conversation for that', async () => {
   const resources = 'notifications/resources/list_changed';
   assert.equal(client.received, ['notifications/tools/list_changed', resources, resources]);
   await settled();
-  assert.equal([harness.upstreams('a').length, listens(instance).length], [0, 0]);
+  assert.equal([harness.conversations('a').length, listens(instance).length], [0, 0]);
 });
 
 test('many clients follow an instance over several turns of the event loop', async () => {
@@ -102,15 +102,18 @@ test('subscribes over HTTP in a conversation per owner, shared by the clients of
     new Client({ uris: ['x:1'], owner: 'bob' }),
   ];
   await settled();
-  const [ofAnn, ofBob] = instance.upstreams;
-  assert.equal([instance.upstreams.length, subscribed(instance)], [2, []]);
+  const [ofAnn, ofBob] = instance.conversations;
+  assert.equal([instance.conversations.length, subscribed(instance)], [2, []]);
   ofAnn?.sendNotification(UPDATED, { uri: 'x:1' });
   const found = clients.map(({ received }) => received.length);
   assert.equal(found, [1, 1, 0]);
   for (const client of clients) client.leave();
   await settled();
-  for (const upstream of [ofAnn, ofBob]) {
-    assert.equal(upstream === undefined ? [] : subscribed(upstream), ['subscribe x:1', 'unsubscribe x:1']);
+  for (const conversation of [ofAnn, ofBob]) {
+    assert.equal(conversation === undefined ? [] : subscribed(conversation), [
+      'subscribe x:1',
+      'unsubscribe x:1',
+    ]);
   }
   await pass(60_000);
   assert.is(harness.pool.owners.length, 0);
@@ -118,15 +121,15 @@ test('subscribes over HTTP in a conversation per owner, shared by the clients of
 
 test('reopens a conversation that ended, or could not be opened', async () => {
   const instance = await add('a', HTTP, UPDATES);
-  instance.thrownByOpenUpstream = new Error('no conversation');
+  instance.thrownByOpenConversation = new Error('no conversation');
   const client = new Client({ uris: ['x:1'] });
   await settled();
-  instance.thrownByOpenUpstream = undefined;
+  instance.thrownByOpenConversation = undefined;
   await pass(500);
-  instance.upstreams[0]?.disconnect();
+  instance.conversations[0]?.disconnect();
   await pass(500);
-  instance.upstreams[1]?.sendNotification(UPDATED, { uri: 'x:1' });
-  assert.equal([instance.upstreams.length, client.received.length], [2, 1]);
+  instance.conversations[1]?.sendNotification(UPDATED, { uri: 'x:1' });
+  assert.equal([instance.conversations.length, client.received.length], [2, 1]);
 });
 
 test('has one subscription at a modern instance for all clients', async () => {
@@ -158,7 +161,7 @@ test('emits changes from the dedicated process of an owner to that owner only', 
   const ann = new Client({ uris: ['x:1'] });
   const bob = new Client({ uris: ['x:1'], owner: 'bob' });
   assert.is(await harness.callStateless(modernCall(), { profile: ASKABLE }).end, 'a');
-  const [own] = program.upstreams;
+  const [own] = program.conversations;
   assert.equal(own?.asked, ['resources/subscribe', 'tools/call']);
   own?.sendNotification('notifications/tools/list_changed');
   own?.sendNotification(UPDATED, { uri: 'x:1' });

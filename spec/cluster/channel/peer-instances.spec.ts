@@ -169,7 +169,7 @@ test('a question of the backend that no client can answer is refused, as at its 
   const messages$ = new Subject<ServerMessage>();
   const c = await deployment.node('CCCCCCCC', { instances: serveInstances(hostOf(messages$), () => {}) });
   const transport = await open('one', c.member.node);
-  const opened = await transport.openUpstream?.({
+  const opened = await transport.openConversation?.({
     profile: PROFILE,
     signal: new AbortController().signal,
     ownerId: 'ada',
@@ -195,7 +195,7 @@ test('each question gets its reply, however many are answered at once', async ()
   const messages$ = new Subject<ServerMessage>();
   const c = await deployment.node('CCCCCCCC', { instances: serveInstances(hostOf(messages$), () => {}) });
   const transport = await open('one', c.member.node);
-  const opened = await transport.openUpstream?.({
+  const opened = await transport.openConversation?.({
     profile: PROFILE,
     signal: new AbortController().signal,
     ownerId: 'ada',
@@ -367,7 +367,7 @@ function hostOf(messages$: Subject<ServerMessage>): InstanceHost {
     requestBytes: gateway.host.requestBytes,
     has: () => true,
     open: async ({ profile }) => ({
-      upstream: { handshake, messages$: profile === undefined ? NEVER : messages$, notify: () => {} },
+      conversation: { handshake, messages$: profile === undefined ? NEVER : messages$, notify: () => {} },
       ...{ duty$: NEVER, otherCalls$: NEVER, closed$: NEVER, exchange: () => NEVER, release: () => {} },
     }),
   };

@@ -6,9 +6,9 @@ import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { ServerMessage } from '../../../src/domain/mcp/client.ts';
 import { ownExchange } from '../../../src/transports/own-exchange.ts';
-import type { Closed, Upstream } from '../../../src/transports/transport.ts';
+import type { Closed, Conversation } from '../../../src/transports/transport.ts';
+import { answering, everyCapability, openFor } from '../../conformance/conversation.ts';
 import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
-import { answering, everyCapability, openFor } from '../../conformance/upstream.ts';
 import type { HttpFixture } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answerJson, messageOf } from '../raw-server.ts';
@@ -23,7 +23,7 @@ const verbs = (server: HttpFixture, verb: string) =>
 const openStreams = (server: HttpFixture) =>
   [...server.sessions.values()].filter(({ stream }) => stream !== undefined).length;
 
-function closingsOf({ closed$ }: Upstream): Closed[] {
+function closingsOf({ closed$ }: Conversation): Closed[] {
   const seen: Closed[] = [];
   closed$.subscribe((closed) => seen.push(closed));
   return seen;
@@ -32,11 +32,11 @@ function closingsOf({ closed$ }: Upstream): Closed[] {
 test('has a listening stream only while messages$ has subscribers', async () => {
   await withBackend({}, async ({ transport, server }) => {
     await until(() => openStreams(server) === 1, 'the transport listens');
-    const upstream = await openFor(transport);
-    await see(upstream.exchange(echo('x')));
+    const conversation = await openFor(transport);
+    await see(conversation.exchange(echo('x')));
     assert.is(openStreams(server), 1);
     const messages: ServerMessage[] = [];
-    const both = [1, 2].map(() => upstream.messages$.subscribe((message) => messages.push(message)));
+    const both = [1, 2].map(() => conversation.messages$.subscribe((message) => messages.push(message)));
     await until(() => openStreams(server) === 2, 'the client listens');
     server.notify(changed);
     await until(() => messages.length === 2, 'both received it');
@@ -51,12 +51,12 @@ test('has a listening stream only while messages$ has subscribers', async () => 
 
 test('`opening` resolves when the stream of a subscriber is open', async () => {
   await withBackend({}, async ({ transport, server }) => {
-    const upstream = await openFor(transport);
-    assert.is(upstream.opening, undefined);
+    const conversation = await openFor(transport);
+    assert.is(conversation.opening, undefined);
     const received: string[] = [];
-    const subscription = upstream.messages$.subscribe(({ method }) => received.push(method));
-    await upstream.opening;
-    assert.is(upstream.opening, undefined);
+    const subscription = conversation.messages$.subscribe(({ method }) => received.push(method));
+    await conversation.opening;
+    assert.is(conversation.opening, undefined);
     server.notify(changed);
     await until(() => received.length === 1, 'a message sent directly after that arrives');
     subscription.unsubscribe();
@@ -65,34 +65,34 @@ test('`opening` resolves when the stream of a subscriber is open', async () => {
 
 test('a notification on the stream of a call goes to the call when messages$ has no subscriber', async () => {
   await withBackend({ answers: 'sse' }, async ({ transport }) => {
-    const upstream = await openFor(transport);
+    const conversation = await openFor(transport);
     const notify = callTool('notify', { method: changed });
-    const alone = await see(upstream.exchange(notify));
+    const alone = await see(conversation.exchange(notify));
     assert.equal(alone.events[0], { kind: 'notification', method: changed, params: {} });
     const messages: ServerMessage[] = [];
-    upstream.messages$.subscribe((message) => messages.push(message));
-    const { events } = await see(upstream.exchange(notify));
+    conversation.messages$.subscribe((message) => messages.push(message));
+    const { events } = await see(conversation.exchange(notify));
     assert.equal([events.length, messages.length], [1, 1]);
   });
 });
 
 test('questions and log lines come on the listening stream when calls are answered with JSON', async () => {
   await withBackend({ answers: 'json' }, async ({ transport, server }) => {
-    const upstream = await openFor(transport);
+    const conversation = await openFor(transport);
     const methods: string[] = [];
-    upstream.messages$.subscribe((message) => {
+    conversation.messages$.subscribe((message) => {
       methods.push(message.method);
       if (message.kind === 'request') message.answer({ result: { roots: [] } });
     });
     await until(() => openStreams(server) === 2, 'the client listens');
-    const { asked, seen } = await answering(upstream, { method: 'roots/list' }, () => undefined);
+    const { asked, seen } = await answering(conversation, { method: 'roots/list' }, () => undefined);
     assert.equal([asked.length, methods], [0, ['roots/list']]);
     assert.equal(JSON.parse(textOf(seen[0])), { result: { roots: [] } });
     const { events } = await see(
-      upstream.exchange({ ...callTool('progress', { steps: 2 }), wantsProgress: true }),
+      conversation.exchange({ ...callTool('progress', { steps: 2 }), wantsProgress: true }),
     );
     assert.is(events.length, 3);
-    const logged = await see(upstream.exchange(callTool('log', { text: 'x' })));
+    const logged = await see(conversation.exchange(callTool('log', { text: 'x' })));
     await until(() => methods.length === 2, 'the log line came');
     assert.equal([logged.events.length, methods[1]], [1, 'notifications/message']);
   });
@@ -101,22 +101,22 @@ test('questions and log lines come on the listening stream when calls are answer
 for (const unknownSession of [404, 400] as const) {
   test(`a lost session ends the conversation, and is not reopened (${unknownSession})`, async () => {
     await withBackend({ unknownSession }, async ({ transport, server }) => {
-      const upstream = await openFor(transport);
-      const order: unknown[] = closingsOf(upstream);
+      const conversation = await openFor(transport);
+      const order: unknown[] = closingsOf(conversation);
       const listening: unknown[] = [];
       server.forgetSessions();
       const initialized = server.count('initialize');
-      const { end } = await see(upstream.exchange(echo('x')));
+      const { end } = await see(conversation.exchange(echo('x')));
       order.push(failure(end));
       assert.equal(order, [
         { reason: 'it forgot the session', expected: false },
         { code: 'BACKEND_UNAVAILABLE', delivered: 'no' },
       ]);
-      upstream.messages$.subscribe({ complete: () => listening.push('completed') });
+      conversation.messages$.subscribe({ complete: () => listening.push('completed') });
       assert.equal(listening, ['completed']);
-      const late = await see(upstream.exchange(echo('late')));
+      const late = await see(conversation.exchange(echo('late')));
       assert.equal(failure(late.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
-      await upstream.close();
+      await conversation.close();
       assert.is(verbs(server, 'DELETE'), 0);
       // The transport itself continues in a new session.
       assert.is(textOf((await see(ownExchange(transport, echo('own')))).events[0]), 'own');
@@ -128,9 +128,9 @@ for (const unknownSession of [404, 400] as const) {
 
 test('ends when the listening stream is refused for a lost session', async () => {
   await withBackend({}, async ({ transport, server }) => {
-    const upstream = await openFor(transport);
-    const closings = closingsOf(upstream);
-    upstream.messages$.subscribe();
+    const conversation = await openFor(transport);
+    const closings = closingsOf(conversation);
+    conversation.messages$.subscribe();
     await until(() => openStreams(server) === 2, 'the client listens');
     server.forgetSessions();
     await until(() => closings.length === 1, 'it is closed');
@@ -141,9 +141,9 @@ test('ends when the listening stream is refused for a lost session', async () =>
 test('closing deletes its own session only', async () => {
   await withBackend({}, async ({ transport, server }) => {
     const [own] = server.sessions.keys();
-    const upstream = await openFor(transport);
+    const conversation = await openFor(transport);
     assert.is(server.sessions.size, 2);
-    await upstream.close();
+    await conversation.close();
     assert.equal([...server.sessions.keys()], [own]);
     await Promise.all([openFor(transport), openFor(transport)]);
     await transport.close();
@@ -157,7 +157,7 @@ test('an opening fails when it is aborted, or when the transport closes', async 
     const initializations = () => server.count('initialize');
     server.failNext('never', { method: 'initialize' });
     const opening = transport
-      .openUpstream({ profile: everyCapability, signal: stop.signal })
+      .openConversation({ profile: everyCapability, signal: stop.signal })
       .catch(({ message }) => message);
     await until(() => initializations() === 2, 'it asked');
     stop.abort();
@@ -186,7 +186,7 @@ test('a failed opening does not wait until the session that it was given is dele
   await withRawTransport(listener, async (transport) => {
     const stop = new AbortController();
     const opening = transport
-      .openUpstream({ profile: everyCapability, signal: stop.signal })
+      .openConversation({ profile: everyCapability, signal: stop.signal })
       .catch(({ message }) => message);
     await until(() => seen.includes('notifications/initialized s2'), 'it was given a session');
     const abortedAt = performance.now();
@@ -201,8 +201,8 @@ test('streams of clients take no connection away from the calls', async () => {
   await withBackend({}, async ({ transport, server }) => {
     const most = LIMITS.inFlightPerInstance + LIMITS.parkedCalls + LIMITS.spareConnections;
     const clients = 40;
-    const upstreams = await Promise.all(Array.from({ length: clients }, () => openFor(transport)));
-    const subscriptions = upstreams.map(({ messages$ }) => messages$.subscribe());
+    const conversations = await Promise.all(Array.from({ length: clients }, () => openFor(transport)));
+    const subscriptions = conversations.map(({ messages$ }) => messages$.subscribe());
     await until(() => openStreams(server) === clients + 1, 'all listen');
     assert.ok(server.connections < most);
     assert.is(textOf((await see(transport.exchange(echo('x')))).events[0]), 'x');
@@ -213,12 +213,12 @@ test('streams of clients take no connection away from the calls', async () => {
 
 test('drops notifications while many of them are unanswered, and after its end', async () => {
   await withBackend({}, async ({ transport, server }) => {
-    const upstream = await openFor(transport);
-    const notify = () => upstream.notify('notifications/roots/list_changed', {});
+    const conversation = await openFor(transport);
+    const notify = () => conversation.notify('notifications/roots/list_changed', {});
     const reported = () => server.count('notifications/roots/list_changed');
     for (let count = 0; count < LIMITS.repliesUnderWay; count += 1) notify();
     await until(() => reported() >= LIMITS.repliesUnderWay / 2, 'they arrived');
-    await upstream.close();
+    await conversation.close();
     notify();
     await see(transport.exchange(echo('x')));
     assert.is(reported(), LIMITS.repliesUnderWay / 2);

@@ -8,8 +8,14 @@ import type { ExchangeEvent } from '../../../src/domain/calls/exchange.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { ownExchange } from '../../../src/transports/own-exchange.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
+import {
+  answering,
+  clientSide,
+  everyCapability,
+  noCapability,
+  openFor,
+} from '../../conformance/conversation.ts';
 import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
-import { answering, clientSide, everyCapability, noCapability, openFor } from '../../conformance/upstream.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
   type Answer,
@@ -28,7 +34,7 @@ import { withBackend, withRawTransport } from './open-http.ts';
 const test = suite('http eras', { timeoutMs: 20_000 });
 
 const opening = (transport: Transport) =>
-  transport.openUpstream({ profile: noCapability, signal: new AbortController().signal });
+  transport.openConversation({ profile: noCapability, signal: new AbortController().signal });
 
 test('a backend of both eras keeps a session for each legacy client, in the legacy era', async () => {
   await withBackend({ era: 'dual', answers: 'sse' }, async ({ transport, server }) => {
@@ -74,9 +80,9 @@ test('a bare backend is not asked for conversations of single clients', () =>
 test('a backend that leaves the legacy era loses its sessions of that era, and is suspected', async () => {
   const answers: Record<string, Answer> = { initialize: initialized, 'tools/call': refused(500, -32022) };
   await withRawTransport(serving(answers), async (transport) => {
-    const upstream = await openFor(transport);
-    const closed = firstValueFrom(upstream.closed$);
-    const call = () => see(upstream.exchange(callTool('echo', { text: 'x' })));
+    const conversation = await openFor(transport);
+    const closed = firstValueFrom(conversation.closed$);
+    const call = () => see(conversation.exchange(callTool('echo', { text: 'x' })));
     assert.is((await call()).events[0]?.kind, 'error', 'of a tool: the status is not that of the protocol');
     answers['tools/call'] = refused(400, -32022);
     const { end } = await call();
@@ -146,9 +152,9 @@ test('a 404 with an error about this call is its answer: no other session, and n
 test('an error about a call does not end a conversation that has no session', async () => {
   const answers: Record<string, Answer> = { initialize: initialized, 'tools/call': refused(400, -32000) };
   await withRawTransport(serving(answers), async (transport) => {
-    const upstream = await openFor(transport);
+    const conversation = await openFor(transport);
     for (let index = 0; index < 2; index += 1)
-      assert.is((await see(upstream.exchange(callTool('echo', {})))).events[0]?.kind, 'error');
+      assert.is((await see(conversation.exchange(callTool('echo', {})))).events[0]?.kind, 'error');
   });
 });
 

@@ -15,8 +15,8 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { open as http } from '../../../src/transports/http/http.ts';
 import { open as sse } from '../../../src/transports/sse/sse.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
+import { conversationConformance, noCapability, openFor } from '../../conformance/conversation.ts';
 import { callTool, refusal, see, textOf, transportConformance } from '../../conformance/transport.ts';
-import { noCapability, openFor, upstreamConformance } from '../../conformance/upstream.ts';
 import { type Middle, type MiddleOptions, startMiddle } from '../../fixtures/http-middle.ts';
 import type { HttpServerOptions } from '../../fixtures/http-options.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
@@ -65,7 +65,7 @@ for (const kind of ['http', 'sse'] as const) {
     open: () => openThrough(kind, options, { answers: 'sse' }),
   };
   transportConformance(test, subject);
-  upstreamConformance(test, subject);
+  conversationConformance(test, subject);
 }
 
 /** Opens, calls once for all clients and once for one, and closes. */
@@ -74,11 +74,11 @@ async function works(kind: Kind, options: MiddleOptions, server?: HttpServerOpti
   try {
     for (const text of ['one', 'two', 'three'])
       assert.is(textOf((await see(transport.exchange(callTool('echo', { text })))).events[0]), text);
-    const upstream =
+    const conversation =
       transport.handshake.era === 'modern' ? transport : await openFor(transport, noCapability);
     for (const text of ['four', 'five'])
-      assert.is(textOf((await see(upstream.exchange(callTool('echo', { text })))).events[0]), text);
-    await upstream.close();
+      assert.is(textOf((await see(conversation.exchange(callTool('echo', { text })))).events[0]), text);
+    await conversation.close();
   } finally {
     await transport.close();
     await release();

@@ -9,8 +9,8 @@ import { open as http } from '../../../src/transports/http/http.ts';
 import { HttpOpenings, OPENINGS_PER_OWNER } from '../../../src/transports/http/http-openings.ts';
 import type { OpenOptions } from '../../../src/transports/open-options.ts';
 import type { Closed, Transport } from '../../../src/transports/transport.ts';
+import { noCapability } from '../../conformance/conversation.ts';
 import { callTool, see, textOf, until } from '../../conformance/transport.ts';
-import { noCapability } from '../../conformance/upstream.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
@@ -42,12 +42,15 @@ test('hanging openings of one owner delay neither calls nor the openings of othe
       see(transport.exchange(callTool('echo', {}))),
     );
     for (const { events } of await Promise.all(answers)) assert.is(textOf(events.at(-1)), 'here');
-    const upstream = await transport.openUpstream({
+    const conversation = await transport.openConversation({
       profile: noCapability,
       signal: new AbortController().signal,
       ownerId: 'bo',
     });
-    assert.is(textOf((await see(upstream?.exchange(callTool('echo', {})) ?? EMPTY)).events.at(-1)), 'here');
+    assert.is(
+      textOf((await see(conversation?.exchange(callTool('echo', {})) ?? EMPTY)).events.at(-1)),
+      'here',
+    );
     assert.equal([hanging.size, ended], [OPENINGS_PER_OWNER, []]);
     await transport.close();
     assert.equal(new Set(await Promise.all(opening)), new Set(['BACKEND_UNAVAILABLE']));
@@ -58,8 +61,8 @@ test('sessions with equal handshakes share one description of the server', () =>
     const transport = await openTo(url);
     const { signal } = new AbortController();
     const [one, two] = [
-      await transport.openUpstream({ profile: noCapability, signal }),
-      await transport.openUpstream({ profile: noCapability, signal }),
+      await transport.openConversation({ profile: noCapability, signal }),
+      await transport.openConversation({ profile: noCapability, signal }),
     ];
     assert.ok(one !== undefined && one.handshake === two?.handshake);
     await transport.close();
@@ -103,7 +106,7 @@ function openTo(url: string, more: Partial<OpenOptions> = {}): Promise<Transport
 /** An opening of one owner that the backend never answers. */
 function openHanging(transport: Transport) {
   const profile = { ...noCapability, clientInfo: { name: 'hangs' } };
-  return transport.openUpstream({ profile, signal: new AbortController().signal, ownerId: 'ada' });
+  return transport.openConversation({ profile, signal: new AbortController().signal, ownerId: 'ada' });
 }
 
 /** A legacy backend that never answers `initialize` of clients named "hangs"; `hanging`: the open responses. */

@@ -8,8 +8,8 @@ import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { HeldBytes } from '../../../src/domain/memory/held-bytes.ts';
 import type { OpenOptions } from '../../../src/transports/open-options.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
+import { openFor } from '../../conformance/conversation.ts';
 import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
-import { openFor } from '../../conformance/upstream.ts';
 import { suite } from '../../helpers/suite.ts';
 import { type Answers, refused, result, SESSION, serving, status } from '../scripted-server.ts';
 import { withBackend, withRawTransport } from './open-http.ts';
@@ -217,10 +217,10 @@ for (const [what, answer, closings] of [
       'id: a\nretry: 1\ndata: \n\n',
       [(response) => void answer(response, Object({}))],
       async ({ transport }) => {
-        const upstream = await openFor(transport);
+        const conversation = await openFor(transport);
         const order: unknown[] = [];
-        upstream.closed$.subscribe((closed) => order.push(closed));
-        const { end } = await see(upstream.exchange(call));
+        conversation.closed$.subscribe((closed) => order.push(closed));
+        const { end } = await see(conversation.exchange(call));
         assert.equal([...order, failure(end)?.delivered], [...closings, 'unknown']);
       },
     );

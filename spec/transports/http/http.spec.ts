@@ -8,8 +8,8 @@ import * as assert from 'uvu/assert';
 import { open as http, openHttp } from '../../../src/transports/http/http.ts';
 import type { OpenOptions } from '../../../src/transports/open-options.ts';
 import type { Closed } from '../../../src/transports/transport.ts';
+import { conversationConformance, noCapability } from '../../conformance/conversation.ts';
 import { callTool, failure, refusal, see, transportConformance, until } from '../../conformance/transport.ts';
-import { noCapability, upstreamConformance } from '../../conformance/upstream.ts';
 import type { HttpServerOptions } from '../../fixtures/http-options.ts';
 import { type HttpFixture, startHttpServer } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -163,8 +163,8 @@ test('ends the conversations of many clients a few per turn of the event loop', 
     const { signal } = new AbortController();
     const turns = new TurnCounter();
     for (let count = 0; count < 40; count += 1) {
-      const upstream = await transport.openUpstream({ profile: noCapability, signal });
-      upstream?.closed$.subscribe(turns.note);
+      const conversation = await transport.openConversation({ profile: noCapability, signal });
+      conversation?.closed$.subscribe(turns.note);
     }
     await transport.end({ reason: 'lost', expected: false });
     assert.equal([turns.all, turns.fullest], [40, 5]);
@@ -195,7 +195,7 @@ for (const [name, options] of Object.entries(variants)) {
     },
   };
   transportConformance(test, subject);
-  if (name === 'legacy, SSE') upstreamConformance(test, subject);
+  if (name === 'legacy, SSE') conversationConformance(test, subject);
 }
 
 test.run();

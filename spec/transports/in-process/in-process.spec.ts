@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import { open as inProcess } from '../../../src/transports/in-process/in-process.ts';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
+import { everyCapability } from '../../conformance/conversation.ts';
 import {
   callTool,
   instanceDefinition,
@@ -12,7 +13,6 @@ import {
   see,
   transportConformance,
 } from '../../conformance/transport.ts';
-import { everyCapability } from '../../conformance/upstream.ts';
 import { objectOr } from '../../fixtures/wire.ts';
 import { fixtureHandler } from '../../helpers/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -126,7 +126,7 @@ test('drops a notification that comes after the answer', async () => {
 test('has one conversation for all clients', async () => {
   const transport = await open(() => ({}));
   assert.is(
-    await transport.openUpstream({ profile: everyCapability, signal: new AbortController().signal }),
+    await transport.openConversation({ profile: everyCapability, signal: new AbortController().signal }),
     undefined,
   );
 });

@@ -11,6 +11,12 @@ import { open as sse } from '../../../src/transports/sse/sse.ts';
 import { SseChannel } from '../../../src/transports/sse/sse-channel.ts';
 import type { Closed, Transport } from '../../../src/transports/transport.ts';
 import {
+  conversationConformance,
+  everyCapability,
+  noCapability,
+  openFor,
+} from '../../conformance/conversation.ts';
+import {
   callTool,
   failure,
   refusal,
@@ -19,7 +25,6 @@ import {
   transportConformance,
   until,
 } from '../../conformance/transport.ts';
-import { everyCapability, noCapability, openFor, upstreamConformance } from '../../conformance/upstream.ts';
 import { type SseFixture, type SseServerOptions, startSseServer } from '../../fixtures/sse-server.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -39,7 +44,7 @@ const subject = {
   },
 };
 transportConformance(test, subject);
-upstreamConformance(test, subject);
+conversationConformance(test, subject);
 
 async function withSse(
   options: SseServerOptions,
@@ -134,10 +139,10 @@ test('reports why it could not open', async () => {
 
 test('ends when its stream ends, and fails all open calls and conversations', async () => {
   await withSse({}, async ({ transport, server }) => {
-    const upstream = await openFor(transport);
+    const conversation = await openFor(transport);
     const closings: Closed[] = [];
-    for (const { closed$ } of [transport, upstream]) closed$.subscribe((closed) => closings.push(closed));
-    const left = [transport, upstream].map((way) => see(way.exchange(callTool('sleep', { ms: 60_000 }))));
+    for (const { closed$ } of [transport, conversation]) closed$.subscribe((closed) => closings.push(closed));
+    const left = [transport, conversation].map((way) => see(way.exchange(callTool('sleep', { ms: 60_000 }))));
     await until(
       () => server.requests.filter(({ message }) => message?.method === 'tools/call').length === 2,
       'sent',
@@ -172,7 +177,7 @@ test('opens a limited number of streams of one owner at a time, and those of oth
     const transport = await sse(definition(url), openOptions());
     const open = (owner: string) =>
       codeOf(
-        transport.openUpstream({
+        transport.openConversation({
           profile: noCapability,
           signal: new AbortController().signal,
           ownerId: owner,
@@ -217,9 +222,9 @@ test('ends the posts of answered and cancelled calls to which the server gives n
 
 test('closing the stream of one client ends no other', async () => {
   await withSse({}, async ({ transport, server }) => {
-    const upstream = await openFor(transport);
+    const conversation = await openFor(transport);
     assert.is(server.streams, 2);
-    await upstream.close();
+    await conversation.close();
     await until(() => server.streams === 1, 'its stream is closed');
     assert.is(textOf((await see(transport.exchange(callTool('echo', { text: 'x' })))).events[0]), 'x');
   });

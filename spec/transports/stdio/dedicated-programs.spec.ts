@@ -18,7 +18,7 @@ import {
   STARTS_PER_OWNER,
   WARM_IDLE_MS,
 } from '../../../src/transports/stdio/dedicated-programs.ts';
-import { noCapability } from '../../conformance/upstream.ts';
+import { noCapability } from '../../conformance/conversation.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 

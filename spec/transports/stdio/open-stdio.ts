@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Program } from '../../../src/transports/stdio/child-process.ts';
 import { open, type StdioOptions } from '../../../src/transports/stdio/stdio.ts';
-import type { Transport, Upstream } from '../../../src/transports/transport.ts';
+import type { Conversation, Transport } from '../../../src/transports/transport.ts';
 import { instanceDefinition, openOptions } from '../../conformance/transport.ts';
 import { inFolder } from '../../helpers/folder.ts';
 
@@ -72,15 +72,15 @@ export function openStdio(
 /** Opens a transport; `release` closes every conversation that was opened with it. */
 export async function openReleasable(program: Program) {
   const transport = await openStdio(program);
-  const opened: Promise<Upstream | undefined>[] = [];
-  const openUpstream = transport.openUpstream.bind(transport);
-  transport.openUpstream = (...whose) => {
-    const opening = openUpstream(...whose);
+  const opened: Promise<Conversation | undefined>[] = [];
+  const openConversation = transport.openConversation.bind(transport);
+  transport.openConversation = (...whose) => {
+    const opening = openConversation(...whose);
     opened.push(opening.catch(() => undefined));
     return opening;
   };
   const release = async (): Promise<void> => {
-    for (const upstream of await Promise.all(opened)) await upstream?.close();
+    for (const conversation of await Promise.all(opened)) await conversation?.close();
   };
   return { transport, release };
 }

@@ -6,6 +6,7 @@ import type { ContainerProgram, RunInContainer } from '../../../src/domain/insta
 import type { OpeningHistory } from '../../../src/transports/open-options.ts';
 import { open as stdio } from '../../../src/transports/stdio/stdio.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
+import { noCapability } from '../../conformance/conversation.ts';
 import {
   callTool,
   cancelledOn,
@@ -15,7 +16,6 @@ import {
   see,
   textOf,
 } from '../../conformance/transport.ts';
-import { noCapability } from '../../conformance/upstream.ts';
 import { isRunning } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { fixture, node, openStdio, withStarts } from './open-stdio.ts';
@@ -79,15 +79,15 @@ test('does not probe a server again that stopped reading after the probe', async
 test('speaks only the era that the registration fixes, to clients of their own, too', async () => {
   for (const era of ['legacy', 'modern'] as const) {
     const transport = await openStdio(fixture('--era=dual'), { era, ...PATIENT });
-    const upstream = await transport.openUpstream({
+    const conversation = await transport.openConversation({
       profile: noCapability,
       signal: new AbortController().signal,
     });
     assert.equal(
-      [transport.handshake.era, upstream?.handshake.era, transport.leaveEra?.()],
+      [transport.handshake.era, conversation?.handshake.era, transport.leaveEra?.()],
       [era, era, false],
     );
-    await upstream?.close();
+    await conversation?.close();
     await transport.close();
   }
   const error = await refusal(openStdio(fixture('--era=legacy'), { era: 'modern' }));

@@ -3,14 +3,14 @@
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { InstanceState } from '../../domain/instances/instance.ts';
-import type { CallUpstream } from '../../transports/transport.ts';
+import type { CallConversation } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { type CallRoute, DirectStep, FULL, NONE, type RunningCall, type Step, type Tried } from './route.ts';
 
 interface BoundOptions {
   /** The instance may answer although it takes no new calls: the call continues something that is under way there. */
   readonly isContinuation: boolean;
-  readonly upstream?: CallUpstream | undefined;
+  readonly conversation?: CallConversation | undefined;
 }
 
 /** To one instance only. */
@@ -27,7 +27,7 @@ export class BoundRoute implements CallRoute {
 
   step({ tried }: RunningCall): Step {
     const ref = this.next(tried);
-    if (ref !== undefined) return new DirectStep(ref, this.#request, this.#options.upstream);
+    if (ref !== undefined) return new DirectStep(ref, this.#request, this.#options.conversation);
     return this.isOnlyFull(tried) ? FULL : NONE;
   }
 
@@ -38,9 +38,9 @@ export class BoundRoute implements CallRoute {
 
   /** True when the instance may take the call, full or not. */
   isOpen(tried: Tried): boolean {
-    const { isContinuation, upstream } = this.#options;
+    const { isContinuation, conversation } = this.#options;
     const isServing =
-      this.bound.acceptsCalls(upstream) || (isContinuation && CONTINUABLE.has(this.bound.state));
+      this.bound.acceptsCalls(conversation) || (isContinuation && CONTINUABLE.has(this.bound.state));
     return isServing && !tried?.has(this.bound.id);
   }
 

@@ -6,7 +6,7 @@ import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange
 import { backendTimeout } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import type { Upstream } from '../../transports/transport.ts';
+import type { Conversation } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
@@ -18,7 +18,7 @@ const GRACE_MS = 1_000;
 export function hostedAttempt(
   group: TemplateGroup,
   ref: InstanceRef,
-  upstream: Upstream,
+  conversation: Conversation,
   request: ExchangeRequest,
   count: (change: 1 | -1) => void,
   { now, alarm }: Pick<Clock, 'now' | 'alarm'>,
@@ -48,7 +48,7 @@ export function hostedAttempt(
         group.queue.advance(ref);
       },
     };
-    const attempt = new Attempt(caller, ref, { request, upstream }, outliers.sent(ref), 1, undefined);
+    const attempt = new Attempt(caller, ref, { request, conversation }, outliers.sent(ref), 1, undefined);
     count(1);
     attempt.start();
     const disarm = alarm(longestMs + GRACE_MS, () => subscriber.error(backendTimeout(longestMs)));

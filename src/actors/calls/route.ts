@@ -12,7 +12,7 @@ import type {
 import type { NextAtBound } from '../../domain/calls/retry-rules.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import type { CallUpstream } from '../../transports/transport.ts';
+import type { CallConversation } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import type { ExchangeEnding } from './call-events.ts';
@@ -117,7 +117,7 @@ export interface RunningCall {
 export interface AttemptPlan {
   readonly request: ExchangeRequest;
   /** The conversation for it; undefined: that of the instance. */
-  readonly upstream?: CallUpstream | undefined;
+  readonly conversation?: CallConversation | undefined;
   /** False for messages that the client must not get. */
   receive?(event: ExchangeEvent): boolean;
   ended?(ending: ExchangeEnding): void;
@@ -128,12 +128,12 @@ export class DirectStep implements At, AttemptPlan {
   readonly kind = 'at';
   readonly ref: InstanceRef;
   readonly request: ExchangeRequest;
-  readonly upstream: CallUpstream | undefined;
+  readonly conversation: CallConversation | undefined;
 
-  constructor(ref: InstanceRef, request: ExchangeRequest, upstream?: CallUpstream) {
+  constructor(ref: InstanceRef, request: ExchangeRequest, conversation?: CallConversation) {
     this.ref = ref;
     this.request = request;
-    this.upstream = upstream;
+    this.conversation = conversation;
   }
 
   plan(): AttemptPlan {

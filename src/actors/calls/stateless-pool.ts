@@ -19,9 +19,9 @@ import {
 import { isCustomNotice, LEGACY_VERSIONS } from '../../domain/mcp/mcp.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import type { CallUpstream, Upstream } from '../../transports/transport.ts';
-import { type Conversation, NO_SUBSCRIBER, sharedBy } from '../instances/conversation.ts';
+import type { CallConversation, Conversation } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
+import { type LeasedConversation, NO_SUBSCRIBER, sharedBy } from '../instances/leased-conversation.ts';
 import { conversationKeyOf, type Lease } from '../instances/leases.ts';
 import { tellsCallsApart } from './conversation-choice.ts';
 
@@ -39,8 +39,8 @@ export interface StatelessLease extends Omit<Lease, 'release'> {
 export class StatelessPool {
   readonly #declarations: ByteBudget;
   readonly #scheduler: TaskScheduler;
-  readonly #pooled = new Map<Conversation, LeasingInstance>();
-  readonly #added = new Subject<Conversation>();
+  readonly #pooled = new Map<LeasedConversation, LeasingInstance>();
+  readonly #added = new Subject<LeasedConversation>();
   #isClosed = false;
 
   /** `declarations` counts the profiles of the conversations. */
@@ -53,7 +53,7 @@ export class StatelessPool {
     return this.#owned.map(({ ownerId }) => ownerId);
   }
 
-  get #owned(): readonly Conversation[] {
+  get #owned(): readonly LeasedConversation[] {
     return [...this.#pooled.keys()].filter(({ isShared }) => !isShared);
   }
 
@@ -71,7 +71,8 @@ export class StatelessPool {
       isExclusive,
       idleMs: LIMITS.statelessIdleMs,
       // Messages of the backend outside of calls go to the call under way.
-      callUpstreamOf: isExclusive || mayAsk ? (upstream) => new StatelessUpstream(upstream) : undefined,
+      forCallsOf:
+        isExclusive || mayAsk ? (conversation) => new StatelessConversation(conversation) : undefined,
     });
     if (isNew) {
       const bytes = profileBytes(profile);
@@ -91,8 +92,7 @@ export class StatelessPool {
       conversation,
       isNew,
       release: (isOver) => {
-        if (!isOver && isExclusive && mayAsk && conversation.callUpstream !== undefined)
-          conversation.retire();
+        if (!isOver && isExclusive && mayAsk && conversation.forCalls !== undefined) conversation.retire();
         release();
       },
     };
@@ -112,7 +112,7 @@ export class StatelessPool {
   }
 
   /** Cold: the open conversations that calls of that client with the instance use, present and future ones. */
-  of(instance: LeasingInstance, { owner, profile }: Client): Observable<Conversation> {
+  of(instance: LeasingInstance, { owner, profile }: Client): Observable<LeasedConversation> {
     const extensions = extensionsOf(profile);
     const sharedKey = extensions && conversationKeyOf({ owner, ...sharedBy(extensions) });
     return defer(() => merge([...this.#pooled.keys()], this.#added)).pipe(
@@ -144,13 +144,13 @@ export class StatelessPool {
  * The calls in a conversation whose backend may send messages outside of them, over HTTP or during a request of the gateway itself:
  * its questions and log messages are passed to a call that is under way. All calls in it belong to one owner.
  */
-export class StatelessUpstream implements CallUpstream {
-  readonly #inner: Upstream;
+export class StatelessConversation implements CallConversation {
+  readonly #inner: Conversation;
   /** Calls under way, oldest first. */
   readonly #calls = new Set<(message: ServerMessage) => void>();
 
   /** Keeps the stream of `inner` open until that ends. */
-  constructor(inner: Upstream) {
+  constructor(inner: Conversation) {
     this.#inner = inner;
     inner.messages$.subscribe((message) => this.#deliver(message));
   }

@@ -15,9 +15,9 @@ import { type Client, extensionsOf } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { listOf } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import type { CallUpstream } from '../../transports/transport.ts';
-import { NO_SUBSCRIBER } from '../instances/conversation.ts';
+import type { CallConversation } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
+import { NO_SUBSCRIBER } from '../instances/leased-conversation.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import { BalancedRoute } from './balanced-route.ts';
 import { BoundRoute } from './bound-route.ts';
@@ -53,7 +53,7 @@ interface HeldLease {
   readonly ref: InstanceRef;
   readonly lease: StatelessLease;
   /** Set once the call may be sent. */
-  upstream: CallUpstream | undefined;
+  conversation: CallConversation | undefined;
 }
 
 interface StatelessRouteInput {
@@ -175,12 +175,12 @@ export class StatelessRoute implements CallRoute {
 
   #leased(ref: InstanceRef, call: RunningCall, isExtended: boolean): AttemptPlan | Opening {
     const held = this.#held?.ref === ref ? this.#held : this.#hold(ref, isExtended);
-    const { upstream } = held;
+    const { conversation } = held;
     // Whether the bound instance takes the call depends on the conversation.
-    if (upstream === undefined || (this.#input.bound !== undefined && this.#leasedAt === undefined))
+    if (conversation === undefined || (this.#input.bound !== undefined && this.#leasedAt === undefined))
       return { kind: 'opening', opened$: this.#open(held, call) };
     this.#forget(); // from now on the attempt owns the lease
-    return new LeasedPlan(this, held, forLegacy(this.#input.request), upstream);
+    return new LeasedPlan(this, held, forLegacy(this.#input.request), conversation);
   }
 
   #hold(ref: InstanceRef, isExtended = false): HeldLease {
@@ -194,14 +194,14 @@ export class StatelessRoute implements CallRoute {
         : deps.pool.leaseShared(ref, client.owner, extensions);
     const { conversation } = lease;
     const isReady = this.#logLevel === undefined || !conversation.requireLogLevel(this.#logLevel);
-    this.#held = { ref, lease, upstream: isReady ? conversation.callUpstream : undefined };
+    this.#held = { ref, lease, conversation: isReady ? conversation.forCalls : undefined };
     return this.#held;
   }
 
   /** Leases the conversation, and keeps the lease if it is open already. */
   #isOpen(ref: InstanceRef): boolean {
     try {
-      if (this.#hold(ref).upstream !== undefined) return true;
+      if (this.#hold(ref).conversation !== undefined) return true;
     } catch {
       return false; // there is no room for one, and the first attempt continues
     }
@@ -211,22 +211,22 @@ export class StatelessRoute implements CallRoute {
 
   /** The opening continues when the call stops waiting: other calls may use the conversation. */
   #open(held: HeldLease, { tried, deadline }: RunningCall): Observable<unknown> {
-    const ready$ = held.upstream === undefined ? from(ready(held.lease, this.#logLevel)) : of(undefined);
+    const ready$ = held.conversation === undefined ? from(ready(held.lease, this.#logLevel)) : of(undefined);
     // A program takes time to start on any instance; over a network a healthy backend opens at once.
     const isSpare = isNetworked(held.ref.definition) && this.#hasOther(held.ref, tried);
     const opened = () => {
-      held.upstream = held.lease.conversation.callUpstream;
-      this.#leasedAt = this.#routeTo(held.ref, held.upstream);
+      held.conversation = held.lease.conversation.forCalls;
+      this.#leasedAt = this.#routeTo(held.ref, held.conversation);
     };
     return (isSpare ? race(ready$, this.#halfTime(deadline.timeoutAtMs)) : ready$).pipe(
       tap({ next: opened, error: () => this.end() }),
     );
   }
 
-  #routeTo(ref: InstanceRef, upstream?: CallUpstream): BoundRoute {
+  #routeTo(ref: InstanceRef, conversation?: CallConversation): BoundRoute {
     return new BoundRoute(ref, this.#input.request, {
       isContinuation: this.#input.bound !== undefined,
-      upstream,
+      conversation,
     });
   }
 
@@ -263,15 +263,20 @@ export class StatelessRoute implements CallRoute {
 /** An attempt in a leased conversation. */
 class LeasedPlan implements AttemptPlan {
   readonly request: ExchangeRequest;
-  readonly upstream: CallUpstream;
+  readonly conversation: CallConversation;
   readonly held: HeldLease;
   readonly #route: StatelessRoute;
 
-  constructor(route: StatelessRoute, held: HeldLease, request: ExchangeRequest, upstream: CallUpstream) {
+  constructor(
+    route: StatelessRoute,
+    held: HeldLease,
+    request: ExchangeRequest,
+    conversation: CallConversation,
+  ) {
     this.#route = route;
     this.held = held;
     this.request = request;
-    this.upstream = upstream;
+    this.conversation = conversation;
   }
 
   receive(event: ExchangeEvent): boolean {

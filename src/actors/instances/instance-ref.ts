@@ -28,12 +28,12 @@ import type { Handshake } from '../../domain/mcp/mcp.ts';
 import { counted } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
-import type { CallUpstream, TransportDiagnostics, Upstream } from '../../transports/transport.ts';
+import type { CallConversation, Conversation, TransportDiagnostics } from '../../transports/transport.ts';
 import type { Feed } from '../subscriptions/feed.ts';
 import type { CallCounter } from './call-counter.ts';
-import type { LeaseRequest } from './conversation.ts';
 import type { InstanceActor, InstanceMachineSnapshot } from './instance.machine.ts';
 import type { InstanceContext, InstanceEmission } from './instance-setup.ts';
+import type { LeaseRequest } from './leased-conversation.ts';
 import type { Lease } from './leases.ts';
 import type { OpenedTransport } from './opened-transport.ts';
 import type { ToolCache } from './tool-cache.ts';
@@ -167,11 +167,11 @@ export class InstanceRef implements Candidate {
    * True when it takes new calls in this conversation; undefined: that of the instance. It does while it is healthy; in an
    * independent conversation also while the transport is lost, unless it leaves, is drained, or restarts as requested.
    */
-  acceptsCalls(upstream?: CallUpstream): boolean {
+  acceptsCalls(conversation?: CallConversation): boolean {
     const { state } = this;
     if (state === 'healthy') return true;
     const isLost = state === 'unhealthy' || state === 'starting';
-    return isLost && upstream?.isIndependent === true && !this.isReopening;
+    return isLost && conversation?.isIndependent === true && !this.isReopening;
   }
 
   /** An attempt has ended and is counted, perhaps with a failure. The end of a dedicated conversation says nothing about the instance. */
@@ -214,7 +214,7 @@ export class InstanceRef implements Candidate {
     await firstValueFrom(race(from(Promise.all(ends)), timer$(context, LIMITS.drainMs)));
   }
 
-  /** Notifies the backend in the conversation of the instance, as Upstream.notify; dropped without a transport. */
+  /** Notifies the backend in the conversation of the instance, as Conversation.notify; dropped without a transport. */
   notify(method: string, params: JsonObject, ownerId: string): void {
     this.opened?.transport.notify(method, params, ownerId);
   }
@@ -228,7 +228,7 @@ export class InstanceRef implements Candidate {
   reserve(
     ownerId: string,
     isContinuation = false,
-    conversation: Pick<Upstream, 'closed$'> | undefined = this.opened?.transport,
+    conversation: Pick<Conversation, 'closed$'> | undefined = this.opened?.transport,
   ): Observable<never> {
     return new Observable((subscriber) => {
       if (conversation === undefined) return subscriber.complete();

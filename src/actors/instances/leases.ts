@@ -18,11 +18,11 @@ import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
 import { OwnerShares } from '../../domain/memory/held-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import type { Closed, Transport, Upstream } from '../../transports/transport.ts';
-import { Conversation, type ConversationListener, type LeaseRequest } from './conversation.ts';
+import type { Closed, Conversation, Transport } from '../../transports/transport.ts';
+import { type ConversationListener, LeasedConversation, type LeaseRequest } from './leased-conversation.ts';
 
 export interface Lease {
-  readonly conversation: Conversation;
+  readonly conversation: LeasedConversation;
   /** True when it was opened for this lease. */
   readonly isNew: boolean;
   /** Ends the use. Idempotent. */
@@ -37,7 +37,7 @@ export interface LeasesOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
   /** A conversation was opened, could not be, or ended: `upstream.*`. */
   readonly emit: (event: GatewayEvent) => void;
   /** The present transport of the instance; undefined while there is none. */
-  readonly transport: () => Pick<Transport, 'openUpstream'> | undefined;
+  readonly transport: () => Pick<Transport, 'openConversation'> | undefined;
 }
 
 /** Over a network a conversation costs little; on a pipe it is a process. */
@@ -48,12 +48,12 @@ export class Leases implements ConversationListener {
   readonly #isPipe: boolean;
   readonly #most: number;
   /** Conversations that may take further leases while they are free, by `conversationKeyOf`. */
-  readonly #byKey = new Map<string, Set<Conversation>>();
+  readonly #byKey = new Map<string, Set<LeasedConversation>>();
   /** All bounded conversations, including those that are opening or closing. */
-  readonly #counted = new Set<Conversation>();
+  readonly #counted = new Set<LeasedConversation>();
   readonly #shares: OwnerShares;
   /** Conversations that are closing and were replaced. */
-  readonly #replaced = new Set<Conversation>();
+  readonly #replaced = new Set<LeasedConversation>();
 
   constructor(options: LeasesOptions) {
     const { processes = LIMITS.isolatedProcesses, share } = options.dedicatedBounds ?? {};
@@ -96,16 +96,16 @@ export class Leases implements ConversationListener {
 
   // --- callbacks of the conversations -------------------------------------------------------------------------------
 
-  opened({ ownerId }: Conversation, upstream: Upstream): void {
-    this.#options.emit({ type: 'upstream.opened', ...this.#eventFor(ownerId), ...pidOf(upstream) });
+  opened({ ownerId }: LeasedConversation, conversation: Conversation): void {
+    this.#options.emit({ type: 'upstream.opened', ...this.#eventFor(ownerId), ...pidOf(conversation) });
   }
 
-  ended({ ownerId, upstream }: Conversation, { reason, expected }: Closed): void {
+  ended({ ownerId, inner }: LeasedConversation, { reason, expected }: Closed): void {
     const end = { reason, isLost: !expected };
-    this.#options.emit({ type: 'upstream.ended', ...this.#eventFor(ownerId), ...pidOf(upstream), ...end });
+    this.#options.emit({ type: 'upstream.ended', ...this.#eventFor(ownerId), ...pidOf(inner), ...end });
   }
 
-  gone(conversation: Conversation): void {
+  gone(conversation: LeasedConversation): void {
     const { key } = conversation;
     this.#replaced.delete(conversation);
     this.#uncount(conversation);
@@ -117,13 +117,13 @@ export class Leases implements ConversationListener {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  #open(request: LeaseRequest, key: string | undefined): Conversation {
+  #open(request: LeaseRequest, key: string | undefined): LeasedConversation {
     const { owner, idleMs = 0 } = request;
     const isCounted = this.#isPipe || idleMs > 0;
     const before = isCounted ? this.#makeRoom(request) : undefined;
     if (isCounted) this.#shares.take(owner.id);
     const open = (signal: AbortSignal) => this.#openAfter(before, request, signal);
-    const conversation = new Conversation(this.#options, { request, key, open, listener: this });
+    const conversation = new LeasedConversation(this.#options, { request, key, open, listener: this });
     if (isCounted) this.#counted.add(conversation);
     if (key !== undefined) this.#byKey.set(key, (this.#byKey.get(key) ?? new Set()).add(conversation));
     return conversation;
@@ -134,12 +134,12 @@ export class Leases implements ConversationListener {
     before: Promise<void> | undefined,
     { owner, profile, isShared }: LeaseRequest,
     signal: AbortSignal,
-  ): Promise<Upstream | undefined> {
+  ): Promise<Conversation | undefined> {
     if (before !== undefined) await before;
     const transport = this.#options.transport();
     if (transport === undefined) throw notConnected();
     try {
-      return await transport.openUpstream({ profile, signal, ownerId: owner.id, isShared });
+      return await transport.openConversation({ profile, signal, ownerId: owner.id, isShared });
     } catch (thrown) {
       const { code } = asGatewayError(thrown);
       const failure = { code, reason: reasonOf(thrown) };
@@ -169,7 +169,7 @@ export class Leases implements ConversationListener {
   }
 
   /** The one that was idle for longest, else that of the session whose client is away for longest, see LIMITS.sessionAwayMs. */
-  #spareOf(ownerId: string | undefined): Conversation | undefined {
+  #spareOf(ownerId: string | undefined): LeasedConversation | undefined {
     const sinceMs = this.#options.now() - LIMITS.sessionAwayMs;
     const candidates = [...this.#counted].filter((each) => ownerId === undefined || each.ownerId === ownerId);
     const idle = candidates.filter(({ isIdle, isFree }) => isIdle && isFree);
@@ -184,7 +184,7 @@ export class Leases implements ConversationListener {
    * The shared process that ends for another one, when there are LIMITS.extensionProcesses: the one whose last call is longest
    * ago; of those that this owner needed first, if that are half of them. QUEUE_FULL when all have calls in flight.
    */
-  #leastUsed(ownerId: string): Conversation | undefined {
+  #leastUsed(ownerId: string): LeasedConversation | undefined {
     const shared = [...this.#counted].filter(({ isShared }) => isShared);
     if (shared.length < LIMITS.extensionProcesses) return undefined;
     const own = shared.filter((each) => each.ownerId === ownerId);
@@ -195,7 +195,7 @@ export class Leases implements ConversationListener {
     return least;
   }
 
-  #uncount(conversation: Conversation): void {
+  #uncount(conversation: LeasedConversation): void {
     if (this.#counted.delete(conversation)) this.#shares.release(conversation.ownerId);
   }
 
@@ -220,6 +220,6 @@ export function capabilitiesKey({ capabilities }: Pick<ClientProfile, 'capabilit
   return text.length <= 256 ? text : createHash('sha256').update(text).digest('base64url');
 }
 
-function pidOf(upstream: Upstream | undefined): { readonly pid: number } | undefined {
-  return upstream?.pid === undefined ? undefined : { pid: upstream.pid };
+function pidOf(conversation: Conversation | undefined): { readonly pid: number } | undefined {
+  return conversation?.pid === undefined ? undefined : { pid: conversation.pid };
 }

@@ -9,7 +9,7 @@ import { gatherPages } from '../../domain/mcp/list-pages.ts';
 import type { Handshake, Tool } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { ownExchange } from '../../transports/own-exchange.ts';
-import type { Transport, Upstream } from '../../transports/transport.ts';
+import type { Conversation, Transport } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
 import { Feed } from '../subscriptions/feed.ts';
 import { type HintsByTool, type ListBudget, ToolCache } from './tool-cache.ts';
@@ -61,7 +61,7 @@ export class OpenedTransport {
 
 /** Every tool that the backend of a transport lists. BACKEND_UNAVAILABLE, BACKEND_TIMEOUT. */
 export async function listTools(
-  transport: Pick<Upstream, 'handshake' | 'exchange'>,
+  transport: Pick<Conversation, 'handshake' | 'exchange'>,
   clock: Pick<Clock, 'alarm'>,
   onCut?: (reason: string) => void,
 ): Promise<Tool[]> {

@@ -14,7 +14,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { Open, WithheldTool } from '../../transports/open-options.ts';
 import type { Transport, TransportDiagnostics } from '../../transports/transport.ts';
-import { closeQuietly } from './conversation.ts';
+import { closeQuietly } from './leased-conversation.ts';
 import type { Leases } from './leases.ts';
 import { OpenedTransport } from './opened-transport.ts';
 import type { HintsByTool, ToolCache } from './tool-cache.ts';

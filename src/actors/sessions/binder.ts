@@ -8,9 +8,9 @@ import { LIMITS } from '../../domain/limits.ts';
 import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/mcp/client.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
 import { FairSlots } from '../../domain/time/fair-slots.ts';
-import type { Upstream } from '../../transports/transport.ts';
-import { type LeaseHolder, sharedBy } from '../instances/conversation.ts';
+import type { Conversation } from '../../transports/transport.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
+import { type LeaseHolder, sharedBy } from '../instances/leased-conversation.ts';
 import type { Lease } from '../instances/leases.ts';
 import type { Feed } from '../subscriptions/feed.ts';
 import type { TemplateGroup } from '../template-group.ts';
@@ -27,7 +27,7 @@ export interface SessionNeeds {
   /** The session has set a log level, or is about to: log messages name no client. */
   readonly asksForLog: boolean;
   /** Repeats the state of the client in a new conversation, before it is used. */
-  readonly repeatState?: ((upstream: Upstream, signal: AbortSignal) => Promise<void>) | undefined;
+  readonly repeatState?: ((conversation: Conversation, signal: AbortSignal) => Promise<void>) | undefined;
 }
 
 /** Searches for recovered sessions at a time: after the end of a node its clients come all at once. */
@@ -104,16 +104,16 @@ export class Binder {
     const leased = isForLegacy
       ? await this.#leaseLegacy(ref, handshake, needs, signal)
       : await lease(ref, needs, signal);
-    const upstream = leased?.conversation.upstream;
-    if (upstream === undefined) {
+    const conversation = leased?.conversation.inner;
+    if (conversation === undefined) {
       this.#keepsDedicated.set(handshake, false);
       const shared = this.at(ref, needs); // the instance may have a new transport meanwhile
       if (shared === undefined) throw notConnected();
       return shared;
     }
-    const binding = new Binding(ref, upstream.handshake, leased);
+    const binding = new Binding(ref, conversation.handshake, leased);
     try {
-      if (!binding.isShared) await needs.repeatState?.(upstream, signal);
+      if (!binding.isShared) await needs.repeatState?.(conversation, signal);
       signal.throwIfAborted();
       if (!binding.isIntact) throw notConnected();
     } catch (thrown) {
@@ -140,7 +140,7 @@ export class Binder {
     this.#eraProbes.set(handshake, probes);
     const leaseIfLegacy = async (): Promise<Lease | undefined> => {
       const leased = await lease(ref, needs, signal);
-      const era = leased.conversation.upstream?.handshake.era;
+      const era = leased.conversation.inner?.handshake.era;
       const isLegacy = era !== undefined && era !== 'modern';
       this.#keepsDedicated.set(handshake, isLegacy); // before the others continue
       if (isLegacy) return leased;
@@ -154,7 +154,7 @@ export class Binder {
   }
 }
 
-/** Leases an open conversation; one without upstream where the backend keeps none. Rejects like the opening; aborting ends the lease. */
+/** Leases an open conversation; one without `inner` where the backend keeps none. Rejects like the opening; aborting ends the lease. */
 async function lease(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<Lease> {
   const { ownerId, profile, holder } = needs;
   const extensions = isShareable(ref, needs) ? extensionsOf(profile) : undefined;

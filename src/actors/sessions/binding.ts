@@ -8,7 +8,7 @@ import type { ServerMessage } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isCustomNotice } from '../../domain/mcp/mcp.ts';
 import { greetedOf, type SessionValue } from '../../domain/sessions/session-value.ts';
-import type { Upstream } from '../../transports/transport.ts';
+import type { Conversation } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Lease } from '../instances/leases.ts';
 import { MessageBuffer } from '../message-buffer.ts';
@@ -22,7 +22,7 @@ export class Binding {
   readonly ref: InstanceRef;
   readonly handshake: Handshake;
   /** The leased conversation; undefined while the session shares that of the instance. */
-  readonly upstream: Upstream | undefined;
+  readonly conversation: Conversation | undefined;
   /** Other sessions use the same conversation. */
   readonly isShared: boolean;
   /** The messages and subscriptions of a shared conversation, or of a modern one; undefined for other dedicated ones. */
@@ -39,7 +39,7 @@ export class Binding {
     this.ref = ref;
     this.handshake = handshake;
     this.#lease = lease;
-    this.upstream = lease?.conversation.upstream;
+    this.conversation = lease?.conversation.inner;
     this.isShared = lease?.conversation.isShared ?? true;
     this.place = { instanceId: ref.id, serverId: ref.serverId, isShared: this.isShared };
     this.greeted = greetedOf(handshake);
@@ -83,7 +83,7 @@ export class Binding {
 
   /** Resolves when the streams of its listeners are open at the backend, or cannot be; undefined when there is no need to wait. */
   get opening(): Promise<void> | undefined {
-    return this.feed?.acknowledged ?? this.upstream?.opening;
+    return this.feed?.acknowledged ?? this.conversation?.opening;
   }
 
   /** The resources of a listener have changed. Resolves when the backend knows; undefined when there is no need to wait. */
@@ -99,10 +99,10 @@ export class Binding {
    */
   notify(method: string, params: JsonObject, ownerId: string, isOnlyCall: boolean): void {
     if (!this.isIntact) return;
-    const { ref, upstream } = this;
-    if (upstream !== undefined && !this.isShared) forwardNotification(upstream, method, params);
+    const { ref, conversation } = this;
+    if (conversation !== undefined && !this.isShared) forwardNotification(conversation, method, params);
     else if (isOnlyCall && isCustomNotice(method) && hasProcesses(ref) && ref.working === 1)
-      (upstream ?? ref).notify(method, params, ownerId);
+      (conversation ?? ref).notify(method, params, ownerId);
   }
 
   /** A call begins here; it ends with `release`. */
@@ -126,7 +126,7 @@ export class Binding {
   }
 
   #receive(): Subscription | undefined {
-    return this.upstream?.messages$.subscribe((message) => {
+    return this.conversation?.messages$.subscribe((message) => {
       if (this.#listener === undefined) this.#buffer?.put(message, message.params);
       else this.#listener.deliver(message);
     });
@@ -150,6 +150,7 @@ const LEGACY_ONLY: ReadonlySet<string> = new Set([
 ]);
 
 /** Sends a notification of a client in a conversation of that client. */
-export function forwardNotification(upstream: Upstream, method: string, params: JsonObject): void {
-  if (upstream.handshake.era !== 'modern' || !LEGACY_ONLY.has(method)) upstream.notify(method, params);
+export function forwardNotification(conversation: Conversation, method: string, params: JsonObject): void {
+  if (conversation.handshake.era !== 'modern' || !LEGACY_ONLY.has(method))
+    conversation.notify(method, params);
 }

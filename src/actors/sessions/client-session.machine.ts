@@ -76,7 +76,7 @@ function mayBeginAnew({ host: { isPart, group } }: ClientSessionContext): boolea
 
 /** The binding may be used now. */
 export function isServed({ binding, isAbandoned }: ClientSessionContext): boolean {
-  return binding?.isIntact === true && !isAbandoned && binding.ref.acceptsCalls(binding.upstream);
+  return binding?.isIntact === true && !isAbandoned && binding.ref.acceptsCalls(binding.conversation);
 }
 
 /** The session may not move, and the way to the node of its instance is there again: the session is bound again there. */

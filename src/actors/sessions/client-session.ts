@@ -174,7 +174,8 @@ export class ClientSession
       return of({ event: { kind: 'error', error: METHOD_NOT_FOUND }, instanceId, serverId });
     }
     const { binding } = this;
-    const isListed = listOf(method) !== undefined && binding !== undefined && binding.upstream === undefined;
+    const isListed =
+      listOf(method) !== undefined && binding !== undefined && binding.conversation === undefined;
     const next = () => this.#madeCalls.carry(request);
     const answers$ = (isListed && this.#options.lists?.exchangeIn(this, request, next)) || next();
     return listedAnswers(this.template, request, answers$, this.deps.scheduler);

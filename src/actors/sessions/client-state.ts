@@ -27,7 +27,7 @@ import { JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { isLogLevel, SET_LEVEL, SUBSCRIBE } from '../../domain/mcp/mcp.ts';
-import type { Upstream } from '../../transports/transport.ts';
+import type { Conversation } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/route.ts';
 import { ANSWER_MS, type SharedSubscription } from '../subscriptions/resource-subscriptions.ts';
@@ -85,11 +85,11 @@ export class ClientState {
   }
 
   /** Repeats the state in a new conversation, until `signal` aborts. Rejects when the conversation ends; refusals are ignored. */
-  async repeat(upstream: Upstream, signal: AbortSignal): Promise<void> {
-    if (!keepsState(upstream)) return;
+  async repeat(conversation: Conversation, signal: AbortSignal): Promise<void> {
+    if (!keepsState(conversation)) return;
     const aborted$ = fromEvent(signal, 'abort');
     const send = (request: ExchangeRequest) =>
-      upstream.exchange(request).pipe(filter(isFinal), takeUntil(aborted$));
+      conversation.exchange(request).pipe(filter(isFinal), takeUntil(aborted$));
     const { logLevel, uris } = this.#session.value;
     this.#repeated = this.uris;
     const requests = uris.map((uri) => ({ method: SUBSCRIBE, params: { uri } }));
@@ -164,7 +164,7 @@ export class ClientState {
     if (isKnown || !hasOwnState(binding)) return;
     const request = { method: SUBSCRIBE, params: { uri } };
     // The conversation itself reports its end.
-    answerOf(binding.upstream.exchange(request), ANSWER_MS, this.#session.deps).catch(() => undefined);
+    answerOf(binding.conversation.exchange(request), ANSWER_MS, this.#session.deps).catch(() => undefined);
   }
 }
 
@@ -174,12 +174,12 @@ function share(uri: string, { handshake, feed }: Binding): SharedSubscription | 
 }
 
 /** In a dedicated conversation the backend keeps the state of the client. */
-function hasOwnState(binding: Binding): binding is Binding & { readonly upstream: Upstream } {
-  return binding.upstream !== undefined && !binding.isShared && keepsState(binding.upstream);
+function hasOwnState(binding: Binding): binding is Binding & { readonly conversation: Conversation } {
+  return binding.conversation !== undefined && !binding.isShared && keepsState(binding.conversation);
 }
 
 /** A modern backend gets the state with each request, also where clients share its process. */
-function keepsState({ handshake }: Upstream): boolean {
+function keepsState({ handshake }: Conversation): boolean {
   return handshake.era !== 'modern';
 }
 
@@ -189,12 +189,12 @@ function offersLog({ handshake }: Binding): boolean {
 }
 
 /** Forwards the request; `agreed` is called if the backend agrees. */
-function forwarded(request: ExchangeRequest, { upstream }: Binding, agreed: () => void): AttemptPlan {
+function forwarded(request: ExchangeRequest, { conversation }: Binding, agreed: () => void): AttemptPlan {
   const receive = ({ kind }: ExchangeEvent): true => {
     if (kind === 'result') agreed();
     return true;
   };
-  return { request, upstream, receive };
+  return { request, conversation, receive };
 }
 
 /** Answers `{}` when the action is done. */

@@ -100,7 +100,7 @@ export class SessionCalls {
         if (!couldMove || isThere) end(conversationLost(binding)); // it can continue nowhere else
       };
       const error = (thrown: unknown) => end(asGatewayError(thrown));
-      const reservation$ = binding.ref.reserve(session.value.ownerId, isContinuation, binding.upstream);
+      const reservation$ = binding.ref.reserve(session.value.ownerId, isContinuation, binding.conversation);
       watching.add(reservation$.subscribe({ complete, error }));
     }
     return { exchange: (request: ExchangeRequest) => this.carry(request, binding), leave };

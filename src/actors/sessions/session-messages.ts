@@ -43,7 +43,7 @@ export class SessionMessages {
       if (isGone(binding) && !binding.isReplaced) this.#session.deps.scheduler.run(rebind);
     };
     listening.add(binding.ref.watch(check));
-    listening.add(binding.upstream?.closed$.subscribe(check));
+    listening.add(binding.conversation?.closed$.subscribe(check));
   }
 
   complete(): void {

@@ -156,7 +156,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
       return this.#untilBound();
     }
     if (this.#current?.binding !== binding) {
-      const options = { isContinuation: binding === reservation, upstream: binding.upstream };
+      const options = { isContinuation: binding === reservation, conversation: binding.conversation };
       this.#current = { binding, route: new BoundRoute(binding.ref, request, options) };
     }
     // A failed instance is asked again while the session is bound to it.
@@ -206,9 +206,9 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
    * False when the session may not move, when it will because its instance is suspended, or without another instance. The session stays at
    * its own. Source: ADR 103.
    */
-  #mayHedgeBeside({ ref, upstream }: Binding, without: ReadonlySet<string>): boolean {
+  #mayHedgeBeside({ ref, conversation }: Binding, without: ReadonlySet<string>): boolean {
     const { value, group } = this.#session;
-    const isOwnProcess = upstream !== undefined && !isNetworked(ref.definition);
+    const isOwnProcess = conversation !== undefined && !isNetworked(ref.definition);
     if (isOwnProcess || !mayMove(value, group) || group.pool.outliers.isSuspended(ref)) return false;
     return group.pool.candidates.some(({ id }) => !without.has(id));
   }
@@ -241,8 +241,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   get #isReserved(): boolean {
     const { reservation } = this;
     if (reservation?.isIntact !== true) return false;
-    const { ref, upstream } = reservation;
-    if (ref.acceptsCalls(upstream) || ref.state === 'draining') return true;
+    const { ref, conversation } = reservation;
+    if (ref.acceptsCalls(conversation) || ref.state === 'draining') return true;
     const { value, group } = this.#session;
     return ref.state === 'unhealthy' && !mayMove(value, group); // an unhealthy instance may still answer
   }
@@ -288,7 +288,7 @@ class SessionPlan implements At, AttemptPlan {
   readonly kind = 'at';
   readonly ref: InstanceRef;
   readonly request: ExchangeRequest;
-  readonly upstream: Binding['upstream'];
+  readonly conversation: Binding['conversation'];
   readonly binding: Binding;
   /** At the binding of the session. */
   readonly isFirst: boolean;
@@ -301,7 +301,7 @@ class SessionPlan implements At, AttemptPlan {
     this.#route = route;
     this.binding = binding;
     this.ref = binding.ref;
-    this.upstream = binding.upstream;
+    this.conversation = binding.conversation;
     this.request = request;
     this.isFirst = isFirst;
   }
@@ -330,7 +330,7 @@ class SessionPlan implements At, AttemptPlan {
 
   ended({ error }: ExchangeEnding): void {
     if (!this.#isUnsafe) return;
-    const conversation = this.upstream ?? this.ref.opened?.transport;
+    const conversation = this.conversation ?? this.ref.opened?.transport;
     // The program ends, whatever the call did.
     const isForgotten = conversation?.endsAfterCall === true;
     this.#route.noteUnsafe(isForgotten || error?.delivered === 'no' ? 'no' : 'yes');

@@ -11,7 +11,7 @@ import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { announcesChanges, type ListField, META, NOTICED_LISTS, withoutMeta } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
-import type { Upstream } from '../../transports/transport.ts';
+import type { Conversation } from '../../transports/transport.ts';
 import { backOffMs } from '../back-off.ts';
 
 /** Longest wait for an acknowledgement, in ms; afterwards the subscription counts as acknowledged. */
@@ -34,7 +34,7 @@ class Listening extends Subscription {
 /** Subscribes to the changes of a modern backend with `subscriptions/listen`. Its owner stops it. */
 export class BackendSubscription {
   readonly #clock: Pick<Clock, 'alarm'>;
-  readonly #exchange: Upstream['exchange'];
+  readonly #exchange: Conversation['exchange'];
   readonly #lists: readonly ListField[];
   readonly #wanted: () => ReadonlySet<string> | undefined;
   readonly #deliver: (notification: ServerNotification) => void;
@@ -54,7 +54,7 @@ export class BackendSubscription {
 
   /** `wanted`: the resources to subscribe to; undefined without clients. `deliver` gets messages without the subscription id. */
   constructor(
-    conversation: Pick<Upstream, 'handshake' | 'exchange'>,
+    conversation: Pick<Conversation, 'handshake' | 'exchange'>,
     wanted: () => ReadonlySet<string> | undefined,
     deliver: (notification: ServerNotification) => void,
     clock: Pick<Clock, 'alarm'>,

@@ -6,7 +6,7 @@ import type { ServerMessage, ServerNotification } from '../../domain/mcp/client.
 import { changedList } from '../../domain/mcp/mcp.ts';
 import { enclosingUris } from '../../domain/mcp/resource-uris.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import type { Upstream } from '../../transports/transport.ts';
+import type { Conversation } from '../../transports/transport.ts';
 import { BackendSubscription } from './backend-subscription.ts';
 import { MAX_RESOURCES, ResourceSubscriptions, type SharedSubscription } from './resource-subscriptions.ts';
 
@@ -26,7 +26,7 @@ export interface FeedClient<Message = ServerNotification> {
 }
 
 /** A conversation that several clients may share. */
-type SharedConversation = Pick<Upstream, 'handshake' | 'messages$' | 'closed$' | 'exchange'>;
+type SharedConversation = Pick<Conversation, 'handshake' | 'messages$' | 'closed$' | 'exchange'>;
 
 /** The notification that a resource has changed. */
 export const UPDATED = 'notifications/resources/updated';

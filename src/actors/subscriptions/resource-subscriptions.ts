@@ -7,7 +7,7 @@ import { backendUnavailable, notConnected } from '../../domain/errors/error-cata
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { SerialQueue } from '../../domain/time/serial-queue.ts';
-import type { Upstream } from '../../transports/transport.ts';
+import type { Conversation } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
 
 /** One client's part in a subscription. */
@@ -41,11 +41,11 @@ class ResourceEntry {
 
 export class ResourceSubscriptions {
   readonly #clock: Pick<Clock, 'alarm'>;
-  readonly #conversation: Pick<Upstream, 'exchange' | 'closed$'>;
+  readonly #conversation: Pick<Conversation, 'exchange' | 'closed$'>;
   readonly #entries = new Map<string, ResourceEntry>();
   readonly #retries = new Subscription();
 
-  constructor(conversation: Pick<Upstream, 'exchange' | 'closed$'>, clock: Pick<Clock, 'alarm'>) {
+  constructor(conversation: Pick<Conversation, 'exchange' | 'closed$'>, clock: Pick<Clock, 'alarm'>) {
     this.#clock = clock;
     this.#conversation = conversation;
     conversation.closed$.subscribe(() => this.#retries.unsubscribe());

@@ -69,12 +69,13 @@ export async function listedBy(definition: InstanceDefinition, listMs = LIST_MS)
     const transport = await open;
     try {
       const isHttp = definition.transport === 'http';
-      const upstream = (isHttp && (await transport.openUpstream({ profile: PROFILE, signal }))) || transport;
-      const listed = listTools(upstream, systemClock);
+      const conversation =
+        (isHttp && (await transport.openConversation({ profile: PROFILE, signal }))) || transport;
+      const listed = listTools(conversation, systemClock);
       if (!(await settlesWithin(listed, listMs)))
         throw new CommandFailure(`its list of tools was not complete within ${listMs / 1000} s`);
       const tools = (await listed).map(({ name }) => name);
-      const { serverInfo, protocolVersion } = upstream.handshake;
+      const { serverInfo, protocolVersion } = conversation.handshake;
       const ms = Math.round(performance.now() - beganAtMs);
       return { server: `${serverInfo.name} ${serverInfo.version}`.trim(), protocolVersion, tools, ms };
     } finally {

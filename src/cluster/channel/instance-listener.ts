@@ -61,7 +61,7 @@ export function serveInstances(
   const ways = new Map<string, Way>();
   let questions = 0;
   /** Of those that clients share. */
-  const backends = new WeakMap<HostedConversation['upstream'], string>();
+  const backends = new WeakMap<HostedConversation['conversation'], string>();
 
   /** The number of the question; undefined for one that is refused, because too many are open. */
   const ask = (held: Held, question: ServerRequest, answer: ExchangeAnswer): number | undefined => {
@@ -123,10 +123,10 @@ export function serveInstances(
     }
     const held: Held = { template, hosted, questions: new Map() };
     conversations.set(name, held);
-    const { upstream, duty$, otherCalls$, closed$ } = hosted;
-    const { handshake, pid, isIndependent, endsAfterCall } = upstream;
-    const backend = profile === undefined ? (backends.get(upstream) ?? name) : undefined;
-    if (backend !== undefined) backends.set(upstream, backend);
+    const { conversation, duty$, otherCalls$, closed$ } = hosted;
+    const { handshake, pid, isIndependent, endsAfterCall } = conversation;
+    const backend = profile === undefined ? (backends.get(conversation) ?? name) : undefined;
+    if (backend !== undefined) backends.set(conversation, backend);
     const opened = {
       conversation: name,
       backend,
@@ -146,7 +146,7 @@ export function serveInstances(
     following.add(duty$.subscribe((duty) => write(answer, { kind: 'duty', ...duty })));
     following.add(otherCalls$.subscribe((otherCalls) => write(answer, { kind: 'load', otherCalls })));
     following.add(
-      upstream.messages$.subscribe((message) => {
+      conversation.messages$.subscribe((message) => {
         if (message.kind === 'request') ask(held, message, answer);
         else write(answer, message);
       }),
@@ -201,7 +201,7 @@ export function serveInstances(
       held.questions.delete(Number(question));
       asked?.answer(reply);
     } else if (typeof method === 'string' && isJsonObject(params))
-      held.hosted.upstream.notify(method, params, caller.principal.id);
+      held.hosted.conversation.notify(method, params, caller.principal.id);
   };
 
   /** What the request of a caller comes to, when it is not served. */

@@ -25,9 +25,9 @@ import { REFUSED } from '../../transports/caller-messages.ts';
 import {
   CLOSED_BY_GATEWAY,
   type Closed,
+  type Conversation,
+  type ConversationOpening,
   type Transport,
-  type Upstream,
-  type UpstreamOpening,
 } from '../../transports/transport.ts';
 import type { PeerClient } from './peer-client.ts';
 import {
@@ -75,7 +75,7 @@ export async function openPeerTransport(options: PeerTransportOptions): Promise<
   return Object.assign(conversation, {
     kind: options.definition.transport,
     diagnostics: () => ({ pid: null, stderr: [] }),
-    openUpstream: ({ profile, signal, ownerId = NO_CALLER, isShared }: UpstreamOpening) =>
+    openConversation: ({ profile, signal, ownerId = NO_CALLER, isShared }: ConversationOpening) =>
       PeerConversation.open(
         link,
         ownerId,
@@ -211,7 +211,7 @@ interface Exchange extends Linked {
   readonly subscriber: Subscriber<ExchangeEvent>;
 }
 
-class PeerConversation implements Upstream {
+class PeerConversation implements Conversation {
   readonly handshake: Handshake;
   readonly pid: number | undefined;
   readonly isIndependent: boolean | undefined;

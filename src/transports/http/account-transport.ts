@@ -119,7 +119,7 @@ class WaitingTransport implements EndpointTransport {
     // Nothing listens yet.
   }
 
-  async openUpstream(): Promise<undefined> {
+  async openConversation(): Promise<undefined> {
     return undefined;
   }
 

@@ -51,7 +51,7 @@ interface Polling {
 
 /** It fails with `isRepaired` only after its answer has ended, so that no message of it can arrive during the repeat. */
 export class HttpCall implements AnswerSink {
-  readonly #conversation: CallConversation;
+  readonly #conversation: HttpCallHost;
   readonly #request: ExchangeRequest;
   readonly #subscriber: Subscriber<ExchangeEvent>;
   readonly #id: number;
@@ -64,11 +64,7 @@ export class HttpCall implements AnswerSink {
   #post: PostTrace | undefined;
   isOver = false;
 
-  constructor(
-    conversation: CallConversation,
-    request: ExchangeRequest,
-    subscriber: Subscriber<ExchangeEvent>,
-  ) {
+  constructor(conversation: HttpCallHost, request: ExchangeRequest, subscriber: Subscriber<ExchangeEvent>) {
     this.#conversation = conversation;
     this.#session = conversation.session;
     this.#request = request;
@@ -372,7 +368,7 @@ export interface HttpBackend {
   readonly deleteSession: (session: HttpSession) => Promise<void>;
 }
 
-export interface CallConversation {
+export interface HttpCallHost {
   readonly backend: HttpBackend;
   readonly session: HttpSession;
   readonly ownerId: string;

@@ -18,12 +18,12 @@ import { CallMap } from '../../domain/memory/call-map.ts';
 import { NO_CALLER } from '../../domain/memory/held-bytes.ts';
 import { gatewayReplyTo, RecentCallers } from '../caller-messages.ts';
 import { withEraMetadata } from '../era-metadata.ts';
-import { CLOSED_BY_GATEWAY, type Closed, type Upstream } from '../transport.ts';
-import { type CallConversation, type HttpBackend, HttpCall, SESSION_LOST } from './http-call.ts';
+import { CLOSED_BY_GATEWAY, type Closed, type Conversation } from '../transport.ts';
+import { type HttpBackend, HttpCall, type HttpCallHost, SESSION_LOST } from './http-call.ts';
 import { HttpListener, type ListenerSink } from './http-listener.ts';
 import { type HttpSession, openSession } from './http-session.ts';
 
-export class HttpConversation implements Upstream, CallConversation, ListenerSink {
+export class HttpConversation implements Conversation, HttpCallHost, ListenerSink {
   readonly handshake: Handshake;
   session: HttpSession;
   /** Owner of the conversation; of the transport's own one, the gateway. */

@@ -54,7 +54,7 @@ export class HttpListener implements AnswerSink {
     this.#waitMs = waits.firstMs;
   }
 
-  /** As in Upstream. */
+  /** As in Conversation. */
   get opening(): Promise<void> | undefined {
     return this.#opening?.promise;
   }

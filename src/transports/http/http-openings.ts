@@ -5,7 +5,7 @@ import { openingCancelled } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { FairSlots } from '../../domain/time/fair-slots.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import type { Closed, Upstream } from '../transport.ts';
+import type { Closed, Conversation } from '../transport.ts';
 import type { HttpSession } from './http-session.ts';
 
 /** Conversations of one owner that may be opened with one instance at the same time; others wait. */
@@ -32,11 +32,11 @@ export function sessionDeletes(
 }
 
 /** A conversation that ends alone, or with its transport. */
-interface EndableUpstream extends Upstream {
+interface EndableConversation extends Conversation {
   end(closed: Closed): Promise<void> | void;
 }
 
-export class HttpOpenings<U extends EndableUpstream> {
+export class HttpOpenings<U extends EndableConversation> {
   readonly #scheduler: TaskScheduler;
   readonly #queue: FairSlots;
   readonly #open = new Set<U>();
@@ -73,6 +73,6 @@ export class HttpOpenings<U extends EndableUpstream> {
   /** Ends all, aborts the openings, and prevents others. */
   end(closed: Closed): Promise<void> {
     this.#over.abort();
-    return this.#scheduler.each([...this.#open], (upstream) => upstream.end(closed));
+    return this.#scheduler.each([...this.#open], (conversation) => conversation.end(closed));
   }
 }

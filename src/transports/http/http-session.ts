@@ -130,7 +130,7 @@ export class HttpSession {
     waiting?.add(ownerId, -body.length);
   }
 
-  /** Sends a notification, unless too many are under way. Throws QUEUE_FULL as Upstream.notify. Waits at most LIMITS.backgroundMs. */
+  /** Sends a notification, unless too many are under way. Throws QUEUE_FULL as Conversation.notify. Waits at most LIMITS.backgroundMs. */
   notify(method: string, params: JsonObject, ownerId: string): void {
     this.#send({ method, params }, method, ownerId, false);
   }

@@ -9,7 +9,7 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import { isRefusal } from '../handshake.ts';
 import { leavesEra, type OpenOptions, type OpenTransport } from '../open-options.ts';
 import { openSse } from '../sse/sse.ts';
-import type { Closed, TransportDiagnostics, UpstreamOpening } from '../transport.ts';
+import type { Closed, ConversationOpening, TransportDiagnostics } from '../transport.ts';
 import { HttpConversation } from './http-conversation.ts';
 import { HttpEndpoint } from './http-endpoint.ts';
 import { HttpOpenings, sessionDeletes } from './http-openings.ts';
@@ -78,7 +78,7 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
     this.#hasNoSessions = session.handshake.era === 'bare' || options.era === 'modern';
   }
 
-  openUpstream({ profile, signal, ownerId }: UpstreamOpening) {
+  openConversation({ profile, signal, ownerId }: ConversationOpening) {
     return this.#openings.open(ownerId, signal, (anySignal) => this.#openFor(profile, anySignal, ownerId));
   }
 
@@ -91,9 +91,9 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
   }
 
   override end(closed: Closed): Promise<void> {
-    const upstreams = this.#openings.end(closed);
+    const conversations = this.#openings.end(closed);
     return super.end(closed, async () => {
-      await upstreams;
+      await conversations;
       this.backend.endpoint.destroy();
     });
   }

@@ -75,7 +75,7 @@ function withProgram(inner: EndpointTransport, child: ProgramRun): Transport {
     exchange: (request) => inner.exchange(request),
     notify: (...notification) => inner.notify(...notification),
     leaveEra: () => inner.leaveEra?.() === true,
-    openUpstream: (opening) => inner.openUpstream(opening),
+    openConversation: (opening) => inner.openConversation(opening),
     diagnostics: () => ({ ...inner.diagnostics(), pid: child.pid, stderr: child.tail.lines }),
     close: async () => {
       await inner.close();

@@ -62,7 +62,7 @@ class InProcessTransport extends Channel implements Transport {
   notify(): void {}
 
   /** None: all clients share one conversation. */
-  async openUpstream(): Promise<undefined> {}
+  async openConversation(): Promise<undefined> {}
 
   /** A function asks its clients nothing. */
   protected reply(): void {}

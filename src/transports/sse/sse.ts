@@ -6,7 +6,7 @@ import { HttpEndpoint } from '../http/http-endpoint.ts';
 import { HttpOpenings } from '../http/http-openings.ts';
 import { type EndpointTransport, managed } from '../http/managed-http.ts';
 import type { OpenOptions, OpenTransport } from '../open-options.ts';
-import type { UpstreamOpening } from '../transport.ts';
+import type { ConversationOpening } from '../transport.ts';
 import { SseChannel } from './sse-channel.ts';
 
 export const open: OpenTransport = managed(openSse);
@@ -34,7 +34,7 @@ class SseTransport extends SseChannel implements EndpointTransport {
     this.#openings = new HttpOpenings(options.handshakeTimeoutMs, options.scheduler);
   }
 
-  openUpstream({ profile, signal, ownerId }: UpstreamOpening) {
+  openConversation({ profile, signal, ownerId }: ConversationOpening) {
     return this.#openings.open(ownerId, signal, async (anySignal) => {
       if (this.handshake.era !== 'legacy') return undefined;
       const channel = new SseChannel(this.endpoint, profile);

@@ -7,7 +7,7 @@ import { FairSlots } from '../../domain/time/fair-slots.ts';
 import type { Channel } from '../channel.ts';
 import type { HandshakeOptions } from '../handshake.ts';
 import type { OpenOptions } from '../open-options.ts';
-import type { UpstreamOpening } from '../transport.ts';
+import type { ConversationOpening } from '../transport.ts';
 import { openOnPipe } from './stdio-handshake.ts';
 
 /** An unused program is stopped after this time, so that templates with few sessions do not keep one for ever. */
@@ -23,7 +23,7 @@ type DedicatedProgramsOptions = Pick<
   'client' | 'clock' | 'handshakeTimeoutMs' | 'room' | 'scheduler' | 'era'
 >;
 
-interface DedicatedOpening extends UpstreamOpening, Pick<HandshakeOptions, 'mayBeModern'> {}
+interface DedicatedOpening extends ConversationOpening, Pick<HandshakeOptions, 'mayBeModern'> {}
 
 /** The dedicated programs of one instance. None is started before the first opening, because most instances never need one. */
 export class DedicatedPrograms {

@@ -4,7 +4,7 @@
 
 import { backendUnavailable, openingCancelled } from '../../domain/errors/error-catalogue.ts';
 import { leavesEra, type OpenOptions, type OpenTransport } from '../open-options.ts';
-import type { Transport, UpstreamOpening } from '../transport.ts';
+import type { ConversationOpening, Transport } from '../transport.ts';
 import type { Program } from './child-process.ts';
 import { DedicatedPrograms } from './dedicated-programs.ts';
 import type { KillLadder } from './program-run.ts';
@@ -43,7 +43,7 @@ class StdioTransport extends StdioChannel implements Transport {
   }
 
   /** The new conversation is independent, and legacy if the program speaks that. The caller bounds their number. */
-  async openUpstream(opening: UpstreamOpening) {
+  async openConversation(opening: ConversationOpening) {
     const { era } = this.handshake;
     if (era === 'bare') return undefined;
     return this.#dedicated.open({ ...opening, mayBeModern: era === 'modern' });

@@ -8,16 +8,16 @@ import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import type { ClientProfile, ServerMessage } from '../../../src/domain/mcp/client.ts';
-import type { Transport, Upstream } from '../../../src/transports/transport.ts';
+import type { Conversation, Transport } from '../../../src/transports/transport.ts';
+import { conversationConformance, noCapability, openFor } from '../../conformance/conversation.ts';
 import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
-import { noCapability, openFor, upstreamConformance } from '../../conformance/upstream.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { isRunning } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { fixture, openReleasable, scripted, withStdio } from './open-stdio.ts';
 
-const test = suite('stdio upstream', { timeoutMs: 30_000 });
+const test = suite('stdio conversation', { timeoutMs: 30_000 });
 const linux = test.needs(process.platform === 'linux', 'children are found through /proc, which is Linux');
 
 const PROFILE: ClientProfile = {
@@ -27,7 +27,7 @@ const PROFILE: ClientProfile = {
 };
 
 const subject = { name: 'stdio', open: () => openReleasable(fixture()) };
-upstreamConformance(test, subject, true);
+conversationConformance(test, subject, true);
 
 test('each conversation is a separate process', () =>
   withStdio(fixture(), async (transport) => {
@@ -45,32 +45,32 @@ test('a program that several clients share is opened with their declarations, an
   withStdio(fixture(), async (transport) => {
     const capabilities = { extensions: { 'com.example/a': {} } };
     const profile = { ...PROFILE, capabilities };
-    const upstream = await transport.openUpstream({
+    const conversation = await transport.openConversation({
       profile,
       signal: new AbortController().signal,
       ownerId: 'ann',
       isShared: true,
     });
-    assert.ok(upstream);
-    assert.equal(JSON.parse(await answerTo(upstream, 'client')).declared.capabilities, capabilities);
-    const asked = await see(upstream.exchange(ask('roots/list', {})));
+    assert.ok(conversation);
+    assert.equal(JSON.parse(await answerTo(conversation, 'client')).declared.capabilities, capabilities);
+    const asked = await see(conversation.exchange(ask('roots/list', {})));
     const found = JSON.parse(textOf(asked.events.at(-1)));
     assert.equal([asked.events.map(({ kind }) => kind), found.error.code], [['result'], -32601]);
     await transport.close();
-    assert.is(await answerTo(upstream, 'pid'), String(upstream.pid));
+    assert.is(await answerTo(conversation, 'pid'), String(conversation.pid));
   }));
 
 test('messages$ emits questions and log lines when several exchanges are under way', () =>
   withStdio(fixture(), async (transport) => {
-    const upstream = await open(transport);
+    const conversation = await open(transport);
     const messages: ServerMessage[] = [];
-    upstream.messages$.subscribe((message) => {
+    conversation.messages$.subscribe((message) => {
       messages.push(message);
       if (message.kind === 'request') message.answer({ result: { roots: [] } });
     });
-    const other = upstream.exchange(callTool('sleep', { ms: 60_000 })).subscribe();
-    const asked = await see(upstream.exchange(ask('roots/list', {})));
-    const logged = await see(upstream.exchange(callTool('log', { text: 'note' })));
+    const other = conversation.exchange(callTool('sleep', { ms: 60_000 })).subscribe();
+    const asked = await see(conversation.exchange(ask('roots/list', {})));
+    const logged = await see(conversation.exchange(callTool('log', { text: 'note' })));
     const found = [asked, logged].map(({ events }) => events.map(({ kind }) => kind));
     assert.equal(found, [['result'], ['result']]);
     assert.equal(JSON.parse(textOf(asked.events[0])), { result: { roots: [] } });
@@ -88,9 +88,9 @@ test('passes on a question that the server asks right after the handshake', () =
       });`,
     ),
     async (transport) => {
-      const upstream = await open(transport);
+      const conversation = await open(transport);
       const messages: ServerMessage[] = [];
-      upstream.messages$.subscribe((message) => messages.push(message));
+      conversation.messages$.subscribe((message) => messages.push(message));
       await until(() => messages.length > 0, 'the server asked');
       const found = messages.map(({ method }) => method);
       assert.equal(found, ['roots/list']);
@@ -119,7 +119,10 @@ test('a conversation continues when the shared process ends, after which no othe
     await lastValueFrom(transport.closed$);
     await transport.close();
     assert.is((await left).end, 'completed', 'what was under way');
-    assert.equal(await Promise.all([one, two].map((upstream) => answerTo(upstream, 'count'))), ['1', '1']);
+    assert.equal(await Promise.all([one, two].map((conversation) => answerTo(conversation, 'count'))), [
+      '1',
+      '1',
+    ]);
     assert.is(await codeOf(open(transport)), 'BACKEND_UNAVAILABLE', 'no other is started');
     await Promise.all([one.close(), two.close()]);
     const found = [one, two].map(({ pid }) => isRunning(Number(pid)));
@@ -136,13 +139,13 @@ test('an opening continues when the shared process closes meanwhile', () =>
 test('is not opened at bare servers, nor when the opening was aborted', async () => {
   await withStdio(fixture('--era=bare'), async (transport) => {
     assert.is(
-      await transport.openUpstream({ profile: PROFILE, signal: new AbortController().signal }),
+      await transport.openConversation({ profile: PROFILE, signal: new AbortController().signal }),
       undefined,
     );
   });
   await withStdio(fixture(), async (transport) => {
     const error = await transport
-      .openUpstream({ profile: PROFILE, signal: AbortSignal.abort() })
+      .openConversation({ profile: PROFILE, signal: AbortSignal.abort() })
       .catch((thrown: unknown) => thrown);
     assert.is(error instanceof GatewayError && error.facts.reason, 'its start was cancelled');
   });
@@ -153,7 +156,7 @@ linux('stops the process when the opening is aborted', () =>
     const before = children();
     const caller = new AbortController();
     const opening = transport
-      .openUpstream({ profile: PROFILE, signal: caller.signal })
+      .openConversation({ profile: PROFILE, signal: caller.signal })
       .catch((thrown: unknown) => thrown);
     await until(() => children().length > before.length, 'its process is started');
     const started = children().filter((pid) => !before.includes(pid));
@@ -189,10 +192,10 @@ for (const [name, program, own] of [
 ] as const) {
   test(`speaks to a client's process in the era of the client, or in its own (${name})`, () =>
     withStdio({ env: {}, ...program }, async (transport) => {
-      const upstream = await openFor(transport, noCapability);
-      assert.equal([transport.handshake.era, upstream.handshake.era], ['modern', own]);
+      const conversation = await openFor(transport, noCapability);
+      assert.equal([transport.handshake.era, conversation.handshake.era], ['modern', own]);
       const list: ExchangeRequest = { method: 'tools/list' };
-      const [shared, its] = [await see(transport.exchange(list)), await see(upstream.exchange(list))];
+      const [shared, its] = [await see(transport.exchange(list)), await see(conversation.exchange(list))];
       assert.equal([shared.end, its.end], ['completed', 'completed']);
       assert.is(its.events.at(-1)?.kind, 'result');
     }));
@@ -200,11 +203,11 @@ for (const [name, program, own] of [
 
 test.run();
 
-function open(transport: Transport): Promise<Upstream> {
+function open(transport: Transport): Promise<Conversation> {
   return openFor(transport, PROFILE);
 }
 
-async function answerTo(conversation: Upstream, tool: string): Promise<string> {
+async function answerTo(conversation: Conversation, tool: string): Promise<string> {
   return textOf((await see(conversation.exchange(callTool(tool, {})))).events.at(-1));
 }
 

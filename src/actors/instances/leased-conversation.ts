@@ -1,5 +1,5 @@
-// One conversation with a backend on behalf of one owner. It ends with its last lease, or after some time without one. leases.ts
-// assigns leases and bounds the number of conversations; the events `upstream.*` show them.
+// A conversation with a backend for one client, or for clients with equal declarations. It ends with its last lease, or after some time
+// without one. leases.ts assigns leases and bounds the number of conversations; the events `upstream.*` show them.
 //
 //   opening ──► open ──► retired ──► gone      opening, open ──► retired      retired: takes no leases any more
 
@@ -13,7 +13,7 @@ import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { includesLevel, LEGACY_VERSIONS } from '../../domain/mcp/mcp.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import type { CallUpstream, Closed, Upstream } from '../../transports/transport.ts';
+import type { CallConversation, Closed, Conversation } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
 import { Feed } from '../subscriptions/feed.ts';
 
@@ -40,7 +40,7 @@ export interface LeaseRequest {
   /** How long the conversation stays open without a lease, in ms. Default: it is for this lease alone, and ends with it. */
   readonly idleMs?: number;
   /** Makes what carries its calls; called once for each conversation. Default: the conversation itself. */
-  readonly callUpstreamOf?: ((upstream: Upstream) => CallUpstream) | undefined;
+  readonly forCallsOf?: ((conversation: Conversation) => CallConversation) | undefined;
 }
 
 /**
@@ -61,33 +61,33 @@ interface ConversationInput {
   /** Equal for conversations that the same leases may use; undefined: no other lease may. */
   readonly key: string | undefined;
   /** Opens it; undefined: the backend keeps no dedicated conversations. `signal` ends the opening. */
-  readonly open: (signal: AbortSignal) => Promise<Upstream | undefined>;
+  readonly open: (signal: AbortSignal) => Promise<Conversation | undefined>;
   readonly listener: ConversationListener;
 }
 
 /** Callbacks of a conversation, each called at most once. */
 export interface ConversationListener {
-  opened(conversation: Conversation, upstream: Upstream): void;
+  opened(leased: LeasedConversation, conversation: Conversation): void;
   /** The backend or `close` ended it; something may be left of it. */
-  ended(conversation: Conversation, closed: Closed): void;
-  gone(conversation: Conversation): void;
+  ended(leased: LeasedConversation, closed: Closed): void;
+  gone(leased: LeasedConversation): void;
 }
 
 /** Longest wait for the answer to `logging/setLevel`, in ms; the call continues without. */
 const LEVEL_MS = 5_000;
 
 /**
- * A conversation of one or more clients with the backend of an instance. It observes the end of its upstream itself: that saves
+ * A conversation of one or more clients with the backend of an instance. It observes its end itself: that saves
  * an object in each of thousands of conversations.
  */
-export class Conversation implements Pick<Observer<Closed>, 'next'> {
+export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
   readonly ownerId: string;
   readonly key: string | undefined;
   readonly isExclusive: boolean;
   readonly isShared: boolean;
   readonly holder: LeaseHolder | undefined;
   /** Settles like `open`; BACKEND_UNAVAILABLE when it was closed meanwhile. */
-  readonly opening: Promise<Upstream | undefined>;
+  readonly opening: Promise<Conversation | undefined>;
   /** Resolves when nothing is left of it. Never rejects. */
   readonly gone: Promise<void>;
   readonly #clock: Pick<Clock, 'now' | 'alarm'>;
@@ -95,9 +95,10 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   readonly #idleMs: number;
   readonly #ending = new AbortController();
   readonly #resolveGone: () => void;
-  upstream: Upstream | undefined;
+  /** The conversation itself; undefined until it is open. */
+  inner: Conversation | undefined;
   /** Carries calls in the conversation; undefined until it is open. */
-  callUpstream: CallUpstream | undefined;
+  forCalls: CallConversation | undefined;
   #feed: Feed | undefined;
   #leases = 0;
   /** Leases of sessions, which keep them between their calls. */
@@ -114,7 +115,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   #settingLevel: Promise<void> | undefined;
 
   constructor(clock: Pick<Clock, 'now' | 'alarm'>, { request, key, open, listener }: ConversationInput) {
-    const { owner, isExclusive = true, isShared = false, holder, idleMs = 0, callUpstreamOf } = request;
+    const { owner, isExclusive = true, isShared = false, holder, idleMs = 0, forCallsOf } = request;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ownerId = owner.id;
     this.key = key;
@@ -128,20 +129,20 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
     this.#idleMs = idleMs;
     this.usedAtMs = clock.now();
     if (idleMs > 0) this.#disarm = this.#arm(idleMs);
-    this.opening = this.#open(open, callUpstreamOf);
+    this.opening = this.#open(open, forCallsOf);
     this.opening.catch(() => undefined); // its leases get the error
   }
 
   /** Like `opening`; BACKEND_UNAVAILABLE also when the backend keeps no dedicated conversations. */
-  get opened(): Promise<Upstream> {
-    return this.opening.then((upstream) => upstream ?? refuse());
+  get opened(): Promise<Conversation> {
+    return this.opening.then((conversation) => conversation ?? refuse());
   }
   /** Subscriptions and messages for clients that share it; undefined until it is open. */
   get feed(): Feed | undefined {
-    const upstream = this.upstream;
-    if (upstream === undefined) return undefined;
-    const { handshake, messages$, closed$ } = upstream;
-    const exchange = (request: ExchangeRequest) => withoutClient(upstream, request);
+    const conversation = this.inner;
+    if (conversation === undefined) return undefined;
+    const { handshake, messages$, closed$ } = conversation;
+    const exchange = (request: ExchangeRequest) => withoutClient(conversation, request);
     this.#feed ??= new Feed({ handshake, messages$, closed$, exchange }, this.#clock);
     return this.#feed;
   }
@@ -154,7 +155,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   }
   /** Open, and without a call: only sessions that are not calling would lose it. */
   get isQuiet(): boolean {
-    return this.upstream !== undefined && this.#leases === this.#sessions;
+    return this.inner !== undefined && this.#leases === this.#sessions;
   }
   get isFree(): boolean {
     return !this.#isRetired && (!this.isExclusive || this.isIdle);
@@ -192,12 +193,12 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
    * else undefined. The level is never raised again: other calls may have asked for more messages.
    */
   requireLogLevel(level: string): Promise<void> | undefined {
-    const upstream = this.upstream;
-    if (upstream?.handshake.capabilities.logging === undefined) return undefined;
+    const conversation = this.inner;
+    if (conversation?.handshake.capabilities.logging === undefined) return undefined;
     if (this.#level !== undefined && includesLevel(this.#level, level)) return this.#settingLevel;
     this.#level = level;
     const request = { method: 'logging/setLevel', params: { level } };
-    const settingLevel: Promise<void> = answerOf(withoutClient(upstream, request), LEVEL_MS, this.#clock)
+    const settingLevel: Promise<void> = answerOf(withoutClient(conversation, request), LEVEL_MS, this.#clock)
       .then(
         () => undefined,
         () => undefined, // the call is worth more than its log messages
@@ -209,7 +210,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
     return settingLevel;
   }
 
-  // --- observer of the end of its upstream ------------------------------------------------------------------------------
+  // --- observer of its end ------------------------------------------------------------------------------------------
 
   next(closed: Closed): void {
     this.isOver = true;
@@ -219,33 +220,33 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  async #open(open: ConversationInput['open'], callUpstreamOf: LeaseRequest['callUpstreamOf']) {
+  async #open(open: ConversationInput['open'], forCallsOf: LeaseRequest['forCallsOf']) {
     const { signal } = this.#ending;
-    let upstream: Upstream | undefined;
+    let conversation: Conversation | undefined;
     try {
-      upstream = await open(signal);
+      conversation = await open(signal);
     } finally {
-      if (upstream === undefined) this.#finish();
+      if (conversation === undefined) this.#finish();
     }
-    if (upstream === undefined) return undefined;
+    if (conversation === undefined) return undefined;
     if (signal.aborted) {
-      await closeQuietly(upstream);
+      await closeQuietly(conversation);
       throw backendUnavailable('closed by the gateway', { delivered: 'no' });
     }
-    this.upstream = upstream;
-    this.callUpstream = callUpstreamOf?.(upstream) ?? upstream;
-    this.#listener.opened(this, upstream);
-    upstream.closed$.subscribe(this);
-    return upstream;
+    this.inner = conversation;
+    this.forCalls = forCallsOf?.(conversation) ?? conversation;
+    this.#listener.opened(this, conversation);
+    conversation.closed$.subscribe(this);
+    return conversation;
   }
 
-  /** Aborting ends an opening; if it succeeds all the same, the upstream is closed afterwards. */
+  /** Aborting ends an opening; if it succeeds all the same, it is closed afterwards. */
   async #close(): Promise<void> {
     this.#ending.abort();
     this.retire();
     try {
-      const upstream = this.upstream ?? (await this.opening);
-      if (upstream !== undefined) await closeQuietly(upstream);
+      const conversation = this.inner ?? (await this.opening);
+      if (conversation !== undefined) await closeQuietly(conversation);
     } catch {
       // The conversation was never opened.
     }
@@ -276,17 +277,17 @@ export const NO_SUBSCRIBER: ClientReply = {
 };
 
 /** Resolves when nothing is left of it, within the time limit of its transport. Never rejects. */
-export async function closeQuietly(upstream: Pick<Upstream, 'close'>): Promise<void> {
+export async function closeQuietly(conversation: Pick<Conversation, 'close'>): Promise<void> {
   try {
-    await upstream.close();
+    await conversation.close();
   } catch {
     // Closing must not fail. Nothing else could close what a faulty transport did not.
   }
 }
 
 /** A request of the gateway itself: there is no client to answer questions of the backend. */
-function withoutClient(upstream: Upstream, request: ExchangeRequest): Observable<ExchangeEvent> {
-  return upstream
+function withoutClient(conversation: Conversation, request: ExchangeRequest): Observable<ExchangeEvent> {
+  return conversation
     .exchange(request)
     .pipe(tap((event) => event.kind === 'request' && event.answer(NO_SUBSCRIBER)));
 }

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import type { ExchangeEvent } from '../../src/domain/calls/exchange.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import type { ClientProfile, ServerRequest } from '../../src/domain/mcp/client.ts';
-import type { Transport, Upstream } from '../../src/transports/transport.ts';
+import type { Conversation, Transport } from '../../src/transports/transport.ts';
 import type { Suite } from '../helpers/suite.ts';
 import type { TransportSubject } from './transport.ts';
 import { callTool, checking, collect, failure, see, textOf, until } from './transport.ts';
@@ -28,35 +28,35 @@ export const noCapability: ClientProfile = {
 export async function openFor(
   transport: Transport,
   profile: ClientProfile = everyCapability,
-): Promise<Upstream> {
-  const upstream = await transport.openUpstream({ profile, signal: new AbortController().signal });
-  if (upstream === undefined) throw new Error('it keeps no conversation for a single client');
-  return upstream;
+): Promise<Conversation> {
+  const conversation = await transport.openConversation({ profile, signal: new AbortController().signal });
+  if (conversation === undefined) throw new Error('it keeps no conversation for a single client');
+  return conversation;
 }
 
 /**
  * Declares the tests of one subject in the given suite. `areProcesses`: its conversations outlive the transport, and undeclared
  * requests of their backend reach the client.
  */
-export function upstreamConformance(test: Suite, subject: TransportSubject, areProcesses = false): void {
+export function conversationConformance(test: Suite, subject: TransportSubject, areProcesses = false): void {
   const check = checking(test, subject);
 
   check('declares capabilities, name and revision of the client it is opened for', async (transport) => {
-    const upstream = await openFor(transport);
-    assert.is(upstream.handshake.era, 'legacy');
-    assert.is(upstream.handshake.protocolVersion, '2025-06-18');
-    assert.equal((await clientSide(upstream)).declared, { ...everyCapability });
+    const conversation = await openFor(transport);
+    assert.is(conversation.handshake.era, 'legacy');
+    assert.is(conversation.handshake.protocolVersion, '2025-06-18');
+    assert.equal((await clientSide(conversation)).declared, { ...everyCapability });
     const own = (await clientSide(transport)).declared;
     assert.equal([own.capabilities, own.protocolVersion], [{}, '2025-11-25']);
   });
 
   check('asks for the newest legacy revision for a client of another era', async (transport) => {
-    const upstream = await openFor(transport, {
+    const conversation = await openFor(transport, {
       ...noCapability,
       protocolVersion: '2026-07-28',
       clientInfo: {},
     });
-    const { declared } = await clientSide(upstream);
+    const { declared } = await clientSide(conversation);
     assert.is(declared.protocolVersion, '2025-11-25');
     assert.equal(declared.clientInfo, (await clientSide(transport)).declared.clientInfo);
   });
@@ -64,11 +64,11 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
   check(
     'brings a request of the server to the exchange, and the answer of the client back',
     async (transport) => {
-      const upstream = await openFor(transport);
+      const conversation = await openFor(transport);
       const params = { message: 'Which one?', requestedSchema: { type: 'object', properties: {} } };
       const result = { action: 'accept', content: { which: 'this' } };
       const { asked, seen } = await answering(
-        upstream,
+        conversation,
         { method: 'elicitation/create', params },
         ({ answer }) => {
           answer({ result });
@@ -84,10 +84,10 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
   );
 
   check('brings an error of the client back as well, also after many notifications', async (transport) => {
-    const upstream = await openFor(transport);
+    const conversation = await openFor(transport);
     const error = { code: -1, message: 'User rejected sampling request' };
-    const { seen } = await answering(upstream, { method: 'sampling/createMessage' }, ({ answer }) => {
-      for (let count = 0; count < 100; count += 1) upstream.notify('notifications/progress', {});
+    const { seen } = await answering(conversation, { method: 'sampling/createMessage' }, ({ answer }) => {
+      for (let count = 0; count < 100; count += 1) conversation.notify('notifications/progress', {});
       answer({ error });
     });
     assert.equal(JSON.parse(textOf(seen.at(-1))), { error });
@@ -106,37 +106,39 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
   });
 
   check('drops an answer that arrives after the end of the exchange', async (transport) => {
-    const upstream = await openFor(transport);
+    const conversation = await openFor(transport);
     const kept: ServerRequest[] = [];
     await new Promise<void>((resolve) => {
-      const subscription = upstream.exchange(callTool('ask', { method: 'roots/list' })).subscribe((event) => {
-        if (event.kind !== 'request') return;
-        kept.push(event);
-        queueMicrotask(() => subscription.unsubscribe());
-        resolve();
-      });
+      const subscription = conversation
+        .exchange(callTool('ask', { method: 'roots/list' }))
+        .subscribe((event) => {
+          if (event.kind !== 'request') return;
+          kept.push(event);
+          queueMicrotask(() => subscription.unsubscribe());
+          resolve();
+        });
     });
     await until(async () => kept.length === 1, 'it was asked');
     kept[0]?.answer({ result: { roots: [] } });
-    const { events } = await see(upstream.exchange(callTool('echo', { text: 'unharmed' })));
+    const { events } = await see(conversation.exchange(callTool('echo', { text: 'unharmed' })));
     assert.is(textOf(events[0]), 'unharmed');
   });
 
   check('never mixes up clients with the same ids and tokens', async (transport) => {
-    const upstreams = await Promise.all(Array.from({ length: 5 }, () => openFor(transport)));
+    const conversations = await Promise.all(Array.from({ length: 5 }, () => openFor(transport)));
     const all = await Promise.all(
-      upstreams.map(async (upstream, number) => {
-        const { seen } = await answering(upstream, { method: 'roots/list' }, ({ answer }) =>
+      conversations.map(async (conversation, number) => {
+        const { seen } = await answering(conversation, { method: 'roots/list' }, ({ answer }) =>
           answer({ result: number }),
         );
         const stepping = callTool('progress', { steps: number, ms: 1 }, { progressToken: 1 });
-        const { events } = await see(upstream.exchange(stepping));
+        const { events } = await see(conversation.exchange(stepping));
         return [JSON.parse(textOf(seen.at(-1))).result, events.length - 1];
       }),
     );
     assert.equal(
       all,
-      upstreams.map((_, number) => [number, number]),
+      conversations.map((_, number) => [number, number]),
     );
   });
 
@@ -152,12 +154,12 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
   });
 
   check('emits a notification once, in the exchange or in messages$', async (transport) => {
-    const upstream = await openFor(transport);
+    const conversation = await openFor(transport);
     const method = 'notifications/resources/updated';
     const params = { uri: 'test://one' };
     const saw: (ExchangeEvent | { kind: string })[] = [];
-    const subscription = upstream.messages$.subscribe((message) => saw.push(message));
-    const { events } = await see(upstream.exchange(callTool('notify', { method, params })));
+    const subscription = conversation.messages$.subscribe((message) => saw.push(message));
+    const { events } = await see(conversation.exchange(callTool('notify', { method, params })));
     saw.push(...events.slice(0, -1));
     await until(() => saw.length === 1, 'it arrived');
     assert.equal(saw, [{ kind: 'notification', method, params }]);
@@ -201,7 +203,7 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
   });
 
   check('opens nothing when the opening was already aborted', async (transport) => {
-    const opening = transport.openUpstream({ profile: everyCapability, signal: AbortSignal.abort() });
+    const opening = transport.openConversation({ profile: everyCapability, signal: AbortSignal.abort() });
     const outcome = await opening.then(
       () => 'opened',
       ({ code, delivered }) => ({ code, delivered }),
@@ -212,22 +214,22 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
 
 /** What the backend knows about the client of a conversation. */
 export async function clientSide(
-  upstream: Upstream,
+  conversation: Conversation,
 ): Promise<{ declared: JsonObject; received: readonly string[] }> {
-  const { events } = await see(upstream.exchange(callTool('client', {})));
+  const { events } = await see(conversation.exchange(callTool('client', {})));
   return JSON.parse(textOf(events[0]));
 }
 
 /** Lets the backend ask its client, and answers each request with `answer`. */
 export async function answering(
-  upstream: Upstream,
+  conversation: Conversation,
   question: { readonly method: string; readonly params?: JsonObject },
   answer: (request: ServerRequest) => void,
 ): Promise<{ readonly asked: readonly ServerRequest[]; readonly seen: readonly ExchangeEvent[] }> {
   const asked: ServerRequest[] = [];
   const seen: ExchangeEvent[] = [];
   await new Promise<void>((resolve, reject) => {
-    upstream.exchange(callTool('ask', { ...question })).subscribe({
+    conversation.exchange(callTool('ask', { ...question })).subscribe({
       next: (event) => {
         seen.push(event);
         if (event.kind !== 'request') return;
