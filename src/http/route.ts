@@ -119,6 +119,8 @@ export interface Route {
   readonly isFree?: boolean;
   /** True for a route of the gateway as a registry, which may be open to all. */
   readonly isRegistry?: true;
+  /** True for a route that asks servers: a caller that does not read its answers is refused. */
+  readonly asksServers?: boolean;
   /** False for a route that changes nothing here, though its method is not GET. Every other one is recorded in the audit log. */
   readonly isAudited?: false;
   /** The route does not match while a template of this name exists, whose route has the same path. */

@@ -1,5 +1,5 @@
 // Bounds for clients that do not read their answers: unread bytes of each caller, and a write timeout for each connection.
-// Over the byte bounds the slowest readers are disconnected; a caller near its bound may not make new calls. Source: ADR 45.
+// Over the byte bounds the slowest readers are disconnected; a caller near its bound may not ask servers for more. Source: ADR 45.
 
 import type { ServerResponse } from 'node:http';
 import { tooMuchUnread } from '../domain/errors/error-catalogue.ts';
@@ -26,9 +26,9 @@ export class UnreadAnswers {
     holding.set(unread);
   }
 
-  /** Refuses a call of a caller with too many unread bytes: QUEUE_FULL. */
-  requireRoom({ method, state }: Pick<HttpContext, 'method' | 'state'>): void {
-    if (method === 'POST' && this.#held.isPressed(state.principal?.id ?? UNKNOWN)) throw tooMuchUnread();
+  /** Refuses a request of a caller with too many unread bytes: QUEUE_FULL. */
+  requireRoom({ state }: Pick<HttpContext, 'state'>): void {
+    if (this.#held.isPressed(state.principal?.id ?? UNKNOWN)) throw tooMuchUnread();
   }
 
   #hold(response: ServerResponse, ownerId: string): Holding {

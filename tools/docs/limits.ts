@@ -287,7 +287,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     [
       'Answers that clients have not read',
       ofMemory('unreadAnswers', 'caller'),
-      'the slowest are closed; new calls get `429`',
+      'the slowest are closed; new calls, and requests for lists, get `429`',
     ],
     [
       'Incomplete answers of servers',

@@ -76,25 +76,25 @@ export function authorize(
 /**
  * One step before the body is read, or none: refuses what the caller may do, but not now. RATE_LIMIT_EXCEEDED at the MCP endpoint for a
  * caller without requests left that sends too many messages, even of kinds that do not count as requests. NO_HEALTHY_INSTANCE while the
- * gateway starts, because a template that is not loaded yet is not unknown. QUEUE_FULL for a call of a caller with too many unread bytes.
+ * gateway starts, because a template that is not loaded yet is not unknown. QUEUE_FULL for a request to servers of a caller with too many
+ * unread bytes.
  * Without `limiter` no messages are counted: another node has counted them.
  */
 export function admission(
-  { scope, speaks }: Pick<Route, 'scope' | 'speaks'>,
+  { scope, speaks, asksServers = false }: Pick<Route, 'scope' | 'speaks' | 'asksServers'>,
   gateway: Pick<Gateway, 'phase'>,
   unread: Pick<UnreadAnswers, 'requireRoom'>,
   limiter?: Pick<RateLimiter, 'takeFree'>,
 ): RouteMiddleware[] {
   const free = speaks === 'json-rpc' ? limiter : undefined;
   const needsRegistry = scope !== 'open' && readsRegistry([scope].flat());
-  const isForCalls = scope === 'tools:call';
-  if (free === undefined && !needsRegistry && !isForCalls) return [];
+  if (free === undefined && !needsRegistry && !asksServers) return [];
   return [
     (context, next) => {
       const { principal = NO_PRINCIPAL } = context.state;
       if (free?.takeFree(principal) === false) throw tooManyFreeMessages(FREE_MESSAGES_PER_SECOND);
       if (needsRegistry && gateway.phase === 'starting') throw gatewayStarting();
-      if (isForCalls) unread.requireRoom(context);
+      if (asksServers) unread.requireRoom(context);
       return next();
     },
   ];

@@ -101,6 +101,7 @@ const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what
   return [
     defineRoute('POST', path, {
       ...COMMON,
+      asksServers: true,
       summary: `Send an MCP message to ${what}`,
       request: { ...named, ...ofAll, body: RpcMessages },
       requestHeaders: POST_HEADERS,
@@ -170,6 +171,7 @@ const sseRoutes: readonly Route[] = [
   }),
   defineRoute('POST', '/mcp/:template/messages', {
     ...COMMON,
+    asksServers: true,
     summary: 'Send a message of HTTP+SSE to a template',
     request: { params: TemplateParams, query: SseQuery, body: RpcMessages },
     answers: { 202: { description: 'Accepted; answers are sent on the stream' } },

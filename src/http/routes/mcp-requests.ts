@@ -139,6 +139,7 @@ function listRoute(
   return defineRoute('GET', `/mcp/:template/${LIST_METHODS[field]}`, {
     summary: `List the ${what} of a template`,
     scope: ['gateway:read', 'tools:call'],
+    asksServers: true,
     request: { params: TemplateParams },
     answers: {
       200: {
@@ -164,6 +165,7 @@ function requestRoute(
   return defineRoute('POST', `/mcp/:template/${method}`, {
     summary,
     scope: 'tools:call',
+    asksServers: true,
     isAudited: false,
     reader: 'call',
     request: { params: TemplateParams, body: route.body },

@@ -156,6 +156,7 @@ export const serverToolRoutes: readonly Route[] = [
   defineRoute('POST', '/tools/call', {
     summary: 'Call a tool of one server',
     scope: 'tools:call',
+    asksServers: true,
     isAudited: false,
     reader: 'call',
     request: { body: CallServerToolBody },

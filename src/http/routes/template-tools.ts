@@ -66,6 +66,7 @@ export const templateToolRoutes: readonly Route[] = [
   defineRoute('GET', '/gateway/templates/:template/tools', {
     summary: 'The tools of a template, and whether their definitions are approved',
     scope: 'gateway:write',
+    asksServers: true,
     request: { params: TemplateParams },
     answers: {
       200: {
