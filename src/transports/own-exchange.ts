@@ -2,7 +2,6 @@
 
 import { catchError, defer, type Observable } from 'rxjs';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/calls/exchange.ts';
-import { repeatsHere } from '../domain/calls/retry-rules.ts';
 import { asGatewayError } from '../domain/errors/errors.ts';
 import type { Conversation } from './transport.ts';
 
@@ -13,7 +12,7 @@ export function ownExchange(
 ): Observable<ExchangeEvent> {
   return defer(() => conversation.exchange(request)).pipe(
     catchError((thrown: unknown) => {
-      if (!repeatsHere({ error: asGatewayError(thrown), mayRepeat: true })) throw thrown;
+      if (!asGatewayError(thrown).facts.isRepaired) throw thrown;
       return conversation.exchange({ ...request, isRepeat: true });
     }),
   );

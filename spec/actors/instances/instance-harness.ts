@@ -109,7 +109,6 @@ export class Harness {
         caller.events.push(event);
         during?.();
       },
-      repeatsHere: () => false,
       failed: (_: Attempt, error: GatewayError) => end(error),
       completed: () => end(),
       paused: () => {},

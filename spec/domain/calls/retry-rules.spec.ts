@@ -2,15 +2,15 @@
 // actors/calls and actors/sessions.
 
 import * as assert from 'uvu/assert';
-import { mayHedge, nextAfter, nextAtBound, repeatsHere } from '../../../src/domain/calls/retry-rules.ts';
+import { mayHedge, nextAfter, nextAtBound } from '../../../src/domain/calls/retry-rules.ts';
 import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
 import type { Delivered } from '../../../src/domain/errors/errors.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('retry rules');
 
-const failed = (delivered: Delivered, mayRepeat: boolean, isRepaired = false) => ({
-  error: backendUnavailable('x', { delivered, isRepaired }),
+const failed = (delivered: Delivered, mayRepeat: boolean) => ({
+  error: backendUnavailable('x', { delivered }),
   mayRepeat,
 });
 
@@ -27,16 +27,6 @@ test('what did not arrive is done again, what may have arrived only if that does
 
 test('without a try left the failure is final', () => {
   for (const left of [0, -1]) assert.is(nextAfter(failed('no', true), left), 'stop');
-});
-
-test('once the cause of a refusal is removed, it is done in the same conversation, or elsewhere', () => {
-  const repaired = failed('no', false, true);
-  assert.equal(
-    [repeatsHere(repaired), nextAfter(repaired, 1), nextAfter(repaired, 0)],
-    [true, 'next', 'stop'],
-  );
-  assert.is(repeatsHere(failed('no', true)), false, 'nothing was removed');
-  assert.is(repeatsHere(failed('unknown', false, true)), false, 'it may have arrived');
 });
 
 test('an answer about the request is final, also for others under way; after any other failure they continue', () => {

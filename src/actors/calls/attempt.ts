@@ -31,8 +31,6 @@ export interface AttemptCaller {
   /** Runs the task, which handles a failure: after the end of the attempt before, and in a later turn when thousands are due. */
   inTurn(task: () => void): void;
   onEvent(attempt: Attempt, event: ExchangeEvent): void;
-  /** True when the attempt is to send its request again in its conversation, which refused it before any work. */
-  repeatsHere(attempt: Attempt, error: GatewayError): boolean;
   /** There is no answer. `ended` follows. */
   failed(attempt: Attempt, error: GatewayError): void;
   /** The events after the answer have ended. `ended` follows. */
@@ -67,8 +65,8 @@ export class Attempt implements Observer<ExchangeEvent> {
   /** Questions that the client has not answered. */
   #unanswered = 0;
   isPaused = false;
-  /** The transport sent the request again. */
-  isRepeat = false;
+  /** The request was sent again in its conversation: see ErrorFacts.isRepaired. */
+  #isRepeat = false;
   /** Handles the failure of the next attempt, which failed at once. */
   afterEnd: (() => void) | undefined;
   #hasEnded = false;
@@ -107,7 +105,7 @@ export class Attempt implements Observer<ExchangeEvent> {
     const request = this.#request;
     const trace = this.#trace;
     const { opened } = this.ref;
-    if (!this.isRepeat) this.ref.calls.begin(this.#ownerId);
+    if (!this.#isRepeat) this.ref.calls.begin(this.#ownerId);
     try {
       const conversation = leased ?? opened?.transport;
       if (conversation === undefined) throw notConnected();
@@ -165,8 +163,8 @@ export class Attempt implements Observer<ExchangeEvent> {
       return;
     }
     const error = asGatewayError(thrown);
-    if (this.#caller.repeatsHere(this, error)) {
-      this.isRepeat = true;
+    if (error.facts.isRepaired && !this.#isRepeat) {
+      this.#isRepeat = true;
       this.start();
       return;
     }
@@ -232,7 +230,7 @@ export class Attempt implements Observer<ExchangeEvent> {
       ? { ...request, longestMs: this.#caller.deadline.longestLeftMs }
       : request;
     const asked = asksForProgress ? { ...timed, wantsProgress: true } : timed;
-    return this.isRepeat ? { ...asked, isRepeat: true } : asked;
+    return this.#isRepeat ? { ...asked, isRepeat: true } : asked;
   }
 
   get #isAnswered(): boolean {

@@ -9,7 +9,7 @@ import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { type Answer, type ExchangeEvent, type FinalEvent, toolOf } from '../../domain/calls/exchange.ts';
-import { mayHedge, nextAfter, repeatsHere } from '../../domain/calls/retry-rules.ts';
+import { mayHedge, nextAfter } from '../../domain/calls/retry-rules.ts';
 import { backendTimeout, queueFull } from '../../domain/errors/error-catalogue.ts';
 import {
   asGatewayError,
@@ -130,10 +130,6 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
       this.#endOthers(attempt);
     }
     this.#subscriber.next({ event, instanceId: ref.id, serverId: ref.serverId });
-  }
-
-  repeatsHere({ mayRepeat, isRepeat }: Attempt, error: GatewayError): boolean {
-    return !isRepeat && repeatsHere({ error, mayRepeat });
   }
 
   failed(attempt: Attempt, error: GatewayError): void {

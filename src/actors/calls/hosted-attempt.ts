@@ -34,7 +34,6 @@ export function hostedAttempt(
         outliers.noteMessage(sent);
         subscriber.next(event);
       },
-      repeatsHere: () => false,
       failed: (_attempt, error) => subscriber.error(error),
       completed: () => subscriber.complete(),
       paused: ({ sent }, isPaused) => {

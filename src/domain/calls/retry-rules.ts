@@ -1,11 +1,11 @@
 // The rules of retries and hedges: whether what has failed is done again, and whether one more begins beside what is silent. They are pure.
-// For calls only `Call` asks them; for what no call carries, BindingSearch (openings) and ownExchange (requests of the gateway itself). The one
-// that asks knows what happened and how often it may still be done; where a call goes on, its route says. The budget is in actors/calls/retries.ts.
+// `Call` asks them for calls, and BindingSearch for openings, which no call carries. They know how often it may still be done; where a call
+// goes on, its route says. The budget is in actors/calls/retries.ts.
 // Source: ADR 9, ADR 40, ADR 71, ADR 150.
 
 import { type GatewayError, isBackendAnswer } from '../errors/errors.ts';
 
-/** A call, an opening or a request that has failed. */
+/** A call or an opening that has failed. */
 export interface Failed {
   readonly error: GatewayError;
   /** Doing it twice does no harm. */
@@ -34,11 +34,6 @@ export function nextAfter(failed: Failed, left: number): 'next' | 'others' | 'st
   if (wasSent && isAboutRequest(error)) return 'stop';
   if (hasOthers) return 'others';
   return left > 0 && !isDone(failed) ? 'next' : 'stop';
-}
-
-/** True when it is done once more in the same conversation, which refused it before any work, and has removed the cause. */
-export function repeatsHere(failed: Pick<Failed, 'error' | 'mayRepeat'>): boolean {
-  return failed.error.facts.isRepaired === true && !isDone(failed);
 }
 
 /**

@@ -42,7 +42,7 @@ export interface ErrorDetails {
   readonly backendStatus?: number;
   /** True when the backend forgot the session of a client, and so refused the call. */
   readonly isSessionLost?: boolean;
-  /** True when the backend refused the request before any work, and the cause is removed: its conversation can take it again. */
+  /** True when the backend refused the request before any work, and the cause is removed: the sender repeats it once in the same conversation. */
   readonly isRepaired?: boolean;
   /** The wait that the backend asked for in `Retry-After`, in ms. */
   readonly backendWaitMs?: number;
