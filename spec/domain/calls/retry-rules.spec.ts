@@ -16,7 +16,7 @@ const failed = (delivered: Delivered, mayRepeat: boolean) => ({
 
 test('what did not arrive is done again, what may have arrived only if that does no harm, an answer never', () => {
   const rows = (['no', 'unknown', 'yes'] as const).map((delivered) =>
-    [true, false].map((mayRepeat) => nextAfter(failed(delivered, mayRepeat), 1)),
+    [true, false].map((mayRepeat) => nextAfter(failed(delivered, mayRepeat))),
   );
   assert.equal(rows, [
     ['next', 'next'],
@@ -25,14 +25,14 @@ test('what did not arrive is done again, what may have arrived only if that does
   ]);
 });
 
-test('without a try left the failure is final', () => {
-  for (const left of [0, -1]) assert.is(nextAfter(failed('no', true), left), 'stop');
+test('once the caller has messages of it, the failure is final', () => {
+  assert.is(nextAfter({ ...failed('no', true), isAnswering: true }), 'stop');
 });
 
 test('an answer about the request is final, also for others under way; after any other failure they continue', () => {
   const next = (backendStatus: number, wasSent: boolean, hasOthers: boolean) => {
     const error = backendUnavailable('x', { delivered: 'no', backendStatus });
-    return nextAfter({ error, mayRepeat: false, wasSent, hasOthers }, 1);
+    return nextAfter({ error, mayRepeat: false, wasSent, hasOthers });
   };
   assert.equal([next(422, true, false), next(422, true, true)], ['stop', 'stop']);
   assert.equal(
@@ -41,17 +41,20 @@ test('an answer about the request is final, also for others under way; after any
   );
   assert.equal([next(503, true, true), next(422, false, true)], ['others', 'others']);
   const answered = { ...failed('yes', false), hasOthers: true };
-  assert.is(nextAfter(answered, 0), 'others');
+  assert.is(nextAfter(answered), 'others');
 });
 
-test('at the binding of a session it is done three times more, and not there once it may have arrived twice', () => {
-  const next = (delivered: Delivered, repeats: number, mayHaveArrived: boolean) =>
+test('at the only instance it is done three times more, and not there once it may have arrived twice', () => {
+  const next = (delivered: Delivered, repeats: number, mayHaveArrived: 'here' | 'earlier' | false) =>
     nextAtBound(failed(delivered, true).error, { repeats, mayHaveArrived });
-  assert.equal([next('no', 0, false), next('no', 2, true), next('unknown', 2, false)], Array(3).fill('here'));
-  assert.equal([next('unknown', 1, true), next('no', 3, true)], ['move', 'move']);
-  assert.is(next('no', 3, false), 'stop');
+  assert.equal(
+    [next('no', 0, false), next('no', 2, 'here'), next('unknown', 2, false)],
+    Array(3).fill('here'),
+  );
+  assert.equal([next('unknown', 1, 'here'), next('no', 3, 'here')], ['move', 'move']);
+  assert.equal([next('no', 3, false), next('unknown', 1, 'earlier')], ['stop', 'stop']);
   const answer = backendUnavailable('x', { delivered: 'no', backendStatus: 404 });
-  assert.is(nextAtBound(answer, { repeats: 0, mayHaveArrived: true }), 'stop');
+  assert.is(nextAtBound(answer, { repeats: 0, mayHaveArrived: 'here' }), 'stop');
 });
 
 test('one more begins beside what is silent if it does no harm, a try is left, and the budget has room', () => {

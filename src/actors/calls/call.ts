@@ -40,7 +40,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   readonly #route: CallRoute;
   readonly #subscriber: Subscriber<Answer>;
   readonly deadline: Deadline;
-  readonly #retries: Retries;
+  readonly retries: Retries;
   #isAnswering = false;
   #overdue: GatewayError | undefined;
   #attempt: Attempt | undefined;
@@ -76,7 +76,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#events = events;
     this.#route = input.route;
     this.#subscriber = subscriber;
-    this.#retries = new Retries(deps.budget, events, group.policy.maxRetries);
+    this.retries = new Retries(deps.budget, events, group.policy.maxRetries);
     const tool = wantedTool ?? toolOf(request);
     const timeoutMs = timeoutFor(group.policy, tool, request.viewTimeoutMs, input.timeoutMs);
     this.deadline = new Deadline(this, deps, short, timeoutMs, request.arrivedAtMs);
@@ -95,11 +95,11 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   }
 
   refuse(): void {
-    this.giveUp(this.#retries.failure ?? queueFull(this.#input.group.template));
+    this.giveUp(this.retries.failure ?? queueFull(this.#input.group.template));
   }
 
   /** Ends the call with an error: reported by the end of the attempt under way, or, without one, as refused. */
-  giveUp(error: GatewayError = this.#retries.failure ?? this.#noInstance()): void {
+  giveUp(error: GatewayError = this.retries.failure ?? this.#noInstance()): void {
     this.#leaveQueue(); // first: the error handler of the caller may advance the queue
     this.#events.refused(error.code, this.#passedMs);
     this.#subscriber.error(error);
@@ -177,12 +177,12 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   timedOut(passedMs: number): void {
     // The error names the first of several silent instances.
     const silent = (this.#silent[0] ?? this.#attempt)?.ref;
-    const mayHaveArrived = silent !== undefined || this.#retries.failure?.delivered === 'unknown';
+    const mayHaveArrived = silent !== undefined || this.retries.failure?.delivered === 'unknown';
     const overdue = backendTimeout(Math.round(passedMs), mayHaveArrived ? 'unknown' : 'no');
     if (silent !== undefined) this.#track(silent);
     this.#overdue = silent === undefined ? overdue : atInstance(overdue, silent.id);
     const { group, route } = this.#input;
-    const failure = this.#isWaiting ? this.#retries.failure : undefined; // more telling than the lack of another instance
+    const failure = this.#isWaiting ? this.retries.failure : undefined; // more telling than the lack of another instance
     if (silent === undefined && group.isStarting(this.tried, route.bound)) this.giveUp();
     else this.giveUp(failure ?? this.#overdue);
   }
@@ -238,12 +238,12 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
       this.#lookUpTool(ref);
       return false;
     }
-    if (!this.#retries.affordsRepeat()) {
+    if (!this.retries.affordsRepeat()) {
       this.giveUp();
       return false;
     }
     this.#leaveQueue();
-    this.#retries.report();
+    this.retries.report();
     if (this.#subscriber.closed) return false; // the caller left when the retry was reported
     let plan: ReturnType<At['plan']>;
     try {
@@ -271,7 +271,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   #waitFor<T>(
     preparation$: Observable<T>,
     done: (value: T) => void,
-    failed = (error: GatewayError): void => this.giveUp(moreTelling(this.#retries.failure, error)),
+    failed = (error: GatewayError): void => this.giveUp(moreTelling(this.retries.failure, error)),
   ): void {
     const preparation = new Subscription();
     this.#preparation = preparation; // before subscribing: it may end synchronously
@@ -337,18 +337,20 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   #continue(failed: FailedAttempt, error: GatewayError, plan?: AttemptPlan): void {
     this.#exclude(failed.ref);
     const hasOthers = this.#attempt !== undefined;
-    const failure = { error, mayRepeat: failed.mayRepeat, wasSent: plan !== undefined, hasOthers };
-    const next = nextAfter(failure, this.#isAnswering ? 0 : 1);
-    const atBound = this.#retries.nextAtBound(error);
+    const { bound } = this.#route;
+    const { mayRepeat } = failed;
+    const isAnswering = this.#isAnswering;
+    const next = nextAfter({ error, mayRepeat, wasSent: plan !== undefined, hasOthers, isAnswering });
+    const atBound = bound && this.retries.nextAtBound(error, bound);
     const step = next === 'next' ? this.#step({ kind: 'failed', error, plan, atBound }) : undefined;
     if (step?.kind === 'reopen') {
       this.tried?.delete(failed.ref.id);
       this.tryNow();
       return;
     }
-    this.#retries.noteFailure(failed, error, hasOthers);
-    const mayGoOn = this.#route.bound !== undefined || this.#retries.left > 0; // a bound call goes to no other instance
-    const wayKnown$ = step?.kind === 'none' ? this.#retries.untilWayKnown(this.#deps) : undefined;
+    this.retries.noteFailure(failed, error, hasOthers ? undefined : bound);
+    const mayGoOn = this.#route.bound !== undefined || this.retries.left > 0; // a bound call goes to no other instance
+    const wayKnown$ = step?.kind === 'none' ? this.retries.untilWayKnown(this.#deps) : undefined;
     if (next === 'others') this.#hedge();
     else if (step === undefined || !mayGoOn) this.giveUp();
     else if (wayKnown$ !== undefined) {
@@ -359,7 +361,8 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
 
   /** Ends the silent attempt when its route has to wait for a better instance. */
   #abandonSilent(silent: Attempt): void {
-    if (this.#route.bound === undefined || !silent.mayRepeat) return;
+    const { bound } = this.#route;
+    if (bound === undefined || !silent.mayRepeat) return;
     const error = this.#silence(silent);
     const step = this.#step({ kind: 'silent', error, plan: silent.plan });
     if (step.kind !== 'wait') return;
@@ -367,7 +370,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#track(undefined);
     silent.end(atInstance(error, silent.ref.id));
     this.#exclude(silent.ref);
-    this.#retries.noteFailure(silent, error, false);
+    this.retries.noteFailure(silent, error, bound);
     this.#take(step);
   }
 
@@ -380,19 +383,19 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     const silent = this.#attempt;
     if (silent === undefined || this.#isAnswering || this.#search !== undefined) return;
     if (this.#silent.length >= MAX_SILENT) return;
-    if (!mayHedge(silent, this.#retries.left, this.#retries.mayAffordHedge)) return;
+    if (!mayHedge(silent, this.retries.left, this.retries.mayAffordHedge)) return;
     this.#exclude(silent.ref);
     const error = this.#silence(silent);
     const step = this.#step({ kind: 'hedge', error, plan: silent.plan });
     if (step.kind === 'at') this.#hedgeAt(step, silent, error);
-    else if (step.kind === 'wait' && this.#retries.payHedge()) this.#searchHedge(step.until$);
+    else if (step.kind === 'wait' && this.retries.payHedge()) this.#searchHedge(step.until$);
   }
 
   #hedgeAt(step: At, silent: Attempt, error: GatewayError): void {
     const { ref } = step;
-    if (this.#tool.mayBeAbsent(ref) || !isRepeatable(this.#input.request, ref) || !this.#retries.payHedge())
+    if (this.#tool.mayBeAbsent(ref) || !isRepeatable(this.#input.request, ref) || !this.retries.payHedge())
       return;
-    this.#retries.reportHedge(silent, error);
+    this.retries.reportHedge(silent, error);
     if (this.#subscriber.closed) return;
     const plan = step.plan();
     if ('request' in plan) this.#send(ref, plan);
@@ -405,7 +408,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     const over = (isFound: boolean): void => {
       this.#search = undefined;
       if (isFound) this.#hedge();
-      else this.#retries.hedgeFailed();
+      else this.retries.hedgeFailed();
     };
     search.add(until$.subscribe({ next: () => over(true), error: () => over(false) }));
   }

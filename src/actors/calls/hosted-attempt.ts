@@ -1,5 +1,6 @@
 // One attempt for a call that another node runs: counts at its instance like any other. That node decides about timeouts, repeats and
-// other instances; here only the longest time of the call ends it, in case that node is frozen. Source: ADR 170.
+// other instances, except what the conversation here has repaired; here only the longest time of the call ends it, in case that node is
+// frozen. Source: ADR 170, ADR 340.
 
 import { Observable } from 'rxjs';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';

@@ -49,9 +49,9 @@ export class Retries {
   /** The budget for the next hedge is taken. */
   #isHedgePaid = false;
   /** Repeats that were sent, without hedges. */
-  #repeats = 0;
-  /** An attempt failed, with no other one under way, and the call may have arrived. */
-  #mayHaveArrived = false;
+  repeats = 0;
+  /** The instance to which the call was bound when it failed and may have arrived, for the first time. */
+  #uncertainAt: InstanceRef | undefined;
 
   constructor(budget: RetryBudget, events: CallEvents, maxRetries: number) {
     this.#budget = budget;
@@ -59,14 +59,19 @@ export class Retries {
     this.left = maxRetries;
   }
 
-  /** What is allowed after a failure at the only instance that may answer. */
-  nextAtBound(error: GatewayError): NextAtBound {
-    return nextAtBound(error, { repeats: this.#repeats, mayHaveArrived: this.#mayHaveArrived });
+  /** What is allowed after a failure at `bound`, the only instance that may answer. */
+  nextAtBound(error: GatewayError, bound: InstanceRef): NextAtBound {
+    const place = this.#uncertainAt === bound ? 'here' : 'earlier';
+    const mayHaveArrived = this.#uncertainAt !== undefined && place;
+    return nextAtBound(error, { repeats: this.repeats, mayHaveArrived });
   }
 
-  /** A request that certainly did not arrive this time may have arrived with an earlier attempt. `hasOthers`: others are under way. */
-  noteFailure(failed: FailedAttempt, error: GatewayError, hasOthers: boolean): void {
-    if (!hasOthers && error.delivered === 'unknown') this.#mayHaveArrived = true;
+  /**
+   * A request that certainly did not arrive this time may have arrived with an earlier attempt. `bound`: the only instance that may answer;
+   * undefined while others are under way.
+   */
+  noteFailure(failed: FailedAttempt, error: GatewayError, bound: InstanceRef | undefined): void {
+    if (error.delivered === 'unknown') this.#uncertainAt ??= bound;
     const isUncertain = error.delivered === 'no' && this.failure?.delivered === 'unknown';
     this.failure = atInstance(isUncertain ? perhapsDelivered(error) : error, failed.ref.id);
     this.#needsBudget = error.delivered !== 'no';
@@ -93,7 +98,7 @@ export class Retries {
   /** Reports the repeat after the last failure, once. */
   report(): void {
     if (this.#last === undefined) return;
-    this.#repeats += 1;
+    this.repeats += 1;
     this.#report(this.#last.failed, this.#last.error);
   }
 

@@ -17,7 +17,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import type { ExchangeEnding } from './call-events.ts';
 import type { Deadline, DeadlineDeps } from './deadline.ts';
-import type { RetryBudget } from './retries.ts';
+import type { Retries, RetryBudget } from './retries.ts';
 
 /** Ids of the instances that a call does not try again; undefined while there are none. */
 export type Tried = ReadonlySet<string> | undefined;
@@ -78,8 +78,8 @@ export interface Trouble {
   readonly error: GatewayError;
   /** Undefined when nothing was sent. */
   readonly plan: AttemptPlan | undefined;
-  /** After a failure: what the rules allow if the route has only one instance. */
-  readonly atBound?: NextAtBound;
+  /** After a failure at the only instance that may answer: what the rules allow. */
+  readonly atBound?: NextAtBound | undefined;
 }
 
 /** What all calls of a gateway share. */
@@ -110,6 +110,7 @@ export interface RunningCall {
   /** True while the backend waits for the client: the call uses no capacity. */
   readonly isPaused: boolean;
   readonly deadline: Pick<Deadline, 'timeoutAtMs'>;
+  readonly retries: Pick<Retries, 'failure' | 'repeats'>;
   giveUp(error: GatewayError): void;
 }
 

@@ -9,7 +9,7 @@ import {
   isAnswered,
 } from '../../domain/calls/exchange.ts';
 import { backendTimeout } from '../../domain/errors/error-catalogue.ts';
-import { isBackendAnswer } from '../../domain/errors/errors.ts';
+import { isUnanswered } from '../../domain/errors/errors.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { type Client, extensionsOf } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
@@ -98,9 +98,7 @@ export class StatelessRoute implements CallRoute {
 
   /** A conversation that had ended unnoticed is reopened, once; not after an answer of the server. */
   #reopensAfter({ plan, error }: Trouble): boolean {
-    const { code, delivered } = error;
-    if (!(plan instanceof LeasedPlan) || code !== 'BACKEND_UNAVAILABLE' || delivered !== 'no') return false;
-    if (isBackendAnswer(error)) return false;
+    if (!(plan instanceof LeasedPlan) || error.delivered !== 'no' || !isUnanswered(error)) return false;
     const { ref, lease } = plan.held;
     lease.conversation.retire();
     if (lease.isNew || this.#isReopened) return false;

@@ -100,8 +100,7 @@ export class BindingSearch {
       const error = asGatewayError(thrown);
       this.#failure = atInstance(error, ref.id);
       this.#underWay -= 1;
-      const next = nextAfter({ ...OPENING, error }, this.#triesLeft);
-      this.#continue(next === 'stop' ? undefined : this.#next());
+      this.#continue(nextAfter({ ...OPENING, error }) === 'stop' ? undefined : this.#next());
     } finally {
       disarm();
     }

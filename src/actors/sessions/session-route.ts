@@ -1,10 +1,9 @@
-// The route of one call of a session: to the binding of the session, for which it waits, and after a move to the new one. A failed
-// call is repeated if it did not arrive, or, once, if it may be made twice. Everything else is in calls/call.ts. Source: ADR 71.
+// The route of one call of a session: to the binding of the session, for which it waits, and after a move to the new one. Between two
+// attempts there it waits a moment, in which a failure of the instance is noticed. Everything else is in calls/call.ts. Source: ADR 71.
 
 import { from, Observable, of } from 'rxjs';
 import { type ExchangeEvent, type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
 import {
-  atInstance,
   type Delivered,
   type GatewayError,
   moreTelling,
@@ -63,15 +62,12 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   binding: Binding | undefined;
   #needsDedicated = false;
   #hasAwaitedTools = false;
-  #repeats = 0;
   /** This call has made the session move. */
   #hasMoved = false;
   /** Bindings at other instances, for hedges beside a silent attempt. They end with the call. Source: ADR 103. */
   #hedgeBindings: Binding[] = [];
   /** The binding of the next hedge. */
   #nextHedge: Binding | undefined;
-  /** The last failure, or the first one after which the call may have arrived. */
-  #failure: { readonly error: GatewayError; readonly ref: InstanceRef } | undefined;
 
   constructor(session: RoutingSession, request: ExchangeRequest, reservation: Binding | undefined) {
     this.#session = session;
@@ -88,10 +84,12 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     if (trouble?.kind === 'hedge') return this.#hedge(call.tried);
     const binding = this.#current?.binding;
     if (trouble === undefined || binding === undefined) return this.#next();
-    const { kind, plan, error } = trouble;
-    const goesOn =
-      kind === 'silent' ? isFirst(plan) && this.#leaves(binding) : this.#goesOn(binding, trouble);
-    return goesOn ? this.#pause(binding, error) : NONE;
+    const { kind, plan, atBound } = trouble;
+    if (kind === 'silent')
+      return isFirst(plan) && this.#leaves(binding) ? this.#waitBeforeRepeat(call) : NONE;
+    return atBound === 'here' || (atBound === 'move' && this.#movesFrom(binding))
+      ? this.#waitBeforeRepeat(call)
+      : NONE;
   }
 
   // --- for its attempts ------------------------------------------------------------------------------------------------
@@ -138,9 +136,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   /** The session is over. A failure says more than that, unless another attempt is under way. */
   refuse(error: GatewayError): void {
-    const failure = this.#failure;
-    if (this.binding !== undefined) this.#call?.giveUp(perhapsDelivered(error));
-    else this.#call?.giveUp(moreTelling(failure && atInstance(failure.error, failure.ref.id), error));
+    const call = this.#call;
+    call?.giveUp(this.binding ? perhapsDelivered(error) : moreTelling(call.retries.failure, error));
   }
 
   // ---------------------------------------------------------------------------------------------------------------------
@@ -247,12 +244,6 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return ref.state === 'unhealthy' && !mayMove(value, group); // an unhealthy instance may still answer
   }
 
-  /** At the binding again, or, from the binding of the first failure, at the next one. */
-  #goesOn(binding: Binding, { atBound }: Trouble): boolean {
-    if (atBound !== 'move') return atBound === 'here';
-    return this.#failure?.ref === binding.ref && this.#movesFrom(binding);
-  }
-
   /** A silent call is given up only where other calls get no answers either. */
   #leaves(binding: Binding): boolean {
     return this.#session.group.pool.outliers.isSuspended(binding.ref) && this.#movesFrom(binding);
@@ -274,11 +265,9 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return true;
   }
 
-  #pause({ ref }: Binding, error: GatewayError): Wait {
+  #waitBeforeRepeat({ retries }: RunningCall): Wait {
     this.#release();
-    if (this.#failure?.error.delivered !== 'unknown') this.#failure = { error, ref };
-    const waitMs = FIRST_WAIT_MS * WAIT_FACTOR ** this.#repeats;
-    this.#repeats += 1;
+    const waitMs = FIRST_WAIT_MS * WAIT_FACTOR ** retries.repeats;
     return { kind: 'wait', until$: timer$(this.#session.deps, waitMs) };
   }
 }

@@ -3,7 +3,7 @@
 // goes on, its route says. The budget is in actors/calls/retries.ts.
 // Source: ADR 9, ADR 40, ADR 71, ADR 150.
 
-import { type GatewayError, isBackendAnswer } from '../errors/errors.ts';
+import { type GatewayError, isUnanswered } from '../errors/errors.ts';
 
 /** A call or an opening that has failed. */
 export interface Failed {
@@ -14,6 +14,8 @@ export interface Failed {
   readonly wasSent?: boolean;
   /** Others for the same call are under way. Default: none. */
   readonly hasOthers?: boolean;
+  /** Its caller has messages of it. Default: none. */
+  readonly isAnswering?: boolean;
 }
 
 /** Repeats of a call at the only instance that may answer. */
@@ -27,26 +29,29 @@ const ABOUT_REQUEST: ReadonlySet<number> = new Set([400, 402, 406, 409, 411, 413
 
 /**
  * `next`: where its route finds an instance. `others`: those under way continue, and one more may begin, see mayHedge. `stop`: the failure is
- * final, as it is for others if it is an answer about the request. `left`: how often it may still be done.
+ * final, as it is for others if it is an answer about the request.
  */
-export function nextAfter(failed: Failed, left: number): 'next' | 'others' | 'stop' {
-  const { error, wasSent = false, hasOthers = false } = failed;
+export function nextAfter(failed: Failed): 'next' | 'others' | 'stop' {
+  const { error, wasSent = false, hasOthers = false, isAnswering = false } = failed;
   if (wasSent && isAboutRequest(error)) return 'stop';
   if (hasOthers) return 'others';
-  return left > 0 && !isDone(failed) ? 'next' : 'stop';
+  return isAnswering || isDone(failed) ? 'stop' : 'next';
 }
 
 /**
- * The same for a call that was sent to the only instance that may answer, where it may have failed before: a call that may have arrived
- * twice is not sent there once more.
+ * The same for a call that was sent to the only instance that may answer. `mayHaveArrived`: it failed before, and may have arrived at this
+ * instance or at an earlier one: it is not sent there once more.
  */
 export function nextAtBound(
   error: GatewayError,
-  { repeats, mayHaveArrived }: { readonly repeats: number; readonly mayHaveArrived: boolean },
+  {
+    repeats,
+    mayHaveArrived,
+  }: { readonly repeats: number; readonly mayHaveArrived: 'here' | 'earlier' | false },
 ): NextAtBound {
-  if (isBackendAnswer(error) || error.code !== 'BACKEND_UNAVAILABLE') return 'stop';
-  if (repeats < MAX_AT_BOUND && (!mayHaveArrived || error.delivered === 'no')) return 'here';
-  return mayHaveArrived ? 'move' : 'stop';
+  if (!isUnanswered(error)) return 'stop';
+  if (repeats < MAX_AT_BOUND && (mayHaveArrived === false || error.delivered === 'no')) return 'here';
+  return mayHaveArrived === 'here' ? 'move' : 'stop';
 }
 
 /** True when one more may begin elsewhere, beside what is silent and continues. `isAffordable`: the retry budget has room for it. */
@@ -59,7 +64,7 @@ export function mayHedge(
 }
 
 /** What certainly did not arrive may be done again; what perhaps did, if it does no harm; never what was answered. */
-function isDone({ error: { delivered }, mayRepeat }: Pick<Failed, 'error' | 'mayRepeat'>): boolean {
+function isDone({ error: { delivered }, mayRepeat }: Failed): boolean {
   return delivered === 'yes' || (delivered === 'unknown' && !mayRepeat);
 }
 

@@ -42,7 +42,7 @@ export interface ErrorDetails {
   readonly backendStatus?: number;
   /** True when the backend forgot the session of a client, and so refused the call. */
   readonly isSessionLost?: boolean;
-  /** True when the backend refused the request before any work, and the cause is removed: the sender repeats it once in the same conversation. */
+  /** True when the backend refused the request before any work, and the cause is removed: it is repeated once in the same conversation. */
   readonly isRepaired?: boolean;
   /** The wait that the backend asked for in `Retry-After`, in ms. */
   readonly backendWaitMs?: number;
@@ -176,9 +176,9 @@ export function moreTelling(failure: GatewayError | undefined, error: GatewayErr
   return failure;
 }
 
-/** True for a 4xx of the backend, its answer over HTTP. Source: ADR 107. */
-export function isBackendAnswer({ facts: { backendStatus = 0 } }: GatewayError): boolean {
-  return backendStatus >= 400 && backendStatus < 500;
+/** True when the backend gave no answer; a 4xx over HTTP is one. Source: ADR 107. */
+export function isUnanswered({ code, facts: { backendStatus = 0 } }: GatewayError): boolean {
+  return code === 'BACKEND_UNAVAILABLE' && !(backendStatus >= 400 && backendStatus < 500);
 }
 
 /** Every code with its HTTP status. Source: ADR 5. */
