@@ -11,6 +11,7 @@ import { channelKeys } from '../../src/cluster/channel/channel-keys.ts';
 import type { Member } from '../../src/cluster/members.ts';
 import { ByteBudget } from '../../src/domain/memory/held-bytes.ts';
 import { openPeerChannel } from '../../src/server/peer-channel.ts';
+import { membersIn } from '../cluster/channel/known-members.ts';
 import { anonymousAuth } from '../helpers/anonymous-auth.ts';
 import { sendRaw } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
@@ -51,9 +52,9 @@ async function opened(cluster: { readonly listen?: string; readonly advertise?: 
     },
     hasSession: () => false,
     hasCertificates: false,
-    join: (own: Member) => {
+    join: async (own: Member) => {
       address = own.address;
-      return { life: own.life, find: () => undefined, runsOn: () => undefined, refresh: async () => {} };
+      return membersIn(new Map(), () => own.life);
     },
   });
   try {

@@ -25,7 +25,10 @@ export class LifeDoubt {
     this.#options = options;
   }
 
-  /** See Members.certain. */
+  /**
+   * Undefined, nearly always: this life goes on. A promise after a freeze, in which others may have ended it: resolves when the database has
+   * answered, and the node goes on as its present life. NODE_UNAVAILABLE after 5 s.
+   */
   certain(): Promise<void> | undefined {
     const { isInDoubt, ask } = this.#options;
     if (!isInDoubt()) return undefined; // nearly always

@@ -172,7 +172,7 @@ function macOf(key: Buffer, life: string, node: string, profile: Omit<Profile, '
 }
 
 /** The row as the rules see it. */
-export function rowOf({ stored, profile, report }: Known): LifeRow {
+function rowOf({ stored, profile, report }: Known): LifeRow {
   const { life, node, counter, end } = stored;
   const {
     sees = [],
@@ -181,6 +181,11 @@ export function rowOf({ stored, profile, report }: Known): LifeRow {
   } = report ?? {};
   const followsRefusal = profile?.follows_refusal ?? false;
   return { life, node, counter, sees, isDraining, takesNoPrograms, followsRefusal, end };
+}
+
+/** The row of a member; undefined for a life without a row, and for a node that is none. */
+export function memberRowOf(known: Known | undefined): LifeRow | undefined {
+  return known?.isMember === true ? rowOf(known) : undefined;
 }
 
 /** The node as it is shown. */

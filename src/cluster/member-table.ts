@@ -34,12 +34,12 @@ import {
   LifeRows,
   type LifeRowsOptions,
   mayTakeSessions,
+  memberRowOf,
   nodeViewOf,
-  rowOf,
   successorIn,
 } from './life-rows.ts';
 import { MemberReads } from './member-reads.ts';
-import type { Member, Members } from './members.ts';
+import type { Member } from './members.ts';
 import { ProgramRunner } from './program-runner.ts';
 import {
   isAlone,
@@ -81,7 +81,9 @@ export interface MemberTableOptions extends Omit<LifeRowsOptions, 'since'> {
   readonly counts?: ClusterCounts | undefined;
 }
 
-export class MemberTable implements Members {
+export class MemberTable {
+  /** Whether it knows where shared programs run. */
+  readonly knowsPrograms: boolean;
   readonly #options: MemberTableOptions;
   readonly #rows: LifeRows;
   readonly #programs: ProgramRunner | undefined;
@@ -106,6 +108,7 @@ export class MemberTable implements Members {
   constructor(options: MemberTableOptions) {
     const { own, clock, programs, counts } = options;
     this.#options = options;
+    this.knowsPrograms = programs !== undefined;
     this.#copies = new CopiedDatabases(options);
     this.#reads = new MemberReads(clock, () => this.#read());
     this.#rows = new LifeRows({ ...options, since: new Date(clock.wall()).toISOString() });
@@ -132,12 +135,9 @@ export class MemberTable implements Members {
     programs?.host.onChanged(() => void this.#reads.again());
   }
 
+  /** The present life of this node. */
   get life(): string {
     return this.#state.own.life;
-  }
-
-  get knowsPrograms(): boolean {
-    return this.#programs !== undefined;
   }
 
   /** Others may end this life, and take over its sessions, while it is cut off from the database: it opens no more. */
@@ -154,10 +154,7 @@ export class MemberTable implements Members {
     const isFormer = !this.#isKnown(life) && isOrHas(this.#options.own.node, node);
     return decideSession(isReleased || isFormer ? undefined : life, {
       life: this.life,
-      lifeOf: (other) => {
-        const known = this.#known.get(other);
-        return known?.isMember === true ? rowOf(known) : undefined;
-      },
+      lifeOf: (other) => memberRowOf(this.#known.get(other)),
     });
   }
 
@@ -177,53 +174,60 @@ export class MemberTable implements Members {
 
   readonly hasEnded = (life: string) => this.#ended.isSure(this.#known.get(life), this.#now.atMs);
 
+  /** Whether the member with this life is to get new sessions of clients that came here. */
   takesSessions(life: string): boolean {
     const isLive = standings(this.#state).get(life) === 'live';
     return isLive && mayTakeSessions(this.#known.get(life), this.#options.own.node);
   }
 
+  /** Whether the member with this life does not answer this node, and its life goes on. */
   isSilent(life: string): boolean {
     return standings(this.#state).get(life) === 'silent';
   }
 
+  /** Lives that may open the sessions that this node cannot: live ones, while it is cut off from the database, or one of the others is silent. */
   get openers(): readonly string[] {
     const standing = standings(this.#state);
     const isApart = this.isCutOff || [...standing.values()].includes('silent');
     return isApart ? [...standing.keys()].filter((life) => this.takesSessions(life)) : [];
   }
 
+  /** This member refuses connections: it is asked at once whether it is still there. */
   readonly suspect = (life: string): void => this.#ping(life);
 
+  /** See LifeDoubt.certain. */
   certain(): Promise<void> | undefined {
     return this.#doubt.certain();
   }
 
+  /** Another member does not know this life: reads it again, and resolves or rejects as `certain`. */
   recheck(): Promise<void> {
     return this.#reads.again().then(() => this.certain());
   }
 
+  /** Calls the listener after each change of the members. One listener. */
   onChanged(listener: () => void): void {
     this.#onChanged = listener;
   }
 
+  /** The member with this life; undefined for a life that has ended, and for one that the last read did not have. */
   find(life: string): Member | undefined {
     const known = this.#known.get(life);
     if (known === undefined || !known.isMember || known.stored.end !== undefined) return undefined;
     return { node: known.stored.node, life, address: known.address };
   }
 
+  /** The other node that runs this program or reaches its container; undefined while there is none. */
   runsOn({ nodeId, serverId }: Pick<InstanceDefinition, 'nodeId' | 'serverId'>): Member | undefined {
     if (runsAnywhere({ nodeId })) {
       const { life } = this.#state.programs.get(serverId)?.row ?? {};
       return life === undefined || life === this.life ? undefined : this.find(life);
     }
-    for (const [life, { stored }] of this.#known) {
-      const member = runsProgramsOf(stored.node, nodeId) ? this.find(life) : undefined;
-      if (member !== undefined) return member;
-    }
-    return undefined;
+    const runners = [...this.#known].filter(([, { stored }]) => runsProgramsOf(stored.node, nodeId));
+    return runners.map(([life]) => this.find(life)).find((member) => member !== undefined);
   }
 
+  /** Reads the members again, unless that was less than a second ago, or it is needed. Never rejects. */
   async refresh(isNeeded = false): Promise<void> {
     await (isNeeded ? this.#reads.again() : this.#reads.unlessRecent());
   }
@@ -234,6 +238,7 @@ export class MemberTable implements Members {
     if (gone !== undefined) await this.#reads.again();
   }
 
+  /** Whether the member with this life refuses connections of this node. Never rejects. */
   async isRefused(life: string): Promise<boolean> {
     const { clock, prober } = this.#options;
     const member = this.find(life);
@@ -243,6 +248,7 @@ export class MemberTable implements Members {
     return (await settlesWithin(promise, ANSWER_MS, clock)) && promise;
   }
 
+  /** Whether the database is away, for the member with this life. Undefined: this node cannot say. Never rejects. */
   isDatabaseAway(life: string): Promise<boolean | undefined> {
     const hear = (): unknown => this.#isKnown(life) || this.#copies.hear();
     void this.#lookUp(life, () => this.#reads.soon()).then(hear, () => {});
@@ -253,17 +259,16 @@ export class MemberTable implements Members {
   list(): NodeView[] {
     const standing = standings(this.#state);
     const others = [...this.#known.values()].filter(({ stored }) => stored.life !== this.life);
-    const view = (known: Known) => nodeViewOf(known, standing.get(known.stored.life));
-    return this.#copies.mark([this.#rows.ownNodeView(this.life), ...others.map(view)]);
+    const views = others.map((known) => nodeViewOf(known, standing.get(known.stored.life)));
+    return this.#copies.mark([this.#rows.ownNodeView(this.life), ...views]);
   }
 
   /** Rejects with OperatorError when the row of this life cannot be written within 10 s. */
   async join(): Promise<void> {
     const { clock, settings, secrets, own, onNotice } = this.#options;
     if (!(await knowsDeploymentKey(settings, secrets))) onNotice(otherKey(own.node));
-    const joined = new Promise<void>((resolve) => {
-      this.#onJoined = resolve;
-    });
+    const { promise: joined, resolve } = Promise.withResolvers<void>();
+    this.#onJoined = resolve;
     await this.#reads.now();
     this.#handle({ type: 'tick' });
     this.#stopTicks = clock.background.every(TICK_MS, () => this.#handle({ type: 'tick' }));
@@ -405,7 +410,7 @@ export class MemberTable implements Members {
   #takeOver(rows: readonly StoredLife[], leases: readonly StoredProgram[]): void {
     const { nodes, clock, prober, report, sessionIdleMs = LIMITS.sessionIdleMs } = this.#options;
     this.#known = this.#rows.read(rows);
-    const lives = [...this.#known.values()].filter(({ isMember }) => isMember).map(rowOf);
+    const lives = [...this.#known.values()].flatMap((known) => memberRowOf(known) ?? []);
     this.#handle({ type: 'read', rows: { programs: this.#programs?.rowsOf(leases) ?? [], lives } });
     const { isDraining } = report();
     if (isDraining !== this.#state.own.isDraining) this.#handle({ type: 'drain', isDraining });

@@ -9,7 +9,7 @@ import { type ChannelKeys, channelKeys } from '../cluster/channel/channel-keys.t
 import { deploymentSalt } from '../cluster/deployment-key.ts';
 import { loneNode } from '../cluster/lone-node.ts';
 import type { MemberTable } from '../cluster/member-table.ts';
-import type { Member, Members } from '../cluster/members.ts';
+import type { Member } from '../cluster/members.ts';
 import type { Config } from '../config/config.ts';
 import { ClusterCounts } from '../counts/cluster-counts.ts';
 import type { ForwardedCaller, PeerNodes } from '../domain/nodes/forwarding.ts';
@@ -43,8 +43,6 @@ interface OtherNodesOptions {
   readonly keys: ChannelKeys;
   /** The operator's certificates are used. */
   readonly hasCertificates: boolean;
-  /** In the place of the table. Default: it, if there are other nodes. */
-  readonly joinMembers: ((own: Member) => Members | Promise<Members>) | undefined;
 }
 
 interface OtherNodesInput extends Omit<OtherNodesOptions, 'exist' | 'keys' | 'hasCertificates'> {
@@ -102,7 +100,7 @@ export class OtherNodes {
 
   /** What a gateway asks about the others. It serves nothing before this node has joined. */
   forGateway(): OthersOptions {
-    const { exist, joinMembers, config } = this.#options;
+    const { exist, config } = this.#options;
     const sharePrograms = (programs: SharedPrograms): void => {
       this.#programs = programs;
     };
@@ -110,10 +108,9 @@ export class OtherNodes {
       if (this.#channel === undefined) throw new Error('instances are opened once the channel is');
       return this.#channel.openInstance(...instance);
     };
-    const hasTable = exist && joinMembers === undefined;
     return {
       sharePrograms: exist ? sharePrograms : undefined,
-      decideOwner: hasTable ? async (row) => this.#table?.decideOwner(row) ?? { do: 'end' } : undefined,
+      decideOwner: exist ? async (row) => this.#table?.decideOwner(row) ?? { do: 'end' } : undefined,
       openElsewhere: exist && config.cluster.forward ? openElsewhere : undefined,
       successorOf: (key) => this.#table?.successorOf(key),
       mayStore: (life) => this.#table?.mayStore(life),
@@ -126,9 +123,7 @@ export class OtherNodes {
     const { config, exist, log, nodeId, worker, life, keys, hasCertificates } = this.#options;
     const report = () => ({ ...gateway.activity(), isDraining: gateway.readiness.isLeaving });
     this.#alone = loneNode({ id: nodeId, life, version: VERSION }, systemClock, report);
-    const joinTable = (own: Member) => this.#joinTable(own, gateway, report, signal);
-    const join = this.#options.joinMembers ?? (exist ? joinTable : undefined);
-    if (join === undefined) return;
+    if (!exist) return;
     const { openPeerChannel } = await import('./peer-channel.ts');
     this.#channel = await openPeerChannel({
       config,
@@ -137,7 +132,7 @@ export class OtherNodes {
       log,
       keys,
       hasCertificates,
-      join,
+      join: (own) => this.#joinTable(own, gateway, report, signal),
       audit: auth.audit,
       host: gateway.host,
       hasSession: gateway.hasSession,

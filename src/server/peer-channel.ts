@@ -14,8 +14,8 @@ import {
   type PeerRefusal,
 } from '../cluster/channel/peer-listener.ts';
 import { TokenVerifier } from '../cluster/channel/peer-tokens.ts';
-import { Peers } from '../cluster/channel/peers.ts';
-import { type Member, type Members, socketAddress } from '../cluster/members.ts';
+import { type KnownMembers, Peers } from '../cluster/channel/peers.ts';
+import { type Member, socketAddress } from '../cluster/members.ts';
 import { type Config, isLoopback } from '../config/config.ts';
 import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import { OperatorError, reasonOf } from '../domain/errors/errors.ts';
@@ -61,7 +61,7 @@ export interface PeerChannelOptions {
   readonly hasSession: (sessionId: string) => boolean;
   readonly counts?: ClusterCounts | undefined;
   /** Tells the others of this node. */
-  readonly join: (own: Member) => Members | Promise<Members>;
+  readonly join: (own: Member) => Promise<KnownMembers>;
 }
 
 interface DatabaseHost {
@@ -76,7 +76,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
   const isSocketOnly =
     socket !== undefined && options.database === undefined && (listen ?? advertise) === undefined;
   // The members are known once the listener has a port. Before that, no other node knows this one.
-  let members: Members | undefined;
+  let members: KnownMembers | undefined;
   const tokens = new TokenVerifier(
     keys.tokens,
     systemClock.now,
@@ -87,11 +87,11 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
   const common = {
     tokens,
     headerBytes: config.requestHeaderBytes,
-    certain: () => members?.certain?.(),
+    certain: () => members?.certain(),
     // The sender has the key: it has just joined.
     refreshMembers: async () => members?.refresh(true),
-    isRefused: async (life: string) => (await members?.isRefused?.(life)) ?? false,
-    isDatabaseAway: async (life: string) => members?.isDatabaseAway?.(life),
+    isRefused: async (life: string) => (await members?.isRefused(life)) ?? false,
+    isDatabaseAway: async (life: string) => members?.isDatabaseAway(life),
     serve,
     instances: serveInstances(host, onRefused),
     onRefused,

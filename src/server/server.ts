@@ -7,7 +7,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Logger, pino } from 'pino';
 import { merge, NEVER, Subject, share } from 'rxjs';
 import type { FirstPassword } from '../auth/accounts/first-password.ts';
-import type { Member, Members } from '../cluster/members.ts';
 import type { Config } from '../config/config.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
 import { programUser } from '../config/program-user.ts';
@@ -49,8 +48,6 @@ export interface ServerOptions {
   readonly isTerminal?: boolean;
   /** For a database without an admin. Default: it is made once the database is open. */
   readonly firstPassword?: FirstPassword | undefined;
-  /** Joins the members of the deployment, once the other nodes can reach this one. Default: by the table of a database server. */
-  readonly joinMembers?: (own: Member) => Members | Promise<Members>;
   /** Aborts the start, which rejects with the reason after the current step. No effect after the last step. */
   readonly signal?: AbortSignal;
 }
@@ -127,7 +124,6 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
     onUndo,
     nodeId: ids.node,
     gatewayId: ids.gateway,
-    joinMembers: options.joinMembers,
   });
   const reaperPipe = await reaperPipeOf(config, ids.claim);
   await nextTurn(); // the gateway and its app are made in a turn each

@@ -7,8 +7,8 @@ import { channelKeys } from '../../../src/cluster/channel/channel-keys.ts';
 import { serveInstances } from '../../../src/cluster/channel/instance-listener.ts';
 import { exchangeBody } from '../../../src/cluster/channel/peer-frames.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from '../../../src/cluster/channel/peer-protocol.ts';
-import { Peers } from '../../../src/cluster/channel/peers.ts';
-import type { Member, Members } from '../../../src/cluster/members.ts';
+import { type KnownMembers, Peers } from '../../../src/cluster/channel/peers.ts';
+import type { Member } from '../../../src/cluster/members.ts';
 import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
@@ -30,6 +30,7 @@ import { becomes } from '../../helpers/eventually.ts';
 import { HeldTool, serving, text } from '../../helpers/function-backend.ts';
 import { messageOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
+import { membersIn } from './known-members.ts';
 import { ask, Deployment, forward, type PeerNode } from './peer-nodes.ts';
 
 const test = suite('instances over the peer channel');
@@ -377,16 +378,16 @@ function hostOf(messages$: Subject<ServerMessage>): InstanceHost {
 function openShared({
   signal = new AbortController().signal,
   ...others
-}: Partial<Members> & { readonly signal?: AbortSignal }) {
+}: Partial<Omit<KnownMembers, 'life'>> & { readonly signal?: AbortSignal }) {
   let changed = (): void => {};
-  const members: Members = {
-    ...{ life: A, knowsPrograms: true, find: (life) => deployment.rows.get(life), runsOn: () => undefined },
-    refresh: async () => {},
+  const members = membersIn(deployment.rows, () => A, {
+    knowsPrograms: true,
+    runsOn: () => undefined,
     onChanged: (listener) => {
       changed = listener;
     },
     ...others,
-  };
+  });
   const alarms: { readonly ms: number; readonly ring: () => void }[] = [];
   const alarm = (ms: number, ring: () => void) => {
     alarms.push({ ms, ring });

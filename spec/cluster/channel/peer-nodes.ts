@@ -12,7 +12,7 @@ import {
 import type { PeerTls } from '../../../src/cluster/channel/peer-tls.ts';
 import { TokenVerifier } from '../../../src/cluster/channel/peer-tokens.ts';
 import { Peers } from '../../../src/cluster/channel/peers.ts';
-import type { Member, Members } from '../../../src/cluster/members.ts';
+import type { Member } from '../../../src/cluster/members.ts';
 import { ClusterCounts } from '../../../src/counts/cluster-counts.ts';
 import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
@@ -24,6 +24,7 @@ import type {
 } from '../../../src/domain/nodes/forwarding.ts';
 import { newSessionId } from '../../../src/domain/nodes/life.ts';
 import { type Clock, systemClock } from '../../../src/domain/time/clock.ts';
+import { membersIn } from './known-members.ts';
 
 type Serve = (request: IncomingMessage, response: ServerResponse, caller: ForwardedCaller) => void;
 
@@ -75,23 +76,17 @@ export class Deployment {
       options.tls,
     );
     const refusals: PeerRefusal[] = [];
-    const members: Members = {
-      get life() {
-        return life;
-      },
+    const members = membersIn(this.rows, () => life, {
       recheck: async () => {
         await options.certain?.();
         if (this.rows.has(life) || options.nextLife === undefined) return;
         life = options.nextLife;
         this.rows.set(life, { ...member, life });
       },
-      find: (other) => this.rows.get(other),
-      runsOn: ({ nodeId }) => [...this.rows.values()].find((member) => member.node === nodeId),
       isSilent: (other) => this.silent.has(other),
-      refresh: async () => {},
       suspect: (other) => this.suspected.push(other),
       onChanged: (listener) => this.#listeners.push(listener),
-    };
+    });
     const tokens = new TokenVerifier(
       keys.tokens,
       clock.now,

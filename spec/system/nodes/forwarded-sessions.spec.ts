@@ -3,10 +3,9 @@
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import * as assert from 'uvu/assert';
-import type { Member, Members } from '../../../src/cluster/members.ts';
 import { loadConfig } from '../../../src/config/config.ts';
 import { type RunningServer, startServer } from '../../../src/server/server.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
@@ -37,7 +36,6 @@ const { test, onPostgresql, before, opened, close, database } = await journey(
 );
 const folder = folderOfAll(test);
 
-const members = new Map<string, Member>();
 const held = new HeldTool();
 let a: RunningServer;
 let b: RunningServer;
@@ -255,7 +253,7 @@ onPostgresql('a revoked key loses its stream at both nodes', async () => {
 });
 
 onPostgresql('a request to the peer listener from outside is 401, and in the audit log', async () => {
-  const url = String([...members.values()][0]?.address);
+  const url = await addressOf('a');
   assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/);
   const answer = await fetch(`${url}/mcp/local`, {
     method: 'POST',
@@ -304,8 +302,7 @@ onPostgresql('a stolen token is 401 at the public port and at another node', asy
       assert.is(refused[0], status, url);
       assert.equal(refused, await ask(url, sent, method), 'as any request without credentials');
     }
-  const lives = [...members.values()];
-  const [ofA, ofB] = ['a', 'b'].map((id) => lives.find(({ node }) => node === id)?.address);
+  const [ofA, ofB] = [await addressOf('a'), await addressOf('b')];
   assert.is((await fetch(`${ofA}/mcp/local`, { method: 'POST', headers: stolen, body })).status, 200);
   assert.is((await fetch(`${ofB}/mcp/local`, { method: 'POST', headers: stolen, body })).status, 401);
   const recorded = async () => {
@@ -344,7 +341,7 @@ const external = Object.values(networkInterfaces())
   async () => {
     const flags = { 'cluster-advertise': String(external) };
     const [d, e] = [await start('d', database, flags), await start('e', database, flags)];
-    const address = [...members.values()].find(({ node }) => node === 'd')?.address ?? '';
+    const address = await addressOf('d');
     assert.match(address, `https://${external}:`);
     const [onlyD, onlyE] = [new Wire(String(d.urls[0])), new Wire(String(e.urls[0]))];
     for (const wire of [onlyD, onlyE]) await isServed({ wire }, '/mcp/legacy', options);
@@ -358,20 +355,26 @@ const external = Object.values(networkInterfaces())
   },
 );
 
-onPostgresql('when the owner is gone, its sessions are answered 503 with Retry-After', async () => {
-  const client = await LegacyClient.open(onlyA, '/mcp/local', options);
-  const { sessionId } = client;
-  const doomed = members.get(sessionId.slice(0, 8));
-  assert.is(doomed?.node, 'a');
-  members.set(sessionId.slice(0, 8), { ...doomed, address: 'http://127.0.0.1:1' } as Member);
-  const life = `${sessionId.slice(0, 7)}${sessionId[7] === 'A' ? 'B' : 'A'}`;
-  members.set(life, { node: 'gone', life, address: 'http://127.0.0.1:1' });
-  const headers = { ...client.headers, 'Mcp-Session-Id': `${life}${sessionId.slice(8)}` };
-  const answer = await onlyB.exchange('/mcp/local', { headers, body: callText('echo', {}, 5) });
-  assert.equal([answer.status, answer.headers['retry-after']], [503, '1']);
-  assert.is(objectOr(answer.messages[0]?.error?.data).error_code, 'NODE_UNAVAILABLE');
-  members.delete(life);
-});
+onPostgresql(
+  'while the owner lives and cannot be reached, its sessions are answered 503 with Retry-After',
+  async () => {
+    const silent = createServer((socket) => opened.unshift(() => socket.destroy())).listen(0, '127.0.0.1');
+    opened.unshift(() => silent.close());
+    await once(silent, 'listening');
+    const { port } = Object(silent.address());
+    const c = await start('unreachable', database, { 'cluster-advertise': `127.0.0.1:${port}` });
+    const onlyC = new Wire(String(c.urls[0]));
+    await isServed({ wire: onlyC }, '/mcp/legacy', options);
+    const { headers } = await LegacyClient.open(onlyC, '/mcp/legacy', options);
+    const answer = await onlyB.exchange('/mcp/legacy', {
+      headers,
+      body: callText('test_simple_text', {}, 5),
+    });
+    assert.equal([answer.status, answer.headers['retry-after']], [503, '1']);
+    assert.is(objectOr(answer.messages[0]?.error?.data).error_code, 'NODE_UNAVAILABLE');
+    onlyC.close();
+  },
+);
 
 test.run();
 
@@ -382,19 +385,20 @@ async function start(
 ): Promise<RunningServer> {
   const env = { ...GUARDED, ...nodeEnv(database), GATEWAY_NODE_ID: id };
   const config = loadConfig({ flags: { port: '0', host: '127.0.0.1', ...flags }, env, cwd: folder() });
-  const node = await startServer(config, {
-    joinMembers: (own): Members => {
-      members.set(own.life, own);
-      return {
-        life: own.life,
-        find: (life) => members.get(life),
-        runsOn: ({ nodeId }) => [...members.values()].find((member) => member.node === nodeId),
-        refresh: async () => {},
-      };
-    },
-  });
+  const node = await startServer(config);
   opened.unshift(() => node.close());
   return node;
+}
+
+/** The address of a live node for the others. */
+async function addressOf(id: string): Promise<string> {
+  let address: unknown;
+  await becomes(async () => {
+    const nodes: Record<string, unknown>[] = Object((await admin('GET /gateway/nodes')).body).nodes;
+    address = nodes.find((node) => node.id === id && node.state === 'live')?.address;
+    return address !== undefined;
+  }, true);
+  return String(address);
 }
 
 function onlyAUrl(): string {

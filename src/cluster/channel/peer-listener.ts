@@ -46,7 +46,7 @@ export interface PeerListenerOptions {
   readonly tokens: TokenVerifier;
   /** Largest sum of the headers of a client's request, in bytes. */
   readonly headerBytes: number;
-  /** See Members.certain: the receiver of a token is the present life of this node. */
+  /** See LifeDoubt.certain: the receiver of a token is the present life of this node. */
   readonly certain: () => Promise<void> | undefined;
   /** Reads the member table again, for a sender that it did not have. */
   readonly refreshMembers: () => Promise<void>;

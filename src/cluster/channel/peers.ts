@@ -11,7 +11,8 @@ import { lifeOf } from '../../domain/nodes/life.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 import { type Clock, sleep } from '../../domain/time/clock.ts';
 import type { Open } from '../../transports/open-options.ts';
-import type { Member, Members } from '../members.ts';
+import type { MemberTable } from '../member-table.ts';
+import type { Member } from '../members.ts';
 import type { ChannelKeys } from './channel-keys.ts';
 import { PeerClient } from './peer-client.ts';
 import { type LastBackend, openPeerTransport } from './peer-transport.ts';
@@ -29,8 +30,27 @@ const ABSENT_MS = 1_000;
 /** Sessions that other lives claimed, with the life that has each. */
 const MAX_ELSEWHERE = 10_000;
 
+/** What the channel asks of the table. */
+export type KnownMembers = Pick<
+  MemberTable,
+  | 'life'
+  | 'find'
+  | 'runsOn'
+  | 'knowsPrograms'
+  | 'takesSessions'
+  | 'isSilent'
+  | 'openers'
+  | 'refresh'
+  | 'isRefused'
+  | 'isDatabaseAway'
+  | 'certain'
+  | 'recheck'
+  | 'suspect'
+  | 'onChanged'
+>;
+
 export interface PeersOptions {
-  readonly members: Members;
+  readonly members: KnownMembers;
   readonly keys: ChannelKeys;
   readonly clock: Pick<Clock, 'now' | 'alarm' | 'background'>;
   /** The session with this id is open on this node. */
@@ -51,14 +71,14 @@ export class Peers implements PeerNodes {
 
   constructor(options: PeersOptions) {
     this.#options = options;
-    options.members.onChanged?.(() => {
+    options.members.onChanged(() => {
       this.#endEnded();
       for (const look of this.#waiting) look();
     });
   }
 
   certain(): Promise<void> | undefined {
-    return this.#options.members.certain?.();
+    return this.#options.members.certain();
   }
 
   ownerOf(sessionId: string): PeerNode | undefined | Promise<PeerNode | undefined> {
@@ -90,13 +110,13 @@ export class Peers implements PeerNodes {
   ofInstances([first, ...others]: readonly PlacedInstance[]): PeerNode | undefined {
     const { members } = this.#options;
     const life = first && members.runsOn(first)?.life;
-    if (life === undefined || members.takesSessions?.(life) === false) return undefined;
+    if (life === undefined || !members.takesSessions(life)) return undefined;
     const isThere = (other: PlacedInstance): boolean => members.runsOn(other)?.life === life;
     return others.every(isThere) ? this.#clientOf(life) : undefined;
   }
 
   opener(): PeerNode | undefined {
-    const { openers = [] } = this.#options.members;
+    const { openers } = this.#options.members;
     this.#turn += 1;
     return this.#clientOf(openers[this.#turn % openers.length] ?? '');
   }
@@ -125,15 +145,14 @@ export class Peers implements PeerNodes {
   #runnerOf(definition: InstanceDefinition): Member | undefined {
     const { members } = this.#options;
     const member = members.runsOn(definition);
-    const isLeft =
-      member !== undefined && runsAnywhere(definition) && members.isSilent?.(member.life) === true;
+    const isLeft = member !== undefined && runsAnywhere(definition) && members.isSilent(member.life);
     return isLeft ? undefined : member;
   }
 
   /** The node that takes a program of any node soon: meanwhile it is one that starts, so that its calls wait. */
   async #untilRun(definition: InstanceDefinition, signal: AbortSignal): Promise<Member | undefined> {
     const { members, clock } = this.#options;
-    if (!runsAnywhere(definition) || members.knowsPrograms !== true || signal.aborted) return undefined;
+    if (!runsAnywhere(definition) || !members.knowsPrograms || signal.aborted) return undefined;
     const run = Promise.withResolvers<Member | undefined>();
     const look = (): void => {
       const member = this.#runnerOf(definition);
@@ -180,9 +199,9 @@ export class Peers implements PeerNodes {
       clock,
       counts,
       life: () => members.life,
-      isSilent: () => members.isSilent?.(life) === true,
-      suspect: () => members.suspect?.(life),
-      recheck: async () => members.recheck?.(),
+      isSilent: () => members.isSilent(life),
+      suspect: () => members.suspect(life),
+      recheck: () => members.recheck(),
     });
     this.#clients.set(life, client);
     return client;
