@@ -44,8 +44,8 @@ export interface Conversation {
   /**
    * Cold: subscribing sends the request, unsubscribing before the answer cancels it on the backend. Emits
    * notifications, then one result or error event, then completes. Errors with BACKEND_UNAVAILABLE, whose `delivered` says
-   * whether the request can have reached the backend; with `isRepaired` it may be sent again in this conversation, which never does
-   * that by itself. Sending is synchronous up to the transport's own buffer. `Call` sets the deadline.
+   * whether the request can have reached the backend; with `isRepaired` it may be sent again in this conversation. By itself it does
+   * that only once, after a refusal of its credentials, with new ones. Sending is synchronous up to the transport's own buffer. `Call` sets the deadline.
    */
   exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
   /**
