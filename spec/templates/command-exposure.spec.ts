@@ -12,6 +12,7 @@ import { type ExposedProgram, exposureOf, protectedDatabase } from '../../src/te
 import { settled } from '../helpers/failing-backend.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
+import { turnsOf } from '../helpers/turns.ts';
 
 const test = suite('the exposure of a command');
 const folder = folderOfEach(test);
@@ -128,6 +129,42 @@ test('is found in every spelling of a path of the gateway', async () => {
     ],
     ...['cat $PWD/gateway.key', '$' + '{PWD}', `cat "${home}/gateway.key"`, '~+', '~+/gateway.db'],
     ...[folder('home').replaceAll('/', '\\')],
+  ];
+  assert.equal(await allowedOf(words), []);
+});
+
+test('is found in paths that are longer than any that a system opens, once their `..` is removed', async () => {
+  const home = folder('home');
+  const long = 'x/../'.repeat(1_200);
+  const words = [
+    ...[
+      `./${long}`,
+      `${long}gateway.db`,
+      `${home}/${long}`,
+      `/${'/'.repeat(6_000)}proc`,
+      `${home}${'/.'.repeat(3_000)}`,
+    ],
+    ...[`root=${home}/${long}`, `a=b,root=${home}/${long}`, `~+/${long}`, `file://${home}/${long}`],
+    ...[`sqlite:///${long}gateway.db`, `{"root":"${home}/${long}"}`, `${'='.repeat(5_000)}${home}/${long}`],
+    ...[`${long}shared/..`, `/${long}proc/self`, `${home}/${'%78/%2e%2e/'.repeat(600)}`],
+  ];
+  assert.equal(await allowedOf(words), []);
+  for (const ROOT of [`${home}/${'x/../'.repeat(6_000)}`, `a=${home}/${'x/../'.repeat(6_000)}`])
+    assert.type(await exposure({ args: [], env: { ROOT } }), 'string');
+});
+
+test('is found in escapes of JSON, and in URLs of a relative path', async () => {
+  const home = folder('home');
+  const words = [
+    ...[`{"root":"${home.replaceAll('/', '\\u002f')}"}`, `{"root":"${home.replace('home', '\\u0068ome')}"}`],
+    ...['{"root":"\\u002e"}', '"\\x2e\\x2e"', '{"root":"\\/proc"}', `{"a":"\\u002Fproc\\u002fself"}`],
+    ...[
+      'sqlite://gateway.db',
+      'sqlite://./gateway.db',
+      'sqlite://shared/../gateway.key?mode=ro',
+      'unix://gateway.db',
+    ],
+    ...[`fi\nle://${home}`, `\u0001file://${home}`, `f\til\te:${home.replace('home', 'ho\tme')}`],
   ];
   assert.equal(await allowedOf(words), []);
 });
@@ -257,7 +294,8 @@ test('is unknown when the file system is silent for 2 s, or answers for longer t
     /** What the check finds when each place below /x is looked at for `ms`, and after how many seconds. */
     const checked = async (ms: number) => {
       const look = async (path: string) => {
-        if (path.startsWith('/x/')) await firstValueFrom(timer$(systemClock, ms));
+        if (!path.startsWith('/x/')) return { path, identity: path };
+        await firstValueFrom(timer$(systemClock, ms));
         return { path, identity: undefined };
       };
       let outcome: unknown = 'under way';
@@ -278,6 +316,26 @@ test('is unknown when the file system is silent for 2 s, or answers for longer t
   } finally {
     mock.timers.reset();
   }
+});
+
+test('is looked for in several turns of the event loop, and not below what does not exist', async () => {
+  const looked: string[] = [];
+  const look = async (path: string) => {
+    looked.push(path);
+    return { path, identity: path.startsWith('/x/') ? undefined : path };
+  };
+  const program = (env: Record<string, string>, ...args: string[]) => ({ command: 'node', args, env });
+  const checked = (env: Record<string, string>, ...args: string[]) =>
+    exposureOf(program(env, ...args), [], '/', look);
+  const folders = Array.from({ length: 8 }, (_, index) => `/x/${index}${'/d'.repeat(2_000)}`);
+  assert.is(await checked({ ROOT: folders.join(',') }), undefined);
+  assert.ok(looked.length < 50, `${looked.length} places`);
+  const many = Array.from({ length: 1_000 }, (_, index) => `/x/u${index}${'/'.repeat(25)}`).join('=');
+  const turns = await turnsOf(() => checked({ ROOT: many }));
+  assert.ok(turns > 30, `${turns} turns`);
+  // What follows each `=`, and what variables add, would be hundreds of megabytes.
+  assert.is(await checked({ ROOT: '//x/='.repeat(6_500) }), undefined);
+  assert.is(await checked({ MANY: ','.repeat(32_768) }, '$MANY'.repeat(1_600)), undefined);
 });
 
 test('ends at a link to itself', async () => {

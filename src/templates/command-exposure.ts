@@ -5,9 +5,10 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, normalize, resolve } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { sleep, systemClock } from '../domain/time/clock.ts';
-import { pathTextsIn } from './command-paths.ts';
+import { PATH_CHARACTERS, pathTextsIn } from './command-paths.ts';
 import { createWalk, type Look, lookAt, type Place, type Walk } from './path-walk.ts';
 
 /** A file or a folder that no command may get; it need not exist. */
@@ -28,6 +29,9 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const STEP_MS = 250;
 const SILENT_STEPS = 8;
 const MAX_STEPS = 40;
+
+/** Characters of texts that are walked in one turn of the event loop: 5 ms if the file system answers at once. */
+const TURN_CHARACTERS = 16_384;
 
 export function protectedDatabase(file: string): ProtectedPath[] {
   // SQLite keeps the others beside the file that a link names.
@@ -140,6 +144,7 @@ async function firstExposure(
   async function exposureAt(text: string, start: string): Promise<string | undefined> {
     const path = text.replace(HOME_AT_START, (user) => (user === '~+' ? start : home));
     for (const form of new Set([path, normalize(path)])) {
+      if (form.length > PATH_CHARACTERS) continue;
       const { end, passed } = await walk(form, start);
       const finding = [
         ...findIn(holders, end),
@@ -163,10 +168,16 @@ async function firstExposure(
     ...values.map(([name, word]) => ({ word, name: `The variable ${name}` })),
   ];
   const seen = new Set<string>();
+  let characters = 0;
   for (const { word, name } of words)
     for (const text of pathTextsIn(word, { HOME: home, PWD: folder, ...env })) {
       if (seen.has(text) || (text === '' && name !== undefined)) continue;
       seen.add(text);
+      characters += text.length;
+      if (characters > TURN_CHARACTERS) {
+        characters = 0;
+        await nextTurn();
+      }
       if (isOver()) return UNANSWERED;
       const finding = await exposureAt(text, folder);
       if (finding !== undefined) return found(name ?? `"${text}"`, finding);

@@ -1,8 +1,11 @@
 // Which parts of a word may be paths: programs read lists, options with a value, URLs, encoded text and shell commands in a word.
 // It finds too many rather than too few, and does not look at the file system.
 
-/** No system opens a longer path; it bounds the cost of one word of a command. */
-const PATH_CHARACTERS = 4_096;
+/** No system opens a longer path; a program may remove each `..` first. */
+export const PATH_CHARACTERS = 4_096;
+/** Bounds of the cost of one word: the first and the last `=` of a text after which a path is looked for, and what variables add. */
+const EQUALS = 32;
+const FILLED_CHARACTERS = 65_536;
 
 /** Characters that separate paths in a word. A path may contain some of them, so each kind also separates alone. */
 const SEPARATORS = [/(?!)/, /,/, /[:;]/, /\s+/, /['"`]/, /[\s'"`,:;=|&<>(){}[\]!?#@$^]+/];
@@ -14,17 +17,17 @@ const SEPARATORS = [/(?!)/, /,/, /[:;]/, /\s+/, /['"`]/, /[\s'"`,:;=|&<>(){}[\]!
 export function pathTextsIn(word: string, variables: Readonly<Record<string, string>> = {}): Set<string> {
   const spellings = new Set([
     word,
-    word.replaceAll(/\$(?:(\w+)|\{(\w+)\})/g, (all, name, braced) => variables[name ?? braced] ?? all),
+    filled(word, variables),
     decoded(word),
     word.replaceAll('\\', '/'),
     word.replaceAll(/\\(.)|['"]/g, '$1'), // as a shell removes quotes
+    unescaped(word),
   ]);
   const pieces = new Set(
     [...spellings].flatMap((text) => SEPARATORS.flatMap((separator) => text.split(separator))),
   );
   const texts = new Set<string>();
-  for (const piece of pieces)
-    for (const text of valuesIn(piece)) if (text.length <= PATH_CHARACTERS) texts.add(text);
+  for (const piece of pieces) for (const text of valuesIn(piece)) texts.add(text);
   // An empty path is the current folder: alone, or as the value of an option.
   if (!/^([^=]+=)?$/.test(word)) texts.delete('');
   return texts;
@@ -33,15 +36,33 @@ export function pathTextsIn(word: string, variables: Readonly<Record<string, str
 /** The text; what follows each `=` or the letter of an option in it; and the path of a URL. */
 function* valuesIn(text: string): Generator<string> {
   yield text;
-  const first = Math.max(0, text.length - PATH_CHARACTERS - 1);
-  for (let at = text.indexOf('=', first); at !== -1; at = text.indexOf('=', at + 1)) yield text.slice(at + 1);
+  const equals = Array.from(text.matchAll(/=/g), ({ index }) => index);
+  for (const at of new Set([...equals.slice(0, EQUALS), ...equals.slice(-EQUALS)])) yield text.slice(at + 1);
   if (text.startsWith('-')) {
     yield text.slice(2) || text; // -C/path
     yield text.slice(Math.max(0, text.search(/[/.~]/))); // -xC/path
   }
-  if (/^\s*file:/i.test(text) && URL.canParse(text)) yield decoded(new URL(text).pathname);
-  const { relative } = /^[\w+.-]+:\/\/\/(?<relative>.+)$/s.exec(text)?.groups ?? {};
-  if (relative !== undefined) yield relative; // sqlite:///gateway.db
+  const url = URL.parse(text); // it ignores line breaks and tabs
+  if (url?.protocol === 'file:') yield decoded(url.pathname);
+  const { relative } = /^(?:[\w+.-]+:)?\/\/+(?<relative>.+)$/s.exec(text)?.groups ?? {};
+  if (relative !== undefined) yield relative; // sqlite:///gateway.db, sqlite://gateway.db
+}
+
+/** With the escapes of JSON replaced: `\u002e`, and `\x2e` of other languages. */
+function unescaped(text: string): string {
+  return text.replaceAll(/\\(?:u([0-9a-f]{4})|x([0-9a-f]{2})|(.))/gi, (_, unit, byte, other) =>
+    other === undefined ? String.fromCharCode(Number.parseInt(unit ?? byte, 16)) : other,
+  );
+}
+
+/** With the variables replaced, as a shell does, until that would make it too long. */
+function filled(text: string, variables: Readonly<Record<string, string>>): string {
+  let left = FILLED_CHARACTERS;
+  return text.replaceAll(/\$(?:(\w+)|\{(\w+)\})/g, (all, name, braced) => {
+    const value = variables[name ?? braced] ?? all;
+    left -= value.length;
+    return left < 0 ? all : value;
+  });
 }
 
 /** Without `%2e` and the like; other `%` stay. */

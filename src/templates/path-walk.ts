@@ -31,7 +31,7 @@ const MAX_LINKS = 40;
 /** What is at an absolute path. */
 export type Look = (path: string) => Promise<Entry>;
 
-/** A walk that looks at each place once. */
+/** A walk that looks at each place once, and at none below one that does not exist. */
 export function createWalk(look: Look): Walk {
   const entries = new Map<string, Promise<Entry>>();
   const entryAt = (path: string): Promise<Entry> => {
@@ -40,23 +40,32 @@ export function createWalk(look: Look): Walk {
     return known;
   };
   return async (path, start = '') => {
-    let at = isAbsolute(path) ? parse(path).root : start;
-    const passed: Place[] = isAbsolute(path) ? [await entryAt(at)] : [];
+    let here = await entryAt(isAbsolute(path) ? parse(path).root : start);
+    const passed: Place[] = isAbsolute(path) ? [here] : [];
+    const below: string[] = []; // parts under a place that does not exist
     const left = partsOf(path);
     for (let links = 0, part = left.pop(); part !== undefined; part = left.pop()) {
       if (part === '' || part === '.') continue;
-      const next = part === '..' ? dirname(at) : join(at, part);
-      const entry = await entryAt(next);
-      if (entry.target === undefined || links === MAX_LINKS) at = next;
+      if (below.length > 0 && part === '..') {
+        below.pop();
+        continue;
+      }
+      if (here.identity === undefined && part !== '..') {
+        below.push(part);
+        continue;
+      }
+      const next = await entryAt(part === '..' ? dirname(here.path) : join(here.path, part));
+      if (next.target === undefined || links === MAX_LINKS) here = next;
       else {
         links += 1;
-        left.push(...partsOf(entry.target));
-        if (!isAbsolute(entry.target)) continue;
-        at = parse(entry.target).root;
+        left.push(...partsOf(next.target));
+        if (!isAbsolute(next.target)) continue;
+        here = await entryAt(parse(next.target).root);
       }
-      passed.push(await entryAt(at));
+      passed.push(here);
     }
-    return { end: await entryAt(at), passed };
+    const end = below.length === 0 ? here : { path: join(here.path, ...below), identity: undefined };
+    return { end, passed };
   };
 }
 
