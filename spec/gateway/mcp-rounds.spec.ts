@@ -112,7 +112,7 @@ const TABLE: readonly Row[] = [
   // A client without a session learns of it at its retry.
   [BOUNDED, MODERN_TO_LEGACY, ['auto'], LATE, undefined, GONE],
   [CRASHES, MODERN_TO_LEGACY, ['auto'], 0, undefined, GONE],
-  // Nothing is parked for a client that carries the state of a modern server: its retry works while that server exists.
+  // Nothing waits for a client that carries the state of a modern server: its retry works while that server exists.
   [
     ['nothing happens', 'its instance is drained', 'its instance is replaced'],
     ...([MODERN_BOTH, ['auto'], LATE, undefined, 'done by a'] as const),
@@ -149,7 +149,7 @@ for (const [events, meetings, failovers, afterMs, seenBefore, seenAfter] of TABL
 test('a legacy client is not asked when its owner has the maximum of waiting calls; others are', async () => {
   await start(SHARED);
   const many = await LegacyClient.open(harness);
-  const share = LIMITS.parkedCalls * LIMITS.ownerShare;
+  const share = LIMITS.callsAwaitingClient * LIMITS.ownerShare;
   for (let count = 0; count < share; count += 1) await many.ask('write', 100 + count);
   const oneMore = await (await LegacyClient.open(harness)).ask();
   const other = await (await LegacyClient.open(harness, 'bob')).ask();
@@ -268,7 +268,7 @@ for (const [what, act, seen] of [
   ['its hard maximum is over', () => pass(LIMITS.callMaximumMs), 'BACKEND_TIMEOUT'],
   ['its instance has just died', () => harness.inner.backend('a').disconnect(), 'BACKEND_UNAVAILABLE'],
 ] as const) {
-  test(`without a session, a parked call ends when ${what}`, async () => {
+  test(`without a session, a waiting call ends when ${what}`, async () => {
     await start(LEGACY);
     const client = await new ModernClient(harness).ask();
     await act();

@@ -83,8 +83,8 @@ export const LIMITS = {
   statelessIdleMs: 60_000,
   /** Calls that wait for an answer of their client: of modern clients in all, of sessions at one instance; and how
    *  long the end of a modern client's call is kept for it. Over it: QUEUE_FULL. */
-  parkedCalls: 1_000,
-  parkedCallMs: 10 * 60_000,
+  callsAwaitingClient: 1_000,
+  unreadEndMs: 10 * 60_000,
   /** Part of a shared total that one owner may hold: sessions, processes and conversations of an instance, calls that wait
    *  for their client. Over it: SESSION_LIMIT, QUEUE_FULL. An owner may always hold `ownerShareLeast`: one client's need. */
   ownerShare: 0.25,

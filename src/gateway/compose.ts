@@ -255,7 +255,7 @@ function endpointOf(
     // Buffered events mostly share their bytes with unread answers, and so get half of that bound.
     bufferedBytes: bounds.unreadAnswers.totalBytes / 2,
     declarations: new ByteBudget(bounds.declarations),
-    heldQuestions: new HeldBytes(bounds.parkedCalls, clock.now),
+    heldQuestions: new HeldBytes(bounds.questions, clock.now),
     lists: store.kind === 'memory' ? undefined : store.lists,
     useOnce: useOnceIn(store.oauth, clock),
   });

@@ -1,10 +1,10 @@
 // Composes the MCP endpoint of a gateway: the endpoint (src/protocol), the backends of each template and of all templates, and
-// src/actors behind them, which owns sessions, conversations and parked calls.
+// src/actors behind them, which owns sessions, conversations and calls with questions.
 
 import { randomBytes } from 'node:crypto';
 import { endWith, ignoreElements, NEVER, type Observable, Subscription, takeUntil } from 'rxjs';
+import { CallsWithQuestions } from '../actors/calls/calls-with-questions.ts';
 import type { Dispatcher } from '../actors/calls/dispatcher.ts';
-import { ParkedCalls } from '../actors/calls/parked-calls.ts';
 import type { RetryBudget } from '../actors/calls/retries.ts';
 import { StatelessClients } from '../actors/calls/stateless-clients.ts';
 import { StatelessPool } from '../actors/calls/stateless-pool.ts';
@@ -83,7 +83,7 @@ export interface McpDeps
   readonly useOnce: EndpointOptions['useOnce'];
   /** See BackendDeps. */
   readonly userNotices$?: Observable<UserNotice> | undefined;
-  /** Counts questions and results of parked calls. Default: they are not bounded. */
+  /** Counts questions to clients of the modern era, and results for them. Default: they are not bounded. */
   readonly heldQuestions?: HeldBytes | undefined;
 }
 
@@ -95,7 +95,7 @@ export class Mcp {
   readonly views: Views;
   readonly #deps: McpDeps;
   readonly #actors: BackendDeps;
-  readonly #parked: ParkedCalls;
+  readonly #questions: CallsWithQuestions;
   readonly #pool: StatelessPool;
   readonly #aggregate: AggregateBackends;
   readonly #backends = new Map<string, TemplateBackends>();
@@ -120,7 +120,9 @@ export class Mcp {
     this.#deps = deps;
     this.withheld = new WithheldItems(deps.emit, deps.approvals.withheldOf);
     this.sessions = new ClientSessions({ ...deps, maxSessions, idleMs, share });
-    this.#parked = new ParkedCalls(scheduler, deps.heldQuestions, deps, () => this.sessions.newId());
+    this.#questions = new CallsWithQuestions(scheduler, deps.heldQuestions, deps, () =>
+      this.sessions.newId(),
+    );
     const pool = new StatelessPool(declarations, scheduler);
     this.#pool = pool;
     this.#actors = {
@@ -188,7 +190,7 @@ export class Mcp {
         return this.#of(template);
       },
       templatesOf: (name) => this.views.templatesOf(name),
-      parked: this.#parked,
+      questions: this.#questions,
       newSessionId: () => this.sessions.newId(),
       stateKeys,
       useOnce: deps.useOnce,
@@ -199,7 +201,7 @@ export class Mcp {
       bufferedBytes: deps.bufferedBytes,
     });
     // Ends what an owner has open. The HTTP layer ends event streams without a session.
-    const holders = [this.#parked, this.sessions, pool];
+    const holders = [this.#questions, this.sessions, pool];
     const changes = changedCallers$.subscribe((ownerId) => {
       Promise.all(holders.map((holder) => holder.endOf(ownerId))).catch(onFault);
     });
@@ -213,18 +215,18 @@ export class Mcp {
 
   /** Ids of the owners that have something open that `changedCallers$` can end. */
   get owners(): ReadonlySet<string> {
-    return new Set([...this.sessions.owners, ...this.#parked.owners, ...this.#pool.owners]);
+    return new Set([...this.sessions.owners, ...this.#questions.owners, ...this.#pool.owners]);
   }
 
   /** Ends everything that clients have open: calls in flight have the grace time, streams end. Resolves when all is closed. */
   async close(graceMs: number): Promise<void> {
     this.#subscriptions.unsubscribe();
     this.views.close();
-    // No client could answer a parked call any more, because the gateway refuses new requests, nor a question without a connection.
-    const dismissed = Promise.all([this.#parked.dismiss(), this.endpoint.dismiss()]);
+    // No client could answer the questions of a call any more, because the gateway refuses new requests, nor a question without a connection.
+    const dismissed = Promise.all([this.#questions.dismiss(), this.endpoint.dismiss()]);
     // Independent of the rest: a program that does not end must not delay the answers of clients.
     const closing = this.#untilIdle(graceMs).then(() =>
-      Promise.all([this.#parked.close(), this.endpoint.close(), this.#pool.close()]),
+      Promise.all([this.#questions.close(), this.endpoint.close(), this.#pool.close()]),
     );
     await Promise.all([dismissed, this.sessions.closeAll(graceMs), closing]);
   }

@@ -152,7 +152,7 @@ class McpServing implements McpEndpointReply {
         await relay(this.#replyOf(owner));
       } catch (thrown) {
         if (!(thrown instanceof SessionElsewhere)) throw thrown;
-        return false; // the node is gone: its parked calls are lost, a session is opened here
+        return false; // the node is gone: its waiting calls are lost, a session is opened here
       }
       return true;
     };

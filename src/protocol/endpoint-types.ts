@@ -11,7 +11,7 @@ import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { ClientRequest } from './client-message.ts';
 import type { RequestHeaders } from './headers.ts';
 import type { StateKeys } from './modern/state-cipher.ts';
-import type { Backends, CallParking } from './ports.ts';
+import type { Backends, CallQuestions } from './ports.ts';
 import type { TaskLog, TemplatesOfView } from './task-log.ts';
 
 /** One HTTP request to the endpoint. Host, origin, credentials, scope and template were checked before. */
@@ -36,7 +36,7 @@ export interface McpRequest {
    */
   readonly holdBody?: (() => () => void) | undefined;
   /**
-   * Passes the request to the node that made this id, of a session or a parked call, and its answer to the client. Undefined when that is
+   * Passes the request to the node that made this id, of a session or a waiting call, and its answer to the client. Undefined when that is
    * this node; false when no node has it. Rejects with NODE_UNAVAILABLE.
    */
   readonly forward?: ((id: string) => Promise<boolean> | undefined) | undefined;
@@ -125,7 +125,7 @@ export interface EndpointOptions {
   /** The backends of a path: one template, or all templates when it names none. Throws GatewayError when there are none. */
   readonly backends: (template: string | undefined) => Backends;
   readonly templatesOf?: TemplatesOfView;
-  readonly parked: CallParking;
+  readonly questions: CallQuestions;
   /** The id of a new session. */
   readonly newSessionId: () => string;
   /** Each at least 32 random bytes; nodes that share them decrypt each other's texts. The first encrypts. */

@@ -155,7 +155,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'Calls that wait for an answer from a client without a session',
-      `${count(LIMITS.parkedCalls)}; their ends are kept for ${minutes(LIMITS.parkedCallMs)}`,
+      `${count(LIMITS.callsAwaitingClient)}; their ends are kept for ${minutes(LIMITS.unreadEndMs)}`,
       '`QUEUE_FULL`',
     ],
     [
@@ -165,7 +165,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'Calls that wait for an answer from a session, per instance of revision 2026-07-28',
-      count(LIMITS.parkedCalls),
+      count(LIMITS.callsAwaitingClient),
       '`QUEUE_FULL`',
     ],
     [

@@ -45,9 +45,9 @@ async function probed(era: Era, answers: readonly FinalEvent[]) {
 
 test('a call cannot pause when too many calls are paused, in total or of its owner', () => {
   const calls = new CallCounter();
-  for (let call = 0; call <= LIMITS.parkedCalls; call += 1) calls.begin('ann');
+  for (let call = 0; call <= LIMITS.callsAwaitingClient; call += 1) calls.begin('ann');
   for (const owner of ['ann', 'bob', 'cyd', 'dan'])
-    for (let call = 0; call < LIMITS.parkedCalls / 4; call += 1) assert.ok(calls.pause(owner));
+    for (let call = 0; call < LIMITS.callsAwaitingClient / 4; call += 1) assert.ok(calls.pause(owner));
   assert.equal([calls.pause('eve'), calls.working], [false, 1]);
   calls.resume('ann');
   assert.equal([calls.pause('bob'), calls.pause('ann'), calls.working], [false, true, 1]);

@@ -97,7 +97,8 @@ check('answers a question itself when too many calls wait for that client', asyn
     transport.last.ask('roots/list');
     return [events.length, transport.last.replies.length];
   };
-  for (let count = 0; count < LIMITS.parkedCalls / 4; count += 1) assert.equal(call('user:ann'), [1, 0]);
+  for (let count = 0; count < LIMITS.callsAwaitingClient / 4; count += 1)
+    assert.equal(call('user:ann'), [1, 0]);
   assert.equal(call('user:ann'), [0, 1]);
   assert.equal(call('user:bob'), [1, 0]);
   assert.is(harness.ref.working, 1);
@@ -198,10 +199,12 @@ check(
 
 check('bounds reservations, except for a continued call', async (harness) => {
   await harness.healthy();
-  const all = Array.from({ length: LIMITS.parkedCalls }, () => harness.ref.reserve(ANONYMOUS.id).subscribe());
+  const all = Array.from({ length: LIMITS.callsAwaitingClient }, () =>
+    harness.ref.reserve(ANONYMOUS.id).subscribe(),
+  );
   assert.match(refusalOf(harness.ref.reserve('bob')), /^QUEUE_FULL unknown: Too many calls \(1000\)/);
   const next = harness.ref.reserve(ANONYMOUS.id, true).subscribe();
-  assert.equal([next.closed, harness.ref.snapshot(1).inFlight], [false, LIMITS.parkedCalls + 1]);
+  assert.equal([next.closed, harness.ref.snapshot(1).inFlight], [false, LIMITS.callsAwaitingClient + 1]);
   for (const reservation of [...all, next]) reservation.unsubscribe();
   assert.is(refusalOf(harness.ref.reserve('bob')), 'none');
 });

@@ -350,7 +350,9 @@ test('an owner holds no more reservations than its share, except for continued c
   const session = await openSilent();
   const lost: string[] = [];
   const tell = ({ code, delivered }: GatewayError): number => lost.push(`${code} ${delivered}`);
-  const held = Array.from({ length: LIMITS.parkedCalls * LIMITS.ownerShare }, () => reserve(session, tell));
+  const held = Array.from({ length: LIMITS.callsAwaitingClient * LIMITS.ownerShare }, () =>
+    reserve(session, tell),
+  );
   const [first] = held;
   assert.equal([session.calls, lost], [250, []]);
   reserve(session, tell);

@@ -38,7 +38,7 @@ const ROWS: readonly (readonly [error: GatewayError, outcome: string, facts: obj
   [sessionErrors.sessionShareLimit(10), '503 SESSION_LIMIT', {}, 'sessions.share)'],
   [sessionErrors.processLimit(64), '429 QUEUE_FULL', again(60), 'sessions.max_processes)'],
   [sessionErrors.dedicatedShareLimit(16), '429 QUEUE_FULL', again(5), 'sessions.share)'],
-  [sessionErrors.parkedCallsFull(1_000), '429 QUEUE_FULL unknown', { delivered: 'unknown' }],
+  [sessionErrors.tooManyAwaitingClient(1_000), '429 QUEUE_FULL unknown', { delivered: 'unknown' }],
 ];
 
 test('gives every error its code, status, facts and message', () => {

@@ -1,4 +1,4 @@
-// Requests that continue at one instance, by the encrypted state of a call or the cursor of a list, and calls that are parked.
+// Requests that continue at one instance, by the encrypted state of a call or the cursor of a list, and calls that wait for their client.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -106,14 +106,14 @@ test('a result with the words input_required elsewhere is unchanged', async () =
 
 const capabilities = { elicitation: {}, roots: {} };
 
-/** The answer to the retry of a call that is not parked here. */
+/** The answer to the retry of a call that does not wait here. */
 const NOT_HERE = {
   code: -32602,
   message: 'No call waits for these answers: it has continued or ended, or its node has stopped.',
   data: { reason: 'call_lost' },
 };
 
-/** Answers to both questions of a parked call. */
+/** Answers to both questions of a waiting call. */
 const ANSWERS = { 'request-1': { action: 'accept' }, 'request-2': { roots: [] } };
 const retryWith = (requestState: JsonValue | undefined, inputResponses: JsonValue = ANSWERS) => ({
   ...call,
@@ -121,8 +121,8 @@ const retryWith = (requestState: JsonValue | undefined, inputResponses: JsonValu
   inputResponses,
 });
 
-/** A call that was parked; what the client got. */
-async function parkedRound(harness: ReturnType<typeof modernHarness>): Promise<JsonObject> {
+/** A call that waits for its client; what the client got. */
+async function askedRound(harness: ReturnType<typeof modernHarness>): Promise<JsonObject> {
   const reply = await harness.send('tools/call', call, { capabilities });
   harness.backends.last.ask('elicitation/create', { message: 'Who?' });
   harness.backends.last.ask('roots/list');
@@ -130,9 +130,9 @@ async function parkedRound(harness: ReturnType<typeof modernHarness>): Promise<J
   return resultOf(reply);
 }
 
-test('a call that asks its client is parked, and continues with the retry', async () => {
+test('a call whose backend asks its client waits, and continues with the retry', async () => {
   const harness = modernHarness();
-  const { requestState, ...rest } = await parkedRound(harness);
+  const { requestState, ...rest } = await askedRound(harness);
   const { last } = harness.backends;
   assert.equal(rest, {
     resultType: 'input_required',
@@ -149,12 +149,12 @@ test('a call that asks its client is parked, and continues with the retry', asyn
   last.result({ content: [] });
   assert.equal([reply.message.id, resultOf(reply).resultType], [2, 'complete']);
   assert.is(harness.backends.exchanges.length, 1);
-  assert.is(harness.parked.size, 0);
+  assert.is(harness.questions.size, 0);
 });
 
 test('progress after a retry carries the token of the retry', async () => {
   const harness = modernHarness();
-  const { requestState } = await parkedRound(harness);
+  const { requestState } = await askedRound(harness);
   const retry = retryWith(requestState);
   const reply = await harness.send('tools/call', retry, { capabilities, meta: { progressToken: 'new' } });
   harness.backends.last.notify('notifications/progress', { progressToken: 'old', progress: 1 });
@@ -169,7 +169,7 @@ test('progress after a retry carries the token of the retry', async () => {
 
 test('a question without an answer is asked again', async () => {
   const harness = modernHarness();
-  const { requestState } = await parkedRound(harness);
+  const { requestState } = await askedRound(harness);
   const answers = {
     'request-1': { action: 'accept' },
     'request-2': { method: 'roots/list', result: { roots: [] } },
@@ -180,12 +180,12 @@ test('a question without an answer is asked again', async () => {
   const again = resultOf(reply);
   assert.equal(Object.keys(again.inputRequests ?? {}), ['request-2']);
   assert.is.not(again.requestState, requestState);
-  harness.parked.close();
+  harness.questions.close();
 });
 
-test('a retry at another node is refused with the reason, and the parked call continues', async () => {
+test('a retry at another node is refused with the reason, and the waiting call continues', async () => {
   const harness = modernHarness();
-  const { requestState } = await parkedRound(harness);
+  const { requestState } = await askedRound(harness);
   const retry = retryWith(requestState);
   const other = modernHarness();
   const elsewhere = await other.send('tools/call', retry, { capabilities });
@@ -233,7 +233,7 @@ test('a question without a declared capability is an error, and the call is canc
     message: 'The server needs capabilities that the client did not declare: elicitation',
     data: { requiredCapabilities: { elicitation: { url: {} } } },
   });
-  assert.equal([last.isOpen, last.replies.length, harness.parked.size], [false, 2, 0]);
+  assert.equal([last.isOpen, last.replies.length, harness.questions.size], [false, 2, 0]);
 });
 
 const page = { tools: [{ name: 'x' }], resultType: 'complete', ttlMs: 5, cacheScope: 'public' };

@@ -1,7 +1,7 @@
-// Harness of the modern endpoint: scripted backends, and clients that write requests of the revision. Parked calls are the real
-// ones.
+// Harness of the modern endpoint: scripted backends, and clients that write requests of the revision. CallsWithQuestions is the
+// real one.
 
-import { ParkedCalls } from '../../../src/actors/calls/parked-calls.ts';
+import { CallsWithQuestions } from '../../../src/actors/calls/calls-with-questions.ts';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/domain/json/json.ts';
 import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
@@ -49,12 +49,12 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
   const backends = new ScriptedBackends();
   backends.known = [HANDSHAKE];
   const scheduler = untimedScheduler();
-  const parked = new ParkedCalls(scheduler);
+  const questions = new CallsWithQuestions(scheduler);
   const faults: unknown[] = [];
   const declarations = new ByteBudget(memoryBounds(0).declarations);
   const endpoint = new Endpoint({
     backends: () => backends,
-    parked,
+    questions,
     newSessionId: () => newSessionId('life-one'),
     stateKeys: [stateKey],
     onFault: (error) => faults.push(error),
@@ -66,7 +66,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
   const charges: number[] = [];
   const harness = {
     backends,
-    parked,
+    questions,
     declarations,
     endpoint,
     charges,

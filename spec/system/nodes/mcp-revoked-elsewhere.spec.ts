@@ -54,8 +54,8 @@ test('a revoked key loses its sessions, processes, streams and waiting calls at 
     await joined.listen(),
     await new ModernClient(b.wire, '/mcp/far', client).listen({ toolsListChanged: true }),
   ];
-  const parked = await askOnce(b, '/mcp/near', client, 'tools/call', ASKED);
-  assert.is(parked.result.resultType, 'input_required');
+  const asked = await askOnce(b, '/mcp/near', client, 'tools/call', ASKED);
+  assert.is(asked.result.resultType, 'input_required');
   assert.equal(await held(), { sessions: 4, processes: 3 });
 
   assert.is((await a.admin(`DELETE /auth/api-keys/${id}`)).status, 204);

@@ -118,18 +118,18 @@ onPostgresql('clients of a killed node lose the calls it held, and continue at t
     await isServed(doomed, '/mcp/modern', options);
     const session = await LegacyClient.open(doomed.wire, '/mcp/legacy', options);
     const asked = await askOnce(doomed, '/mcp/modern', options, 'tools/call', STATEFUL);
-    const parked = await askOnce(doomed, '/mcp/legacy', options, 'tools/call', ASKED);
+    const waiting = await askOnce(doomed, '/mcp/legacy', options, 'tools/call', ASKED);
     const watching = new ModernClient(doomed.wire, '/mcp/modern', options);
     const stream = await watching.listen({ toolsListChanged: true });
 
     doomed.program.signal('SIGKILL');
     assert.equal(await doomed.program.end(), { code: null, signal: 'SIGKILL' });
     assert.ok(await eventually(async () => stream.hasEnded, Boolean, 5_000));
-    // State that the client carries continues; a call that was parked there is lost, and is made again.
+    // State that the client carries continues; a call that waited there is lost, and is made again.
     const goesOn = await askOnce(b, '/mcp/modern', options, 'tools/call', retryOf(STATEFUL, asked, accepted));
     assert.is(textOf(goesOn), 'state-ok');
     // 503 until the other nodes have seen that it is gone.
-    const retry = retryOf(ASKED, parked, accepted);
+    const retry = retryOf(ASKED, waiting, accepted);
     const lost = () => askOnce(b, '/mcp/legacy', options, 'tools/call', retry);
     await becomes(async () => refusalOf(await lost()), [200, -32602, 'call_lost']);
     const again = await askOnce(b, '/mcp/legacy', options, 'tools/call', ASKED);

@@ -199,7 +199,7 @@ test('a failed opening does not wait until the session that it was given is dele
 
 test('streams of clients take no connection away from the calls', async () => {
   await withBackend({}, async ({ transport, server }) => {
-    const most = LIMITS.inFlightPerInstance + LIMITS.parkedCalls + LIMITS.spareConnections;
+    const most = LIMITS.inFlightPerInstance + LIMITS.callsAwaitingClient + LIMITS.spareConnections;
     const clients = 40;
     const conversations = await Promise.all(Array.from({ length: clients }, () => openFor(transport)));
     const subscriptions = conversations.map(({ messages$ }) => messages$.subscribe());

@@ -4,7 +4,7 @@
 
 import { ewma } from '../../balancing/health-score.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
-import { parkedCallsFull } from '../../domain/errors/session-errors.ts';
+import { tooManyAwaitingClient } from '../../domain/errors/session-errors.ts';
 import type { ExchangeOutcome } from '../../domain/events.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isWithinEqualPart, OwnerShares } from '../../domain/memory/held-bytes.ts';
@@ -14,9 +14,9 @@ export class CallCounter {
   successRate = 1;
   /** Exponentially weighted time to the answer; undefined before the first. */
   latencyMs: number | undefined;
-  readonly #paused = new OwnerShares(LIMITS.parkedCalls);
+  readonly #paused = new OwnerShares(LIMITS.callsAwaitingClient);
   readonly #active = new OwnerShares(LIMITS.inFlightPerInstance);
-  readonly #reservations = new OwnerShares(LIMITS.parkedCalls);
+  readonly #reservations = new OwnerShares(LIMITS.callsAwaitingClient);
 
   /** Calls that are at the instance: those that work, and paused ones. */
   get carried(): number {
@@ -78,7 +78,7 @@ export class CallCounter {
     if (durationMs !== undefined) this.latencyMs = ewma(this.latencyMs, durationMs);
   }
 
-  /** A call waits for its client. False when it may not: LIMITS.parkedCalls do already, or its owner's share of them. */
+  /** A call waits for its client. False when it may not: LIMITS.callsAwaitingClient do already, or its owner's share of them. */
   pause(ownerId: string): boolean {
     if (this.#paused.isFull || this.#paused.isShareFull(ownerId)) return false;
     this.#paused.take(ownerId);
@@ -94,7 +94,7 @@ export class CallCounter {
 
   /** The refusal of a further reservation of this owner; undefined while there is room. */
   reservationRefusal(ownerId: string): GatewayError | undefined {
-    return parkingRefusal(this.#reservations, ownerId);
+    return awaitingClientRefusal(this.#reservations, ownerId);
   }
 
   reserve(ownerId: string): void {
@@ -107,10 +107,10 @@ export class CallCounter {
 }
 
 /**
- * The refusal of a further call of this owner that waits for its client: all places (LIMITS.parkedCalls), or the owner's share
+ * The refusal of a further call of this owner that waits for its client: all places (LIMITS.callsAwaitingClient), or the owner's share
  * of them, are taken. Undefined while there is room.
  */
-export function parkingRefusal(parked: OwnerShares, ownerId: string): GatewayError | undefined {
-  if (parked.isShareFull(ownerId)) return parkedCallsFull(parked.share);
-  return parked.isFull ? parkedCallsFull(LIMITS.parkedCalls) : undefined;
+export function awaitingClientRefusal(waiting: OwnerShares, ownerId: string): GatewayError | undefined {
+  if (waiting.isShareFull(ownerId)) return tooManyAwaitingClient(waiting.share);
+  return waiting.isFull ? tooManyAwaitingClient(LIMITS.callsAwaitingClient) : undefined;
 }

@@ -222,7 +222,7 @@ export class InstanceRef implements Candidate {
   /**
    * Cold: a reservation for a call of this owner between two rounds, until unsubscribed: an instance that leaves or restarts waits
    * for it as for a call in flight. Completes when the conversation ends; default: that of the instance, at once when there is
-   * none. QUEUE_FULL, at once, when LIMITS.parkedCalls wait here, or the owner's share of them; not with `isContinuation`: then the
+   * none. QUEUE_FULL, at once, when LIMITS.callsAwaitingClient wait here, or the owner's share of them; not with `isContinuation`: then the
    * call has a reservation already.
    */
   reserve(

@@ -76,7 +76,7 @@ export function extensionProcessLimit(): GatewayError {
 }
 
 /** A server asks the client of a call for input, while too many calls, in all or of this caller, already wait for such input. */
-export function parkedCallsFull(most: number): GatewayError {
+export function tooManyAwaitingClient(most: number): GatewayError {
   const message = `Too many calls (${most}) are waiting for client input.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
 }

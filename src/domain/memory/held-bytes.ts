@@ -104,14 +104,14 @@ export interface MemoryBounds {
    *  in a budget of their own; the owner is the instance. */
   readonly declarations: ByteBounds;
   /** Questions of servers to clients of the modern era, and results for them, that wait for the client. The owner is the principal. */
-  readonly parkedCalls: ByteBounds;
+  readonly questions: ByteBounds;
   /** Open connections, each with some 16 KiB of memory; and bytes of unfinished requests of unknown callers, some of which
    *  take three times as much. Source: ADR 91. */
   readonly connections: { readonly total: number; readonly unfinishedBytes: number };
 }
 
 /**
- * The bounds for a process with `memoryBytes`: an eighth for each kind, a sixteenth for declarations and for parked calls, and a
+ * The bounds for a process with `memoryBytes`: an eighth for each kind, a sixteenth for declarations and for questions, and a
  * quarter of that for one owner, but always enough for one of the greatest size. The rest is for the program (about 150 MB),
  * garbage, and copies in socket buffers. Source: ADR 42, 89.
  */
@@ -123,7 +123,7 @@ export function memoryBounds(memoryBytes: number): MemoryBounds {
     backendAnswers: messages,
     unreadAnswers: messages,
     declarations: bounds(Math.floor(part / 2), 2 * LIMITS.requestBodyBytes),
-    parkedCalls: bounds(Math.floor(part / 2), LIMITS.backendMessageBytes),
+    questions: bounds(Math.floor(part / 2), LIMITS.backendMessageBytes),
     connections: {
       total: Math.min(LIMITS.connections, Math.floor(part / CONNECTION_BYTES)),
       unfinishedBytes: Math.min(LIMITS.unfinishedBytes, Math.floor(part / 2)),

@@ -1,4 +1,4 @@
-// Finds the instance, or the parked call, that a modern request must go to: by the state of a call that takes several rounds, by a
+// Finds the instance, or the waiting call, that a modern request must go to: by the state of a call that takes several rounds, by a
 // cursor, or by the id of a task. The client carries states and cursors encrypted, together with their instance. Ids of tasks are
 // not encrypted: they occur in results, notifications and headers of an extension that the gateway only passes on.
 // Source: MCP 2026-07-28 basic/patterns/mrtr, server/utilities/pagination (cursors are opaque).
@@ -23,9 +23,9 @@ import { isTaskId, isTaskMethod, type TaskLog } from '../task-log.ts';
 import { callKey, invalidParams, type ModernRequest, pathKey } from './modern-request.ts';
 import { StateCipher, type StateKeys } from './state-cipher.ts';
 
-/** A retry that continues a parked call, or a request, perhaps for one instance, with the params that it understands. */
+/** A retry that continues a call that waits for its client, or a request, perhaps for one instance, with the params that it understands. */
 export type ModernTarget =
-  | { readonly parkedId: string; readonly replies: ReadonlyMap<string, ClientReply> }
+  | { readonly waitingCallId: string; readonly replies: ReadonlyMap<string, ClientReply> }
   | {
       readonly params: JsonFields;
       readonly instanceId: string | undefined;
@@ -63,8 +63,8 @@ export class ModernAffinity {
     return isTaskMethod(method) && isTaskId(params.taskId) ? this.#byTask(call, params.taskId) : undefined;
   }
 
-  /** The id of the parked call that a request continues, if it does. */
-  parkedIdOf(call: ModernRequest): string | undefined {
+  /** The id of the waiting call that a request continues, if it does. */
+  waitingCallIdOf(call: ModernRequest): string | undefined {
     const { requestState } = call.params;
     if (typeof requestState !== 'string' || !hasRounds(call.method)) return undefined;
     const content = this.#cipher.decrypt(requestState, callKey(call));
@@ -111,7 +111,7 @@ export class ModernAffinity {
     return JsonText.ofValue({ ...value, requestState });
   }
 
-  /** The result for a call that needs something of its client first: `state` names the parked call, the instance that refused it, or the tool. */
+  /** The result for a call that needs something of its client first: `state` names the waiting call, the instance that refused it, or the tool. */
   inputRequired(
     call: ModernRequest,
     requests: InputRequests,
@@ -131,7 +131,7 @@ export class ModernAffinity {
     const { requestState, ...params } = call.params;
     const content =
       typeof requestState === 'string' ? this.#cipher.decrypt(requestState, callKey(call)) : undefined;
-    if (typeof content?.p === 'string') return { parkedId: content.p, replies: repliesOf(params) };
+    if (typeof content?.p === 'string') return { waitingCallId: content.p, replies: repliesOf(params) };
     const tool = content?.[ASKED] ?? content?.[CONFIRMED];
     const isAsked = content?.[ASKED] !== undefined;
     const confirmation =

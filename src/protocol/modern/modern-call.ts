@@ -23,7 +23,7 @@ import {
   missingCapabilities,
   missingCapabilityError,
 } from '../input-requests.ts';
-import type { CallParking } from '../ports.ts';
+import type { CallQuestions } from '../ports.ts';
 import { errorMessage, notificationMessage, RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import { infoFor } from './discover.ts';
 import { ASKED, type ModernAffinity, placeOf } from './modern-affinity.ts';
@@ -34,7 +34,7 @@ export interface ModernCallDeps {
   readonly affinity: ModernAffinity;
   readonly slow: SharedTimer;
   onFault(error: unknown): void;
-  readonly parked: CallParking;
+  readonly questions: CallQuestions;
 }
 
 export class ModernCall extends AnswerWriter<Answer | ClientQuestion> {
@@ -109,13 +109,13 @@ export class ModernCall extends AnswerWriter<Answer | ClientQuestion> {
     }
   }
 
-  /** The call is parked. It is cancelled if its client cannot answer: the requests of the backend get an error. */
+  /** The call waits for its client. It is cancelled if its client cannot answer: the requests of the backend get an error. */
   #ask(asked: ClientQuestion): void {
     const { owner, method } = this.#request;
     this.noteInstanceOf(asked);
     const isAsked = this.#require(Object.fromEntries(asked.requests), { p: asked.id });
     if (isAsked) return;
-    const resumed = this.#deps.parked.resume(asked.id, owner, method, new Map());
+    const resumed = this.#deps.questions.resume(asked.id, owner, method, new Map());
     resumed?.subscribe({ error: () => undefined }).unsubscribe();
   }
 

@@ -40,7 +40,7 @@ import { ListedHeaders, paramHeadersIn } from './param-headers.ts';
 
 interface ModernOptions
   extends CommonOptions,
-    Pick<EndpointOptions, 'parked' | 'stateKeys' | 'declarations' | 'useOnce'> {
+    Pick<EndpointOptions, 'questions' | 'stateKeys' | 'declarations' | 'useOnce'> {
   readonly tasks: TaskLog;
 }
 
@@ -52,14 +52,23 @@ export class ModernEndpoint {
   readonly #deps: ModernCallDeps;
   readonly #useOnce: ModernOptions['useOnce'];
 
-  constructor({ parked, stateKeys, onFault, scheduler, tasks, declarations, clock, useOnce }: ModernOptions) {
+  constructor({
+    questions,
+    stateKeys,
+    onFault,
+    scheduler,
+    tasks,
+    declarations,
+    clock,
+    useOnce,
+  }: ModernOptions) {
     this.#useOnce = useOnce;
     this.#listens = new ListenStreams({ onFault, scheduler, declarations, clock });
     this.#deps = {
       affinity: new ModernAffinity(stateKeys, tasks, clock),
       slow: slowAnswers(clock, scheduler),
       onFault,
-      parked,
+      questions,
     };
   }
 
@@ -131,8 +140,9 @@ export class ModernEndpoint {
           ),
         );
       default: {
-        const parkedId = request.forward === undefined ? undefined : this.#deps.affinity.parkedIdOf(call);
-        const forwarded = parkedId === undefined ? undefined : request.forward?.(parkedId);
+        const waitingCallId =
+          request.forward === undefined ? undefined : this.#deps.affinity.waitingCallIdOf(call);
+        const forwarded = waitingCallId === undefined ? undefined : request.forward?.(waitingCallId);
         const waiting = forwarded ?? this.#deps.affinity.whenTaskKnown(call)?.then(() => false);
         if (waiting === undefined) return this.#begin(call, request, reply);
         const otherwise = (isForwarded: boolean): void => {
@@ -159,17 +169,17 @@ export class ModernEndpoint {
     return discoverResult(handshakes);
   }
 
-  /** Continues a parked call, or sends the request to the instance that it is about, or to any. */
+  /** Continues a call that waits for its client, or sends the request to the instance that it is about, or to any. */
   #answers(call: ModernRequest, from: McpRequest, tracker: CallReport): Observable<Answer | ClientQuestion> {
-    const { affinity, parked } = this.#deps;
+    const { affinity, questions } = this.#deps;
     const target = affinity.targetOf(call);
     if (target === undefined) return this.#begun(call, from, { tracker }); // nearly always
-    if (!('parkedId' in target)) {
+    if (!('waitingCallId' in target)) {
       const { confirmation } = target;
       const begun = (confirmed?: string) => this.#begun(call, from, { tracker, ...target, confirmed });
       return confirmation === undefined ? begun() : this.#whenUsed(call, confirmation, begun);
     }
-    const resumed = parked.resume(target.parkedId, call.owner, call.method, target.replies);
+    const resumed = questions.resume(target.waitingCallId, call.owner, call.method, target.replies);
     if (resumed === undefined) throw invalidParams(CALL_LOST, { reason: 'call_lost' });
     return resumed;
   }
@@ -202,14 +212,14 @@ export class ModernEndpoint {
     const { method, owner, backends } = call;
     const { tools } = owner;
     const { profile } = call.envelope;
-    const { parked } = this.#deps;
+    const { questions } = this.#deps;
     const { requestId } = from;
     const usual = { method, params, tracker, requestId };
     const hasMore = headers !== undefined || tools !== undefined || confirmed !== undefined;
     const request = hasMore ? { ...usual, ...definedFields({ headers, tools, confirmed }) } : usual;
     const answers$ = backends.exchange(request, { owner, profile, instanceId });
     if (!hasRounds(method) || !acceptsServerRequests(profile)) return answers$;
-    return parked.follow(owner, method, holdingBody(answers$, from)); // it may outlive its HTTP request
+    return questions.follow(owner, method, holdingBody(answers$, from)); // it may outlive its HTTP request
   }
 }
 
@@ -237,5 +247,5 @@ function started({ backends, owner, id }: ModernRequest, answer: () => void): vo
       });
 }
 
-/** The refusal of answers to a call that is not parked, although the state is valid. */
+/** The refusal of answers to a call that does not wait, although the state is valid. */
 const CALL_LOST = 'No call waits for these answers: it has continued or ended, or its node has stopped.';

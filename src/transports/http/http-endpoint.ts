@@ -194,7 +194,7 @@ export class HttpEndpoint implements Sender {
 const MAX_CONNECTIONS =
   LIMITS.inFlightPerInstance +
   LIMITS.inFlightReserve +
-  LIMITS.parkedCalls +
+  LIMITS.callsAwaitingClient +
   LIMITS.openingsPerInstance +
   LIMITS.spareConnections;
 

@@ -1,7 +1,7 @@
-// The calls of modern clients whose legacy backend asks its client: a table that finds them for their owner and bounds their number,
+// The calls of modern clients whose legacy backend has asked its client: a table that finds them for their owner and bounds their number,
 // and for each call its open questions, the buffered messages and the current subscriber. A call without questions passes through.
 //
-//   gathering ── 50 ms ──► parked: the client is asked ── resumed ──► running ── the backend asks ──► gathering …
+//   gathering ── 50 ms ──► waiting: the client is asked ── resumed ──► running ── the backend asks ──► gathering …
 //                           └ the exchange ends, at its deadline at the latest ──► kept for the client for 10 min; no longer counted
 //                             as a call that waits
 
@@ -17,21 +17,21 @@ import { HeldBytes, type Holding, memoryOf, OwnerShares } from '../../domain/mem
 import { newLife, newSessionId } from '../../domain/nodes/life.ts';
 import { type Clock, spreadClock } from '../../domain/time/clock.ts';
 import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { parkingRefusal } from '../instances/call-counter.ts';
+import { awaitingClientRefusal } from '../instances/call-counter.ts';
 import { MessageBuffer } from '../message-buffer.ts';
 
 interface CallOwner {
   readonly id: string;
 }
 
-export class ParkedCalls {
+export class CallsWithQuestions {
   readonly #scheduler: TaskScheduler;
   readonly #alarm: Clock['alarm'];
   readonly #newId: () => string;
-  readonly #calls = new Map<string, ParkedCall>();
-  readonly #shares = new OwnerShares(LIMITS.parkedCalls);
+  readonly #calls = new Map<string, CallWithQuestions>();
+  readonly #shares = new OwnerShares(LIMITS.callsAwaitingClient);
   /** Calls whose exchange has ended, until their clients return. */
-  readonly #ended = new OwnerShares(LIMITS.parkedCalls);
+  readonly #ended = new OwnerShares(LIMITS.callsAwaitingClient);
   readonly #held: HeldBytes;
   #isDismissed = false;
 
@@ -61,37 +61,37 @@ export class ParkedCalls {
   }
 
   /**
-   * See CallParking of protocol/ports.ts. A parked call continues until its deadline, and its end is kept for LIMITS.parkedCallMs.
-   * QUEUE_FULL when LIMITS.parkedCalls are parked, or the owner's share of them, without those whose exchange has ended: of these the
-   * oldest are given up.
+   * See CallQuestions of protocol/ports.ts. A waiting call continues until its deadline, and its end is kept for LIMITS.unreadEndMs.
+   * QUEUE_FULL when LIMITS.callsAwaitingClient wait, or the owner's share of them, without those whose exchange has ended: of these
+   * the oldest are given up.
    */
   follow(owner: CallOwner, call: string, answers$: Observable<Answer>): Observable<Answer | ClientQuestion> {
     return new Observable((subscriber) => {
       const source = new Subscription();
-      let parked: ParkedCall | undefined;
-      subscriber.add(() => (parked === undefined ? source.unsubscribe() : parked.leave(subscriber)));
+      let asking: CallWithQuestions | undefined;
+      subscriber.add(() => (asking === undefined ? source.unsubscribe() : asking.leave(subscriber)));
       const subscription = answers$.subscribe({
         next: (answer) => {
-          if (parked === undefined && answer.event.kind === 'request') {
-            const refusal = parkingRefusal(this.#shares, owner.id);
+          if (asking === undefined && answer.event.kind === 'request') {
+            const refusal = awaitingClientRefusal(this.#shares, owner.id);
             if (refusal !== undefined) {
               answer.event.answer(NO_REPLY);
               source.unsubscribe();
               return subscriber.error(refusal);
             }
-            parked = this.#park(owner, call, source, subscriber);
+            asking = this.#add(owner, call, source, subscriber);
           }
-          (parked ?? subscriber).next(answer);
+          (asking ?? subscriber).next(answer);
         },
-        error: (thrown: unknown) => (parked ?? subscriber).error(thrown),
-        complete: () => (parked ?? subscriber).complete(),
+        error: (thrown: unknown) => (asking ?? subscriber).error(thrown),
+        complete: () => (asking ?? subscriber).complete(),
       });
       source.add(subscription);
     });
   }
 
   /**
-   * See CallParking of protocol/ports.ts. Questions without a reply stay open and are asked again. Unsubscribing before the end
+   * See CallQuestions of protocol/ports.ts. Questions without a reply stay open and are asked again. Unsubscribing before the end
    * cancels the exchange. The observable is for one subscriber, which subscribes at once.
    */
   resume(
@@ -100,34 +100,34 @@ export class ParkedCalls {
     call: string,
     replies: ReadonlyMap<string, ClientReply>,
   ): Observable<Answer | ClientQuestion> | undefined {
-    const parked = this.#calls.get(id);
-    if (parked?.waitsFor(owner.id, call) !== true) return undefined;
+    const asking = this.#calls.get(id);
+    if (asking?.waitsFor(owner.id, call) !== true) return undefined;
     return new Observable((subscriber) => {
-      subscriber.add(() => parked.leave(subscriber));
-      parked.resume(subscriber, replies);
+      subscriber.add(() => asking.leave(subscriber));
+      asking.resume(subscriber, replies);
     });
   }
 
-  /** Ends the parked calls of an owner, including resumed ones. Resolves when they have ended. */
+  /** Ends the calls of an owner, including resumed ones. Resolves when they have ended. */
   endOf(ownerId: string): Promise<void> {
-    const theirs = [...this.#calls.values()].filter((parked) => parked.ownerId === ownerId);
+    const theirs = [...this.#calls.values()].filter((asking) => asking.ownerId === ownerId);
     const error = backendUnavailable('its caller may no longer use it', { delivered: 'unknown' });
-    return this.#scheduler.each(theirs, (parked) => parked.end(error));
+    return this.#scheduler.each(theirs, (asking) => asking.end(error));
   }
 
   /** Ends all calls that wait for their client, and from now on each that would begin to. Resumed ones continue until then. */
   dismiss(): Promise<void> {
     this.#isDismissed = true;
-    return this.#scheduler.each([...this.#calls.values()], (parked) => {
-      if (parked.isWaiting) parked.cancel();
+    return this.#scheduler.each([...this.#calls.values()], (asking) => {
+      if (asking.isWaiting) asking.cancel();
     });
   }
 
   close(): Promise<void> {
-    return this.#scheduler.each([...this.#calls.values()], (parked) => parked.end(callCutOff()));
+    return this.#scheduler.each([...this.#calls.values()], (asking) => asking.end(callCutOff()));
   }
 
-  #park(owner: CallOwner, call: string, source: Subscription, subscriber: CallSubscriber): ParkedCall {
+  #add(owner: CallOwner, call: string, source: Subscription, subscriber: CallSubscriber): CallWithQuestions {
     const id = this.#newId();
     let shares = this.#shares;
     const gone = () => {
@@ -142,10 +142,10 @@ export class ParkedCalls {
     const hold = (cut: () => void) => this.#held.hold(owner.id, cut);
     const isRefused = () => this.#isDismissed;
     const input = { id, ownerId: owner.id, call, source, isRefused, ended, gone, hold, alarm: this.#alarm };
-    const parked = new ParkedCall(input, subscriber);
-    this.#calls.set(id, parked);
+    const asking = new CallWithQuestions(input, subscriber);
+    this.#calls.set(id, asking);
     shares.take(owner.id);
-    return parked;
+    return asking;
   }
 
   /** For one more call whose exchange has ended: the oldest one is given up, of this owner if its share is full. */
@@ -153,7 +153,7 @@ export class ParkedCalls {
     const isShareFull = this.#ended.isShareFull(ownerId);
     if (!isShareFull && !this.#ended.isFull) return;
     const ended = [...this.#calls.values()].filter(({ hasEnded }) => hasEnded);
-    ended.find((parked) => !isShareFull || parked.ownerId === ownerId)?.cancel();
+    ended.find((asking) => !isShareFull || asking.ownerId === ownerId)?.cancel();
   }
 }
 
@@ -178,7 +178,7 @@ const GATHERING_MS = 50;
 /** Most open questions of one call; further ones are answered with NO_REPLY. */
 const MAX_OPEN = 64;
 
-interface ParkedCallInput {
+interface CallInput {
   readonly id: string;
   readonly ownerId: string;
   readonly call: string;
@@ -195,8 +195,8 @@ interface ParkedCallInput {
   readonly gone: () => void;
 }
 
-class ParkedCall {
-  readonly #input: ParkedCallInput;
+class CallWithQuestions {
+  readonly #input: CallInput;
   /** Cancels the present wait: for further questions, or for the client. Undefined while the call runs. */
   #disarm: (() => void) | undefined;
   readonly #open = new Map<string, ServerRequest>();
@@ -212,7 +212,7 @@ class ParkedCall {
   /** Memory of the open questions. */
   #questionBytes = 0;
 
-  constructor(input: ParkedCallInput, subscriber: CallSubscriber) {
+  constructor(input: CallInput, subscriber: CallSubscriber) {
     this.#input = input;
     this.#holding = input.hold(() => this.end(backendUnavailable(TOO_LARGE, { delivered: 'unknown' })));
     this.#subscriber = subscriber;
@@ -309,7 +309,7 @@ class ParkedCall {
 
   /** Without effect unless the call runs: otherwise the question goes with the others, or in the next round. */
   #gather(): void {
-    if (this.#subscriber !== undefined) this.#disarm ??= this.#input.alarm(GATHERING_MS, () => this.#park());
+    if (this.#subscriber !== undefined) this.#disarm ??= this.#input.alarm(GATHERING_MS, () => this.#ask());
   }
 
   #endWait(): void {
@@ -318,7 +318,7 @@ class ParkedCall {
   }
 
   /** Sends the questions to the client, ends its request, and waits for its return. */
-  #park(): void {
+  #ask(): void {
     if (this.#input.isRefused()) {
       this.end(callCutOff());
       return;
@@ -344,7 +344,7 @@ class ParkedCall {
     else {
       this.#input.ended();
       this.#end = end;
-      this.#disarm = this.#input.alarm(LIMITS.parkedCallMs, () => this.cancel());
+      this.#disarm = this.#input.alarm(LIMITS.unreadEndMs, () => this.cancel());
       this.#holding.set(bytes);
     }
   }

@@ -1,9 +1,9 @@
-// Calls whose backend asks its client: passed on without questions, parked and resumed, by their owner only.
+// Calls whose backend asks its client: passed on without questions, waiting and resumed, by their owner only.
 
 import { mock } from 'node:test';
 import { map, type Observable, type Subscription, take } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ParkedCalls } from '../../../src/actors/calls/parked-calls.ts';
+import { CallsWithQuestions } from '../../../src/actors/calls/calls-with-questions.ts';
 import type { Answer } from '../../../src/domain/calls/exchange.ts';
 import { backendTimeout } from '../../../src/domain/errors/error-catalogue.ts';
 import { asGatewayError, type GatewayError } from '../../../src/domain/errors/errors.ts';
@@ -15,11 +15,11 @@ import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { passTurns, untimedScheduler } from '../../helpers/turns.ts';
 
-const test = suite('parked calls');
+const test = suite('calls with questions');
 const ANN = { id: 'ann' };
 const BOB = { id: 'bob' };
 const CALL = 'tools/call book';
-const SHARE = LIMITS.parkedCalls / 4;
+const SHARE = LIMITS.callsAwaitingClient / 4;
 const LATE = { error: { code: -32603, message: 'The client did not answer.' } };
 
 const ACCEPTED: ClientReply = { result: { action: 'accept' } };
@@ -62,11 +62,11 @@ class Client {
   }
 }
 
-let calls = new ParkedCalls(untimedScheduler());
+let calls = new CallsWithQuestions(untimedScheduler());
 let backend = new ScriptedTransport();
 
 simulateTime(test, () => {
-  calls = new ParkedCalls(untimedScheduler());
+  calls = new CallsWithQuestions(untimedScheduler());
   backend = new ScriptedTransport();
 });
 test.after.each(() => calls.close());
@@ -77,7 +77,7 @@ function answers(): Observable<Answer> {
   return event$.pipe(map((event) => ({ event, instanceId: 'a', serverId: 'a' })));
 }
 
-test('a call without questions is passed on and not parked', () => {
+test('a call without questions is passed on, and does not wait', () => {
   const client = new Client(calls.follow(ANN, CALL, answers()));
   progress(1);
   backend.last.result('done');
@@ -86,7 +86,7 @@ test('a call without questions is passed on and not parked', () => {
 
 test('questions and results that wait for clients are bounded in bytes, per owner', () => {
   const held = new HeldBytes({ totalBytes: 100_000, ownerBytes: 50_000 });
-  calls = new ParkedCalls(untimedScheduler(), held);
+  calls = new CallsWithQuestions(untimedScheduler(), held);
   const asking = (values: number) => {
     const client = new Client(calls.follow(ANN, CALL, answers()));
     const exchange = backend.last;
@@ -116,7 +116,7 @@ test('questions and results that wait for clients are bounded in bytes, per owne
 });
 
 test('asks the client, and continues with its answer', () => {
-  const first = park('elicitation/create');
+  const first = ask('elicitation/create');
   assert.equal(first.received, ['elicitation/create', 'end']);
   assert.is(backend.last.isCancelled, false);
   const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('elicitation/create'))));
@@ -136,15 +136,15 @@ test('asks questions that come within 50 ms together, and passes on notification
   assert.equal(client.received, [1, 'roots/list,sampling/createMessage', 'end']);
 });
 
-test('keeps the last 64 notifications of a parked call', () => {
-  const first = park('roots/list');
+test('keeps the last 64 notifications of a waiting call', () => {
+  const first = ask('roots/list');
   for (let n = 0; n < 100; n += 1) progress(n);
   const second = new Client(calls.resume(first.id, ANN, CALL, new Map()));
   assert.equal([second.received.length, second.received[0], second.received.at(-1)], [64, 36, 99]);
 });
 
 test('keeps the result of a backend that did not wait for replies, until it is fetched', () => {
-  const first = park('roots/list');
+  const first = ask('roots/list');
   progress(1);
   backend.last.result('done');
   assert.is(calls.size, 1);
@@ -160,7 +160,7 @@ for (const [how, end, received] of [
     const ended: Client[] = [];
     for (let n = 0; n < 2 * SHARE; n += 1) {
       backend = new ScriptedTransport();
-      ended.push(park('roots/list'));
+      ended.push(ask('roots/list'));
       end();
       await passTurns(1);
     }
@@ -171,8 +171,8 @@ for (const [how, end, received] of [
   });
 }
 
-test('asks in the next round what the backend asked while the call was parked', () => {
-  const first = park('roots/list');
+test('asks in the next round what the backend asked while the call waited', () => {
+  const first = ask('roots/list');
   backend.last.ask('sampling/createMessage');
   const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
   mock.timers.tick(50);
@@ -180,7 +180,7 @@ test('asks in the next round what the backend asked while the call was parked', 
 });
 
 test('a call is resumed once, by its owner and under its name; other attempts have no effect', () => {
-  const first = park('roots/list');
+  const first = ask('roots/list');
   const all = replies(first.key('roots/list'));
   assert.is(calls.resume(first.id, BOB, CALL, all), undefined);
   assert.is(calls.resume(first.id, ANN, 'tools/call other', all), undefined);
@@ -198,7 +198,7 @@ test('cancels the exchange when its client leaves in the middle of a round', () 
   backend.last.ask('roots/list');
   asking.subscription.unsubscribe();
   assert.equal([backend.last.isCancelled, backend.last.replies, calls.size], [true, [LATE], 0]);
-  const first = park('roots/list');
+  const first = ask('roots/list');
   const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
   assert.is(backend.last.isCancelled, false);
   second.subscription.unsubscribe();
@@ -206,41 +206,41 @@ test('cancels the exchange when its client leaves in the middle of a round', () 
 });
 
 test('keeps the end of a call whose client does not return, and answers the backend first', () => {
-  park('roots/list');
-  mock.timers.tick(2 * LIMITS.parkedCallMs);
+  ask('roots/list');
+  mock.timers.tick(2 * LIMITS.unreadEndMs);
   assert.equal([backend.last.isCancelled, calls.size], [false, 1]); // its deadline would end it
   backend.last.fail(backendTimeout(1));
   assert.equal([backend.last.replies, calls.size], [[LATE], 1]);
-  mock.timers.tick(LIMITS.parkedCallMs - 1);
+  mock.timers.tick(LIMITS.unreadEndMs - 1);
   assert.is(calls.size, 1);
   mock.timers.tick(1);
   assert.is(calls.size, 0);
 });
 
 test('refuses a call above the limit with QUEUE_FULL, and keeps the others', () => {
-  for (let n = 0; n < LIMITS.parkedCalls; n += 1) parkFor(`owner ${n % 4}`);
+  for (let n = 0; n < LIMITS.callsAwaitingClient; n += 1) askFor(`owner ${n % 4}`);
   const last = backend.last;
-  const refused = parkFor('ann');
+  const refused = askFor('ann');
   assert.equal(refused.received, ['QUEUE_FULL']);
   assert.equal([backend.last.isCancelled, backend.last.replies], [true, [LATE]]);
-  assert.equal([last.isCancelled, calls.size], [false, LIMITS.parkedCalls]);
+  assert.equal([last.isCancelled, calls.size], [false, LIMITS.callsAwaitingClient]);
 });
 
-test('parks at most a quarter of the limit for one owner, unless callers are anonymous', () => {
-  const [first] = Array.from({ length: SHARE }, () => parkFor('ann'));
-  assert.equal([parkFor('ann').received, parkFor('bob').received], [['QUEUE_FULL'], []]);
+test('lets at most a quarter of the limit wait for one owner, unless callers are anonymous', () => {
+  const [first] = Array.from({ length: SHARE }, () => askFor('ann'));
+  assert.equal([askFor('ann').received, askFor('bob').received], [['QUEUE_FULL'], []]);
   assert.is(calls.size, SHARE + 1);
   mock.timers.tick(100);
   new Client(calls.resume(first?.id ?? '', ANN, CALL, new Map())).subscription.unsubscribe();
-  parkFor('ann');
+  askFor('ann');
   assert.is(calls.size, SHARE + 1);
-  for (let n = 0; n <= SHARE; n += 1) assert.equal(parkFor('anonymous').received, []);
+  for (let n = 0; n <= SHARE; n += 1) assert.equal(askFor('anonymous').received, []);
 });
 
 test('ends the calls of one owner, and no others', () => {
-  parkFor('ann');
+  askFor('ann');
   const theirs = backend.last;
-  parkFor('bob');
+  askFor('bob');
   assert.equal([...calls.owners], ['ann', 'bob']);
   calls.endOf('ann');
   assert.equal([theirs.isCancelled, backend.last.isCancelled, calls.size], [true, false, 1]);
@@ -249,7 +249,7 @@ test('ends the calls of one owner, and no others', () => {
 
 test('a resumed call fails when the calls of its owner are ended, or the gateway closes', () => {
   for (const end of [() => calls.endOf('ann'), () => calls.close()]) {
-    const first = park('roots/list');
+    const first = ask('roots/list');
     const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
     end();
     assert.equal([second.received, backend.last.isCancelled, calls.size], [['BACKEND_UNAVAILABLE'], true, 0]);
@@ -258,7 +258,7 @@ test('a resumed call fails when the calls of its owner are ended, or the gateway
 });
 
 test('once calls are dismissed, those that wait end, and others when they would begin to wait', async () => {
-  const waiting = park('elicitation/create');
+  const waiting = ask('elicitation/create');
   const asking = new Client(calls.follow(ANN, CALL, answers()));
   backend.last.ask('elicitation/create');
   const running = new Client(calls.follow(ANN, CALL, answers()));
@@ -272,7 +272,7 @@ test('once calls are dismissed, those that wait end, and others when they would 
 });
 
 test('a call whose client leaves at the first kept notification ends, and its replies are not sent', () => {
-  const first = park('roots/list');
+  const first = ask('roots/list');
   progress(1);
   calls
     .resume(first.id, ANN, CALL, replies(first.key('roots/list')))
@@ -282,16 +282,16 @@ test('a call whose client leaves at the first kept notification ends, and its re
 });
 
 test('passes on at most 64 open questions of a call, and refuses others', () => {
-  const client = park(...Array.from({ length: 66 }, () => 'roots/list'));
+  const client = ask(...Array.from({ length: 66 }, () => 'roots/list'));
   assert.equal([backend.last.replies.length, backend.last.replies[0]], [2, LATE]);
   assert.is(client.asked?.requests.size, 64);
 });
 
 test('a resumed call does not expire while it runs, and may ask again', () => {
-  const first = park('roots/list');
-  mock.timers.tick(LIMITS.parkedCallMs - 1);
+  const first = ask('roots/list');
+  mock.timers.tick(LIMITS.unreadEndMs - 1);
   const second = new Client(calls.resume(first.id, ANN, CALL, replies(first.key('roots/list'))));
-  mock.timers.tick(2 * LIMITS.parkedCallMs);
+  mock.timers.tick(2 * LIMITS.unreadEndMs);
   assert.equal([backend.last.isCancelled, second.received], [false, []]);
   backend.last.ask('sampling/createMessage');
   mock.timers.tick(50);
@@ -306,7 +306,7 @@ function progress(n: number): void {
 }
 
 /** A call of ann's that waits for answers to these. */
-function park(...methods: string[]): Client {
+function ask(...methods: string[]): Client {
   const client = new Client(calls.follow(ANN, CALL, answers()));
   for (const method of methods) backend.last.ask(method);
   mock.timers.tick(50);
@@ -314,7 +314,7 @@ function park(...methods: string[]): Client {
 }
 
 /** One more call of that owner whose backend asks something. */
-function parkFor(id: string): Client {
+function askFor(id: string): Client {
   const client = new Client(calls.follow({ id }, CALL, answers()));
   backend.last.ask('roots/list');
   return client;
