@@ -43,7 +43,7 @@ export const LIMITS = {
   /** Exchanges one instance carries at the same time. */
   inFlightPerInstance: 256,
   /** Additional capacity for owners that use less than an equal part while others use more. Source: ADR 41. */
-  inFlightReserve: 32,
+  inFlightHeadroom: 32,
   /** Exchanges that wait per instance when all are full. Over it: 429 QUEUE_FULL. */
   queuedPerInstance: 256,
   /** Longest wait in that queue. After it: 429 QUEUE_FULL. */

@@ -140,7 +140,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'Extra capacity of an instance for callers with few calls in flight',
-      count(LIMITS.inFlightReserve),
+      count(LIMITS.inFlightHeadroom),
       'the call waits',
     ],
     [

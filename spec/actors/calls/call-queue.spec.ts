@@ -141,7 +141,7 @@ test('one owner may fill the capacity and the queue while no other owner calls',
   assert.is(waiting(), LIMITS.queuedPerInstance);
 });
 
-test('when one owner fills the capacity, others share the reserve, and none takes all of it', async () => {
+test('when one owner fills the capacity, others share the headroom, and none takes all of it', async () => {
   await harness.add('a', silent);
   for (let call = 0; call < 512; call += 1) callOf('ann');
   const taken = ['bob', 'cyd', 'dan', 'eve', 'fay', 'gil'].map((owner) => {
@@ -150,7 +150,7 @@ test('when one owner fills the capacity, others share the reserve, and none take
     return harness.ref('a').working - before;
   });
   assert.equal(taken, [16, 8, 4, 2, 1, 1]);
-  assert.equal([harness.ref('a').working, waiting()], [256 + LIMITS.inFlightReserve, 256]);
+  assert.equal([harness.ref('a').working, waiting()], [256 + LIMITS.inFlightHeadroom, 256]);
 });
 
 for (const [what, at, seen] of [

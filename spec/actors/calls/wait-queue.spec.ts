@@ -200,7 +200,7 @@ class Model {
   readonly #passed = new Map<string, Map<string, number>>();
 
   come(ownerId: string): void {
-    const most = LIMITS.inFlightPerInstance + LIMITS.inFlightReserve;
+    const most = LIMITS.inFlightPerInstance + LIMITS.inFlightHeadroom;
     if (this.slots.hasCapacityFor(ownerId)) this.#begin(ownerId);
     else {
       const call: QueuedCall = {

@@ -34,7 +34,7 @@ export class BalancedRoute implements CallRoute, RequestView {
     return this.isOnlyFull(tried) ? FULL : NONE;
   }
 
-  /** An instance below its capacity; if all are full, one whose reserve is open to the owner of the request. Source: ADR 41. */
+  /** An instance below its capacity; if all are full, one whose headroom is open to the owner of the request. Source: ADR 41. */
   next(tried: Tried): InstanceRef | undefined {
     const ownerId = this.#request.caller ?? ANONYMOUS.id;
     const mayRepeat = (ref: InstanceRef) => isRepeatable(this.#request, ref);

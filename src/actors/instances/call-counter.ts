@@ -40,14 +40,14 @@ export class CallCounter {
   }
 
   /**
-   * True when a call of this owner may begin: always below LIMITS.inFlightPerInstance. Above it, a reserve of
-   * LIMITS.inFlightReserve calls is for owners within an equal part; an owner may begin while it has fewer calls than the reserve
-   * has left, so that one owner takes half of the reserve at most, and the next one half of the rest.
+   * True when a call of this owner may begin: always below LIMITS.inFlightPerInstance. Above it, a headroom of
+   * LIMITS.inFlightHeadroom calls is for owners within an equal part; an owner may begin while it has fewer calls than the headroom
+   * has left, so that one owner takes half of it at most, and the next one half of the rest.
    */
   hasCapacityFor(ownerId: string): boolean {
     if (this.working < LIMITS.inFlightPerInstance) return true;
     const taken = Math.max(0, this.working - LIMITS.inFlightPerInstance);
-    return this.#active.held(ownerId) < LIMITS.inFlightReserve - taken && this.isBelowShare(ownerId);
+    return this.#active.held(ownerId) < LIMITS.inFlightHeadroom - taken && this.isBelowShare(ownerId);
   }
 
   /** True when this owner has less than an equal part of the capacity, and one more call would not be above it. */

@@ -193,7 +193,7 @@ export class HttpEndpoint implements Sender {
 /** Openings have separate connections, so that hanging openings do not delay calls. */
 const MAX_CONNECTIONS =
   LIMITS.inFlightPerInstance +
-  LIMITS.inFlightReserve +
+  LIMITS.inFlightHeadroom +
   LIMITS.callsAwaitingClient +
   LIMITS.openingsPerInstance +
   LIMITS.spareConnections;
