@@ -78,7 +78,7 @@ test('consistent_hash: calls at candidates that left, or that wait for their cli
   const calls = Array.from({ length: 32 }, () => begin(four));
   changes$.next({ kind: 'down', id: four.id });
   for (let call = 0; call < 32; call += 1) {
-    pool.outliers.setPaused(begin(one), true);
+    pool.outliers.setAwaitingClient(begin(one), true);
     one.working -= 1;
   }
   const counts = () => all.slice(0, 3).map(({ working }) => working);

@@ -43,7 +43,7 @@ export interface SentCall<C> {
   /** Its silence was reported. */
   isSilent: boolean;
   /** The backend waits for the client: the call uses no capacity. */
-  isPaused: boolean;
+  isAwaitingClient: boolean;
 }
 
 /** Why a candidate is ejected or avoided although it is healthy, and until when. Outside of the code it is called an ejection. */
@@ -94,7 +94,7 @@ export class Outliers<C extends object> {
   /** Exponentially weighted time to the first message of a call, over all candidates. */
   #usualMs: number | undefined;
   #stopCheck: (() => void) | undefined;
-  /** Calls under way at the candidates that are up, without paused ones. */
+  /** Calls under way at the candidates that are up, without those that wait for their client. */
   underWay = 0;
   /** Calls that have not ended, at any candidate. */
   #calls = 0;
@@ -126,7 +126,7 @@ export class Outliers<C extends object> {
   sent(candidate: C): SentCall<C> {
     const record = this.#recordOf(candidate);
     const atMs = this.#options.now();
-    const call: SentCall<C> = { record, atMs, isAnswered: false, isSilent: false, isPaused: false };
+    const call: SentCall<C> = { record, atMs, isAnswered: false, isSilent: false, isAwaitingClient: false };
     record.unanswered.push(call);
     this.#calls += 1;
     this.#countUnderWay(record, 1);
@@ -194,16 +194,17 @@ export class Outliers<C extends object> {
     if (out !== undefined && (out.isAvoided || out.trial === call)) this.#readmit(record);
   }
 
-  setPaused(call: SentCall<C>, isPaused: boolean): void {
-    if (isPaused !== call.isPaused) this.#countUnderWay(call.record, isPaused ? -1 : 1);
-    call.isPaused = isPaused;
+  setAwaitingClient(call: SentCall<C>, isAwaitingClient: boolean): void {
+    if (isAwaitingClient !== call.isAwaitingClient)
+      this.#countUnderWay(call.record, isAwaitingClient ? -1 : 1);
+    call.isAwaitingClient = isAwaitingClient;
   }
 
   ended(call: SentCall<C>, how: CallVerdict): void {
     const { record } = call;
     this.#calls -= 1;
     if (this.#calls === 0) this.#endCheck();
-    if (!call.isPaused) this.#countUnderWay(record, -1);
+    if (!call.isAwaitingClient) this.#countUnderWay(record, -1);
     const index = call.isAnswered ? -1 : record.unanswered.lastIndexOf(call);
     if (index >= 0) record.unanswered.splice(index, 1);
     const out = this.#out.get(record.candidate);

@@ -43,14 +43,14 @@ async function probed(era: Era, answers: readonly FinalEvent[]) {
   return { outcome: await outcome, asked };
 }
 
-test('a call cannot pause when too many calls are paused, in total or of its owner', () => {
+test('a call may not wait for its client when too many do, in total or of its owner', () => {
   const calls = new CallCounter();
   for (let call = 0; call <= LIMITS.callsAwaitingClient; call += 1) calls.begin('ann');
   for (const owner of ['ann', 'bob', 'cyd', 'dan'])
-    for (let call = 0; call < LIMITS.callsAwaitingClient / 4; call += 1) assert.ok(calls.pause(owner));
-  assert.equal([calls.pause('eve'), calls.working], [false, 1]);
+    for (let call = 0; call < LIMITS.callsAwaitingClient / 4; call += 1) assert.ok(calls.awaitClient(owner));
+  assert.equal([calls.awaitClient('eve'), calls.working], [false, 1]);
   calls.resume('ann');
-  assert.equal([calls.pause('bob'), calls.pause('ann'), calls.working], [false, true, 1]);
+  assert.equal([calls.awaitClient('bob'), calls.awaitClient('ann'), calls.working], [false, true, 1]);
 });
 
 test('capacity above the limit is only for owners below an equal share, while another is above it', () => {

@@ -111,7 +111,7 @@ export class Harness {
       },
       failed: (_: Attempt, error: GatewayError) => end(error),
       completed: () => end(),
-      paused: () => {},
+      awaitingClient: () => {},
       ended: (_: Attempt, ending: ExchangeEnding) => caller.endings.push(ending),
     };
     const sent = Object({ atMs: now() });

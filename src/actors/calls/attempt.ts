@@ -36,7 +36,7 @@ export interface AttemptCaller {
   /** The events after the answer have ended. `ended` follows. */
   completed(): void;
   /** The attempt frees its capacity, since the backend waits for the client; or uses it again. */
-  paused(attempt: Attempt, isPaused: boolean): void;
+  awaitingClient(attempt: Attempt, isAwaitingClient: boolean): void;
   /** Called once: nothing of the attempt is under way. */
   ended(attempt: Attempt, ending: ExchangeEnding): void;
 }
@@ -64,7 +64,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   #error: GatewayError | undefined;
   /** Questions that the client has not answered. */
   #unanswered = 0;
-  isPaused = false;
+  isAwaitingClient = false;
   /** The request was sent again in its conversation: see ErrorFacts.isRepaired. */
   #isRepeat = false;
   /** Handles the failure of the next attempt, which failed at once. */
@@ -201,8 +201,8 @@ export class Attempt implements Observer<ExchangeEvent> {
 
   /** The question is passed on before the freed capacity is announced: the client may answer at once. */
   #ask(request: ServerRequest): void {
-    this.isPaused ||= this.ref.calls.pause(this.#ownerId);
-    if (!this.isPaused) {
+    this.isAwaitingClient ||= this.ref.calls.awaitClient(this.#ownerId);
+    if (!this.isAwaitingClient) {
       request.answer(TOO_MANY_WAIT);
       return;
     }
@@ -213,14 +213,14 @@ export class Attempt implements Observer<ExchangeEvent> {
       request.answer(reply);
     });
     this.#caller.onEvent(this, passed);
-    if (this.isPaused) this.#caller.paused(this, true);
+    if (this.isAwaitingClient) this.#caller.awaitingClient(this, true);
   }
 
   #resume(): void {
-    if (!this.isPaused) return;
-    this.isPaused = false;
+    if (!this.isAwaitingClient) return;
+    this.isAwaitingClient = false;
     this.ref.calls.resume(this.#ownerId);
-    this.#caller.paused(this, false);
+    this.#caller.awaitingClient(this, false);
   }
 
   get #request(): ExchangeRequest {

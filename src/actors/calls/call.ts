@@ -105,8 +105,8 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#subscriber.error(error);
   }
 
-  get isPaused(): boolean {
-    return this.#attempt?.isPaused === true;
+  get isAwaitingClient(): boolean {
+    return this.#attempt?.isAwaitingClient === true;
   }
 
   // --- for its attempts --------------------------------------------------------------------------------------------
@@ -145,10 +145,10 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#subscriber.complete();
   }
 
-  paused({ ref, sent }: Attempt, isPaused: boolean): void {
-    this.deadline.setPaused(isPaused);
-    this.#input.group.pool.outliers.setPaused(sent, isPaused);
-    if (isPaused) this.#input.group.queue.advance(ref);
+  awaitingClient({ ref, sent }: Attempt, isAwaitingClient: boolean): void {
+    this.deadline.setPaused(isAwaitingClient);
+    this.#input.group.pool.outliers.setAwaitingClient(sent, isAwaitingClient);
+    if (isAwaitingClient) this.#input.group.queue.advance(ref);
   }
 
   ended(attempt: Attempt, ending: ExchangeEnding): void {

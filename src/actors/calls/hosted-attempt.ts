@@ -37,10 +37,10 @@ export function hostedAttempt(
       },
       failed: (_attempt, error) => subscriber.error(error),
       completed: () => subscriber.complete(),
-      paused: ({ sent }, isPaused) => {
-        outliers.setPaused(sent, isPaused);
-        count(isPaused ? -1 : 1);
-        if (isPaused) group.queue.advance(ref);
+      awaitingClient: ({ sent }, isAwaitingClient) => {
+        outliers.setAwaitingClient(sent, isAwaitingClient);
+        count(isAwaitingClient ? -1 : 1);
+        if (isAwaitingClient) group.queue.advance(ref);
       },
       ended: ({ sent }, ending) => {
         outliers.ended(sent, callVerdictOf(ending));

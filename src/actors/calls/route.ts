@@ -108,7 +108,7 @@ export interface CallInput {
 export interface RunningCall {
   readonly tried: Tried;
   /** True while the backend waits for the client: the call uses no capacity. */
-  readonly isPaused: boolean;
+  readonly isAwaitingClient: boolean;
   readonly deadline: Pick<Deadline, 'timeoutAtMs'>;
   readonly retries: Pick<Retries, 'failure' | 'repeats'>;
   giveUp(error: GatewayError): void;

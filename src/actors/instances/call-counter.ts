@@ -1,6 +1,6 @@
-// Counts the calls of one instance: active calls, which fill its capacity; paused calls, which wait for an answer of their
-// client and do not; reservations of calls between two rounds; and how calls and probes end. InstanceRef, Attempt and, for
-// probes, the machine count here synchronously, past the mailbox. The balancer chooses the instance. Source: ADR 41, ADR 67.
+// Counts the calls of one instance: active calls, which fill its capacity; calls that wait for an answer of their client, which do not;
+// reservations of calls between two rounds; and how calls and probes end. InstanceRef, Attempt and, for probes, the machine count here
+// synchronously, past the mailbox. The balancer chooses the instance. Source: ADR 41, ADR 67.
 
 import { ewma } from '../../balancing/health-score.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
@@ -14,13 +14,13 @@ export class CallCounter {
   successRate = 1;
   /** Exponentially weighted time to the answer; undefined before the first. */
   latencyMs: number | undefined;
-  readonly #paused = new OwnerShares(LIMITS.callsAwaitingClient);
+  readonly #awaitingClient = new OwnerShares(LIMITS.callsAwaitingClient);
   readonly #active = new OwnerShares(LIMITS.inFlightPerInstance);
   readonly #reservations = new OwnerShares(LIMITS.callsAwaitingClient);
 
-  /** Calls that are at the instance: those that work, and paused ones. */
+  /** Calls that are at the instance: those that work, and those that wait for their client. */
   get carried(): number {
-    return this.#active.total + this.#paused.total;
+    return this.#active.total + this.#awaitingClient.total;
   }
   /** Calls that fill the capacity. */
   get working(): number {
@@ -61,7 +61,8 @@ export class CallCounter {
     this.#active.take(ownerId);
   }
 
-  /** A call has ended; a paused one is resumed first. A cancelled call says nothing about the instance; an error answer is an answer. */
+  /** A call has ended; one that waits for its client is resumed first. A cancelled call says nothing about the instance, and an error
+   *  answer is an answer. */
   end(
     ownerId: string,
     { outcome, durationMs }: { readonly outcome: ExchangeOutcome; readonly durationMs: number },
@@ -79,16 +80,16 @@ export class CallCounter {
   }
 
   /** A call waits for its client. False when it may not: LIMITS.callsAwaitingClient do already, or its owner's share of them. */
-  pause(ownerId: string): boolean {
-    if (this.#paused.isFull || this.#paused.isShareFull(ownerId)) return false;
-    this.#paused.take(ownerId);
+  awaitClient(ownerId: string): boolean {
+    if (this.#awaitingClient.isFull || this.#awaitingClient.isShareFull(ownerId)) return false;
+    this.#awaitingClient.take(ownerId);
     this.#active.release(ownerId);
     return true;
   }
 
   /** The call continues, with or without room: its backend works on it already. */
   resume(ownerId: string): void {
-    this.#paused.release(ownerId);
+    this.#awaitingClient.release(ownerId);
     this.#active.take(ownerId);
   }
 

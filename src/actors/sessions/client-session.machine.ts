@@ -20,7 +20,8 @@
 //   in every state: unsafe, levelSet, subscribed, unsubscribed and abandoned change the value or the binding, not the state
 //
 // serving: requests may use the binding, if that is usable. awaiting: the only way to its instance is being opened, until started. unbound: no
-// instance took the session, or it pauses. finishing: the session may not move; its calls continue where they are, and no new ones are taken.
+// instance took the session, or it has just moved. finishing: the session may not move; its calls continue where they are, and it takes no
+// new ones.
 
 import { type Actor, assign, emit, fromCallback, raise, setup } from 'xstate';
 import { timeoutFor } from '../../balancing/policy.ts';
@@ -168,8 +169,8 @@ export const clientSessionMachine = setup({
     mayMove: ({ context: { value, host } }) => mayMove(value, host.group),
     isReturning: ({ context }) => isReturning(context),
     mayBeginAnew: ({ context }) => mayBeginAnew(context),
-    /** The session has just moved, and no request waits: a backend that always fails is not opened again without a pause. */
-    mayPause: ({ context }) => {
+    /** The session has just moved, and no request waits: a backend that always fails is not opened again at once. */
+    mustAwaitRequest: ({ context }) => {
       const { value, host, movedAtMs } = context;
       return (
         (mayMove(value, host.group) || mayBeginAnew(context)) &&
@@ -293,7 +294,7 @@ export const clientSessionMachine = setup({
       on: {
         lost: [
           { guard: 'isServed', actions: ['resume', 'forgetFailure'] },
-          { guard: 'mayPause', target: 'unbound' },
+          { guard: 'mustAwaitRequest', target: 'unbound' },
           ...LOST,
         ],
         upgrade: 'binding',

@@ -126,7 +126,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   /** The instance whose capacity the call uses: none while its backend waits for the client. */
   get target(): InstanceRef | undefined {
-    return this.#call?.isPaused === true ? undefined : this.binding?.ref;
+    return this.#call?.isAwaitingClient === true ? undefined : this.binding?.ref;
   }
 
   /** The client is away, and another call waits for the capacity. */
