@@ -61,6 +61,7 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
   const initialPasswordFile = join(stateFolder, passwordFileName(description));
   const tokens = credentialsPath(env ?? process.env);
   const { programs, forward } = config.cluster;
+  const { registryFile, templatesFolder } = config;
   const isOnServer = description.kind !== 'memory' && description.kind !== 'sqlite';
   return {
     store,
@@ -73,6 +74,18 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
       { path: tokens, what: 'the tokens of `gateway login`' },
       { path: join(dirname(tokens), 'environments.json'), what: 'the keys of named gateways' },
       ...config.files.map((path) => ({ path, what: 'the configuration of this gateway' })),
+      ...(registryFile === undefined
+        ? []
+        : [{ path: registryFile, what: 'the registry file of this gateway' }]),
+      ...(templatesFolder === undefined
+        ? []
+        : [
+            {
+              path: templatesFolder,
+              what: 'the folder of templates of this gateway',
+              isWhole: true as const,
+            },
+          ]),
       ...[config.tls.key, config.cluster.tls.key]
         .filter((path) => path !== undefined)
         .map((path) => ({ path, what: 'the private key of this gateway' })),

@@ -16,6 +16,8 @@ export interface ProtectedPath {
   readonly path: string;
   /** Completes "is ..." and "is a folder that holds ...": `the database of this gateway`. */
   readonly what: string;
+  /** A folder of which no command may get a part either. */
+  readonly isWhole?: true;
 }
 
 export type ExposedProgram = Pick<InstanceDefinition, 'command' | 'args' | 'workingDir' | 'env' | 'force'>;
@@ -55,7 +57,7 @@ export interface Exposure {
 /**
  * Why the command may not be started; undefined when it may. Checks its working folder, if any, and every text in its words and
  * variables that may be a path, from that folder (default `from`, the gateway's). No path may end at one of `paths` or at a folder
- * above one of them, nor pass through SYSTEM_FOLDERS: neither as the kernel walks it, nor with each `..` removed first, as many
+ * above one of them, nor pass through one that is whole, such as /proc: neither as the kernel walks it, nor with each `..` removed first, as many
  * programs do. Source: ADR 87, 133.
  */
 export async function exposureOf(
@@ -107,9 +109,12 @@ export function homeFolder(env: Environment): string {
 }
 
 /** They show the memory, the environment, the open files and the folders of every process of the same user. */
-const SYSTEM_FOLDERS = (process.platform === 'win32' ? [] : ['/proc', '/sys', '/dev']).map((path) => ({
+const SYSTEM_FOLDERS: readonly ProtectedPath[] = (
+  process.platform === 'win32' ? [] : ['/proc', '/sys', '/dev']
+).map((path) => ({
   path,
   what: `${path}, which shows what the gateway has in memory and has open`,
+  isWhole: true,
 }));
 
 const REMEDY =
@@ -136,8 +141,9 @@ async function firstExposure(
   paths: readonly ProtectedPath[],
   { from, walk, isOver }: Check,
 ): Promise<Exposure | undefined> {
-  const holders = await holdersOf([...paths, ...SYSTEM_FOLDERS], walk);
-  const systemFolders = await systemFoldersOf(walk);
+  const all = [...paths, ...SYSTEM_FOLDERS];
+  const holders = await holdersOf(all, walk);
+  const whole = await wholeFoldersIn(all, walk);
   const gatewayHome = homeFolder(process.env);
   const home = env.HOME ?? gatewayHome;
 
@@ -146,10 +152,7 @@ async function firstExposure(
     for (const form of new Set([path, normalize(path)])) {
       if (form.length > PATH_CHARACTERS) continue;
       const { end, passed } = await walk(form, start);
-      const finding = [
-        ...findIn(holders, end),
-        ...passed.flatMap((place) => findIn(systemFolders, place)),
-      ][0];
+      const finding = [...findIn(holders, end), ...passed.flatMap((place) => findIn(whole, place))][0];
       if (finding !== undefined) return finding;
     }
     return undefined;
@@ -204,9 +207,9 @@ async function holdersOf(paths: readonly ProtectedPath[], walk: Walk): Promise<F
   return found;
 }
 
-async function systemFoldersOf(walk: Walk): Promise<Findings> {
+async function wholeFoldersIn(paths: readonly ProtectedPath[], walk: Walk): Promise<Findings> {
   const found = new Map<string, string>();
-  for (const { path, what } of SYSTEM_FOLDERS)
+  for (const { path, what } of paths.filter(({ isWhole }) => isWhole))
     for (const key of keysOf((await walk(path)).end)) found.set(key, `is in ${what}`);
   return found;
 }

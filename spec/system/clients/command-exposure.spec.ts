@@ -60,6 +60,19 @@ test('is refused for paths of the database, the key, the state folder or the con
   assert.is((await register(urls, inShared('.'))).status, 201);
 });
 
+test('is refused for what decides which commands run: the registry file, and all of the folder of templates', async () => {
+  await mkdir('elsewhere/templates/own', { recursive: true });
+  await writeFile('elsewhere/registry.yaml', 'servers: []\n');
+  const { urls } = await start({
+    'registry-file': home('elsewhere/registry.yaml'),
+    'templates-dir': home('elsewhere/templates'),
+  });
+  const refused = ['elsewhere', 'elsewhere/registry.yaml', 'elsewhere/templates', 'elsewhere/templates/new'];
+  for (const word of [...refused, 'elsewhere/templates/own/template.json', 'elsewhere/templates/own/..'])
+    assert.is((await register(urls, { command: 'node', args: [word] })).status, 400, word);
+  assert.is((await register(urls, { command: 'node', args: ['elsewhere/other'] })).status, 201);
+});
+
 test('is refused to a key with gateway:write that may choose the folder of a file server', async () => {
   const server = ['npx', '-y', '@modelcontextprotocol/server-filesystem@2026.8.31'];
   const flags = { 'allowed-commands': JSON.stringify([[...server, '*path']]) };
