@@ -36,7 +36,7 @@ import {
 import { ClientState } from './client-state.ts';
 import { longestQuestionMs, SessionCalls } from './session-calls.ts';
 import { sessionMoved } from './session-fingerprint.ts';
-import type { CallingSession, ListeningSession, SessionHost } from './session-host.ts';
+import type { SessionCore, SessionHost } from './session-host.ts';
 import { SessionMessages } from './session-messages.ts';
 import type { SessionOptions } from './session-options.ts';
 import { outlivesNode } from './session-recovery.ts';
@@ -45,9 +45,7 @@ import { boundTo, type ClientSessionEvent, endedBy, placeLeft, type SessionState
 import { WaitingRequests } from './waiting-requests.ts';
 
 /** What is not described here: see McpSession of protocol/ports.ts, SessionRecord, and session-host.ts. */
-export class ClientSession
-  implements SessionHost, ListeningSession, CallingSession, SessionRecord, StorableSession
-{
+export class ClientSession implements SessionHost, SessionCore, SessionRecord, StorableSession {
   readonly id: string;
   readonly group: TemplateGroup;
   openedAtMs = 0;
@@ -278,7 +276,7 @@ export class ClientSession
     const context = this.#contextIn('serving');
     return context !== undefined && isServed(context) ? context.binding : undefined;
   }
-  get mark(): CallingSession['mark'] {
+  get mark(): SessionCore['mark'] {
     return this.#options.mark ?? this.#row;
   }
   get uris(): ResourceUris {

@@ -32,7 +32,7 @@ import { answerOf } from '../calls/requests.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/route.ts';
 import { ANSWER_MS, type SharedSubscription } from '../subscriptions/resource-subscriptions.ts';
 import type { Binding } from './binding.ts';
-import type { ChangingSession } from './session-host.ts';
+import type { SessionCore } from './session-host.ts';
 
 /** Most requests that are repeated at the same time after a move. */
 const CONCURRENT_REPEATS = 16;
@@ -49,7 +49,7 @@ export function asksForLog({ method }: ExchangeRequest, binding: Binding): boole
 
 /** The log level and the subscriptions of one client, at each backend to which its session is bound. */
 export class ClientState {
-  readonly #session: ChangingSession;
+  readonly #session: SessionCore;
   /** By URI: the release of its part in a shared subscription, if it has one. */
   readonly #releases = new Map<string, () => void>();
   /** The URIs of the value as a set, and the list that it was made from. */
@@ -57,7 +57,7 @@ export class ClientState {
   /** URIs that were already repeated in the next conversation. */
   #repeated: ReadonlySet<string> | undefined;
 
-  constructor(session: ChangingSession) {
+  constructor(session: SessionCore) {
     this.#session = session;
   }
 

@@ -14,7 +14,7 @@ import { sessionEnded } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type Linked, LinkedSet } from '../../domain/memory/call-map.ts';
 import type { Binding } from './binding.ts';
-import type { CallingSession } from './session-host.ts';
+import type { SessionCore } from './session-host.ts';
 import { SessionRoute } from './session-route.ts';
 import { mayMove } from './session-state.ts';
 
@@ -24,13 +24,13 @@ interface Reserved extends Linked {
 }
 
 export class SessionCalls {
-  readonly #session: CallingSession;
+  readonly #session: SessionCore;
   readonly #underWay = new LinkedSet<SessionRoute>();
   /** Made at its first use: a session at rest consists of few objects. */
   #reservations: LinkedSet<Reserved> | undefined;
   #isAway = false;
 
-  constructor(session: CallingSession) {
+  constructor(session: SessionCore) {
     this.#session = session;
   }
 

@@ -4,15 +4,15 @@ import { Subject, type Subscriber, Subscription } from 'rxjs';
 import type { ServerMessage } from '../../domain/mcp/client.ts';
 import type { FeedClient } from '../subscriptions/feed.ts';
 import type { Binding } from './binding.ts';
-import type { ListeningSession } from './session-host.ts';
+import type { SessionCore } from './session-host.ts';
 
 export class SessionMessages {
-  readonly #session: ListeningSession;
+  readonly #session: SessionCore;
   readonly #streams = new Subject<ServerMessage>();
   /** The subscription at the binding, as long as there are streams. */
   #listening: Subscription | undefined;
 
-  constructor(session: ListeningSession) {
+  constructor(session: SessionCore) {
     this.#session = session;
   }
 

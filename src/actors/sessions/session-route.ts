@@ -36,7 +36,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
 import { asksForLog } from './client-state.ts';
-import type { RoutingSession } from './session-host.ts';
+import type { SessionCore } from './session-host.ts';
 import { needsMark } from './session-recovery.ts';
 import { hasOthers, mayMove } from './session-state.ts';
 
@@ -49,7 +49,7 @@ const WAIT_FACTOR = 5;
 
 /** Made for each call, and each round of a call. */
 export class SessionRoute implements CallRoute, YieldingCall, Linked {
-  readonly #session: RoutingSession;
+  readonly #session: SessionCore;
   readonly #request: ExchangeRequest;
   /** Where the call has a reservation: it continues there for as long as that lasts, even if the instance takes no new calls. */
   readonly reservation: Binding | undefined;
@@ -69,7 +69,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   /** The binding of the next hedge. */
   #nextHedge: Binding | undefined;
 
-  constructor(session: RoutingSession, request: ExchangeRequest, reservation: Binding | undefined) {
+  constructor(session: SessionCore, request: ExchangeRequest, reservation: Binding | undefined) {
     this.#session = session;
     this.#request = request;
     this.reservation = reservation;

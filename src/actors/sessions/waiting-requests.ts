@@ -7,7 +7,7 @@ import { sessionEnded, sessionLost } from '../../domain/errors/session-errors.ts
 import { LIMITS } from '../../domain/limits.ts';
 import type { Binding } from './binding.ts';
 import type { ClientSessionEmission } from './client-session.machine.ts';
-import type { SessionInNeed } from './session-host.ts';
+import type { SessionCore } from './session-host.ts';
 
 type Serving = Pick<Extract<ClientSessionEmission, { type: 'serving' }>, 'binding' | 'failure'>;
 
@@ -26,10 +26,10 @@ interface WaitingRequest {
 }
 
 export class WaitingRequests {
-  readonly #session: SessionInNeed;
+  readonly #session: SessionCore;
   #requests: readonly WaitingRequest[] = [];
 
-  constructor(session: SessionInNeed) {
+  constructor(session: SessionCore) {
     this.#session = session;
   }
 
@@ -42,7 +42,7 @@ export class WaitingRequests {
     return this.#requests.some(({ needsDedicated }) => needsDedicated);
   }
 
-  /** See RoutingSession. */
+  /** See SessionCore. */
   untilBound(needsDedicated: boolean): Observable<Binding> {
     return new Observable((subscriber) => {
       const { value, deps } = this.#session;
