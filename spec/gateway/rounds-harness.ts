@@ -14,6 +14,7 @@ import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
 import { ToolApprovals } from '../../src/registry/tool-approvals.ts';
 import { ViewRegistry } from '../../src/registry/view-registry.ts';
+import { heldQuestions } from '../helpers/calls-with-questions.ts';
 import {
   type BackendOptions,
   Harness,
@@ -73,6 +74,7 @@ export class RoundsHarness {
         hintsOf: () => ({}),
         onChanged: () => {},
       }),
+      heldQuestions: heldQuestions(),
       scheduler,
       ...spreadClock(scheduler, simulatedClock),
       isAccepting: () => this.inner.isAccepting,

@@ -83,8 +83,8 @@ export interface McpDeps
   readonly useOnce: EndpointOptions['useOnce'];
   /** See BackendDeps. */
   readonly userNotices$?: Observable<UserNotice> | undefined;
-  /** Counts questions to clients of the modern era, and results for them. Default: they are not bounded. */
-  readonly heldQuestions?: HeldBytes | undefined;
+  /** Counts questions to clients of the modern era, and results for them. */
+  readonly heldQuestions: HeldBytes;
 }
 
 /** The endpoint, and everything that clients have open through it. Its creator closes it. */
@@ -120,9 +120,8 @@ export class Mcp {
     this.#deps = deps;
     this.withheld = new WithheldItems(deps.emit, deps.approvals.withheldOf);
     this.sessions = new ClientSessions({ ...deps, maxSessions, idleMs, share });
-    this.#questions = new CallsWithQuestions(scheduler, deps.heldQuestions, deps, () =>
-      this.sessions.newId(),
-    );
+    const newId = () => this.sessions.newId();
+    this.#questions = new CallsWithQuestions({ scheduler, held: deps.heldQuestions, alarm, newId });
     const pool = new StatelessPool(declarations, scheduler);
     this.#pool = pool;
     this.#actors = {

@@ -3,13 +3,13 @@
 import { mock } from 'node:test';
 import { map, type Observable, type Subscription, take } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { CallsWithQuestions } from '../../../src/actors/calls/calls-with-questions.ts';
 import type { Answer } from '../../../src/domain/calls/exchange.ts';
 import { backendTimeout } from '../../../src/domain/errors/error-catalogue.ts';
 import { asGatewayError, type GatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { ClientQuestion, ClientReply } from '../../../src/domain/mcp/client.ts';
 import { HeldBytes } from '../../../src/domain/memory/held-bytes.ts';
+import { callsWithQuestions } from '../../helpers/calls-with-questions.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -62,11 +62,11 @@ class Client {
   }
 }
 
-let calls = new CallsWithQuestions(untimedScheduler());
+let calls = callsWithQuestions();
 let backend = new ScriptedTransport();
 
 simulateTime(test, () => {
-  calls = new CallsWithQuestions(untimedScheduler());
+  calls = callsWithQuestions();
   backend = new ScriptedTransport();
 });
 test.after.each(() => calls.close());
@@ -86,7 +86,7 @@ test('a call without questions is passed on, and does not wait', () => {
 
 test('questions and results that wait for clients are bounded in bytes, per owner', () => {
   const held = new HeldBytes({ totalBytes: 100_000, ownerBytes: 50_000 });
-  calls = new CallsWithQuestions(untimedScheduler(), held);
+  calls = callsWithQuestions(untimedScheduler(), held);
   const asking = (values: number) => {
     const client = new Client(calls.follow(ANN, CALL, answers()));
     const exchange = backend.last;

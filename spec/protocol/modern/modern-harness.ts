@@ -1,7 +1,6 @@
 // Harness of the modern endpoint: scripted backends, and clients that write requests of the revision. CallsWithQuestions is the
 // real one.
 
-import { CallsWithQuestions } from '../../../src/actors/calls/calls-with-questions.ts';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/domain/json/json.ts';
 import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
@@ -11,6 +10,7 @@ import { encodeHeader } from '../../../src/domain/text.ts';
 import { Endpoint } from '../../../src/protocol/endpoint.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
+import { callsWithQuestions } from '../../helpers/calls-with-questions.ts';
 import { MODERN_HANDSHAKE } from '../../helpers/scripted-transport.ts';
 import { simulatedClock } from '../../helpers/simulated-time.ts';
 import { untimedScheduler } from '../../helpers/turns.ts';
@@ -49,7 +49,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
   const backends = new ScriptedBackends();
   backends.known = [HANDSHAKE];
   const scheduler = untimedScheduler();
-  const questions = new CallsWithQuestions(scheduler);
+  const questions = callsWithQuestions(scheduler);
   const faults: unknown[] = [];
   const declarations = new ByteBudget(memoryBounds(0).declarations);
   const endpoint = new Endpoint({

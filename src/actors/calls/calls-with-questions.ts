@@ -13,15 +13,23 @@ import { type JsonObject, valuesIn } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ClientQuestion, ClientReply, ServerRequest } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
-import { HeldBytes, type Holding, memoryOf, OwnerShares } from '../../domain/memory/held-bytes.ts';
-import { newLife, newSessionId } from '../../domain/nodes/life.ts';
-import { type Clock, spreadClock } from '../../domain/time/clock.ts';
-import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { type HeldBytes, type Holding, memoryOf, OwnerShares } from '../../domain/memory/held-bytes.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { awaitingClientRefusal } from '../instances/call-counter.ts';
 import { MessageBuffer } from '../message-buffer.ts';
 
 interface CallOwner {
   readonly id: string;
+}
+
+export interface CallsWithQuestionsOptions extends Pick<Clock, 'alarm'> {
+  /** Spreads the end of many calls. */
+  readonly scheduler: TaskScheduler;
+  /** Counts their open questions and results. */
+  readonly held: HeldBytes;
+  /** The id by which its owner resumes a call: it begins with the life of this node, as that of a session. */
+  readonly newId: () => string;
 }
 
 export class CallsWithQuestions {
@@ -35,16 +43,7 @@ export class CallsWithQuestions {
   readonly #held: HeldBytes;
   #isDismissed = false;
 
-  /**
-   * `scheduler`: spreads the end of many calls. `held` counts their open questions and results. `newId` makes the id by which its owner
-   * resumes a call: it begins with the life of this node, as that of a session.
-   */
-  constructor(
-    scheduler = new TaskScheduler(),
-    held = new HeldBytes(UNBOUNDED),
-    { alarm }: Pick<Clock, 'alarm'> = spreadClock(scheduler),
-    newId = idsOf(newLife()),
-  ) {
+  constructor({ scheduler, held, alarm, newId }: CallsWithQuestionsOptions) {
     this.#newId = newId;
     this.#scheduler = scheduler;
     this.#held = held;
@@ -156,12 +155,6 @@ export class CallsWithQuestions {
     ended.find((asking) => !isShareFull || asking.ownerId === ownerId)?.cancel();
   }
 }
-
-function idsOf(life: string): () => string {
-  return () => newSessionId(life);
-}
-
-const UNBOUNDED = { totalBytes: Number.POSITIVE_INFINITY, ownerBytes: Number.POSITIVE_INFINITY };
 
 type CallSubscriber = Subscriber<Answer | ClientQuestion>;
 

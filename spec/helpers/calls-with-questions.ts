@@ -1,0 +1,21 @@
+// Calls of modern clients whose backend asks them, as the gateway has them.
+
+import { CallsWithQuestions } from '../../src/actors/calls/calls-with-questions.ts';
+import { HeldBytes, memoryBounds } from '../../src/domain/memory/held-bytes.ts';
+import { newLife, newSessionId } from '../../src/domain/nodes/life.ts';
+import { spreadClock } from '../../src/domain/time/clock.ts';
+import { untimedScheduler } from './turns.ts';
+
+/** The bound of a small process on the bytes of questions. */
+export function heldQuestions(): HeldBytes {
+  return new HeldBytes(memoryBounds(0).questions);
+}
+
+export function callsWithQuestions(
+  scheduler = untimedScheduler(),
+  held: HeldBytes = heldQuestions(),
+): CallsWithQuestions {
+  const life = newLife();
+  const newId = () => newSessionId(life);
+  return new CallsWithQuestions({ scheduler, held, newId, alarm: spreadClock(scheduler).alarm });
+}
