@@ -4,9 +4,10 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
+import type { Peer } from '../../src/cluster/channel/peer-client.ts';
 import { codeOf } from '../../src/domain/errors/errors.ts';
 import { sessionNotFound } from '../../src/domain/errors/session-errors.ts';
-import { type PeerNode, SessionElsewhere } from '../../src/domain/nodes/forwarding.ts';
+import { SessionElsewhere } from '../../src/domain/nodes/forwarding.ts';
 import { serveElsewhere } from '../../src/http/serve-elsewhere.ts';
 import { againWith, chosenSeed, Dice } from '../helpers/dice.ts';
 import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
@@ -31,7 +32,7 @@ interface Run {
   readonly tookMs: number;
 }
 
-function ownedBy(life: string): PeerNode {
+function ownedBy(life: string): Peer {
   const forward = (): never => {
     throw new Error('`forwardTo` does it');
   };

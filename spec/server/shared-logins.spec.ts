@@ -3,7 +3,8 @@
 
 import * as assert from 'uvu/assert';
 import { LoginThrottle } from '../../src/auth/accounts/login.ts';
-import type { ForwardedRequest, PeerNode } from '../../src/domain/nodes/forwarding.ts';
+import type { Peer } from '../../src/cluster/channel/peer-client.ts';
+import type { ForwardedRequest } from '../../src/domain/nodes/forwarding.ts';
 import { peerQuestions } from '../../src/server/peer-questions.ts';
 import { shareLogins } from '../../src/server/shared-logins.ts';
 import { codeOf } from '../auth/auth-harness.ts';
@@ -17,7 +18,7 @@ const window = { count: 10, endsInMs: 30_000 };
 /** The code of an attempt at a node, where another one gives this answer; and what was asked. */
 async function attemptWith(body: string) {
   const asked: ForwardedRequest[] = [];
-  const owner: Pick<PeerNode, 'forward'> = {
+  const owner: Pick<Peer, 'forward'> = {
     forward: (request, receiver) => {
       asked.push(request);
       receiver.head(200, {});
@@ -35,7 +36,7 @@ async function attemptWith(body: string) {
   const [path, answer] = shareLogins(
     throttle,
     peerQuestions({
-      peers: { ofLife: () => owner as PeerNode },
+      peers: { ofLife: () => owner as Peer },
       nodes: () => [node('A'), node('B')],
     }),
   );

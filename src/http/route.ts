@@ -3,6 +3,7 @@
 
 import Type, { type StaticEncode, type TObject, type TSchema, type TUnknown } from 'typebox';
 import type { Auth } from '../auth/auth.ts';
+import type { ForwardingPeers } from '../cluster/channel/peers.ts';
 import type { ConfigRow } from '../config/config.ts';
 import type { Principal, Scope } from '../domain/accounts/account.ts';
 import { TemplateId } from '../domain/accounts/input-schemas.ts';
@@ -24,7 +25,6 @@ import type { AllowedCommand } from '../domain/instances/command.ts';
 import { InstanceId } from '../domain/instances/instance.ts';
 import { isJsonObject, type JsonFields, JsonText } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { PeerNodes } from '../domain/nodes/forwarding.ts';
 import type { NodeView } from '../domain/nodes/nodes.ts';
 import { cutText, HIDES_BAD_TEXT, isCleanText, NOT_UNICODE } from '../domain/text.ts';
 import { anything, compileShape, type InputPart, type Shape } from '../domain/validation.ts';
@@ -53,7 +53,7 @@ export interface Services {
   /** Closed by its creator. */
   readonly mcp: McpEndpoint;
   /** Undefined: there are no other nodes. */
-  readonly peers?: PeerNodes | undefined;
+  readonly peers?: ForwardingPeers | undefined;
   /** The other nodes, for answers about the deployment. Undefined for a request of another node: it is answered for this node alone. */
   readonly deployment?: Deployment | undefined;
   /** The nodes of the deployment; undefined for a gateway of its own. */

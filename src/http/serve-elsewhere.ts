@@ -1,8 +1,9 @@
 // A request whose session another life owns: it is sent there, and served here once this node may claim the session. Both can change meanwhile:
 // a node that stops releases its sessions one after the other, and a claim can be lost to a third node.
 
+import type { Peer } from '../cluster/channel/peer-client.ts';
 import { nodeUnavailable } from '../domain/errors/session-errors.ts';
-import { type PeerNode, SessionElsewhere } from '../domain/nodes/forwarding.ts';
+import { SessionElsewhere } from '../domain/nodes/forwarding.ts';
 import { type Clock, sleep, systemClock } from '../domain/time/clock.ts';
 
 /** Longest time in which it is tried, in ms, with all waits for the nodes that it is sent to. */
@@ -12,9 +13,9 @@ const AGAIN_MS = 100;
 
 export interface ElsewhereOptions {
   /** The node of this life; undefined when it has ended. */
-  readonly ownerIn: (life: string) => PeerNode | undefined;
+  readonly ownerIn: (life: string) => Peer | undefined;
   /** Both reject with SessionElsewhere when the request was certainly not carried out, because the session is not there. */
-  readonly forwardTo: (owner: PeerNode, untilMs: number) => void | Promise<void>;
+  readonly forwardTo: (owner: Peer, untilMs: number) => void | Promise<void>;
   readonly serveHere: () => void | Promise<void>;
   readonly clock?: Pick<Clock, 'now' | 'alarm'>;
 }
@@ -44,7 +45,7 @@ export async function serveElsewhere(first: SessionElsewhere, options: Elsewhere
 }
 
 /** As a node that does not have the session when it refuses with 503, or is not reached: the caller has a refusal of its own. */
-export function unlessRefused(owner: PeerNode | undefined): PeerNode | undefined {
+export function unlessRefused(owner: Peer | undefined): Peer | undefined {
   return (
     owner && {
       node: owner.node,

@@ -1,10 +1,12 @@
 // Serves a request of the MCP endpoint: on this node, or at the node that owns its session. src/protocol handles the messages.
 
+import type { Peer } from '../cluster/channel/peer-client.ts';
+import type { ForwardingPeers } from '../cluster/channel/peers.ts';
 import { tooManyMessages } from '../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
 import { nodeUnavailable, sessionNotFound } from '../domain/errors/session-errors.ts';
 import { isRepeatableMethod } from '../domain/mcp/mcp.ts';
-import { type PeerNode, type PeerNodes, SessionElsewhere } from '../domain/nodes/forwarding.ts';
+import { SessionElsewhere } from '../domain/nodes/forwarding.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { countedRequests, messagesIn } from '../protocol/client-message.ts';
 import type { McpReply, McpRequest } from '../protocol/endpoint-types.ts';
@@ -47,7 +49,7 @@ class McpServing implements McpEndpointReply {
   /** Since when it waits, by the monotonic clock; undefined: it has not waited. */
   #sinceMs: number | undefined;
   /** The other node that owns its session. */
-  #owner: PeerNode | undefined;
+  #owner: Peer | undefined;
 
   constructor(method: McpMethod, input: McpInput, services: Services, isSse: boolean, sinceMs?: number) {
     this.#method = method;
@@ -80,7 +82,7 @@ class McpServing implements McpEndpointReply {
     });
   }
 
-  async #atOwner(owner: PeerNode, reply: McpReply, relay: Relay): Promise<void> {
+  async #atOwner(owner: Peer, reply: McpReply, relay: Relay): Promise<void> {
     const untilMs = this.#sinceMs === undefined ? undefined : this.#sinceMs + ELSEWHERE_MS;
     try {
       await this.#forward(owner, relay, untilMs);
@@ -145,8 +147,8 @@ class McpServing implements McpEndpointReply {
   }
 
   /** See McpRequest. The request is counted before. */
-  #forwarders(peers: PeerNodes, relay: Relay): Pick<McpRequest, 'forward' | 'openAt'> {
-    const toOwner = async (owner: PeerNode | undefined): Promise<boolean> => {
+  #forwarders(peers: ForwardingPeers, relay: Relay): Pick<McpRequest, 'forward' | 'openAt'> {
+    const toOwner = async (owner: Peer | undefined): Promise<boolean> => {
       if (owner === undefined) return false;
       try {
         await relay(this.#replyOf(owner));
@@ -169,7 +171,7 @@ class McpServing implements McpEndpointReply {
   }
 
   /** Counts the requests of the body, then sends all of it to the owner of the session. */
-  #forward(owner: PeerNode, relay: Relay, untilMs: number | undefined): void | Promise<void> {
+  #forward(owner: Peer, relay: Relay, untilMs: number | undefined): void | Promise<void> {
     const reply = this.#replyOf(owner, untilMs);
     if (this.#method !== 'POST') return relay(reply);
     return this.#countingRefusals(() => {
@@ -184,7 +186,7 @@ class McpServing implements McpEndpointReply {
   }
 
   /** The answer of the other node. */
-  #replyOf(owner: PeerNode, untilMs?: number): ForwardReply {
+  #replyOf(owner: Peer, untilMs?: number): ForwardReply {
     const method = this.#method;
     const body = this.#body;
     const { request, principal } = this.#input;

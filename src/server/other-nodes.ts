@@ -6,13 +6,14 @@ import type { Logger } from 'pino';
 import type { Auth } from '../auth/auth.ts';
 import type { SigningSecrets } from '../auth/secrets/signing-secret.ts';
 import { type ChannelKeys, channelKeys } from '../cluster/channel/channel-keys.ts';
+import type { ForwardingPeers } from '../cluster/channel/peers.ts';
 import { deploymentSalt } from '../cluster/deployment-key.ts';
 import { loneNode } from '../cluster/lone-node.ts';
 import type { MemberTable } from '../cluster/member-table.ts';
 import type { Member } from '../cluster/members.ts';
 import type { Config } from '../config/config.ts';
 import { ClusterCounts } from '../counts/cluster-counts.ts';
-import type { ForwardedCaller, PeerNodes } from '../domain/nodes/forwarding.ts';
+import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
 import type { NodeView, SharedPrograms } from '../domain/nodes/nodes.ts';
 import { type WorkerPlace, workerSocket } from '../domain/nodes/workers.ts';
 import { systemClock } from '../domain/time/clock.ts';
@@ -89,7 +90,7 @@ export class OtherNodes {
   }
 
   /** Undefined while no request is to be forwarded. */
-  get peers(): PeerNodes | undefined {
+  get peers(): ForwardingPeers | undefined {
     return this.#channel?.peers;
   }
 

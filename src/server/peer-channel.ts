@@ -14,13 +14,12 @@ import {
   type PeerRefusal,
 } from '../cluster/channel/peer-listener.ts';
 import { TokenVerifier } from '../cluster/channel/peer-tokens.ts';
-import { type KnownMembers, Peers } from '../cluster/channel/peers.ts';
+import { type ForwardingPeers, type KnownMembers, Peers } from '../cluster/channel/peers.ts';
 import { type Member, socketAddress } from '../cluster/members.ts';
 import { type Config, isLoopback } from '../config/config.ts';
 import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import { OperatorError, reasonOf } from '../domain/errors/errors.ts';
 import { hostAndPort } from '../domain/instances/endpoint.ts';
-import type { PeerNodes } from '../domain/nodes/forwarding.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import type { InstanceHost } from '../transports/instance-host.ts';
 
@@ -30,7 +29,7 @@ const CONNECT_MS = 5_000;
 
 export interface PeerChannel {
   /** Undefined while no request is to be forwarded (setting cluster.forward). */
-  readonly peers: PeerNodes | undefined;
+  readonly peers: ForwardingPeers | undefined;
   /** Opens the way to an instance that another node runs. */
   readonly openInstance: Peers['openInstance'];
   /** Resolves when no call that came here is under way at another node, or after this time. */

@@ -1,10 +1,10 @@
 // Small questions of this node to the other members over the peer channel. A question is a GET with the principal in its token; only members
 // can send one. Source: ADR 148.
 
+import type { Peers } from '../cluster/channel/peers.ts';
 import type { Principal } from '../domain/accounts/account.ts';
 import { nodeUnavailable } from '../domain/errors/session-errors.ts';
 import { jsonIn } from '../domain/json/json.ts';
-import type { PeerNodes } from '../domain/nodes/forwarding.ts';
 import type { NodeView } from '../domain/nodes/nodes.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { answerOf } from '../http/deployment/peer-answer.ts';
@@ -32,7 +32,7 @@ interface PeerQuestion {
 export type AnswerPeer = (principal: string, query: URLSearchParams) => unknown;
 
 export interface PeerQuestionsOptions {
-  readonly peers: Pick<PeerNodes, 'ofLife'>;
+  readonly peers: Pick<Peers, 'ofLife'>;
   /** This node first. */
   readonly nodes: () => readonly NodeView[];
 }

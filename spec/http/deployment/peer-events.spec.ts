@@ -3,10 +3,11 @@
 import { mock } from 'node:test';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
+import type { Peer } from '../../../src/cluster/channel/peer-client.ts';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
-import type { ForwardedAnswer, ForwardedRequest, PeerNode } from '../../../src/domain/nodes/forwarding.ts';
+import type { ForwardedAnswer, ForwardedRequest } from '../../../src/domain/nodes/forwarding.ts';
 import type { NodeView } from '../../../src/domain/nodes/nodes.ts';
 import { PeerEvents } from '../../../src/http/deployment/peer-events.ts';
 import type { StreamEvent, StreamReader } from '../../../src/http/reply.ts';
@@ -209,7 +210,7 @@ function deployment(...ids: string[]) {
   const events = new RecentEvents(own$, 100, { intervalMs: 0, perSecond: 1_000_000 });
   const streams: Stream[] = [];
   const ended = new Set<ForwardedAnswer>();
-  const ownerOf = (node: string): PeerNode => ({
+  const ownerOf = (node: string): Peer => ({
     node,
     forward: (request, answer) => {
       const sends = (id: string, event: object): void => {

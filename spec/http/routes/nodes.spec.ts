@@ -1,13 +1,10 @@
 // GET /gateway/nodes, and a node that is drained and resumed.
 
 import * as assert from 'uvu/assert';
+import type { Peer } from '../../../src/cluster/channel/peer-client.ts';
+import type { ForwardingPeers } from '../../../src/cluster/channel/peers.ts';
 import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
-import type {
-  ForwardedAnswer,
-  ForwardedRequest,
-  PeerNode,
-  PeerNodes,
-} from '../../../src/domain/nodes/forwarding.ts';
+import type { ForwardedAnswer, ForwardedRequest } from '../../../src/domain/nodes/forwarding.ts';
 import type { NodeView } from '../../../src/domain/nodes/nodes.ts';
 import { objectOr } from '../../fixtures/wire.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
@@ -37,7 +34,7 @@ const nodes = () => [
 ];
 /** How the node "far" answers. */
 let answerOfFar: (request: ForwardedRequest, answer: ForwardedAnswer) => void;
-const far: PeerNode = {
+const far: Peer = {
   node: 'far',
   forward: (request, answer) => {
     setImmediate(() => answerOfFar(request, answer));
@@ -45,8 +42,8 @@ const far: PeerNode = {
   },
 };
 /** Whether the life of this node goes on. */
-let certain: PeerNodes['certain'];
-const peers: PeerNodes = {
+let certain: ForwardingPeers['certain'];
+const peers: ForwardingPeers = {
   certain: () => certain(),
   ownerOf: () => undefined,
   elsewhere: () => undefined,
@@ -56,7 +53,7 @@ const peers: PeerNodes = {
 };
 /** It alone has lost the database. */
 let isCutOff = false;
-let opener: PeerNode | undefined;
+let opener: Peer | undefined;
 const app = appFor(
   test,
   () => startWithAccounts({ others: { nodes, peers }, gateway: { others: { isCutOff: () => isCutOff } } }),

@@ -11,7 +11,6 @@ import {
   type ForwardedAnswer,
   type ForwardedRequest,
   type Forwarding,
-  type PeerNode,
 } from '../../domain/nodes/forwarding.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { ConnectionPool } from '../../transports/http/connection-pool.ts';
@@ -56,7 +55,10 @@ export interface PeerClientOptions {
   readonly counts?: ClusterCounts | undefined;
 }
 
-export class PeerClient implements PeerNode {
+/** Another node, to which requests are forwarded. */
+export type Peer = Pick<PeerClient, 'node' | 'forward'>;
+
+export class PeerClient {
   readonly #member: Member;
   readonly #options: PeerClientOptions;
   readonly #host: string;

@@ -6,7 +6,7 @@ import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import type { PeerNode, PeerNodes, PlacedInstance } from '../../domain/nodes/forwarding.ts';
+import type { PlacedInstance } from '../../domain/nodes/forwarding.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 import { type Clock, sleep } from '../../domain/time/clock.ts';
@@ -14,7 +14,7 @@ import type { Open } from '../../transports/open-options.ts';
 import type { MemberTable } from '../member-table.ts';
 import type { Member } from '../members.ts';
 import type { ChannelKeys } from './channel-keys.ts';
-import { PeerClient } from './peer-client.ts';
+import { type Peer, PeerClient } from './peer-client.ts';
 import { type LastBackend, openPeerTransport } from './peer-transport.ts';
 
 /** Interval at which a gateway that closes checks for calls at other nodes. */
@@ -59,7 +59,13 @@ export interface PeersOptions {
   readonly counts?: ClusterCounts | undefined;
 }
 
-export class Peers implements PeerNodes {
+/** What serves the requests of clients asks. */
+export type ForwardingPeers = Pick<
+  Peers,
+  'certain' | 'ownerOf' | 'elsewhere' | 'ofLife' | 'ofInstances' | 'opener'
+>;
+
+export class Peers {
   readonly #options: PeersOptions;
   readonly #clients = new Map<string, PeerClient>();
   /** Lives that no member had, and when: sessions of earlier lives are recovered here, and their requests need no promise. */
@@ -77,11 +83,13 @@ export class Peers implements PeerNodes {
     });
   }
 
+  /** A promise after a freeze of this node: other nodes may have taken over its sessions. Resolves when that is known. NODE_UNAVAILABLE. */
   certain(): Promise<void> | undefined {
     return this.#options.members.certain();
   }
 
-  ownerOf(sessionId: string): PeerNode | undefined | Promise<PeerNode | undefined> {
+  /** Undefined for a session that is served here, or by no node. Returns a promise only for a life that is not known yet. */
+  ownerOf(sessionId: string): Peer | undefined | Promise<Peer | undefined> {
     const { members, clock, hasSession } = this.#options;
     const isOfThis = sessionId.startsWith(members.life);
     if (isOfThis && this.#elsewhere.size === 0) return undefined; // nearly always
@@ -98,16 +106,19 @@ export class Peers implements PeerNodes {
     });
   }
 
-  elsewhere(sessionId: string, life: string): PeerNode | undefined {
+  /** Remembers the life that has the session now. The peer with that life; undefined when it has ended meanwhile. */
+  elsewhere(sessionId: string, life: string): Peer | undefined {
     this.#elsewhere.set(sessionId, life);
     return this.#clientOf(life);
   }
 
-  ofLife(life: string): PeerNode | undefined {
+  /** The peer with this life. */
+  ofLife(life: string): Peer | undefined {
     return this.#clientOf(life);
   }
 
-  ofInstances([first, ...others]: readonly PlacedInstance[]): PeerNode | undefined {
+  /** The peer that runs all of these instances, if it takes new sessions. Source: ADR 171. */
+  ofInstances([first, ...others]: readonly PlacedInstance[]): Peer | undefined {
     const { members } = this.#options;
     const life = first && members.runsOn(first)?.life;
     if (life === undefined || !members.takesSessions(life)) return undefined;
@@ -115,7 +126,8 @@ export class Peers implements PeerNodes {
     return others.every(isThere) ? this.#clientOf(life) : undefined;
   }
 
-  opener(): PeerNode | undefined {
+  /** A peer for a session that this node cannot open, because it is cut off from the database, or from a member. Source: ADR 260. */
+  opener(): Peer | undefined {
     const { openers } = this.#options.members;
     this.#turn += 1;
     return this.#clientOf(openers[this.#turn % openers.length] ?? '');

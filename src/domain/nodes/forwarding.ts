@@ -65,31 +65,8 @@ export interface Forwarding {
   cancel(): void;
 }
 
-/** Another node, to which requests are forwarded. */
-export interface PeerNode {
-  /** Its id. */
-  readonly node: string;
-  forward(request: ForwardedRequest, answer: ForwardedAnswer): Forwarding;
-}
-
 /** What says where an instance runs. */
 export type PlacedInstance = Pick<InstanceDefinition, 'nodeId' | 'serverId'>;
-
-/** The other nodes. */
-export interface PeerNodes {
-  /** A promise after a freeze of this node: other nodes may have taken over its sessions. Resolves when that is known. NODE_UNAVAILABLE. */
-  certain(): Promise<void> | undefined;
-  /** Undefined for a session that is served here, or by no node. Returns a promise only for a life that is not known yet. */
-  ownerOf(sessionId: string): PeerNode | undefined | Promise<PeerNode | undefined>;
-  /** Remembers the life that has the session now. The node of that life; undefined when it has ended meanwhile. */
-  elsewhere(sessionId: string, life: string): PeerNode | undefined;
-  /** The member with this life. */
-  ofLife(life: string): PeerNode | undefined;
-  /** The other node that runs all of these instances, if it takes new sessions. Source: ADR 171. */
-  ofInstances(instances: readonly PlacedInstance[]): PeerNode | undefined;
-  /** Another node for a session that this one cannot open, because it is cut off from the database, or from a member. Source: ADR 260. */
-  opener(): PeerNode | undefined;
-}
 
 /** The session of the request belongs to another life. The request was not carried out, and has to be sent there. */
 export class SessionElsewhere extends Error {

@@ -2,11 +2,12 @@
 // node that it is, with its rights. A node that is asked answers for itself alone. Source: ADR 172.
 
 import Type from 'typebox';
+import type { Peer } from '../../cluster/channel/peer-client.ts';
+import type { Peers } from '../../cluster/channel/peers.ts';
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { hasAllTemplates, rightsKey } from '../../domain/accounts/rights.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import type { PeerNode, PeerNodes } from '../../domain/nodes/forwarding.ts';
 import { type NodeView, runsProgramsOf } from '../../domain/nodes/nodes.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import type { Shape } from '../../domain/validation.ts';
@@ -64,7 +65,7 @@ const NONE: Parts<never> = { answers: new Map<string, never>(), partial: [] };
 export interface DeploymentOptions {
   /** See Services. */
   readonly nodes?: (() => readonly NodeView[]) | undefined;
-  readonly peers?: Pick<PeerNodes, 'ofLife'> | undefined;
+  readonly peers?: Pick<Peers, 'ofLife'> | undefined;
 }
 
 /** A command of a client. */
@@ -201,7 +202,7 @@ export class Deployment {
   }
 
   /** Never rejects; undefined for an answer that is none. */
-  async #send(owner: PeerNode, target: string, principal: Principal): Promise<unknown> {
+  async #send(owner: Peer, target: string, principal: Principal): Promise<unknown> {
     let stop = (): void => {};
     const onLost = (listener: (reason: Error) => void): void => {
       stop = systemClock.alarm(WAIT_MS, () => listener(cannotBeAsked(owner.node, 'it does not answer')));

@@ -1,8 +1,9 @@
 // One question to one other node, and its whole answer, for answers of this node that need it: those of sessions are passed on as they come
 // (relay.ts).
 
+import type { Peer } from '../../cluster/channel/peer-client.ts';
 import { GatewayError, retryAfter } from '../../domain/errors/errors.ts';
-import type { ForwardedRequest, PeerNode } from '../../domain/nodes/forwarding.ts';
+import type { ForwardedRequest } from '../../domain/nodes/forwarding.ts';
 
 export interface PeerAnswer {
   readonly status: number;
@@ -18,7 +19,7 @@ export interface PeerAnswerOptions {
 
 /** Rejects with NODE_UNAVAILABLE, or the reason of `onLost`. */
 export function answerOf(
-  owner: PeerNode,
+  owner: Peer,
   request: ForwardedRequest,
   { maxBytes, onLost }: PeerAnswerOptions,
 ): Promise<PeerAnswer> {

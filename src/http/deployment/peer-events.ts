@@ -3,11 +3,12 @@
 // Source: ADR 172.
 
 import { Observable } from 'rxjs';
+import type { Peers } from '../../cluster/channel/peers.ts';
 import { type Principal, SCOPES } from '../../domain/accounts/account.ts';
 import { EVENTS, REGISTRY_EVENTS } from '../../domain/events.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { NO_CALLER } from '../../domain/memory/held-bytes.ts';
-import type { ForwardedAnswer, PeerNodes } from '../../domain/nodes/forwarding.ts';
+import type { ForwardedAnswer } from '../../domain/nodes/forwarding.ts';
 import type { NodeView } from '../../domain/nodes/nodes.ts';
 import { type Clock, systemClock } from '../../domain/time/clock.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
@@ -34,7 +35,7 @@ const NODE: Principal = { id: NO_CALLER, kind: 'anonymous', name: '', scopes: ne
 
 export interface PeerEventsOptions {
   readonly deployment: Pick<Deployment, 'others'>;
-  readonly peers: Pick<PeerNodes, 'ofLife'>;
+  readonly peers: Pick<Peers, 'ofLife'>;
   readonly events: RecentEvents;
   /** Gets the samples of other nodes. */
   readonly loads: Pick<PeerLoads, 'add' | 'forget'>;
@@ -42,7 +43,7 @@ export interface PeerEventsOptions {
 }
 
 /** One life of another node. */
-interface Peer {
+interface FollowedPeer {
   readonly node: string;
   readonly life: string;
   /** Of its newest event here: a new stream goes on after it. */
@@ -62,7 +63,7 @@ export class PeerEvents {
   /** The types that each reader wants; undefined: all. */
   readonly #readers = new Set<{ readonly types: ReadonlySet<string> | undefined }>();
   /** By life. They are remembered while nothing reads. */
-  readonly #peers = new Map<string, Peer>();
+  readonly #peers = new Map<string, FollowedPeer>();
   #stopChecks: (() => void) | undefined;
 
   constructor(options: PeerEventsOptions) {
@@ -124,10 +125,18 @@ export class PeerEvents {
     }
   }
 
-  #peerOf({ id: node, life }: NodeView, lastId: string | undefined): Peer {
+  #peerOf({ id: node, life }: NodeView, lastId: string | undefined): FollowedPeer {
     const known = this.#peers.get(life);
     if (known !== undefined) return known;
-    const peer: Peer = { node, life, lastId, stream: undefined, isMissing: false, failures: 0, dueAtMs: 0 };
+    const peer: FollowedPeer = {
+      node,
+      life,
+      lastId,
+      stream: undefined,
+      isMissing: false,
+      failures: 0,
+      dueAtMs: 0,
+    };
     this.#peers.set(life, peer);
     return peer;
   }
@@ -142,7 +151,7 @@ export class PeerEvents {
     return [...names, ...(isSampled ? [SAMPLED] : [])].join();
   }
 
-  #open(peer: Peer, types: string): void {
+  #open(peer: FollowedPeer, types: string): void {
     const stream = { types, openedAtMs: this.#clock.now(), cancel: (): void => {} };
     peer.stream = stream;
     const isOver = (): boolean => peer.stream !== stream;
@@ -189,7 +198,7 @@ export class PeerEvents {
     if (isOver()) forwarding.cancel();
   }
 
-  #add(peer: Peer, text: string, id: string): void {
+  #add(peer: FollowedPeer, text: string, id: string): void {
     const event = eventOf(text, peer.node, id);
     if (event === undefined) return;
     peer.lastId = id;
@@ -197,7 +206,7 @@ export class PeerEvents {
   }
 
   /** The readers learn it once. What the node keeps meanwhile follows when it answers again. */
-  #lose(peer: Peer): void {
+  #lose(peer: FollowedPeer): void {
     const nowMs = this.#clock.now();
     const isStable = peer.stream !== undefined && nowMs - peer.stream.openedAtMs >= STABLE_MS;
     stop(peer);
@@ -210,7 +219,7 @@ export class PeerEvents {
   }
 }
 
-function stop(peer: Peer): void {
+function stop(peer: FollowedPeer): void {
   const { stream } = peer;
   peer.stream = undefined;
   stream?.cancel();
