@@ -308,7 +308,7 @@ test('a node that another one does not know reads its life again', async () => {
 test('who serves a session: decided from its row and from what the members are known to be', async () => {
   const [a, b] = [await joined('a'), await joined('b')];
   await pass(4_000);
-  const decided = (life: string, node = 'b') => a.decideOwner(rowOf(life, node));
+  const decided = (life: string, node = 'b') => a.decideSession(rowOf(life, node));
   const claim = { do: 'claim' };
   assert.equal(await decided(a.life, 'a'), { do: 'recover' });
   assert.equal(await decided(RELEASED), claim);
@@ -386,7 +386,7 @@ test('in every order of ends, releases, silences and failures of the database, n
         others.push(await joined(dice.pick(['e', 'f', 'g'])));
       await pass(dice.pick([500, 2_000, 5_000]));
       for (const { life } of others) {
-        const decision = await a.decideOwner(rowOf(life)).catch(({ code }) => ({ do: String(code) }));
+        const decision = await a.decideSession(rowOf(life)).catch(({ code }) => ({ do: String(code) }));
         const hint = `${life}: ${JSON.stringify(decision)} after ${log.join(', ')}; ${againWith(seed)}`;
         const mayClaim = closed.has(life) || (await isEnded(list, life));
         if (!mayClaim) assert.ok(decision.do === 'forward' || decision.do === 'DATABASE_UNAVAILABLE', hint);
@@ -395,7 +395,7 @@ test('in every order of ends, releases, silences and failures of the database, n
     }
     Object.assign(store.nodes, { list });
     await pass(8_000);
-    for (const life of closed) assert.is((await a.decideOwner(rowOf(life))).do, 'claim');
+    for (const life of closed) assert.is((await a.decideSession(rowOf(life))).do, 'claim');
     await Promise.all([a, ...others].map((table) => table.close()));
   }
 });
@@ -415,14 +415,14 @@ for (const [opinion, wanted] of [
     assert.ok(asked.includes(`${c.life} about ${b.life}`), String(asked));
     const end = (await store.nodes.list()).find(({ life }) => life === b.life)?.end;
     assert.is(end?.cause, wanted === 'ended' ? 'refused' : undefined);
-    const { do: decision } = await a.decideOwner(rowOf(b.life));
+    const { do: decision } = await a.decideSession(rowOf(b.life));
     assert.is(decision, wanted === 'ended' ? 'claim' : 'forward');
   });
 
-test('the owner of a session is not decided while the members cannot be read', async () => {
+test('the holder of a session is not decided while the members cannot be read', async () => {
   const a = await joined('a');
   const row = { key: 'k', node: 'b', life: 'unknown-', generation: 1, value: '', usedAt: '' };
-  const decided = async () => a.decideOwner(row).catch(({ code }) => code);
+  const decided = async () => a.decideSession(row).catch(({ code }) => code);
   const { list } = store.nodes;
   Object.assign(store.nodes, { list: () => Promise.reject(new Error('away')) });
   assert.is(await decided(), 'DATABASE_UNAVAILABLE');

@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { rowKeyOf } from '../../src/actors/sessions/kept-session.ts';
-import type { DecideOwner } from '../../src/actors/sessions/session-keeper.ts';
+import type { DecideSession } from '../../src/actors/sessions/session-keeper.ts';
 import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import { RELEASED } from '../../src/domain/nodes/life.ts';
@@ -44,7 +44,7 @@ test.after.each(async () => {
 });
 
 function start(nodeId: string, life: string): Promise<Gateway> {
-  const decideOwner: DecideOwner = async (row) => {
+  const decideSession: DecideSession = async (row) => {
     if (row.life === RELEASED) return { do: 'claim' };
     return row.life === life ? { do: 'recover' } : { do: 'forward', life: row.life };
   };
@@ -52,7 +52,7 @@ function start(nodeId: string, life: string): Promise<Gateway> {
   return createGateway({
     store,
     node: { id: nodeId, life },
-    others: { decideOwner, successorOf },
+    others: { decideSession, successorOf },
     sessions: { recover: true },
   });
 }
@@ -60,10 +60,10 @@ function start(nodeId: string, life: string): Promise<Gateway> {
 const call = (name: string) => ({ method: 'tools/call', params: { name, arguments: { text: 'x' } } });
 const post = (gateway: Gateway, headers: object, message: JsonObject) =>
   postTo(gateway, { template: 't', headers, message, principal: ADA });
-const ownerOf = async (session: { readonly 'mcp-session-id': string }) =>
+const holderOf = async (session: { readonly 'mcp-session-id': string }) =>
   (await store.sessions.read([rowKeyOf(session['mcp-session-id'])]))[0]?.life;
 const isReleased = (...sessions: { readonly 'mcp-session-id': string }[]) =>
-  becomes(async () => (await Promise.all(sessions.map(ownerOf))).every((life) => life === RELEASED), true);
+  becomes(async () => (await Promise.all(sessions.map(holderOf))).every((life) => life === RELEASED), true);
 
 test('a session without a call is released, its stream ends, and it continues under its id at the other node', async () => {
   const [one, all] = [await openSession(a, 't', ADA), await openSession(a, undefined, ADA)];
@@ -75,7 +75,7 @@ test('a session without a call is released, its stream ends, and it continues un
   assert.is((await post(b, one, READ)).status, 200);
   const ofAll = { template: undefined, headers: all, message: READ, principal: ADA };
   assert.is((await postTo(b, ofAll)).status, 200);
-  assert.equal([await ownerOf(one), await ownerOf(all)], [LIFE_B, LIFE_B]);
+  assert.equal([await holderOf(one), await holderOf(all)], [LIFE_B, LIFE_B]);
   assert.is(b.sessions().length, 2);
 });
 
@@ -86,7 +86,7 @@ test('a session with a call is released when the call has been answered', async 
   await becomes(() => server.count('tools/call'), 1);
   a.readiness.drain();
   await isReleased(idle);
-  assert.is(await ownerOf(session), LIFE_A);
+  assert.is(await holderOf(session), LIFE_A);
   goOn();
   assert.is((await answered).answer.error, undefined);
   await isReleased(session);
@@ -100,7 +100,7 @@ test('a session that may not move stays, and is served', async () => {
   await isReleased(moves);
   const read = { template: 'u', headers: stays, message: READ, principal: ADA };
   assert.is((await postTo(a, read)).status, 200);
-  assert.is(await ownerOf(stays), LIFE_A);
+  assert.is(await holderOf(stays), LIFE_A);
 });
 
 test('nothing is released while no other node takes sessions', async () => {
@@ -131,7 +131,7 @@ test('a node that is resumed takes its sessions again, with their streams', asyn
   await isReleased(session);
   a.readiness.resume();
   assert.is((await post(a, session, READ)).status, 200);
-  assert.is(await ownerOf(session), LIFE_A);
+  assert.is(await holderOf(session), LIFE_A);
   const lastEventId = before.opened?.events[0]?.id ?? '';
   const headers = { ...session, 'last-event-id': lastEventId };
   const { opened } = await send(a, 'GET', { template: 't', headers, principal: ADA });
@@ -139,7 +139,7 @@ test('a node that is resumed takes its sessions again, with their streams', asyn
   const missed = ['tools', 'prompts', 'resources'].map((list) => `notifications/${list}/list_changed`);
   assert.equal([opened?.isEnded, seen], [false, missed]);
   await sleep(300);
-  assert.is(await ownerOf(session), LIFE_A, 'it is not released again');
+  assert.is(await holderOf(session), LIFE_A, 'it is not released again');
 });
 
 test('sessions are released over five seconds', async () => {

@@ -506,7 +506,7 @@ test('a session of a life that is not known yet is not given up', async () => {
   let isKnown = false;
   const next = await start({
     others: {
-      decideOwner: async () => (isKnown ? { do: 'claim' } : { do: 'end', reason: 'unknown life' }),
+      decideSession: async () => (isKnown ? { do: 'claim' } : { do: 'end', reason: 'unknown life' }),
     },
   });
   assert.is.not((await post(next, session, READ)).status, 404); // over HTTP, the request follows the session

@@ -18,7 +18,7 @@ const window = { count: 10, endsInMs: 30_000 };
 /** The code of an attempt at a node, where another one gives this answer; and what was asked. */
 async function attemptWith(body: string) {
   const asked: ForwardedRequest[] = [];
-  const owner: Pick<Peer, 'forward'> = {
+  const peer: Pick<Peer, 'forward'> = {
     forward: (request, receiver) => {
       asked.push(request);
       receiver.head(200, {});
@@ -36,7 +36,7 @@ async function attemptWith(body: string) {
   const [path, answer] = shareLogins(
     throttle,
     peerQuestions({
-      peers: { ofLife: () => owner as Peer },
+      peers: { ofLife: () => peer as Peer },
       nodes: () => [node('A'), node('B')],
     }),
   );

@@ -146,8 +146,8 @@ export class MemberTable {
     return nowMs - this.#answeredAtMs >= UNANSWERED_MS && isAlone(this.#state, nowMs);
   }
 
-  /** The life that serves a stored session. DATABASE_UNAVAILABLE: its owner is not known, and the members cannot be read. */
-  async decideOwner({ node, life }: StoredSession): Promise<SessionDecision> {
+  /** The life that serves a stored session. DATABASE_UNAVAILABLE: its holder is not known, and the members cannot be read. */
+  async decideSession({ node, life }: StoredSession): Promise<SessionDecision> {
     const isReleased = life === RELEASED;
     if (!isReleased) await this.#lookUp(life, () => this.#reads.again());
     // Earlier lives of this node are over: the claim of the node (ADR 47), or of its gateway, belongs to this process, or to worker 1.

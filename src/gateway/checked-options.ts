@@ -39,7 +39,7 @@ const NODE = {
 
 const OTHERS = {
   sharePrograms: KNOWN,
-  decideOwner: KNOWN,
+  decideSession: KNOWN,
   openElsewhere: KNOWN,
   successorOf: KNOWN,
   mayStore: KNOWN,

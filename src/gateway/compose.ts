@@ -224,11 +224,11 @@ function callsOf(
 /** Stores the sessions of clients; undefined where they end with the gateway. */
 function keeperOf({ store, options, others, ownNode, clock, life }: Base): SessionKeeper | undefined {
   const { max: maxSessions, idleMs, recover = false } = options.sessions ?? {};
-  const { decideOwner, successorOf, mayStore } = others;
+  const { decideSession, successorOf, mayStore } = others;
   if (!recover || ownNode === undefined || store.kind === 'memory') return undefined;
   return new SessionKeeper({
     ...{ store: store.sessions, node: ownNode, life, clock, maxSessions, idleMs },
-    ...{ decideOwner, successorOf, mayStore },
+    ...{ decideSession, successorOf, mayStore },
   });
 }
 

@@ -2,7 +2,7 @@
 // MikroORM and XState.
 
 import type { Observable } from 'rxjs';
-import type { DecideOwner, MayStore, SuccessorOf } from '../actors/sessions/session-keeper.ts';
+import type { DecideSession, MayStore, SuccessorOf } from '../actors/sessions/session-keeper.ts';
 import type { StrategyName, TemplatePolicy } from '../balancing/policy.ts';
 import type { TemplateSettings } from '../balancing/policy-schemas.ts';
 import type { ClientCounts, InstanceClients, MetricsSummary } from '../counts/traffic-counts.ts';
@@ -127,7 +127,7 @@ interface NodeOptions {
   readonly id?: string | undefined;
   /** The number of this process among those that are the node together; they share its programs. Default: this process is the node. */
   readonly worker?: number | undefined;
-  /** The life of this node, with which the ids of its sessions begin: other nodes find their owner by it. Default: a new one. */
+  /** The life of this node, with which the ids of its sessions begin: other nodes find the holder by it. Default: a new one. */
   readonly life?: string | undefined;
   /** New programs without a working folder may run on any node of the store, unless they name one. Default false: they belong to this node. */
   readonly isAnyDefault?: boolean | undefined;
@@ -140,7 +140,7 @@ export interface OthersOptions {
   /** Gets the programs that any node may run, once: the nodes of the store decide together where they run. Default: they run here. */
   readonly sharePrograms?: ((programs: SharedPrograms) => void) | undefined;
   /** Decides which life continues a stored session, where several nodes share the store. Default: this node those of its earlier lives. */
-  readonly decideOwner?: DecideOwner | undefined;
+  readonly decideSession?: DecideSession | undefined;
   /** Opens the way to an instance that another node runs. Default: such instances are only listed. */
   readonly openElsewhere?: ((definition: InstanceDefinition, answers: InstanceHeldBytes) => Open) | undefined;
   /** Where the sessions of this node go on while it is drained. Default: nowhere. */

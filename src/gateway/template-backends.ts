@@ -123,7 +123,7 @@ export class TemplateBackends implements Backends {
     return fleet.group(this.#template).noneHealthy();
   }
 
-  elsewhere(): readonly InstanceDefinition[] {
+  instancesElsewhere(): readonly InstanceDefinition[] {
     const ready = this.#healthy;
     return ready.every(({ isElsewhere }) => isElsewhere) ? ready.map(({ definition }) => definition) : [];
   }

@@ -1,16 +1,16 @@
 // Passes on the answer of another node, which owns the session of the request: as it comes, and no faster than the client reads. Headers
-// of this node (rate limit, origin) are added. When the client leaves, or loses its rights, the request at the owner is
+// of this node (rate limit, origin) are added. When the client leaves, or loses its rights, the request at the holder is
 // cancelled.
 
 import type { GatewayError } from '../domain/errors/errors.ts';
-import { type ForwardedAnswer, type ForwardedHeaders, SessionElsewhere } from '../domain/nodes/forwarding.ts';
+import { type ForwardedAnswer, type ForwardedHeaders, NotHolder } from '../domain/nodes/forwarding.ts';
 import type { ForwardReply } from './reply.ts';
 import { ClientGone, type HttpContext } from './request.ts';
 import { commonHeaders, latin1Of, SMALL_BYTES } from './respond.ts';
 import { EVENT_STREAM_TYPE, type EventStreams } from './sse/event-stream.ts';
 import { limitReader } from './unread-answers.ts';
 
-/** Headers of the owner's answer that its client gets; all others are those of this node, or of one connection. */
+/** Headers of the holder's answer that its client gets; all others are those of this node, or of one connection. */
 const PASSED = [
   'content-type',
   'content-length',
@@ -21,7 +21,7 @@ const PASSED = [
   'allow',
 ] as const;
 
-/** Resolves when the answer is written, or its client has left. Rejects with the error of an answer that has not begun, or SessionElsewhere. */
+/** Resolves when the answer is written, or its client has left. Rejects with the error of an answer that has not begun, or NotHolder. */
 export function relay(context: HttpContext, reply: ForwardReply, streams: EventStreams): Promise<void> {
   const { res: response, state } = context;
   state.forwardedTo = reply.node;
@@ -69,7 +69,7 @@ export function relay(context: HttpContext, reply: ForwardReply, streams: EventS
         settle();
       },
       failed: (error) => stop(reply.failure(error), false),
-      elsewhere: (sinceMs) => stop(new SessionElsewhere(undefined, sinceMs), false),
+      notHolder: (sinceMs) => stop(new NotHolder(undefined, sinceMs), false),
     };
     const forwarding = reply.forward(answer);
     const revoke = (reason: GatewayError): void => {
@@ -101,7 +101,7 @@ function writeHead({ res, state }: HttpContext, status: number, headers: Forward
 /** A caller without requests left is refused at its next request. */
 function count({ countRefusal }: ForwardReply): void {
   const ignore = (): void => {
-    // The refusal of the owner says more than that the limit is reached.
+    // The refusal of the holder says more than that the limit is reached.
   };
   try {
     void countRefusal()?.catch(ignore);

@@ -106,7 +106,7 @@ export interface ForwardReply {
   readonly onLost: (listener: (reason: Error) => void) => void;
   /** The failure of the forwarding as the error of the answer. */
   readonly failure: (error: GatewayError) => Error;
-  /** Counts the request when its owner refuses it, unless it is counted. */
+  /** Counts the request when the holder of its session refuses it, unless it is counted. */
   readonly countRefusal: () => void | Promise<void>;
 }
 

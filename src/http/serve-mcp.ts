@@ -1,4 +1,4 @@
-// Serves a request of the MCP endpoint: on this node, or at the node that owns its session. src/protocol handles the messages.
+// Serves a request of the MCP endpoint: on this node, or at the node that holds its session. src/protocol handles the messages.
 
 import type { Peer } from '../cluster/channel/peer-client.ts';
 import type { ForwardingPeers } from '../cluster/channel/peers.ts';
@@ -6,7 +6,7 @@ import { tooManyMessages } from '../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
 import { nodeUnavailable, sessionNotFound } from '../domain/errors/session-errors.ts';
 import { isRepeatableMethod } from '../domain/mcp/mcp.ts';
-import { SessionElsewhere } from '../domain/nodes/forwarding.ts';
+import { NotHolder } from '../domain/nodes/forwarding.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { countedRequests, messagesIn } from '../protocol/client-message.ts';
 import type { McpReply, McpRequest } from '../protocol/endpoint-types.ts';
@@ -17,13 +17,13 @@ import { NO_BYTES } from './body/read.ts';
 import { whenKnown } from './caller-check.ts';
 import type { ForwardReply, McpEndpointReply, Reply } from './reply.ts';
 import type { Method, RouteInput, Services } from './route.ts';
-import { ELSEWHERE_MS, serveElsewhere, unlessRefused } from './serve-elsewhere.ts';
+import { AT_HOLDER_MS, serveAtHolder, unlessRefused } from './serve-at-holder.ts';
 
 type McpInput = RouteInput<unknown, unknown, unknown>;
 type McpMethod = Extract<Method, McpRequest['method']>;
 type Relay = Parameters<McpEndpointReply['serve']>[1];
 
-/** The answer of this node, or that of the node that owns the session. After a freeze it waits until this node knows its own sessions. */
+/** The answer of this node, or that of the node that holds the session. After a freeze it waits until this node knows its own sessions. */
 export function serve(
   method: McpMethod,
   input: McpInput,
@@ -49,7 +49,7 @@ class McpServing implements McpEndpointReply {
   /** Since when it waits, by the monotonic clock; undefined: it has not waited. */
   #sinceMs: number | undefined;
   /** The other node that owns its session. */
-  #owner: Peer | undefined;
+  #holder: Peer | undefined;
 
   constructor(method: McpMethod, input: McpInput, services: Services, isSse: boolean, sinceMs?: number) {
     this.#method = method;
@@ -61,47 +61,47 @@ class McpServing implements McpEndpointReply {
     this.#sessionId = this.#connection ?? (services.peers && sessionIdOf(method, input));
   }
 
-  /** Itself, once it is known which node owns the session. */
+  /** Itself, once it is known which node holds the session. */
   located(): McpServing | Promise<McpServing> {
     const id = this.#sessionId;
-    const owner = id === undefined ? undefined : this.#services.peers?.ownerOf(id);
-    if (owner === undefined) return this;
-    return whenKnown(owner, (found) => {
-      this.#owner = found;
+    const peer = id === undefined ? undefined : this.#services.peers?.ofSession(id);
+    if (peer === undefined) return this;
+    return whenKnown(peer, (found) => {
+      this.#holder = found;
       return this;
     });
   }
 
   serve(reply: McpReply, relay: Relay): void | Promise<void> {
-    if (this.#owner !== undefined) return this.#atOwner(this.#owner, reply, relay);
+    if (this.#holder !== undefined) return this.#atHolder(this.#holder, reply, relay);
     const { mcp } = this.#services;
     const handle = () => this.#countingRefusals(() => mcp.handle(this.#request(relay), reply));
     return handle()?.catch((thrown: unknown) => {
-      if (!(thrown instanceof SessionElsewhere)) throw thrown;
-      return this.#elsewhere(thrown, relay, handle);
+      if (!(thrown instanceof NotHolder)) throw thrown;
+      return this.#notHere(thrown, relay, handle);
     });
   }
 
-  async #atOwner(owner: Peer, reply: McpReply, relay: Relay): Promise<void> {
-    const untilMs = this.#sinceMs === undefined ? undefined : this.#sinceMs + ELSEWHERE_MS;
+  async #atHolder(peer: Peer, reply: McpReply, relay: Relay): Promise<void> {
+    const untilMs = this.#sinceMs === undefined ? undefined : this.#sinceMs + AT_HOLDER_MS;
     try {
-      await this.#forward(owner, relay, untilMs);
+      await this.#forward(peer, relay, untilMs);
     } catch (thrown) {
-      if (!(thrown instanceof SessionElsewhere)) throw thrown;
+      if (!(thrown instanceof NotHolder)) throw thrown;
       this.#sinceMs = thrown.sinceMs ?? this.#sinceMs;
-      this.#owner = undefined;
+      this.#holder = undefined;
       await this.serve(reply, relay);
     }
   }
 
   /** The session turned out not to be here. */
-  #elsewhere(thrown: SessionElsewhere, relay: Relay, serveHere: () => void | Promise<void>): Promise<void> {
+  #notHere(thrown: NotHolder, relay: Relay, serveHere: () => void | Promise<void>): Promise<void> {
     const { peers } = this.#services;
     const id = this.#sessionId;
     if (peers === undefined || id === undefined) throw this.#refusalOf(thrown);
-    return serveElsewhere(new SessionElsewhere(thrown.life, this.#sinceMs), {
-      ownerIn: (life) => peers.elsewhere(id, life),
-      forwardTo: (owner, untilMs) => this.#forward(owner, relay, untilMs),
+    return serveAtHolder(new NotHolder(thrown.life, this.#sinceMs), {
+      peerOf: (life) => peers.noteHolder(id, life),
+      forwardTo: (peer, untilMs) => this.#forward(peer, relay, untilMs),
       serveHere,
     });
   }
@@ -138,7 +138,7 @@ class McpServing implements McpEndpointReply {
    * A session that is open at another node, to which nothing is forwarded from here: 404, as for any session that this node does not know,
    * if requests are not forwarded at all (`cluster.forward`). Otherwise the node that forwarded the request goes on.
    */
-  #refusalOf({ life }: SessionElsewhere): GatewayError {
+  #refusalOf({ life }: NotHolder): GatewayError {
     const { gateway, nodes } = this.#services;
     const { isForwarded } = this.#input.request;
     const isOpen = nodes?.().some((node) => node.life === life && node.state === 'live') === true;
@@ -148,31 +148,31 @@ class McpServing implements McpEndpointReply {
 
   /** See McpRequest. The request is counted before. */
   #forwarders(peers: ForwardingPeers, relay: Relay): Pick<McpRequest, 'forward' | 'openAt'> {
-    const toOwner = async (owner: Peer | undefined): Promise<boolean> => {
-      if (owner === undefined) return false;
+    const toPeer = async (peer: Peer | undefined): Promise<boolean> => {
+      if (peer === undefined) return false;
       try {
-        await relay(this.#replyOf(owner));
+        await relay(this.#replyOf(peer));
       } catch (thrown) {
-        if (!(thrown instanceof SessionElsewhere)) throw thrown;
+        if (!(thrown instanceof NotHolder)) throw thrown;
         return false; // the node is gone: its waiting calls are lost, a session is opened here
       }
       return true;
     };
     return {
       forward: (id) => {
-        const owner = peers.ownerOf(id);
-        return owner instanceof Promise ? owner.then(toOwner) : owner && toOwner(owner);
+        const peer = peers.ofSession(id);
+        return peer instanceof Promise ? peer.then(toPeer) : peer && toPeer(peer);
       },
       openAt: (place) => {
-        const owner = place === 'elsewhere' ? unlessRefused(peers.opener()) : peers.ofInstances(place);
-        return owner && toOwner(owner);
+        const peer = place === 'opener' ? unlessRefused(peers.opener()) : peers.ofInstances(place);
+        return peer && toPeer(peer);
       },
     };
   }
 
-  /** Counts the requests of the body, then sends all of it to the owner of the session. */
-  #forward(owner: Peer, relay: Relay, untilMs: number | undefined): void | Promise<void> {
-    const reply = this.#replyOf(owner, untilMs);
+  /** Counts the requests of the body, then sends all of it to the holder of the session. */
+  #forward(peer: Peer, relay: Relay, untilMs: number | undefined): void | Promise<void> {
+    const reply = this.#replyOf(peer, untilMs);
     if (this.#method !== 'POST') return relay(reply);
     return this.#countingRefusals(() => {
       const messages = messagesIn(this.#body);
@@ -186,7 +186,7 @@ class McpServing implements McpEndpointReply {
   }
 
   /** The answer of the other node. */
-  #replyOf(owner: Peer, untilMs?: number): ForwardReply {
+  #replyOf(peer: Peer, untilMs?: number): ForwardReply {
     const method = this.#method;
     const body = this.#body;
     const { request, principal } = this.#input;
@@ -196,9 +196,9 @@ class McpServing implements McpEndpointReply {
       method !== 'POST' ||
       messagesIn(body).every((message) => message.kind !== 'request' || isRepeatableMethod(message.method));
     return {
-      node: owner.node,
+      node: peer.node,
       forward: (answer) =>
-        owner.forward(
+        peer.forward(
           { caller, method, target, headers, body, isStream: method === 'GET', isRepeatable, untilMs },
           answer,
         ),

@@ -237,16 +237,16 @@ export const MAX_SESSION_ROWS = 100;
 export interface SessionStore {
   /** Ignores rows that are stored: the answer to an earlier attempt may be lost. */
   insert(rows: readonly StoredSession[]): Promise<void>;
-  /** Changes the rows that the life owns. Resolves with the life that owns each row, by key, without the keys that have no row. */
+  /** Changes the rows that the life holds. Resolves with the life that holds each row, by key, without the keys that have no row. */
   update(life: string, changes: readonly SessionChange[]): Promise<ReadonlyMap<string, string>>;
   /** Without rows that do not exist, and those that cannot be decrypted. */
   read(keys: readonly string[]): Promise<StoredSession[]>;
-  /** Makes `owner` the owner of the rows whose owner is as it was read. Resolves with those that it owns now, as they are now. */
-  claim(rows: readonly StoredSession[], owner: SessionHolder): Promise<StoredSession[]>;
-  /** Deletes the rows that the life owns. */
+  /** Makes `holder` the holder of the rows whose holder is as it was read. Resolves with those that it holds now, as they are now. */
+  claim(rows: readonly StoredSession[], holder: SessionHolder): Promise<StoredSession[]>;
+  /** Deletes the rows that the life holds. */
   delete(life: string, keys: readonly string[]): Promise<void>;
   /** Deletes rows of other lives of the node, all but the `keep` that were used last. Resolves with their number: 0 when it is done. */
-  trim(owner: SessionHolder, keep: number): Promise<number>;
+  trim(holder: SessionHolder, keep: number): Promise<number>;
 }
 
 /** One start of a node of the deployment: see LifeRow in cluster/rules. The row stays when the life has ended. */

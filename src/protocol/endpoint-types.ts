@@ -45,7 +45,7 @@ export interface McpRequest {
    * and the answer to the client. Undefined where there is none; false when that node does not open it.
    */
   readonly openAt?:
-    | ((place: readonly PlacedInstance[] | 'elsewhere') => Promise<boolean> | undefined)
+    | ((place: readonly PlacedInstance[] | 'opener') => Promise<boolean> | undefined)
     | undefined;
   /** Throws QUEUE_FULL while requests and waiting messages of the caller hold all the memory that they may. */
   requireRoom(): void;

@@ -31,7 +31,7 @@ export interface Backends {
   /** NO_HEALTHY_INSTANCE with the reasons of the instances, or TEMPLATE_NOT_FOUND; behind the path of one template. */
   noneHealthy?(): GatewayError;
   /** The ready instances, if another node runs each of them; else none. Behind the path of one template. */
-  elsewhere?(): readonly PlacedInstance[];
+  instancesElsewhere?(): readonly PlacedInstance[];
   /**
    * Opens a session for a legacy client, at an instance that the strategy chooses. NO_HEALTHY_INSTANCE, SESSION_LIMIT,
    * QUEUE_FULL, SHUTTING_DOWN, BACKEND_UNAVAILABLE.

@@ -111,7 +111,7 @@ export class OtherNodes {
     };
     return {
       sharePrograms: exist ? sharePrograms : undefined,
-      decideOwner: exist ? async (row) => this.#table?.decideOwner(row) ?? { do: 'end' } : undefined,
+      decideSession: exist ? async (row) => this.#table?.decideSession(row) ?? { do: 'end' } : undefined,
       openElsewhere: exist && config.cluster.forward ? openElsewhere : undefined,
       successorOf: (key) => this.#table?.successorOf(key),
       mayStore: (life) => this.#table?.mayStore(life),

@@ -43,8 +43,8 @@ export function peerQuestions({ peers, nodes }: PeerQuestionsOptions): PeerQuest
       nodes().flatMap(({ life, state }) => (state === 'ended' || state === 'foreign' ? [] : [life])),
     ask: async (life, { principal: id, path, query, waitMs }) => {
       const isSilent = nodes().some((node) => node.life === life && node.state === 'silent');
-      const owner = isSilent ? undefined : peers.ofLife(life);
-      if (owner === undefined) return undefined;
+      const peer = isSilent ? undefined : peers.ofLife(life);
+      if (peer === undefined) return undefined;
       const principal: Principal = { id, name: id, kind: 'api-key', scopes: new Set() };
       const request = {
         caller: { principal, requestId: crypto.randomUUID(), address: undefined },
@@ -58,11 +58,11 @@ export function peerQuestions({ peers, nodes }: PeerQuestionsOptions): PeerQuest
       let cancel = (): void => {};
       const onLost = (listener: (reason: Error) => void): void => {
         cancel = systemClock.background.alarm(waitMs, () =>
-          listener(nodeUnavailable(owner.node, 'it does not answer', 'unknown')),
+          listener(nodeUnavailable(peer.node, 'it does not answer', 'unknown')),
         );
       };
       try {
-        const { status, body } = await answerOf(owner, request, { maxBytes: MAX_BYTES, onLost });
+        const { status, body } = await answerOf(peer, request, { maxBytes: MAX_BYTES, onLost });
         return status === 200 ? jsonIn(body.toString()) : undefined;
       } catch {
         return undefined; // it counts as no answer

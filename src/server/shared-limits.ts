@@ -45,7 +45,7 @@ export function shareLimits({
       const answer = await peers.ask(life, { principal: key, path, query, waitMs: WAIT_MS });
       return isAnswer(answer) ? answer : undefined; // without one, this node counts by its own share
     },
-    heldElsewhere: async (key) => {
+    heldByOthers: async (key) => {
       const question = { principal: key, path, query: new URLSearchParams(), waitMs: HELD_MS };
       const answers = await Promise.all(peers.lives().map((life) => peers.ask(life, question)));
       return answers.filter(isHeld);

@@ -22,10 +22,10 @@ export async function foreignGrants(grants: Auth['grants'], address: GatewayAddr
 export function foreignPrograms(gateway: Gateway, nodeId: string): string[] {
   const all = gateway.templates().flatMap((template) => gateway.template(template).instances);
   const foreign = all.filter(
-    ({ nodeId: owner = nodeId, locked }) =>
-      locked !== undefined || (owner !== nodeId && !runsAnywhere({ nodeId: owner })),
+    ({ nodeId: runner = nodeId, locked }) =>
+      locked !== undefined || (runner !== nodeId && !runsAnywhere({ nodeId: runner })),
   );
-  const byNode = Map.groupBy(foreign, ({ locked, nodeId: owner }) => locked ?? owner);
+  const byNode = Map.groupBy(foreign, ({ locked, nodeId: runner }) => locked ?? runner);
   return [...byNode].map(([why, definitions]) => {
     const names = definitions.map(({ template, id }) => `${template}/${id}`);
     const [first = ''] = names;

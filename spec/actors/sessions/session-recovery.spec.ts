@@ -3,11 +3,11 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { rowKeyOf } from '../../../src/actors/sessions/kept-session.ts';
-import { type DecideOwner, SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
+import { type DecideSession, SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
 import { SessionRecovery } from '../../../src/actors/sessions/session-recovery.ts';
 import { newSession } from '../../../src/actors/sessions/session-state.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { SessionElsewhere } from '../../../src/domain/nodes/forwarding.ts';
+import { NotHolder } from '../../../src/domain/nodes/forwarding.ts';
 import { newLife, newSessionId } from '../../../src/domain/nodes/life.ts';
 import { writeSession } from '../../../src/domain/sessions/session-value.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
@@ -51,7 +51,7 @@ test('a session that is not stored is waited for while its node may store it, an
   const id = newSessionId(before);
   const recover = () => recovery.recover(id, 'user:ann', async () => undefined);
   const outcome = await recover()?.catch((thrown: unknown) => thrown);
-  assert.ok(outcome instanceof SessionElsewhere);
+  assert.ok(outcome instanceof NotHolder);
   assert.is(outcome.life, before);
   isAwaited = false;
   const later = recover();
@@ -138,9 +138,9 @@ test('claims that another life has made first are counted as lost', async () => 
       return sessions.claim(rows, next);
     },
   };
-  const decideOwner: DecideOwner = async ({ life: owner }) =>
-    owner === before ? { do: 'claim' } : { do: 'forward', life: owner };
-  const keeper = new SessionKeeper({ store, node: 'n', life, clock: simulatedClock, decideOwner });
+  const decideSession: DecideSession = async ({ life: holder }) =>
+    holder === before ? { do: 'claim' } : { do: 'forward', life: holder };
+  const keeper = new SessionKeeper({ store, node: 'n', life, clock: simulatedClock, decideSession });
   const prepare = async () => () => assert.unreachable();
   const recovered = new SessionRecovery(keeper, {}).recover(id, 'user:ann', prepare);
   const outcome = await Promise.resolve(recovered).then(

@@ -35,7 +35,7 @@ function join(net: Network, name: string): void {
       const answer = await net.nodes.get(life)?.answer(request);
       return net.random() < net.lost ? undefined : answer;
     },
-    heldElsewhere: async (key) =>
+    heldByOthers: async (key) =>
       net.lives.flatMap((life) => (life === name ? [] : (net.nodes.get(life)?.heldOf(key) ?? []))),
   };
   net.nodes.set(

@@ -94,7 +94,7 @@ test('a principal keeps its client and its holder, but not what the client could
 });
 
 for (const isSecure of [false, true]) {
-  test(`a request reaches the owner with its principal and without credentials (${isSecure ? 'TLS' : 'plain'})`, async () => {
+  test(`a request reaches the holder with its principal and without credentials (${isSecure ? 'TLS' : 'plain'})`, async () => {
     const seen: unknown[] = [];
     const a = await deployment.node(A, { isSecure });
     await deployment.node(B, {
@@ -164,7 +164,7 @@ test('bodies and answers of some MiB cross, in parts as they come', async () => 
   assert.equal([bytes, received.slice(0, 8)], [size + 8, `${size} `]);
 });
 
-test('an answer is passed on before it is complete, and the owner waits while the client does not read', async () => {
+test('an answer is passed on before it is complete, and the holder waits while the client does not read', async () => {
   let sent = 0;
   const stopped = Promise.withResolvers<void>();
   const [a] = await pair(async (_request, response) => {
@@ -190,7 +190,7 @@ test('an answer is passed on before it is complete, and the owner waits while th
   assert.is(received.bytes, 64 * 1024 * 1024);
 });
 
-test('the owner is told when the client leaves, before and after the head', async () => {
+test('the holder is told when the client leaves, before and after the head', async () => {
   for (const isBegun of [false, true]) {
     const arrived = Promise.withResolvers<void>();
     const closed = Promise.withResolvers<void>();
@@ -233,7 +233,7 @@ test('clocks of nodes are not compared: only that of the receiver counts', async
   assert.is((await ask(a, B)).status, 200);
 });
 
-test('a token that the owner takes for expired is made again, once', async () => {
+test('a token that the holder takes for expired is made again, once', async () => {
   let aheadMs = 0;
   const a = await deployment.node(A);
   const b = await deployment.node(B, { clock: { ...systemClock, now: () => systemClock.now() + aheadMs } });
@@ -526,7 +526,7 @@ test('another secret, and plain HTTP, are refused by the handshake of TLS', asyn
   const waiting = await forward(stranger, B);
   await becomes(() => b.refusals.length, 1);
   deployment.end(B);
-  assert.is(waiting.isElsewhere, true);
+  assert.is(waiting.isNotHolder, true);
   assert.is(await sendRaw(b.listener.port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'), '');
   const socket = connectTls({ port: b.listener.port, host: '127.0.0.1', rejectUnauthorized: false });
   const [error] = await once(socket, 'error');
@@ -556,10 +556,10 @@ test('a request for a node that is gone waits until its life has ended', async (
   await b.listener.close(0);
   const waiting = await forward(a, B);
   await becomes(() => deployment.suspected.includes(B), true);
-  assert.equal([waiting.error, waiting.isElsewhere], [undefined, false]);
+  assert.equal([waiting.error, waiting.isNotHolder], [undefined, false]);
   deployment.end(B);
   await waiting.over.promise;
-  assert.equal([waiting.error, waiting.isElsewhere], [undefined, true]);
+  assert.equal([waiting.error, waiting.isNotHolder], [undefined, true]);
 });
 
 test('when a life ends, what may be carried out twice moves, and the rest gets its answer, or fails with its connection', async () => {
@@ -571,8 +571,8 @@ test('when a life ends, what may be carried out twice moves, and the rest gets i
   await becomes(() => open.length, 3);
   deployment.end(B);
   await second.over.promise;
-  assert.equal([second.error, second.isElsewhere], [undefined, true]);
-  assert.equal([first.error, first.isElsewhere], [undefined, false]);
+  assert.equal([second.error, second.isNotHolder], [undefined, true]);
+  assert.equal([first.error, first.isNotHolder], [undefined, false]);
   open[0]?.end('its last answer');
   await first.over.promise;
   assert.equal([first.error, first.text], [undefined, 'its last answer']);
@@ -626,7 +626,7 @@ test('another program at the address of a node gets no token', async () => {
   const waiting = await forward(a, B, { principal: ADA });
   await becomes(() => got.length, 1);
   deployment.end(B);
-  assert.equal([waiting.isElsewhere, got.join().includes(ADA.id)], [true, false]);
+  assert.equal([waiting.isNotHolder, got.join().includes(ADA.id)], [true, false]);
   a.peers.close();
   program.close();
 });
@@ -796,7 +796,7 @@ test('calls of programs of a node that is silent for its members end at once, un
     deployment.silent.add(B);
     await pass(1);
     assert.equal([early.error?.code, early.error?.delivered], ['NODE_UNAVAILABLE', 'no']);
-    assert.is(session.error, undefined, 'it waits for the owner');
+    assert.is(session.error, undefined, 'it waits for the holder');
     session.forwarding?.cancel();
     for (const isRepeatable of [false, true]) {
       const { error } = await ask(a, B, { hop: 'instance', isRepeatable });
@@ -865,16 +865,16 @@ test('calls beyond the bound of one node are refused with 503', async () => {
 test('a life that no member has leads nowhere, and its own life to itself', async () => {
   const a = await deployment.node(A);
   const unknown = newSessionId('ZZZZZZZZ');
-  const reading = a.peers.ownerOf(unknown);
+  const reading = a.peers.ofSession(unknown);
   assert.instance(reading, Promise);
   assert.is(await reading, undefined);
-  assert.is(a.peers.ownerOf(unknown), undefined); // without another look for a second
+  assert.is(a.peers.ofSession(unknown), undefined); // without another look for a second
   await deployment.node(B);
   assert.is((await ask(a, B)).status, 200);
   deployment.rows.delete(B); // its life has ended
-  assert.is(await a.peers.ownerOf(newSessionId(B)), undefined);
-  assert.is(a.peers.ownerOf(newSessionId(A)), undefined);
-  assert.is(a.peers.ownerOf('not a session id'), undefined);
+  assert.is(await a.peers.ofSession(newSessionId(B)), undefined);
+  assert.is(a.peers.ofSession(newSessionId(A)), undefined);
+  assert.is(a.peers.ofSession('not a session id'), undefined);
 });
 
 test('a session that a live node released leads where it went on, and to this node while it is open here', async () => {
@@ -882,9 +882,9 @@ test('a session that a live node released leads where it went on, and to this no
   const a = await deployment.node(A, { hasSession: (id) => open.has(id) });
   const C = 'CCCCCCCC';
   for (const life of [B, C]) await deployment.node(life);
-  const nodeOf = (id: string) => Object(a.peers.ownerOf(id)).node;
+  const nodeOf = (id: string) => Object(a.peers.ofSession(id)).node;
   for (const id of [newSessionId(B), newSessionId(A)]) {
-    a.peers.elsewhere(id, C);
+    a.peers.noteHolder(id, C);
     assert.is(nodeOf(id), `node ${C}`);
     open.add(id);
     assert.is(nodeOf(id), undefined);

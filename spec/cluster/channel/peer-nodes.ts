@@ -163,19 +163,19 @@ export class Received {
   text = '';
   bytes = 0;
   error: GatewayError | undefined;
-  isElsewhere = false;
+  isNotHolder = false;
   readonly head = Promise.withResolvers<void>();
   readonly over = Promise.withResolvers<void>();
   forwarding: Forwarding | undefined;
 }
 
-/** Forwards a request from one node to the owner of a session of this life. */
+/** Forwards a request from one node to the holder of a session of this life. */
 export async function forward(from: PeerNode, life: string, sent: Sent = {}): Promise<Received> {
-  const owner = await from.peers.ownerOf(newSessionId(life));
-  if (owner === undefined) throw new Error('no owner');
+  const peer = await from.peers.ofSession(newSessionId(life));
+  if (peer === undefined) throw new Error('no peer');
   const { method = 'POST', target = '/mcp/demo', headers = {}, body = '', isPaused = () => false } = sent;
   const received = new Received();
-  received.forwarding = owner.forward(
+  received.forwarding = peer.forward(
     {
       caller: { principal: sent.principal ?? ANONYMOUS, requestId: 'request-1', address: '192.0.2.7' },
       ...{ hop: sent.hop ?? 'session', method, target, headers, body: Buffer.from(body) },
@@ -201,8 +201,8 @@ export async function forward(from: PeerNode, life: string, sent: Sent = {}): Pr
         received.head.resolve();
         received.over.resolve();
       },
-      elsewhere: () => {
-        received.isElsewhere = true;
+      notHolder: () => {
+        received.isNotHolder = true;
         received.head.resolve();
         received.over.resolve();
       },

@@ -11,7 +11,7 @@ import {
   stepNode,
 } from '../../../src/cluster/rules/node.ts';
 import type { LifeRow, Moment, ProgramRow } from '../../../src/cluster/rules/rows.ts';
-import { decideSession, waitForOwnerMs } from '../../../src/cluster/rules/session-claims.ts';
+import { decideSession, waitForHolderMs } from '../../../src/cluster/rules/session-claims.ts';
 import type { LifeEnd } from '../../../src/domain/nodes/life.ts';
 import { rendezvousOrder } from '../../../src/domain/nodes/rendezvous.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -752,21 +752,21 @@ const session = (more: Partial<SessionRow> = {}): SessionRow => ({
   ...more,
 });
 const rows = new Map([row('b'), row('d', { end: REFUSED })].map((read) => [read.life, read]));
-for (const [name, owner, decision] of [
+for (const [name, holder, decision] of [
   ['it is ours, because the answer to a claim was lost', 'life-a', { do: 'recover' }],
-  ['its owner lives', 'life-b', { do: 'forward', life: 'life-b' }],
-  ['the life of its owner has ended', 'life-d', { do: 'claim' }],
-  ['its owner released it', undefined, { do: 'claim' }],
+  ['its holder lives', 'life-b', { do: 'forward', life: 'life-b' }],
+  ['the life of its holder has ended', 'life-d', { do: 'claim' }],
+  ['its holder released it', undefined, { do: 'claim' }],
   ['the life is unknown', 'life-x', { do: 'end', reason: 'unknown life' }],
 ] as const)
   sessions(`a request of a session: ${name}`, () => {
-    assert.equal(decideSession(owner, { life: 'life-a', lifeOf: (name) => rows.get(name) }), decision);
+    assert.equal(decideSession(holder, { life: 'life-a', lifeOf: (name) => rows.get(name) }), decision);
   });
 
-sessions('a request waits for a silent owner within its deadline, 15 s and 1,000 requests at most', () => {
-  assert.is(waitForOwnerMs(4_000, 999), 4_000);
-  assert.is(waitForOwnerMs(60_000, 0), 15_000);
-  assert.is(waitForOwnerMs(60_000, 1_000), undefined);
+sessions('a request waits for a silent holder within its deadline, 15 s and 1,000 requests at most', () => {
+  assert.is(waitForHolderMs(4_000, 999), 4_000);
+  assert.is(waitForHolderMs(60_000, 0), 15_000);
+  assert.is(waitForHolderMs(60_000, 1_000), undefined);
 });
 sessions.run();
 
@@ -811,7 +811,7 @@ updates('a claim names life, generation and mark as they were read, and adds one
     assert.is(claimed(stored, session(), 'life-a'), undefined);
 });
 
-updates('the mark unsafe is set by the owner only', () => {
+updates('the mark unsafe is set by the holder only', () => {
   assert.equal(fenced(session(), 3, 'life-b'), session({ isUnsafe: true }));
   assert.is(fenced(session(), 3, 'life-a'), undefined);
   assert.is(fenced(session(), 2, 'life-b'), undefined);

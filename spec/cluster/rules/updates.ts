@@ -4,10 +4,10 @@
 import type { LifeRow, ProgramRow } from '../../../src/cluster/rules/rows.ts';
 import type { LifeEnd } from '../../../src/domain/nodes/life.ts';
 
-/** What the row of a session says about its owner. */
+/** What the row of a session says about its holder. */
 export interface SessionRow {
   readonly session: string;
-  /** The owner; undefined when it released the session. */
+  /** The holder; undefined when it released the session. */
   readonly life: string | undefined;
   /** Each claim adds one. */
   readonly generation: number;

@@ -210,7 +210,7 @@ function deployment(...ids: string[]) {
   const events = new RecentEvents(own$, 100, { intervalMs: 0, perSecond: 1_000_000 });
   const streams: Stream[] = [];
   const ended = new Set<ForwardedAnswer>();
-  const ownerOf = (node: string): Peer => ({
+  const peerOf = (node: string): Peer => ({
     node,
     forward: (request, answer) => {
       const sends = (id: string, event: object): void => {
@@ -232,7 +232,7 @@ function deployment(...ids: string[]) {
       return { isSent: true, resume: () => {}, cancel };
     },
   });
-  const peers = { ofLife: (life: string) => (life === 'unreachable' ? undefined : ownerOf(life)) };
+  const peers = { ofLife: (life: string) => (life === 'unreachable' ? undefined : peerOf(life)) };
   const samples: string[] = [];
   const loads = {
     add: (life: string, text: string) => samples.push(`${life} ${text}`),

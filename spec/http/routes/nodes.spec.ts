@@ -45,8 +45,8 @@ const far: Peer = {
 let certain: ForwardingPeers['certain'];
 const peers: ForwardingPeers = {
   certain: () => certain(),
-  ownerOf: () => undefined,
-  elsewhere: () => undefined,
+  ofSession: () => undefined,
+  noteHolder: () => undefined,
   ofLife: (life) => (life === 'life0far' ? far : undefined),
   ofInstances: () => undefined,
   opener: () => opener,
@@ -136,7 +136,7 @@ test('another node opens the sessions that this one cannot open, unless it refus
   const sent: unknown[] = [];
   let refuses = false;
   answerOfFar = ({ method, target, body }, answer) => {
-    if (refuses) return answer.elsewhere(0);
+    if (refuses) return answer.notHolder(0);
     sent.push([method, target, JSON.parse(String(body)).method]);
     answer.head(200, { 'content-type': 'application/json', 'mcp-session-id': 'of-far' });
     answer.data(Buffer.from(text));
@@ -168,7 +168,7 @@ test('a client whose session another node refuses to open, too, gets the refusal
   for (const refuse of [
     (answer: ForwardedAnswer) => answer.head(503, { 'retry-after': '77', 'content-length': '2' }),
     (answer: ForwardedAnswer) => answer.failed(nodeUnavailable('far', 'it does not answer', 'no')),
-    (answer: ForwardedAnswer) => answer.elsewhere(0),
+    (answer: ForwardedAnswer) => answer.notHolder(0),
   ]) {
     answerOfFar = (_request, answer) => refuse(answer);
     const headers = { accept: 'application/json, text/event-stream' };
@@ -257,7 +257,7 @@ test('ask the other node, and answer 503 when it does not answer', async () => {
   const failed = await change('far/drain');
   assert.is(failed.outcome, '503 NODE_UNAVAILABLE');
   assert.is(failed.body.detail, 'The node "far" cannot be asked: it does not answer.');
-  answerOfFar = (_request, answer) => answer.elsewhere(0);
+  answerOfFar = (_request, answer) => answer.notHolder(0);
   assert.is((await change('far/resume')).outcome, '503 NODE_UNAVAILABLE');
   answerOfFar = (_request, answer) => {
     answer.head(200, {});

@@ -36,13 +36,13 @@ interface KeeperOptions {
   /** Most sessions of a life. */
   readonly maxSessions?: number | undefined;
   /** Default: the sessions of earlier lives of this node, and of workers that it had, are recovered here. */
-  readonly decideOwner?: DecideOwner | undefined;
+  readonly decideSession?: DecideSession | undefined;
   readonly successorOf?: SuccessorOf | undefined;
   readonly mayStore?: MayStore | undefined;
 }
 
 /** The life that serves a stored session: this one, which has it or may claim it; another life; or none. Rejects with DATABASE_UNAVAILABLE. */
-export type DecideOwner = (row: StoredSession) => Promise<SessionDecision>;
+export type DecideSession = (row: StoredSession) => Promise<SessionDecision>;
 
 /**
  * The life that recovers the session with this key in the place of this node, which is drained; undefined when no other node takes
@@ -64,7 +64,7 @@ export interface KeeperCounts {
   dropped: number;
   /** Sessions of lives that are over, recovered here. */
   recovered: number;
-  /** Attempts to claim a session of a life that is over, or that released it. `lost`: another life was first, or its owner changed it meanwhile. */
+  /** Attempts to claim a session of a life that is over, or that released it. `lost`: another life was first, or its holder changed it meanwhile. */
   readonly claims: { won: number; lost: number };
   /** Writes that found that another life has the session. */
   fenced: number;
@@ -73,8 +73,8 @@ export interface KeeperCounts {
 export class SessionKeeper implements RowWriter {
   readonly store: SessionStore;
   /** This node and its present life. */
-  owner: Pick<StoredSession, 'node' | 'life'>;
-  readonly decideOwner: DecideOwner;
+  holder: Pick<StoredSession, 'node' | 'life'>;
+  readonly decideSession: DecideSession;
   readonly successorOf: SuccessorOf;
   readonly mayStore: MayStore;
   readonly counts: KeeperCounts = {
@@ -105,14 +105,14 @@ export class SessionKeeper implements RowWriter {
   #isClosed = false;
 
   constructor(options: KeeperOptions) {
-    const { store, node, life, clock, idleMs, maxSessions, decideOwner } = options;
+    const { store, node, life, clock, idleMs, maxSessions, decideSession } = options;
     this.store = store;
     this.successorOf = options.successorOf ?? (() => undefined);
     this.mayStore = options.mayStore ?? (() => undefined);
-    this.decideOwner =
-      decideOwner ?? (async (row) => ({ do: gatewayOf(row.node) === node ? 'claim' : 'end' }));
-    this.owner = { node, life };
-    this.#released = decideOwner && [];
+    this.decideSession =
+      decideSession ?? (async (row) => ({ do: gatewayOf(row.node) === node ? 'claim' : 'end' }));
+    this.holder = { node, life };
+    this.#released = decideSession && [];
     this.clock = clock;
     this.#idleMs = idleMs ?? LIMITS.sessionIdleMs;
     this.#maxSessions = maxSessions ?? LIMITS.sessions;
@@ -135,7 +135,7 @@ export class SessionKeeper implements RowWriter {
 
   /** The former life was ended by other nodes: its rows may be theirs by now, and are not changed any more. */
   beginLife(life: string): void {
-    this.owner = { ...this.owner, life };
+    this.holder = { ...this.holder, life };
     this.#hasReleased = false;
     if (this.#stopTrimming === undefined) return;
     this.#stopTrimming();
@@ -256,20 +256,20 @@ export class SessionKeeper implements RowWriter {
     try {
       const writes = group.map((kept) => ({ kept, key: kept.key, ...kept.next() }));
       const inserts = writes.flatMap(({ key, insert: value }) =>
-        value === undefined ? [] : { key, ...this.owner, generation: FIRST_GENERATION, value, usedAt },
+        value === undefined ? [] : { key, ...this.holder, generation: FIRST_GENERATION, value, usedAt },
       );
       const updates = writes.flatMap(({ key, update: value }) =>
         value === undefined ? [] : { key, value, usedAt },
       );
       const deletes = writes.flatMap(({ key, isDeleted }) => (isDeleted ? key : []));
       const { store } = this;
-      const { life } = this.owner;
+      const { life } = this.holder;
       if (inserts.length > 0) await store.insert(inserts);
-      const owners = updates.length > 0 ? await store.update(life, updates) : undefined;
+      const holders = updates.length > 0 ? await store.update(life, updates) : undefined;
       if (deletes.length > 0) await store.delete(life, deletes);
       for (const { kept, key, update, written } of writes) {
-        if (update === undefined || owners?.get(key) === life) kept.wrote(written);
-        else if (owners?.has(key)) {
+        if (update === undefined || holders?.get(key) === life) kept.wrote(written);
+        else if (holders?.has(key)) {
           this.counts.fenced += 1;
           kept.takenOver();
         } else {
@@ -290,7 +290,7 @@ export class SessionKeeper implements RowWriter {
 
   /** What the sessions have changed is written before. Ends at the first failure: the end of this life frees the rows, too. */
   async #releaseAll(): Promise<void> {
-    const { node, life } = this.owner;
+    const { node, life } = this.holder;
     const keys = this.#released ?? [];
     try {
       while (keys.length > 0) {
@@ -306,7 +306,7 @@ export class SessionKeeper implements RowWriter {
 
   async #trim(keep: number): Promise<void> {
     try {
-      while ((await this.store.trim(this.owner, keep)) === MAX_SESSION_ROWS);
+      while ((await this.store.trim(this.holder, keep)) === MAX_SESSION_ROWS);
     } catch {
       // The database is away: the next time.
     }

@@ -9,7 +9,7 @@ import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { OwnerShares } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import { SessionElsewhere } from '../../domain/nodes/forwarding.ts';
+import { NotHolder } from '../../domain/nodes/forwarding.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';
 import type { PrepareRecovery } from '../../domain/sessions/session-table.ts';
 import {
@@ -55,7 +55,7 @@ export class SessionRecovery {
       return (key) => rows.get(key);
     });
     this.#claims = new Batches(clock, async (rows) => {
-      const claimed = byKey(await store.claim(rows, keeper.owner));
+      const claimed = byKey(await store.claim(rows, keeper.holder));
       return ({ key }) => claimed.get(key);
     });
   }
@@ -63,7 +63,7 @@ export class SessionRecovery {
   /**
    * Resolves when the session is open again, or cannot be. Requests of one caller with one id share the attempt. Undefined, without a
    * query, for text that is no session id, for ids of this life unless it has released sessions, and for what was not there.
-   * SessionElsewhere when another life has it; DATABASE_UNAVAILABLE, NODE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN.
+   * NotHolder when another life has it; DATABASE_UNAVAILABLE, NODE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN.
    */
   recover(id: string, ownerId: string, prepare: PrepareRecovery): Promise<void> | undefined {
     const life = lifeOf(id);
@@ -89,7 +89,7 @@ export class SessionRecovery {
 
   /** A session of the present life is never read, unless that has released some. */
   #mayBeStored(life: string | undefined): boolean {
-    return life !== this.#keeper.owner.life || this.#keeper.hasReleased;
+    return life !== this.#keeper.holder.life || this.#keeper.hasReleased;
   }
 
   async #recover(id: string, ownerId: string, prepare: PrepareRecovery): Promise<void> {
@@ -98,21 +98,21 @@ export class SessionRecovery {
       const row = await this.#rows.add(rowKeyOf(id));
       const value = row && sessionIn(row);
       const opener = lifeOf(id);
-      // The node of that life may not have written the row yet, or stand still: a silent owner is not a 404.
+      // The node of that life may not have written the row yet, or stand still: a silent holder is not a 404.
       if (row === undefined && opener !== undefined && (await this.#keeper.mayStore(opener)))
-        throw new SessionElsewhere(opener);
+        throw new NotHolder(opener);
       if (row === undefined || value === undefined) return this.forget(id);
       if (value.ownerId !== ownerId) return this.forget(`${id} ${ownerId}`);
-      const decision = await this.#keeper.decideOwner(row);
-      if (decision.do === 'forward') throw new SessionElsewhere(decision.life);
+      const decision = await this.#keeper.decideSession(row);
+      if (decision.do === 'forward') throw new NotHolder(decision.life);
       if (decision.do === 'end') {
         // A life that has just begun: its row comes after its first sessions.
-        if (decision.reason === 'unknown life') throw new SessionElsewhere(row.life);
+        if (decision.reason === 'unknown life') throw new NotHolder(row.life);
         return this.forget(id);
       }
       if (decision.do === 'claim' && this.#deps.isDraining?.()) {
         const successor = this.#keeper.successorOf(row.key);
-        throw successor === undefined ? nodeDraining() : new SessionElsewhere(successor);
+        throw successor === undefined ? nodeDraining() : new NotHolder(successor);
       }
       const recoverAs = await this.#prepared(id, row, value, prepare);
       if (recoverAs === undefined) return; // it is over, or belongs to another path
@@ -123,14 +123,14 @@ export class SessionRecovery {
         return;
       }
     }
-    throw nodeUnavailable(this.#keeper.owner.node, 'others claim the session', 'no');
+    throw nodeUnavailable(this.#keeper.holder.node, 'others claim the session', 'no');
   }
 
-  /** Undefined when another life claimed the session, or its former owner changed it before the claim. */
+  /** Undefined when another life claimed the session, or its former holder changed it before the claim. */
   async #ownGeneration(row: StoredSession): Promise<number | undefined> {
-    if (row.life === this.#keeper.owner.life) return row.generation;
+    if (row.life === this.#keeper.holder.life) return row.generation;
     const claimed = await this.#claims.add(row);
-    const isWon = claimed?.value === row.value && claimed.life === this.#keeper.owner.life;
+    const isWon = claimed?.value === row.value && claimed.life === this.#keeper.holder.life;
     this.#keeper.counts.claims[isWon ? 'won' : 'lost'] += 1;
     return isWon ? claimed.generation : undefined;
   }

@@ -16,7 +16,7 @@ import {
 import { Email, Username } from '../../domain/accounts/input-schemas.ts';
 import {
   accountDisabled,
-  linkedElsewhere,
+  linkedToAnother,
   nameOfLocalAccount,
   noRoleForGroups,
   notLinked,
@@ -181,9 +181,9 @@ export class CompanyAccounts {
     if (!providers.some(({ setting }) => setting.issuer === identity.issuer)) throw unknownProvider();
     const owner = await this.#find(identity);
     if (owner?.id === user.id) return;
-    if (owner !== undefined) throw linkedElsewhere(owner.username);
+    if (owner !== undefined) throw linkedToAnother(owner.username);
     await this.#endLink(user);
-    if (!(await store.replace(rowOf(identity, user), 0))) throw linkedElsewhere();
+    if (!(await store.replace(rowOf(identity, user), 0))) throw linkedToAnother();
   }
 
   /** The account is one of this gateway only, and the tokens and grants of the user end; keys stay. NOT_FOUND without a link. */

@@ -43,7 +43,7 @@ export interface LimitPeers {
   /** Undefined: no answer. */
   ask(life: string, request: ChunkRequest): Promise<ChunkAnswer | undefined>;
   /** What the others hold; those without an answer are left out. */
-  heldElsewhere(key: string): Promise<readonly Held[]>;
+  heldByOthers(key: string): Promise<readonly Held[]>;
 }
 
 interface Share {
@@ -174,7 +174,7 @@ export class ChunkedCounter {
     const known = this.#windows.get(request.key);
     const isOpen = known !== undefined && known.endsAtMs > now();
     if (peers.lives().length === 1 || (isOpen && !request.isFirst)) return this.#giveFrom(request, []);
-    return peers.heldElsewhere(request.key).then((others) => this.#giveFrom(request, others));
+    return peers.heldByOthers(request.key).then((others) => this.#giveFrom(request, others));
   }
 
   #giveFrom(request: ChunkRequest, others: readonly Held[]): ChunkAnswer {

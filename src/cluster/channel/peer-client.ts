@@ -7,16 +7,16 @@ import { asGatewayError, codeOf } from '../../domain/errors/errors.ts';
 import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
 import { LinkedSet } from '../../domain/memory/call-map.ts';
 import {
-  ELSEWHERE,
   type ForwardedAnswer,
   type ForwardedRequest,
   type Forwarding,
+  NOT_HOLDER,
 } from '../../domain/nodes/forwarding.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { ConnectionPool } from '../../transports/http/connection-pool.ts';
 import type { Connector } from '../../transports/http/connector.ts';
 import type { Member } from '../members.ts';
-import { waitForOwnerMs } from '../rules/session-claims.ts';
+import { waitForHolderMs } from '../rules/session-claims.ts';
 import type { ChannelKeys } from './channel-keys.ts';
 import { peerConnector, peerHost } from './peer-connector.ts';
 import { PeerExchange } from './peer-exchange.ts';
@@ -128,15 +128,15 @@ export class PeerClient {
   }
 
   /**
-   * The life of the node has ended: what was certainly not carried out, or may be carried out twice, goes on elsewhere. A stream whose
+   * The life of the node has ended: what was certainly not carried out, or may be carried out twice, goes on at another node. A stream whose
    * answer has begun ends. Other requests get their answer, as from a node that stops, or fail with their connection, or in silence.
    */
   end(): void {
     this.#hasEnded = true;
     const sinceMs = this.#silentSinceMs ?? this.#options.clock.now();
     for (const exchange of this.#exchanges.values()) {
-      if (!exchange.isSent) exchange.elsewhere();
-      else if (exchange.retract()) exchange.elsewhere(sinceMs);
+      if (!exchange.isSent) exchange.notHolder();
+      else if (exchange.retract()) exchange.notHolder(sinceMs);
       else if (exchange.request.isStream) exchange.fail(this.#unavailable('it has left', true));
     }
     if (this.#exchanges.size === 0) this.close();
@@ -155,7 +155,7 @@ export class PeerClient {
 
   #begin(exchange: PeerExchange): void {
     if (this.#hasEnded) {
-      exchange.elsewhere();
+      exchange.notHolder();
       return;
     }
     if (this.#stopPings === undefined) {
@@ -237,8 +237,8 @@ export class PeerClient {
 
   /** The node refused the token of a request, before it read more of it. If another token may be accepted, the request is sent again, once. */
   #refused(exchange: PeerExchange, reason: string): void {
-    if (reason === ELSEWHERE) {
-      exchange.elsewhere();
+    if (reason === NOT_HOLDER) {
+      exchange.notHolder();
       return;
     }
     if (reason === 'token for another node') {
@@ -340,7 +340,7 @@ export class PeerClient {
 
   /** Clients name no deadline. Undefined: no further request may wait. */
   #maxWaitMs(waiting: number): number | undefined {
-    return waitForOwnerMs(Number.POSITIVE_INFINITY, waiting);
+    return waitForHolderMs(Number.POSITIVE_INFINITY, waiting);
   }
 
   /** A request about an instance does not wait for its node, since another instance may take the call. A call under way does. */

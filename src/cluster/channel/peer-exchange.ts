@@ -1,4 +1,4 @@
-// One forwarded request: passes the parts of the answer on as they come, lets the owner wait while the client does not read, and ends the
+// One forwarded request: passes the parts of the answer on as they come, lets the holder wait while the client does not read, and ends the
 // connection when the client has left.
 
 import type { HopOutcome } from '../../counts/cluster-counts.ts';
@@ -61,11 +61,11 @@ export class PeerExchange implements AnswerReceiver, Forwarding, Linked {
     this.#answer.failed(error);
   }
 
-  /** See ForwardedAnswer.elsewhere. */
-  elsewhere(sinceMs = this.waitsSinceMs): void {
+  /** See ForwardedAnswer.notHolder. */
+  notHolder(sinceMs = this.waitsSinceMs): void {
     if (!this.#end('moved')) return;
     this.#connection?.abort(this);
-    this.#answer.elsewhere(sinceMs);
+    this.#answer.notHolder(sinceMs);
   }
 
   /** It is sent again: nothing of an answer came, and it may be carried out twice. */

@@ -1,4 +1,4 @@
-// One request on the peer channel, as text, and the receiver of its answer. Only headers that the owner reads cross: no credentials, no
+// One request on the peer channel, as text, and the receiver of its answer. Only headers that the holder reads cross: no credentials, no
 // cookies, no hop-by-hop headers.
 
 import type { ForwardedHeaders, ForwardedRequest } from '../../domain/nodes/forwarding.ts';

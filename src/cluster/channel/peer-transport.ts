@@ -187,7 +187,7 @@ class FrameAnswer implements ForwardedAnswer {
     this.#end(lost(`its node: ${facts.reason ?? 'no answer'}`, delivered));
   }
 
-  elsewhere(): void {
+  notHolder(): void {
     this.#end(lost('its node has left', 'no'));
   }
 

@@ -1,5 +1,5 @@
 // The other nodes that this one forwards requests to: a client for each life that was needed. The first characters of a session id are
-// the life that opened it, so the owner is found without a query.
+// the life that opened it, so its holder is found without a query.
 
 import type { ClusterCounts } from '../../counts/cluster-counts.ts';
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
@@ -28,7 +28,7 @@ const AGAIN_MS = 1_000;
 const MAX_ABSENT = 10_000;
 const ABSENT_MS = 1_000;
 /** Sessions that other lives claimed, with the life that has each. */
-const MAX_ELSEWHERE = 10_000;
+const MAX_HOLDERS = 10_000;
 
 /** What the channel asks of the table. */
 export type KnownMembers = Pick<
@@ -62,7 +62,7 @@ export interface PeersOptions {
 /** What serves the requests of clients asks. */
 export type ForwardingPeers = Pick<
   Peers,
-  'certain' | 'ownerOf' | 'elsewhere' | 'ofLife' | 'ofInstances' | 'opener'
+  'certain' | 'ofSession' | 'noteHolder' | 'ofLife' | 'ofInstances' | 'opener'
 >;
 
 export class Peers {
@@ -70,7 +70,7 @@ export class Peers {
   readonly #clients = new Map<string, PeerClient>();
   /** Lives that no member had, and when: sessions of earlier lives are recovered here, and their requests need no promise. */
   readonly #absentAtMs = new LruMap<number>(MAX_ABSENT);
-  readonly #elsewhere = new LruMap<string>(MAX_ELSEWHERE);
+  readonly #holders = new LruMap<string>(MAX_HOLDERS);
   /** Called after each change of the members. */
   readonly #waiting = new Set<() => void>();
   #turn = 0;
@@ -89,14 +89,14 @@ export class Peers {
   }
 
   /** Undefined for a session that is served here, or by no node. Returns a promise only for a life that is not known yet. */
-  ownerOf(sessionId: string): Peer | undefined | Promise<Peer | undefined> {
+  ofSession(sessionId: string): Peer | undefined | Promise<Peer | undefined> {
     const { members, clock, hasSession } = this.#options;
     const isOfThis = sessionId.startsWith(members.life);
-    if (isOfThis && this.#elsewhere.size === 0) return undefined; // nearly always
+    if (isOfThis && this.#holders.size === 0) return undefined; // nearly always
     const life = lifeOf(sessionId);
     if (life === undefined || hasSession(sessionId)) return undefined;
-    const elsewhere = this.#clientOf(this.#elsewhere.get(sessionId) ?? '');
-    if (isOfThis || elsewhere !== undefined) return elsewhere;
+    const holder = this.#clientOf(this.#holders.get(sessionId) ?? '');
+    if (isOfThis || holder !== undefined) return holder;
     const client = this.#clientOf(life);
     if (client !== undefined || this.#isAbsent(life)) return client;
     return members.refresh().then(() => {
@@ -107,8 +107,8 @@ export class Peers {
   }
 
   /** Remembers the life that has the session now. The peer with that life; undefined when it has ended meanwhile. */
-  elsewhere(sessionId: string, life: string): Peer | undefined {
-    this.#elsewhere.set(sessionId, life);
+  noteHolder(sessionId: string, life: string): Peer | undefined {
+    this.#holders.set(sessionId, life);
     return this.#clientOf(life);
   }
 

@@ -4,9 +4,9 @@
 import type { SessionDecision } from '../../domain/nodes/life.ts';
 import type { LifeRow } from './rows.ts';
 
-/** Longest wait of a request for a silent owner, in ms. */
-const SILENT_OWNER_MS = 15_000;
-/** Most requests that wait for one silent owner. */
+/** Longest wait of a request for a silent holder, in ms. */
+const SILENT_HOLDER_MS = 15_000;
+/** Most requests that wait for one silent holder. */
 const MAX_WAITING = 1_000;
 
 export interface SessionReader {
@@ -16,19 +16,19 @@ export interface SessionReader {
   readonly lifeOf: (life: string) => LifeRow | undefined;
 }
 
-/** What to do with a request for a session that is not in memory here. `owner`: the life in its row; undefined when it was released. */
-export function decideSession(owner: string | undefined, reader: SessionReader): SessionDecision {
-  if (owner === undefined) return { do: 'claim' };
-  if (owner === reader.life) return { do: 'recover' };
-  const row = reader.lifeOf(owner);
+/** What to do with a request for a session that is not in memory here. `holder`: the life in its row; undefined when it was released. */
+export function decideSession(holder: string | undefined, reader: SessionReader): SessionDecision {
+  if (holder === undefined) return { do: 'claim' };
+  if (holder === reader.life) return { do: 'recover' };
+  const row = reader.lifeOf(holder);
   if (row === undefined) return { do: 'end', reason: 'unknown life' };
-  return row.end === undefined ? { do: 'forward', life: owner } : { do: 'claim' };
+  return row.end === undefined ? { do: 'forward', life: holder } : { do: 'claim' };
 }
 
 /**
- * How long a request waits for its silent owner, in ms; undefined: 503 with `Retry-After` at once. After the wait it is 503 as well, never
- * 404: a silent owner is not an answer.
+ * How long a request waits for its silent holder, in ms; undefined: 503 with `Retry-After` at once. After the wait it is 503 as well, never
+ * 404: a silent holder is not an answer.
  */
-export function waitForOwnerMs(deadlineMs: number, waiting: number): number | undefined {
-  return waiting < MAX_WAITING ? Math.min(deadlineMs, SILENT_OWNER_MS) : undefined;
+export function waitForHolderMs(deadlineMs: number, waiting: number): number | undefined {
+  return waiting < MAX_WAITING ? Math.min(deadlineMs, SILENT_HOLDER_MS) : undefined;
 }

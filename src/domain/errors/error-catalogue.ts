@@ -239,7 +239,7 @@ export function unknownProvider(): GatewayError {
 }
 
 /** `owner`: undefined when it was linked at the same time. */
-export function linkedElsewhere(owner = 'another user'): GatewayError {
+export function linkedToAnother(owner = 'another user'): GatewayError {
   const msg = `It belongs to the account of ${owner}; delete that account, or unlink it`;
   return validationFailed([{ loc: ['body', 'subject'], msg, type: 'value_error' }]);
 }

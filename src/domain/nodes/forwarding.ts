@@ -1,4 +1,4 @@
-// What crosses between two nodes when one of them forwards the request of a client to the owner of its session, or sends an exchange to
+// What crosses between two nodes when one of them forwards the request of a client to the holder of its session, or sends an exchange to
 // the node of an instance. src/http reads the request of a client and writes the answer, src/cluster sends and receives both. Source:
 // ADR 148, 170.
 
@@ -16,13 +16,13 @@ export interface ForwardedCaller {
 
 /** One HTTP request of a client. Credentials, limits and the body were checked. */
 export interface ForwardedRequest {
-  /** `session`: to the owner of the session; `instance`: to the node that runs an instance. Default `session`. */
+  /** `session`: to the holder of the session; `instance`: to the node that runs an instance. Default `session`. */
   readonly hop?: Hop;
   readonly caller: ForwardedCaller;
   readonly method: string;
   /** Path and query. */
   readonly target: string;
-  /** All headers of the client, by name in lower case; the channel passes only those that the owner needs. */
+  /** All headers of the client, by name in lower case; the channel passes only those that the holder needs. */
   readonly headers: ForwardedHeaders;
   /** Empty for GET and DELETE. */
   readonly body: Buffer;
@@ -41,7 +41,7 @@ export type Hop = 'session' | 'instance';
 
 export type ForwardedHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** Gets the answer of the owner as it arrives: the head, parts of the body, and the end; or a failure, at any time. */
+/** Gets the answer of the holder as it arrives: the head, parts of the body, and the end; or a failure, at any time. */
 export interface ForwardedAnswer {
   head(status: number, headers: ForwardedHeaders): void;
   /** False: nothing more is to be read before `Forwarding.resume`. */
@@ -53,7 +53,7 @@ export interface ForwardedAnswer {
    * The node certainly did not carry it out, and has the session no more. Called once, instead of the head. `sinceMs`: since when it has waited,
    * by the monotonic clock.
    */
-  elsewhere(sinceMs: number): void;
+  notHolder(sinceMs: number): void;
 }
 
 /** A forwarded request that is under way. */
@@ -61,7 +61,7 @@ export interface Forwarding {
   /** The node may have got it. */
   readonly isSent: boolean;
   resume(): void;
-  /** The client is disconnected: closes the connection to the owner, which cancels the request there. The answer gets nothing more. */
+  /** The client is disconnected: closes the connection to the holder, which cancels the request there. The answer gets nothing more. */
   cancel(): void;
 }
 
@@ -69,8 +69,8 @@ export interface Forwarding {
 export type PlacedInstance = Pick<InstanceDefinition, 'nodeId' | 'serverId'>;
 
 /** The session of the request belongs to another life. The request was not carried out, and has to be sent there. */
-export class SessionElsewhere extends Error {
-  /** Undefined where only the row of the session says it: see ForwardedAnswer.elsewhere. */
+export class NotHolder extends Error {
+  /** Undefined where only the row of the session says it: see ForwardedAnswer.notHolder. */
   readonly life: string | undefined;
   /** Since when the request has waited for a node, by the monotonic clock. Undefined: it has not. */
   readonly sinceMs: number | undefined;
@@ -84,4 +84,4 @@ export class SessionElsewhere extends Error {
 
 /** Header of an answer to a forwarded request, and its value where the node carried nothing out and has the session no more. */
 export const REFUSED_HEADER = 'peer-refused';
-export const ELSEWHERE = 'moved';
+export const NOT_HOLDER = 'moved';

@@ -53,9 +53,9 @@ export function isOrHas(node: string, other: string): boolean {
   return other === node || other === gatewayOf(node);
 }
 
-/** Whether a node runs the programs that are stored for `owner`: the first worker runs those of its gateway. */
-export function runsProgramsOf(node: string, owner: string | undefined): boolean {
-  return owner !== undefined && (node === owner || node === nodeOf(owner, 1));
+/** Whether a node runs the programs that are stored for `nodeId`: the first worker runs those of its gateway. */
+export function runsProgramsOf(node: string, nodeId: string | undefined): boolean {
+  return nodeId !== undefined && (node === nodeId || node === nodeOf(nodeId, 1));
 }
 
 /** Undefined for a node that is no foreign one. A row of another protocol may be signed otherwise, so its secret is not known. */

@@ -111,8 +111,8 @@ export class Deployment {
     { request, principal }: ClientRequest,
     maxMs?: number,
   ): Promise<BytesReply> {
-    const owner = this.#options.peers?.ofLife(life);
-    if (owner === undefined) throw cannotBeAsked(id, 'requests are not forwarded (cluster.forward)');
+    const peer = this.#options.peers?.ofLife(life);
+    if (peer === undefined) throw cannotBeAsked(id, 'requests are not forwarded (cluster.forward)');
     const { id: requestId, address, target, headers } = request;
     const forwarded = {
       caller: { principal, requestId, address },
@@ -130,7 +130,7 @@ export class Deployment {
       stop = systemClock.alarm(maxMs, () => listener(cannotBeAsked(id, 'it does not answer')));
     };
     try {
-      const { status, body } = await answerOf(owner, forwarded, { maxBytes: MAX_COMMAND_BYTES, onLost });
+      const { status, body } = await answerOf(peer, forwarded, { maxBytes: MAX_COMMAND_BYTES, onLost });
       return status === 204 ? noContent() : bytes(status, body);
     } finally {
       stop();
@@ -157,8 +157,8 @@ export class Deployment {
   }
 
   /** The other node that runs the programs of this node or gateway. Undefined: it is this node, or no member. */
-  runnerOf(owner: string): NodeView | undefined {
-    return this.others().find(({ id }) => runsProgramsOf(id, owner));
+  runnerOf(nodeId: string): NodeView | undefined {
+    return this.others().find(({ id }) => runsProgramsOf(id, nodeId));
   }
 
   async #askAll<T>(
@@ -185,8 +185,8 @@ export class Deployment {
 
   /** Undefined: none. Callers that see everything share one answer. */
   #answerOf({ life, state }: NodeView, target: string, principal: Principal): Promise<unknown> | undefined {
-    const owner = state === 'silent' ? undefined : this.#options.peers?.ofLife(life);
-    if (owner === undefined) return undefined;
+    const peer = state === 'silent' ? undefined : this.#options.peers?.ofLife(life);
+    if (peer === undefined) return undefined;
     const key = `${life} ${rightsOf(principal)} ${target}`;
     const known = this.#asked.get(key);
     const nowMs = systemClock.now();
@@ -194,7 +194,7 @@ export class Deployment {
     const open = this.#open.get(life) ?? 0;
     if (open >= MAX_ASKED) return undefined;
     this.#open.set(life, open + 1);
-    const answer = this.#send(owner, target, principal).finally(() => this.#close(life));
+    const answer = this.#send(peer, target, principal).finally(() => this.#close(life));
     const asked = { atMs: nowMs, answer };
     this.#asked.set(key, asked);
     systemClock.background.alarm(SHARED_MS, () => this.#asked.get(key) === asked && this.#asked.delete(key));
@@ -202,10 +202,10 @@ export class Deployment {
   }
 
   /** Never rejects; undefined for an answer that is none. */
-  async #send(owner: Peer, target: string, principal: Principal): Promise<unknown> {
+  async #send(peer: Peer, target: string, principal: Principal): Promise<unknown> {
     let stop = (): void => {};
     const onLost = (listener: (reason: Error) => void): void => {
-      stop = systemClock.alarm(WAIT_MS, () => listener(cannotBeAsked(owner.node, 'it does not answer')));
+      stop = systemClock.alarm(WAIT_MS, () => listener(cannotBeAsked(peer.node, 'it does not answer')));
     };
     const request = {
       caller: { principal, requestId: crypto.randomUUID(), address: undefined },
@@ -217,7 +217,7 @@ export class Deployment {
       isRepeatable: () => true,
     };
     try {
-      const { status, body } = await answerOf(owner, request, { maxBytes: MAX_BYTES, onLost });
+      const { status, body } = await answerOf(peer, request, { maxBytes: MAX_BYTES, onLost });
       return status === 200 ? jsonIn(body.toString()) : undefined;
     } catch {
       return undefined; // the node is named in the answer

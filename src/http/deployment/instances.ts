@@ -34,7 +34,7 @@ export interface Known {
 const NOTHING: Known = { views: new Map(), partial: [] };
 
 /** Asks the other nodes for their records of all instances, by pages of 1,000. No promise where there are no other nodes. */
-export function knownElsewhere(
+export function knownAtPeers(
   gateway: Pick<Gateway, 'templates' | 'template'>,
   principal: Principal,
   deployment: Deployment | undefined,

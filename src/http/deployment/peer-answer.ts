@@ -19,14 +19,14 @@ export interface PeerAnswerOptions {
 
 /** Rejects with NODE_UNAVAILABLE, or the reason of `onLost`. */
 export function answerOf(
-  owner: Peer,
+  peer: Peer,
   request: ForwardedRequest,
   { maxBytes, onLost }: PeerAnswerOptions,
 ): Promise<PeerAnswer> {
   return new Promise((resolve, reject) => {
     const parts: Buffer[] = [];
     let [status, length] = [0, 0];
-    const forwarding = owner.forward(request, {
+    const forwarding = peer.forward(request, {
       head: (given) => {
         status = given;
       },
@@ -37,10 +37,10 @@ export function answerOf(
       },
       end: () => {
         if (length <= maxBytes) resolve({ status, body: Buffer.concat(parts) });
-        else reject(cannotBeAsked(owner.node, 'its answer is too long'));
+        else reject(cannotBeAsked(peer.node, 'its answer is too long'));
       },
-      elsewhere: () => reject(cannotBeAsked(owner.node, 'it has ended')),
-      failed: ({ facts: { reason = 'it does not answer' } }) => reject(cannotBeAsked(owner.node, reason)),
+      notHolder: () => reject(cannotBeAsked(peer.node, 'it has ended')),
+      failed: ({ facts: { reason = 'it does not answer' } }) => reject(cannotBeAsked(peer.node, reason)),
     });
     onLost((reason) => {
       forwarding.cancel();

@@ -85,8 +85,8 @@ export class PeerEvents {
   #mayMiss(after: string | undefined): boolean {
     const others = this.#options.deployment.others();
     if (others.length === 0) return false;
-    const isElsewhere = after !== undefined && !this.#options.events.isOwnId(after);
-    return isElsewhere || others.some(({ life }) => this.#peers.get(life)?.isMissing === true);
+    const isOfPeer = after !== undefined && !this.#options.events.isOwnId(after);
+    return isOfPeer || others.some(({ life }) => this.#peers.get(life)?.isMissing === true);
   }
 
   #join(types: ReadonlySet<string> | undefined, after: string | undefined): () => void {
@@ -158,8 +158,8 @@ export class PeerEvents {
     const lose = (): void => {
       if (!isOver()) this.#lose(peer);
     };
-    const owner = this.#options.peers.ofLife(peer.life);
-    if (owner === undefined) {
+    const client = this.#options.peers.ofLife(peer.life);
+    if (client === undefined) {
       lose();
       return;
     }
@@ -180,9 +180,9 @@ export class PeerEvents {
       },
       end: lose,
       failed: lose,
-      elsewhere: lose,
+      notHolder: lose,
     };
-    const forwarding = owner.forward(
+    const forwarding = client.forward(
       {
         caller: { principal: NODE, requestId: crypto.randomUUID(), address: undefined },
         method: 'GET',

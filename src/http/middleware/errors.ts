@@ -5,7 +5,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import { asGatewayError, GatewayError, hasCode } from '../../domain/errors/errors.ts';
-import { ELSEWHERE, REFUSED_HEADER } from '../../domain/nodes/forwarding.ts';
+import { NOT_HOLDER, REFUSED_HEADER } from '../../domain/nodes/forwarding.ts';
 import { noteError } from '../../protocol/endpoint-types.ts';
 import { resumesSse } from '../../protocol/legacy/legacy-sse.ts';
 import { faultOf, type RpcFailure, rpcFailureOf } from '../../protocol/rpc.ts';
@@ -96,7 +96,7 @@ function answerRpc(context: HttpContext, failure: RpcFailure, log: Logger): void
   refuse(context, bytes(status, body, { headers: [...(headers ?? []), ...moved], instanceId }));
 }
 
-const MOVED = [REFUSED_HEADER, ELSEWHERE];
+const MOVED = [REFUSED_HEADER, NOT_HOLDER];
 /** No request is sent on this connection any more, which a node that stops would break. */
 const LEAVING = [...MOVED, 'Connection', 'close'];
 
@@ -104,11 +104,11 @@ const LEAVING = [...MOVED, 'Connection', 'close'];
 function movedHeaders({ forwarded, rpcMethod }: RequestState, cause: unknown): readonly string[] {
   if (forwarded === undefined) return [];
   if (rpcMethod === 'initialize' && hasCode(cause, 'SESSION_LIMIT')) return MOVED;
-  return isElsewhere(cause) ? LEAVING : [];
+  return mayGoOnAtPeer(cause) ? LEAVING : [];
 }
 
 /** This node stops, or another one has the session: the node that forwarded the request goes on. */
-function isElsewhere(cause: unknown): boolean {
+function mayGoOnAtPeer(cause: unknown): boolean {
   if (!(cause instanceof GatewayError) || cause.delivered !== 'no') return false;
   return cause.code === 'SHUTTING_DOWN' || cause.code === 'NODE_UNAVAILABLE';
 }

@@ -22,7 +22,7 @@ import type { TemplateView } from '../../gateway/gateway-types.ts';
 import { whenKnown } from '../caller-check.ts';
 import { agreementOf, NodeWarnings } from '../deployment/agreement.ts';
 import { type Deployment, MissingNodes, missing } from '../deployment/deployment.ts';
-import { healthWith, knownElsewhere } from '../deployment/instances.ts';
+import { healthWith, knownAtPeers } from '../deployment/instances.ts';
 import { type BytesReply, errorReply, json } from '../reply.ts';
 import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';
 import { closed, integer, named, number, rounded, Time, text } from '../schemas.ts';
@@ -199,7 +199,7 @@ export const healthRoutes: readonly Route[] = [
       const withheld = await withheldFor(principal, template, view, gateway);
       // Not beside `gateway.health`: each makes a snapshot of all instances, 10,000 take 0.1 s.
       const servers = gateway.servers(template);
-      return whenKnown(knownElsewhere(gateway, principal, deployment), (known) => {
+      return whenKnown(knownAtPeers(gateway, principal, deployment), (known) => {
         const views = servers.map(
           (server) =>
             [server.definition.id, healthWith(known, server, principal, deployment?.ownId)] as const,

@@ -16,7 +16,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import { whenKnown } from '../caller-check.ts';
-import { knownElsewhere, ListedServer, recordWith, SERVER_LIST } from '../deployment/instances.ts';
+import { knownAtPeers, ListedServer, recordWith, SERVER_LIST } from '../deployment/instances.ts';
 import { resultReply } from '../exchange-reply.ts';
 import { PAGE_HEADERS, PAGE_QUERY, PARTIAL_HEADER, pagedList } from '../paged-list.ts';
 import { json, located, noContent, type Reply, withResult } from '../reply.ts';
@@ -65,7 +65,7 @@ export const serverRoutes: readonly Route[] = [
       const servers = visibleServers(gateway, principal).sort((left, right) =>
         idOf(left) < idOf(right) ? -1 : 1,
       );
-      return whenKnown(knownElsewhere(gateway, principal, deployment), (known) =>
+      return whenKnown(knownAtPeers(gateway, principal, deployment), (known) =>
         pagedList(
           SERVER_LIST,
           {
@@ -113,7 +113,7 @@ export const serverRoutes: readonly Route[] = [
     answers: { 200: { description: 'The server as it is now', body: InstanceRecord } },
     handler: ({ params, principal }, { gateway, deployment }) => {
       const server = visibleServer(gateway, principal, params.server_id);
-      return whenKnown(knownElsewhere(gateway, principal, deployment), (known) =>
+      return whenKnown(knownAtPeers(gateway, principal, deployment), (known) =>
         json(200, recordWith(known, server, principal, deployment?.ownId)),
       );
     },

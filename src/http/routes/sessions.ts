@@ -104,7 +104,7 @@ export const sessionRoutes: readonly Route[] = [
       const isHere = gateway
         .sessions()
         .some((session) => session.id === id && maySee(input.principal, session));
-      if (!isHere) return endElsewhere(input, services);
+      if (!isHere) return endAtPeer(input, services);
       gateway.endSession(id);
       return noContent();
     },
@@ -162,7 +162,7 @@ async function pageOfNode(
 }
 
 /** SESSION_NOT_FOUND; NODE_UNAVAILABLE if a node that may have it does not answer. */
-async function endElsewhere(
+async function endAtPeer(
   input: RouteInput<Static<typeof SessionParams>, unknown, unknown>,
   { deployment }: Pick<Services, 'deployment'>,
 ): Promise<BytesReply> {

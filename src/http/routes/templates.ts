@@ -15,7 +15,7 @@ import { withoutSecretDefaults } from '../../templates/config-schema.ts';
 import type { TemplateDefinition } from '../../templates/definition.ts';
 import { whenKnown } from '../caller-check.ts';
 import { MissingNodes, missing } from '../deployment/deployment.ts';
-import { type Known, knownElsewhere, recordWith } from '../deployment/instances.ts';
+import { type Known, knownAtPeers, recordWith } from '../deployment/instances.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';
 import { AnyObject, closed, integer, named, nullableText, text } from '../schemas.ts';
@@ -165,7 +165,7 @@ export const templateRoutes: readonly Route[] = [
     answers: { 200: { description: 'Templates with their instances and settings', body: RegistryView } },
     handler: ({ principal }, services) => {
       const { gateway, deployment } = services;
-      return whenKnown(knownElsewhere(gateway, principal, deployment), async (known) =>
+      return whenKnown(knownAtPeers(gateway, principal, deployment), async (known) =>
         json(200, await registryView(principal, services, known)),
       );
     },

@@ -218,7 +218,7 @@ function memoryAudit(): AuditStore {
 /** For specs: a gateway with this store keeps no sessions, since nothing would outlive it. */
 function memorySessions(rows: Map<string, StoredSession>): SessionStore {
   const stored = (keys: readonly string[]) => keys.flatMap((key) => rows.get(key) ?? []);
-  const ownersOf = (keys: readonly string[]) => new Map(stored(keys).map(({ key, life }) => [key, life]));
+  const holdersOf = (keys: readonly string[]) => new Map(stored(keys).map(({ key, life }) => [key, life]));
   return {
     insert: async (added) => {
       for (const row of added) if (!rows.has(row.key)) rows.set(row.key, { ...row });
@@ -228,7 +228,7 @@ function memorySessions(rows: Map<string, StoredSession>): SessionStore {
         const row = rows.get(key);
         if (row?.life === life) rows.set(key, { ...row, value, usedAt });
       }
-      return ownersOf(changes.map(({ key }) => key));
+      return holdersOf(changes.map(({ key }) => key));
     },
     read: async (keys) => stored(keys),
     claim: async (read, { node, life }) => {
@@ -240,7 +240,7 @@ function memorySessions(rows: Map<string, StoredSession>): SessionStore {
       return stored(read.map(({ key }) => key)).filter((row) => row.life === life);
     },
     delete: async (life, keys) => {
-      for (const { key, life: owner } of stored(keys)) if (owner === life) rows.delete(key);
+      for (const { key, life: holder } of stored(keys)) if (holder === life) rows.delete(key);
     },
     trim: async ({ node, life }, keep) => {
       const others = [...rows.values()].filter((row) => row.node === node && row.life !== life);

@@ -31,7 +31,7 @@ export function ormSessions(operations: OrmOperations, cipher: Cipher | undefine
         if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
         // Rows whose answer was lost are written again, although some of them may be stored.
         await operations.writeBeside(async (em, tables) => {
-          const stored = await ownersOf(em, tables, keysOf(rows));
+          const stored = await holdersOf(em, tables, keysOf(rows));
           await insertAll(
             em,
             tables,
@@ -52,7 +52,7 @@ export function ormSessions(operations: OrmOperations, cipher: Cipher | undefine
           for (const { key, value, usedAt } of own)
             await em.nativeUpdate(sessions, { key, life }, { value, usedAt: new Date(usedAt) });
         else await updateTogether(em, tables, life, own);
-        return ownersOf(em, tables, keysOf(changes));
+        return holdersOf(em, tables, keysOf(changes));
       }),
     read: (keys) =>
       operations.run(async (em, tables) => {
@@ -132,7 +132,7 @@ async function rowsOf(
 }
 
 /** The life that owns each row, by key. */
-async function ownersOf(
+async function holdersOf(
   em: SqlEntityManager,
   { sessions }: Tables,
   keys: readonly string[],

@@ -239,7 +239,7 @@ export class LegacyEndpoint {
       await request.consumeRateLimit(1);
       // The stream of HTTP+SSE is open here.
       const openAt = request.sseConnection === undefined ? request.openAt : undefined;
-      const opened = openAt?.(backends.elsewhere?.() ?? []);
+      const opened = openAt?.(backends.instancesElsewhere?.() ?? []);
       if (opened !== undefined && (await opened)) return;
       const leaving = new AbortController();
       reply.onGone(() => leaving.abort());
@@ -248,7 +248,7 @@ export class LegacyEndpoint {
         .openSession(request.principal, profile, opening)
         .catch(async (thrown: unknown) => {
           const mayBe = hasCode(thrown, 'NODE_UNAVAILABLE') || hasCode(thrown, 'NO_HEALTHY_INSTANCE');
-          if (!mayBe || !(await openAt?.('elsewhere'))) throw thrown;
+          if (!mayBe || !(await openAt?.('opener'))) throw thrown;
         });
       if (session === undefined) return; // another node opened it
       try {

@@ -60,7 +60,7 @@ function exchangeAboutTask(
     const known = log.instancesOf(scope, taskId);
     const here = known.findLast((id) => session.isAt(id));
     const instanceId = here ?? known.at(-1);
-    if (here === undefined && instanceId !== undefined) return exchangeElsewhere(request, from, instanceId);
+    if (here === undefined && instanceId !== undefined) return exchangeAt(request, from, instanceId);
     return here === undefined && log.isOthers(scope, taskId)
       ? rpcErrorAnswer(RPC.invalidParams, 'Unknown task')
       : exchangeInSession(session, request, clock, here);
@@ -78,7 +78,7 @@ function scopeOf({ request: { principal: owner, template } }: SessionRequest): T
 }
 
 /** Outside of the session, which is not parked meanwhile. */
-function exchangeElsewhere(
+function exchangeAt(
   request: ExchangeRequest,
   { session, request: { principal: owner }, backends }: SessionRequest,
   instanceId: string,

@@ -1,4 +1,4 @@
-// A request whose session another life owns, in simulated time and many orders: what the owner answers, whether its life has ended, and what
+// A request whose session another life holds, in simulated time and many orders: what the holder answers, whether its life has ended, and what
 // this node finds in the row meanwhile.
 
 import { mock } from 'node:test';
@@ -7,17 +7,17 @@ import * as assert from 'uvu/assert';
 import type { Peer } from '../../src/cluster/channel/peer-client.ts';
 import { codeOf } from '../../src/domain/errors/errors.ts';
 import { sessionNotFound } from '../../src/domain/errors/session-errors.ts';
-import { SessionElsewhere } from '../../src/domain/nodes/forwarding.ts';
-import { serveElsewhere } from '../../src/http/serve-elsewhere.ts';
+import { NotHolder } from '../../src/domain/nodes/forwarding.ts';
+import { serveAtHolder } from '../../src/http/serve-at-holder.ts';
 import { againWith, chosenSeed, Dice } from '../helpers/dice.ts';
 import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('a request of a session elsewhere');
+const test = suite('a request of a session that another life holds');
 simulateTime(test);
 
-/** `elsewhere`: not carried out, because the session is not there. */
-type Outcome = 'answered' | 'elsewhere' | 'failed';
+/** `not here`: not carried out, because the session is not there. */
+type Outcome = 'answered' | 'not here' | 'failed';
 /** One round: the life that the row names, whether it has ended, how its node answers, and what this node finds next. */
 interface Round {
   readonly life: string;
@@ -32,7 +32,7 @@ interface Run {
   readonly tookMs: number;
 }
 
-function ownedBy(life: string): Peer {
+function peerWith(life: string): Peer {
   const forward = (): never => {
     throw new Error('`forwardTo` does it');
   };
@@ -47,13 +47,13 @@ async function play(rounds: readonly Round[]): Promise<Run> {
   const next = (): string => rounds[Math.min(round + 1, rounds.length - 1)]?.life ?? '';
   const come = (place: string, outcome: Outcome, life: string | undefined): void => {
     steps.push(`${outcome} ${place}`);
-    if (outcome === 'elsewhere') throw new SessionElsewhere(life);
+    if (outcome === 'not here') throw new NotHolder(life);
     if (outcome === 'failed') throw sessionNotFound();
   };
   const startedAtMs = simulatedClock.now();
   let outcome: string | undefined;
-  void serveElsewhere(new SessionElsewhere(present().life), {
-    ownerIn: (life) => (present().hasEnded ? undefined : ownedBy(life)),
+  void serveAtHolder(new NotHolder(present().life), {
+    peerOf: (life) => (present().hasEnded ? undefined : peerWith(life)),
     forwardTo: async ({ node }) => come(`at ${node}`, present().there, undefined),
     serveHere: async () => {
       const { here } = present();
@@ -77,19 +77,19 @@ async function play(rounds: readonly Round[]): Promise<Run> {
   return { steps, outcome: outcome ?? 'none', tookMs: simulatedClock.now() - startedAtMs };
 }
 
-const LIVE: Round = { life: 'b', hasEnded: false, there: 'answered', here: 'elsewhere' };
-const SILENT: Round = { ...LIVE, there: 'elsewhere' };
+const LIVE: Round = { life: 'b', hasEnded: false, there: 'answered', here: 'not here' };
+const SILENT: Round = { ...LIVE, there: 'not here' };
 
 for (const [name, rounds, steps, outcome] of [
-  ['its owner is live', [LIVE], ['answered at b'], 'answered'],
+  ['its holder is live', [LIVE], ['answered at b'], 'answered'],
   [
-    'its owner does not have it any more, and this node may claim it',
+    'its holder does not have it any more, and this node may claim it',
     [{ ...SILENT, here: 'answered' }],
-    ['elsewhere at b', 'answered here'],
+    ['not here at b', 'answered here'],
     'answered',
   ],
   [
-    'the life of its owner has ended, and this node may claim it',
+    'the life of its holder has ended, and this node may claim it',
     [{ ...LIVE, hasEnded: true, here: 'answered' }],
     ['answered here'],
     'answered',
@@ -97,14 +97,14 @@ for (const [name, rounds, steps, outcome] of [
   [
     'a third node was first',
     [{ ...SILENT }, { ...LIVE, life: 'c' }],
-    ['elsewhere at b', 'elsewhere here', 'answered at c'],
+    ['not here at b', 'not here here', 'answered at c'],
     'answered',
   ],
-  ['its owner refuses it', [{ ...LIVE, there: 'failed' }], ['failed at b'], 'SESSION_NOT_FOUND'],
+  ['its holder refuses it', [{ ...LIVE, there: 'failed' }], ['failed at b'], 'SESSION_NOT_FOUND'],
   [
     'no node may continue it',
     [{ ...SILENT, here: 'failed' }],
-    ['elsewhere at b', 'failed here'],
+    ['not here at b', 'failed here'],
     'SESSION_NOT_FOUND',
   ],
 ] as const satisfies readonly (readonly [string, readonly Round[], readonly string[], string])[])
@@ -113,7 +113,7 @@ for (const [name, rounds, steps, outcome] of [
     assert.equal([run.steps, run.outcome], [steps, outcome]);
   });
 
-test('an owner that never has it, and a row that always names it: NODE_UNAVAILABLE after 15 s', async () => {
+test('a holder that never has it, and a row that always names it: NODE_UNAVAILABLE after 15 s', async () => {
   for (const round of [SILENT, { ...SILENT, hasEnded: true }]) {
     const { outcome, tookMs, steps } = await play([round]);
     assert.is(outcome, 'NODE_UNAVAILABLE');
@@ -125,15 +125,15 @@ test('an owner that never has it, and a row that always names it: NODE_UNAVAILAB
 test('waits for silent nodes, and one before them, add up to 15 s', async () => {
   const startedAtMs = simulatedClock.now();
   let outcome: string | undefined;
-  void serveElsewhere(new SessionElsewhere('b', startedAtMs - 9_000), {
-    ownerIn: ownedBy,
-    forwardTo: async (_owner, untilMs) => {
+  void serveAtHolder(new NotHolder('b', startedAtMs - 9_000), {
+    peerOf: peerWith,
+    forwardTo: async (_peer, untilMs) => {
       const waitMs = Math.min(15_000, untilMs - simulatedClock.now());
       await new Promise<void>((resolve) => void simulatedClock.alarm(waitMs, resolve));
-      throw new SessionElsewhere(undefined, startedAtMs);
+      throw new NotHolder(undefined, startedAtMs);
     },
     serveHere: async () => {
-      throw new SessionElsewhere('c');
+      throw new NotHolder('c');
     },
     clock: simulatedClock,
   }).catch((thrown) => {
@@ -157,13 +157,13 @@ test('in every order it is carried out once at most, its first answer counts, an
       (): Round => ({
         life: dice.pick(['b', 'c', 'd']),
         hasEnded: dice.below(3) === 0,
-        there: dice.pick(['elsewhere', 'elsewhere', 'answered', 'failed']),
-        here: dice.pick(['elsewhere', 'elsewhere', 'elsewhere', 'answered', 'failed']),
+        there: dice.pick(['not here', 'not here', 'answered', 'failed']),
+        here: dice.pick(['not here', 'not here', 'not here', 'answered', 'failed']),
       }),
     );
     const { steps, outcome, tookMs } = await play(rounds);
     const hint = `${JSON.stringify(rounds)}: ${steps.slice(0, 20)}, ${outcome}; ${againWith(seed)}`;
-    const decisive = steps.findIndex((step) => !step.startsWith('elsewhere'));
+    const decisive = steps.findIndex((step) => !step.startsWith('not here'));
     assert.is(decisive === -1 ? steps.length - 1 : decisive, steps.length - 1, hint);
     const wanted =
       decisive === -1
