@@ -58,7 +58,7 @@ test('distinguishes an unknown template from an unknown instance', async () => {
     [() => fleet.add(definition('a', { template: 'x' })), 'TEMPLATE_NOT_FOUND'],
     [() => fleet.get('t', 'b'), 'SERVER_NOT_FOUND'],
     [() => fleet.remove('t', 'b', 0), 'SERVER_NOT_FOUND'],
-    [() => fleet.byServerId('b'), 'SERVER_NOT_FOUND'],
+    [() => fleet.instanceByServerId('b'), 'SERVER_NOT_FOUND'],
   ] as const) {
     assert.is(await codeOf(asked), code, String(asked));
   }
@@ -125,7 +125,7 @@ test('restarts a crashed instance after half a second', async () => {
   await pass(1);
   assert.equal([harness.eventsOf('instance.starting').length, harness.ref('a').state], [3, 'healthy']);
   assert.is(await harness.call('write').end, 'a');
-  assert.is(harness.fleet.byServerId('a'), harness.ref('a'));
+  assert.is(harness.fleet.instanceByServerId('a'), harness.ref('a'));
 });
 
 test('restarts an instance that crashes again and again with a back-off, which is forgiven after a minute', async () => {
@@ -397,7 +397,7 @@ test('an instance of another node is listed as stopped, with the reason, and not
   assert.equal([harness.fleet.refs('t'), harness.fleet.all()], [[here], [here]]);
   assert.is(harness.fleet.find('t', 'b'), there);
   assert.is(harness.fleet.instance('t', 'b'), there);
-  assert.is(harness.fleet.byServerId('b'), there);
+  assert.is(harness.fleet.instanceByServerId('b'), there);
   assert.is(harness.fleet.isServerIdTaken('b'), true);
   assert.equal(views()[1], { definition: unreachable('b', { weight: 3 }), snapshot: there.snapshot() });
   assert.is(await codeOf(() => harness.fleet.get('t', 'b')), 'NO_HEALTHY_INSTANCE');

@@ -208,11 +208,11 @@ export class Fleet {
     return instance;
   }
 
-  findServer(serverId: string): Instance | undefined {
+  findByServerId(serverId: string): Instance | undefined {
     return this.#byServerId.get(serverId);
   }
 
-  byServerId(serverId: string): Instance {
+  instanceByServerId(serverId: string): Instance {
     const instance = this.#byServerId.get(serverId);
     if (instance === undefined) throw serverNotFound(serverId);
     return instance;

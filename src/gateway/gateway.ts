@@ -269,7 +269,7 @@ export class Gateway {
   /** One instance, by its server id. SERVER_NOT_FOUND. */
   server(serverId: string): Server {
     const { fleet } = this.#deps;
-    const instance = fleet.byServerId(serverId);
+    const instance = fleet.instanceByServerId(serverId);
     return this.#server(fleet.group(instance.template).statusOf(instance));
   }
 

@@ -441,7 +441,7 @@ export class Registry {
     const isWaited = runsAnywhere(made.definition) && shared !== undefined;
     const untilMs = clock.now() + waitMs;
     if (isWaited) await firstValueFrom(race(shared.placed(serverId), late$));
-    const instance = isWaited ? (fleet.findServer(serverId) ?? made) : made;
+    const instance = isWaited ? (fleet.findByServerId(serverId) ?? made) : made;
     if (!(instance instanceof InstanceRef)) return instance;
     const settled$ = instance.state$.pipe(filter((state) => state === 'healthy' || state === 'stopped'));
     await firstValueFrom(race(settled$, timer$(clock, Math.max(0, untilMs - clock.now()))));

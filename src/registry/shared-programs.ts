@@ -85,7 +85,7 @@ export class RunShared implements SharedPrograms {
       const { serverId } = definition;
       const present = {
         get state() {
-          return fleet.findServer(serverId)?.state ?? 'stopped';
+          return fleet.findByServerId(serverId)?.state ?? 'stopped';
         },
       };
       return runsAnywhere(definition) ? [present] : [];
@@ -125,7 +125,7 @@ export class RunShared implements SharedPrograms {
   start(program: string, listener: ProgramListener): void {
     if (this.#isClosed) return;
     const { fleet } = this.#deps;
-    const instance = fleet.findServer(program);
+    const instance = fleet.findByServerId(program);
     if (instance === undefined) return; // the next read shows that it is not registered
     this.#listeners.set(program, listener);
     if (!isRunHere(instance)) fleet.add(instance.definition);
@@ -160,7 +160,7 @@ export class RunShared implements SharedPrograms {
     this.#listeners.delete(program);
     this.#refused.delete(program);
     const { fleet } = this.#deps;
-    const instance = fleet.findServer(program);
+    const instance = fleet.findByServerId(program);
     if (!this.#isClosed && isRunHere(instance))
       fleet.addElsewhere(instance.definition, () => this.reasonOf(program));
   }

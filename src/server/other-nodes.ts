@@ -47,19 +47,24 @@ interface OtherNodesOptions {
 }
 
 interface OtherNodesInput extends Omit<OtherNodesOptions, 'exist' | 'keys' | 'hasCertificates'> {
-  /** The database: nodes on other machines may share it. */
-  readonly isOnServer: boolean;
+  /** Nodes on other machines may share the database. */
+  readonly isDatabaseShared: boolean;
   /** Gets the close function of what is open. */
   readonly onUndo: (close: () => Promise<unknown>) => void;
 }
 
 /** Reads the keys of the channel. Rejects with ConfigError, and with OperatorError for certificates that cannot be used. */
-export async function otherNodesOf({ isOnServer, onUndo, ...options }: OtherNodesInput): Promise<OtherNodes> {
+export async function otherNodesOf({
+  isDatabaseShared,
+  onUndo,
+  ...options
+}: OtherNodesInput): Promise<OtherNodes> {
   const { config, log, store, worker, secrets } = options;
-  const exist = isOnServer || worker !== undefined;
+  const exist = isDatabaseShared || worker !== undefined;
   const certificates = exist ? await certificatesOf(config.cluster.tls, log) : undefined;
   onUndo(async () => certificates?.close());
-  const salt = isOnServer && certificates === undefined ? await deploymentSalt(store.settings) : undefined;
+  const salt =
+    isDatabaseShared && certificates === undefined ? await deploymentSalt(store.settings) : undefined;
   const keys = channelKeys(secrets, certificates, salt);
   return new OtherNodes({ ...options, exist, keys, hasCertificates: certificates !== undefined });
 }

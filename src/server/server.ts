@@ -95,7 +95,12 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
   const early = worker?.gateway === undefined ? await ports.open(onUndo) : undefined;
 
   const ids = idsOf(config, worker, early?.listeners.urls[0]);
-  const { storage, file, exposure, isOnServer } = await openClaimedStorage(config, ids.claim, log, onUndo);
+  const { storage, file, exposure, isDatabaseShared } = await openClaimedStorage(
+    config,
+    ids.claim,
+    log,
+    onUndo,
+  );
   const { store } = storage;
   // One watch for all subscribers. No other process writes a store in memory.
   const known$ = new Subject<RevisionChange>();
@@ -120,7 +125,7 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
     worker,
     life,
     secrets,
-    isOnServer,
+    isDatabaseShared,
     onUndo,
     nodeId: ids.node,
     gatewayId: ids.gateway,
@@ -144,7 +149,7 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
     gatewayId: ids.gateway,
     worker: worker?.number,
     // The claim of the node shows that every earlier life of it is over. A database in memory ends with the process.
-    outlivesProcess: isOnServer || file !== undefined,
+    outlivesProcess: isDatabaseShared || file !== undefined,
   });
   onUndo(() => gateway.close({ graceMs: 0 }));
   await nextTurn();
@@ -252,13 +257,12 @@ async function openClaimedStorage(
   const { store } = storage;
   onUndo(() => store.close());
   const exposure = file === undefined ? undefined : await fileExposureOf(file);
-  // Other processes can reach it.
-  const isOnServer = kind !== 'memory' && kind !== 'sqlite';
-  if (isOnServer) {
+  const isDatabaseShared = kind !== 'memory' && kind !== 'sqlite';
+  if (isDatabaseShared) {
     const claim = await claimNodeOfServer(store.settings, claimId, { onNotice: (line) => log.warn(line) });
     onUndo(() => claim.release());
   }
-  return { storage, file, exposure, isOnServer };
+  return { storage, file, exposure, isDatabaseShared };
 }
 
 /** Applies the registry file, and what the sync finds, to the stored instances. Resolves with one line for each problem. */

@@ -62,11 +62,11 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
   const tokens = credentialsPath(env ?? process.env);
   const { programs, forward } = config.cluster;
   const { registryFile, templatesFolder } = config;
-  const isOnServer = description.kind !== 'memory' && description.kind !== 'sqlite';
+  const isDatabaseShared = description.kind !== 'memory' && description.kind !== 'sqlite';
   return {
     store,
     keepsSecrets: keys.length > 0 || description.kind === 'memory',
-    isAnyDefault: isOnServer && programs && forward && ownsGroup,
+    isAnyDefault: isDatabaseShared && programs && forward && ownsGroup,
     initialPasswordFile,
     protectedPaths: [
       { path: initialPasswordFile, what: 'the file of the first password of `admin`' },

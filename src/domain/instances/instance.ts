@@ -128,7 +128,7 @@ export interface ContainerRef {
 export interface InstanceDefinition {
   /** Unique in its template. */
   readonly id: string;
-  /** Unique in the registry, never changes. */
+  /** Names the instance in the whole registry, where it is unique; never changes. */
   readonly serverId: string;
   readonly template: string;
   readonly transport: TransportKind;
