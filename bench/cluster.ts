@@ -35,6 +35,8 @@ answerHelp(`npm run cluster -- [options]
   --only A,B         faults: ${FAULTS.map(({ name }) => name).join(', ')}
   --seed N           other times and another mix (default 1)
   --seconds N        of each fault (default 40)
+  --clients N        times the clients of the fault (default 1)
+  --port N           first port of the nodes (default: a random one, which no connection takes while its node is away)
   --kind NAME        only these clients: legacy, sse, "bare sse", asked, modern or plain
   --database mariadb instead of PostgreSQL
   --sessions N       of the faults herd and idle (default 3,000)
@@ -48,6 +50,8 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     only: { type: 'string' },
     seconds: { type: 'string' },
+    clients: { type: 'string', default: '1' },
+    port: { type: 'string' },
     kind: { type: 'string' },
     database: { type: 'string' },
     sessions: { type: 'string', default: '3000' },
@@ -97,6 +101,7 @@ async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<O
   const deployment = await startDeployment({
     ...fault,
     ...(isOther ? { database: 'MariaDB' } : {}),
+    ...(values.port === undefined ? {} : { firstPort: Number(values.port) }),
     settings: { ...fault.settings, ...(profiles === undefined ? {} : PROFILED) },
   });
   const groups = fault.clients.filter(({ kind }) => kind === (values.kind ?? kind));
@@ -104,7 +109,7 @@ async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<O
     groups
       .filter((group) => template === (group.template ?? template))
       .flatMap(({ count, ...group }) =>
-        Array.from({ length: count }, (_, index) => {
+        Array.from({ length: count * Number(values.clients) }, (_, index) => {
           const name = `${template}-${group.kind.replace(' ', '-')}-${index + 1}`;
           const url = new URL(`${deployment.balancer.origin}/mcp/${template}`);
           const unsafeShare = UNSAFE_SHARES[index % UNSAFE_SHARES.length] ?? 0;

@@ -2,7 +2,7 @@
 // two HTTP servers (template `far`) and one program (template `near`) that record their calls. Nodes can be killed, frozen and
 // started again. It knows the processes of the program by sampling /proc.
 
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -163,6 +163,8 @@ export interface DeploymentOptions {
   readonly isDirect?: boolean | undefined;
   /** The nodes count limits in Redis. */
   readonly hasRedis?: boolean;
+  /** Of the nodes. Default: a random one. */
+  readonly firstPort?: number;
   /** Of each node. Default: one process. */
   readonly workers?: number;
   /** Each node has a network of its own, in which it can be cut off; the program is one of any node. */
@@ -203,8 +205,9 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
     };
     const names = Array.from({ length: options.nodes }, (_, index) => 'abcdefgh'[index] ?? `node-${index}`);
     const nodes: Node[] = [];
+    const freePort = keptPorts(options.firstPort);
     for (const [index, name] of names.entries()) {
-      const relays = await relaysOf(options, database.url, network?.nodes[index]);
+      const relays = await relaysOf(options, database.url, freePort, network?.nodes[index]);
       const own = { ...environment, ...relays.environment };
       nodes.push(new Node(name, await freePort(), folder, own, relays));
       closing.push(() => {
@@ -292,7 +295,12 @@ async function openRedis(): Promise<Relay> {
 }
 
 /** What is between a node, the database and the other nodes, with the settings that use it. */
-async function relaysOf({ database: name, isDirect }: DeploymentOptions, url: string, network?: NodeNetwork) {
+async function relaysOf(
+  { database: name, isDirect }: DeploymentOptions,
+  url: string,
+  freePort: () => Promise<number>,
+  network?: NodeNetwork,
+) {
   if (isDirect ?? name === 'SQLite')
     return { database: undefined, peers: undefined, network, environment: {} };
   const database = await relayTo(url, network && HOST.database);
@@ -325,14 +333,26 @@ function throughRelay(url: string, { host, port }: Relay): string {
   return own.href;
 }
 
-/** A free port that a node keeps through its restarts. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  if (address === null || typeof address === 'string') throw new Error('the server listens on no port');
-  return address.port;
+/** Ports that nodes keep through their restarts: below those that systems give to connections, which would take them meanwhile. */
+function keptPorts(first = 20_000 + randomInt(10_000)): () => Promise<number> {
+  let next = first;
+  return async () => {
+    while (!(await isFree(next))) next += 1;
+    next += 1;
+    return next - 1;
+  };
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer().listen(port, '127.0.0.1');
+  try {
+    await once(server, 'listening');
+    return true;
+  } catch {
+    return false; // in use
+  } finally {
+    server.close();
+  }
 }
 
 /** Samples the processes whose command line has all these words; none where there is no /proc. */
