@@ -7,17 +7,12 @@ import { CallingClient } from './cluster/clients.ts';
 import { startDeployment } from './cluster/deployment.ts';
 import { FAULTS, type Fault } from './cluster/faults.ts';
 import { Herd } from './cluster/herd.ts';
-import {
-  countsOf,
-  type History,
-  type IdleLoad,
-  judge,
-  type NodeLoad,
-  type Verdict,
-} from './cluster/history.ts';
+import type { IdleLoad, NodeLoad } from './cluster/herd-verdicts.ts';
+import { countsOf, type History, judge } from './cluster/history.ts';
 import { whyNoNetworks } from './cluster/network.ts';
 import { PROFILED } from './cluster/node-loads.ts';
 import { watchOwners } from './cluster/owner-watch.ts';
+import type { Verdict } from './cluster/verdict.ts';
 import { seeded } from './seeded.ts';
 import { answerHelp } from './usage.ts';
 

@@ -4,7 +4,8 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { initializeBody } from '../open-session.ts';
-import { type HerdRecord, type HerdSession, nowMs } from './history.ts';
+import type { HerdRecord, HerdSession } from './herd-verdicts.ts';
+import { nowMs } from './history.ts';
 import { LightClient, type LightReply } from './light-client.ts';
 
 export interface HerdOptions {

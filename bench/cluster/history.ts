@@ -2,7 +2,9 @@
 // each fault with its times, each process group of the shared program. Counters of the gateway are not asked.
 
 import { hrtime } from 'node:process';
+import { type HerdBars, type HerdHistory, judgeHerd } from './herd-verdicts.ts';
 import { lostWithoutEnd, type Owners, rowOf, type SessionName } from './owners.ts';
+import { none, seconds, type Verdict } from './verdict.ts';
 
 /** Milliseconds of the monotonic clock that all processes of the machine share. */
 export function nowMs(): number {
@@ -77,49 +79,7 @@ export interface ProgramLife {
   lastSeenMs: number;
 }
 
-/** One of many sessions with a stream each. */
-export interface HerdSession {
-  /** Of the node that opened it. */
-  readonly port: number;
-  /** That node was ended. */
-  isOfEnded: boolean;
-  /** From the fault to the answer to its first call after it; undefined when there was none. */
-  servedAfterMs: number | undefined;
-  /** It had to initialize again. */
-  isLost: boolean;
-}
-
-export interface HerdRecord {
-  readonly sessions: readonly HerdSession[];
-  /** Streams that were opened since the fault: also those of sessions of other nodes, which ended with their way to the owner. */
-  readonly streams: number;
-  /** Sessions that only waited, were asked at the end, and did not answer. */
-  readonly unanswered: number;
-  /** Answers other than 200, and broken connections, with their number: they were tried again. */
-  readonly refusals: Readonly<Record<string, number>>;
-}
-
-/**
- * A node that went on: its memory before the fault and the most after it; from the fault until the last session was served its processor
- * time and the longest time in which its event loop did nothing else.
- */
-export interface NodeLoad {
-  readonly node: string;
-  readonly beforeBytes: number;
-  readonly mostBytes: number;
-  readonly cpuMs: number;
-  readonly lagMs: number;
-}
-
-/** The sessions of one node that only wait, and what they added to its live heap and to its memory. */
-export interface IdleLoad {
-  readonly node: string;
-  readonly sessions: number;
-  readonly heapBytes: number;
-  readonly memoryBytes: number;
-}
-
-export interface History {
+export interface History extends HerdHistory {
   readonly calls: readonly Call[];
   readonly carriedOut: readonly CarriedOut[];
   readonly disturbances: readonly Disturbance[];
@@ -129,32 +89,15 @@ export interface History {
   readonly owners?: Owners | undefined;
   /** Processes of programs that were left after the end. */
   readonly leftOver: number;
-  readonly herd?: HerdRecord | undefined;
-  readonly load?: readonly NodeLoad[] | undefined;
-  readonly idle?: readonly IdleLoad[] | undefined;
 }
 
-export interface Verdict {
-  readonly bar: string;
-  readonly found: string;
-  readonly isMet: boolean;
-  /** The first cases that missed it. */
-  readonly examples: readonly string[];
-}
-
-export interface Bars {
+export interface Bars extends HerdBars {
   /** Longest first answer of a session after a disturbance, once a node serves again, in ms: of 99 %, and of all. */
   readonly firstAnswerMs?: readonly [p99: number, longest: number];
   /** Longest time from a disturbance until the shared program has a process again, in ms. */
   readonly programBackMs?: number;
-  /** Longest time from the end of a node until each session of the herd that it had is served, in ms. */
-  readonly herdServedMs?: number;
-  /** Most memory that a node which goes on takes more, in bytes: at all, and for each session of the ended node. */
-  readonly herdBytes?: readonly [base: number, each: number];
   /** No life of a node may end. */
   readonly endsNoLife?: boolean;
-  /** Most live heap of a session that waits, without a stream. */
-  readonly idleBytes?: number;
 }
 
 /** The verdicts about a history; every bar of a run must be met. */
@@ -196,9 +139,7 @@ export function judge(history: History, bars: Bars): readonly Verdict[] {
     none('processes of programs left at the end', leftOver === 0 ? [] : [`${leftOver} processes`], leftOver),
     ...firstAnswers(history, bars),
     ...programsBack(history, bars),
-    ...herdServed(history, bars),
-    ...memoryOf(history, bars),
-    ...idleOf(history, bars),
+    ...judgeHerd(history, bars),
     ...(bars.endsNoLife
       ? [none('lives of nodes that ended', [...(history.owners?.endedMs.keys() ?? [])])]
       : []),
@@ -232,10 +173,6 @@ export function countsOf({
     cpuMsPerSession: Math.round((100 * cpuMs) / recovered) / 100,
     lagMs: Math.round(Math.max(...load.map(({ lagMs }) => lagMs))),
   };
-}
-
-function none(bar: string, examples: readonly string[], count = examples.length): Verdict {
-  return { bar: `0 ${bar}`, found: String(count), isMet: count === 0, examples: examples.slice(0, 5) };
 }
 
 function isInFlight({ sentMs, endedMs }: Opening, { fromMs, untilMs }: Disturbance): boolean {
@@ -374,75 +311,4 @@ function longestGap(programs: readonly ProgramLife[], fromMs: number, untilMs: n
     seenMs = Math.max(seenMs, lastSeenMs);
   }
   return Math.max(longest, untilMs - seenMs);
-}
-
-function herdServed({ herd }: History, { herdServedMs }: Bars): readonly Verdict[] {
-  if (herd === undefined || herdServedMs === undefined) return [];
-  const [ended, others] = [true, false].map((was) =>
-    herd.sessions.filter(({ isOfEnded }) => isOfEnded === was),
-  );
-  const waits = (ended ?? []).map(({ servedAfterMs = Infinity }) => servedAfterMs).toSorted((a, b) => b - a);
-  const longest = waits[0] ?? 0;
-  const [half, p99] = [0.5, 0.01].map((share) => seconds(waits[Math.floor(waits.length * share)] ?? 0));
-  const lost = herd.sessions.filter(({ isLost }) => isLost);
-  const unserved = (others ?? []).filter(({ servedAfterMs }) => servedAfterMs === undefined);
-  const refusals = Object.entries(herd.refusals).map(([what, count]) => `${count} times ${what}`);
-  return [
-    {
-      bar: `sessions of the ended node served <= ${herdServedMs / 1_000} s`,
-      found: `${waits.length} sessions: half ${half}, p99 ${p99}, longest ${seconds(longest)}`,
-      isMet: waits.length > 0 && longest <= herdServedMs,
-      examples: refusals,
-    },
-    none('sessions of the herd that had to initialize again', lost.map(exampleOf)),
-    none('sessions of other nodes without an answer', unserved.map(exampleOf)),
-  ];
-}
-
-function exampleOf({ port, isOfEnded }: HerdSession): string {
-  return `of the ${isOfEnded ? 'ended ' : ''}node at port ${port}`;
-}
-
-function memoryOf({ herd, load = [] }: History, { herdBytes }: Bars): readonly Verdict[] {
-  if (herd === undefined || herdBytes === undefined) return [];
-  const [base, each] = herdBytes;
-  const mostBytes = base + each * herd.sessions.filter(({ isOfEnded }) => isOfEnded).length;
-  const found = load.map(
-    ({ node, beforeBytes, mostBytes: most }) =>
-      `${node} from ${megabytes(beforeBytes)} to ${megabytes(most)}`,
-  );
-  return [
-    {
-      bar: `memory of a node that goes on: at most ${megabytes(mostBytes)} more (${megabytes(base)} and ${each / 1_000} kB for each session)`,
-      found: found.join(', '),
-      isMet: load.length > 0 && load.every((one) => one.mostBytes - one.beforeBytes <= mostBytes),
-      examples: [],
-    },
-  ];
-}
-
-function idleOf({ idle = [], herd }: History, { idleBytes }: Bars): readonly Verdict[] {
-  if (idleBytes === undefined || herd === undefined) return [];
-  const { unanswered } = herd;
-  const found = idle.map(({ node, sessions, heapBytes, memoryBytes }) => {
-    const [heap, memory] = [heapBytes, memoryBytes].map((bytes) => `${Math.round(bytes / sessions)} bytes`);
-    return `${node}: ${sessions} sessions of ${heap}, with ${memory} of memory`;
-  });
-  return [
-    {
-      bar: `an idle session takes <= ${idleBytes} bytes of the heap`,
-      found: found.join('; '),
-      isMet: idle.length > 0 && idle.every(({ sessions, heapBytes }) => heapBytes <= sessions * idleBytes),
-      examples: [],
-    },
-    none('idle sessions without an answer', unanswered === 0 ? [] : [`${unanswered} sessions`], unanswered),
-  ];
-}
-
-function megabytes(bytes: number): string {
-  return `${Math.round(bytes / 1e6)} MB`;
-}
-
-function seconds(ms: number): string {
-  return Number.isFinite(ms) ? `${(ms / 1_000).toFixed(2)} s` : 'never';
 }

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openInspector } from '../inspector.ts';
 import type { Deployment, Node } from './deployment.ts';
-import type { NodeLoad } from './history.ts';
+import type { NodeLoad } from './herd-verdicts.ts';
 
 const SAMPLE_MS = 250;
 

@@ -2,7 +2,7 @@
 
 import type { Deployment, Node } from './deployment.ts';
 import type { Herd } from './herd.ts';
-import type { IdleLoad, NodeLoad } from './history.ts';
+import type { IdleLoad, NodeLoad } from './herd-verdicts.ts';
 
 export interface Run {
   readonly deployment: Deployment;
