@@ -184,6 +184,32 @@ test('subscribes to resources above the limit as soon as there is room', async (
   other.leave();
 });
 
+test('looks at the other clients only when one changes what is wanted', async () => {
+  let looks = 0;
+  const keys = (): readonly string[] => {
+    looks += 1;
+    return ['x:0'];
+  };
+  feed.add({ uris: { has: (uri) => uri === 'x:0', keys }, deliver: () => undefined });
+  await turn();
+  acknowledge();
+  const before = looks;
+  for (const uris of [['x:0'], []]) {
+    const client = await want(...uris);
+    feed.refresh(new Set(uris));
+    await turn();
+    client.leave();
+    await turn();
+  }
+  assert.is(looks, before, 'thousands may come and go');
+  const other = await want('x:1');
+  acknowledge();
+  assert.equal(wanted().at(-1), ['x:0', 'x:1']);
+  other.leave();
+  await turn();
+  assert.ok(looks >= before + 2);
+});
+
 test('makes one subscription of simultaneous changes, and keeps the old one until the new one is acknowledged', async () => {
   const { received } = await want('x:0');
   const [first] = backend.exchanges;

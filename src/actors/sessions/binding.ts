@@ -12,7 +12,7 @@ import type { Conversation } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Lease } from '../instances/leases.ts';
 import { MessageBuffer } from '../message-buffer.ts';
-import type { Feed, FeedClient } from '../subscriptions/feed.ts';
+import type { Feed, FeedClient, ResourceUris } from '../subscriptions/feed.ts';
 
 /**
  * A session's use of one instance; sessions that share the conversation of the instance share the binding. A dedicated conversation
@@ -86,9 +86,12 @@ export class Binding {
     return this.feed?.acknowledged ?? this.conversation?.opening;
   }
 
-  /** The resources of a listener have changed. Resolves when the backend knows; undefined when there is no need to wait. */
-  refresh(): Promise<void> | undefined {
-    this.feed?.refresh();
+  /**
+   * A listener wants these resources from now on; undefined: fewer than before. Resolves when the backend knows; undefined when there is no need to
+   * wait.
+   */
+  refresh(uris?: ResourceUris): Promise<void> | undefined {
+    this.feed?.refresh(uris);
     return this.feed?.acknowledged;
   }
 

@@ -141,7 +141,7 @@ export class ClientState {
     this.#share(uri, release);
     this.#session.send({ type: 'subscribed', uri });
     if (present !== binding) this.#subscribeAt(present, uri, false);
-    return present.refresh();
+    return present.refresh(this.uris);
   }
 
   #remove(uri: string): void {

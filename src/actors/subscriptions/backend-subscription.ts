@@ -77,6 +77,14 @@ export class BackendSubscription {
     });
   }
 
+  /** Whether the backend is subscribed to all of these resources, or is about to be, or there is nothing to subscribe to. */
+  covers(uris: Iterable<string>): boolean {
+    const wanted = [...uris];
+    const known = (this.#next ?? this.#current)?.uris;
+    if (known === undefined) return wanted.length === 0 && this.#lists.length === 0;
+    return wanted.every((uri) => known.has(uri));
+  }
+
   /** Resolves when the backend has acknowledged all changes, or will not, at the latest after LIMITS.backgroundMs. */
   get acknowledged(): Promise<void> | undefined {
     if (!this.#isScheduled && this.#next === undefined) return undefined;

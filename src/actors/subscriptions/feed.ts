@@ -41,6 +41,8 @@ export class Feed {
   readonly #clients = new Set<FeedClient>();
   /** Only of a modern backend. */
   readonly #subscription: BackendSubscription | undefined;
+  /** There was no room for more resources. */
+  #isFull = false;
   #messages: Subscription | undefined;
   #subscriptions: ResourceSubscriptions | undefined;
 
@@ -61,10 +63,10 @@ export class Feed {
   add(client: FeedClient): () => void {
     this.#clients.add(client);
     this.#messages ??= this.#conversation.messages$.subscribe((message) => this.#deliver(message));
-    this.refresh();
+    this.refresh(client.uris);
     return () => {
       if (!this.#clients.delete(client)) return;
-      if (this.#clients.size > 0) return this.refresh(); // others may have waited for room
+      if (this.#clients.size > 0) return this.#left(client);
       this.#messages?.unsubscribe();
       this.#messages = undefined;
       this.#subscription?.stop();
@@ -89,14 +91,28 @@ export class Feed {
     }).pipe(takeUntil(this.#conversation.closed$));
   }
 
-  /** The wanted resources may have changed. */
-  refresh(): void {
-    this.#subscription?.refresh();
+  /**
+   * A client wants these resources from now on; undefined: fewer than before. What all clients want is collected only where that may change the
+   * subscription: thousands of clients may come at the same time.
+   */
+  refresh(uris?: ResourceUris): void {
+    if (uris === undefined || this.#subscription?.covers(uris.keys()) === false)
+      this.#subscription?.refresh();
   }
 
   /** Resolves when a modern backend knows all changes; see BackendSubscription. */
   get acknowledged(): Promise<void> | undefined {
     return this.#subscription?.acknowledged;
+  }
+
+  #left({ uris }: FeedClient): void {
+    // Others may have waited for room.
+    if (this.#isFull || [...uris.keys()].some((uri) => !this.#isWanted(uri))) this.refresh();
+  }
+
+  #isWanted(uri: string): boolean {
+    for (const { uris } of this.#clients) if (uris.has(uri)) return true;
+    return false;
   }
 
   /** All resources; if there are too many, the clients take turns until MAX_RESOURCES. */
@@ -110,6 +126,7 @@ export class Feed {
         return done !== true;
       });
     }
+    this.#isFull = wanted.size >= MAX_RESOURCES;
     return wanted;
   }
 
