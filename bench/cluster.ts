@@ -6,8 +6,9 @@ import { parseArgs } from 'node:util';
 import { CallingClient } from './cluster/clients.ts';
 import { startDeployment } from './cluster/deployment.ts';
 import { FAULTS, type Fault } from './cluster/faults.ts';
-import { Herd } from './cluster/herd.ts';
-import type { IdleLoad, NodeLoad } from './cluster/herd-verdicts.ts';
+import type { HerdOptions } from './cluster/herd.ts';
+import type { HerdRecord, IdleLoad, NodeLoad } from './cluster/herd-verdicts.ts';
+import { Herds } from './cluster/herds.ts';
 import { countsOf, type History, judge } from './cluster/history.ts';
 import { whyNoNetworks } from './cluster/network.ts';
 import { PROFILED } from './cluster/node-loads.ts';
@@ -23,6 +24,11 @@ interface Outcome {
   readonly verdicts: readonly Verdict[];
 }
 
+const STREAMS: Record<NonNullable<Fault['herd']>, HerdOptions['streams']> = {
+  'with streams': 'open',
+  'with news': 'read',
+  idle: 'none',
+};
 /** The first client of a group only reads, the second often does more, the third seldom; and so on. */
 const UNSAFE_SHARES = [0, 0.5, 0.05];
 
@@ -34,7 +40,7 @@ answerHelp(`npm run cluster -- [options]
   --port N           first port of the nodes (default: a random one, which no connection takes while its node is away)
   --kind NAME        only these clients: legacy, sse, "bare sse", asked, modern or plain
   --database mariadb instead of PostgreSQL
-  --sessions N       of the faults herd and idle (default 3,000)
+  --sessions N       of the faults herd, news and idle (default 3,000)
   --profile FOLDER   profiles of the nodes that go on, for herd
   --quick            a few faults for 10 s each, as in .ci/run
   --json             figures only
@@ -113,14 +119,16 @@ async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<O
       ),
   );
   const herd = fault.herd
-    ? new Herd({
-        ports: deployment.nodes.map(({ port }) => port),
-        path: `/mcp/${fault.templates[0]}`,
-        headers: deployment.key,
-        count: Number(values.sessions),
-        hasStreams: fault.herd === 'with streams',
-        random,
-      })
+    ? new Herds(
+        {
+          ports: deployment.nodes.map(({ port }) => port),
+          path: `/mcp/${fault.templates[0]}`,
+          headers: deployment.key,
+          streams: STREAMS[fault.herd],
+          seed,
+        },
+        Number(values.sessions),
+      )
     : undefined;
   const load: NodeLoad[] = [];
   const idle: IdleLoad[] = [];
@@ -129,6 +137,7 @@ async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<O
   let running: Promise<unknown> = Promise.resolve();
   let carriedOut: History['carriedOut'] = [];
   let leftOver = 0;
+  let record: HerdRecord | undefined;
   const hasOwners = fault.database !== 'SQLite' && fault.herd === undefined;
   const watch = hasOwners ? await watchOwners(deployment.databaseUrl) : undefined;
   const runner = () => deployment.nodes.find(({ id }) => id === watch?.runner());
@@ -139,6 +148,7 @@ async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<O
     isOver = true;
     await running;
     carriedOut = await deployment.carriedOut();
+    record = await herd?.record();
   } finally {
     isOver = true;
     herd?.close();
@@ -153,7 +163,7 @@ async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<O
     failedOpenings: clients.flatMap(({ failedOpenings }) => failedOpenings),
     owners: watch?.owners,
     leftOver,
-    herd: herd?.record,
+    herd: record,
     load,
     idle,
   };

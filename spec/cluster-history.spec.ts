@@ -1,6 +1,7 @@
 // The judge of `npm run cluster`: each kind of wrong history misses its bar, and what a fault excuses does not.
 
 import * as assert from 'uvu/assert';
+import { type Heard, NewsReader } from '../bench/cluster/heard-news.ts';
 import type { HerdSession } from '../bench/cluster/herd-verdicts.ts';
 import { type Bars, type Call, type Disturbance, type History, judge } from '../bench/cluster/history.ts';
 import { suite } from './helpers/suite.ts';
@@ -198,6 +199,8 @@ test('finds two processes of one program, one that stays away, and slow first an
   ]);
 });
 
+const NO_STREAMS = { streams: 0, streamsOpenMs: 0, told: 0, refusals: {} };
+
 test('finds sessions of a herd that are late, lost or unserved, and memory beyond the bar', () => {
   const session: HerdSession = { port: 1, isOfEnded: true, servedAfterMs: 2_000, isLost: false };
   const load = { node: 'b', beforeBytes: 100e6, mostBytes: 160e6, cpuMs: 0, lagMs: 0 };
@@ -207,9 +210,8 @@ test('finds sessions of a herd that are late, lost or unserved, and memory beyon
         ...{ calls: [], carriedOut: [], disturbances: [], programs: [], failedOpenings: [], leftOver: 0 },
         herd: {
           sessions: sessions.map((one) => ({ ...session, ...one })),
-          streams: 0,
+          ...NO_STREAMS,
           unanswered: 0,
-          refusals: {},
         },
         load: [{ ...load, mostBytes }],
       },
@@ -230,12 +232,57 @@ test('finds sessions of a herd that are late, lost or unserved, and memory beyon
   assert.equal(missed([{}], 161e6), ['memory of a node that goes on']);
 });
 
+test('finds streams that miss or repeat a message, or get a notice in vain', () => {
+  const heardIn = (...parts: readonly string[]) => {
+    const reader = new NewsReader();
+    reader.begin();
+    for (const part of parts) reader.read(part);
+    return { ...reader.heard, after: reader.lastEventId };
+  };
+  const event = (uri: string, id: number): string =>
+    `id: 0-get-1.${id}\ndata: {"params":{"uri":"news://all${uri}"}}\n\n`;
+  const framed = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
+  const whole =
+    framed(event('/1', 1)) + framed(event('/2', 2).slice(0, 20)) + framed(event('/2', 2).slice(20));
+  assert.equal(heardIn(whole), { last: 2, missed: 0, repeated: 0, notices: 0, after: '0-get-1.2' });
+  assert.equal(heardIn(framed(event('/1', 1)), framed(event('/3', 2))).missed, 1);
+  assert.equal(heardIn(framed(event('/1', 1)), framed(event('/1', 2))).repeated, 1);
+  const noticed = heardIn(framed(event('/1', 1)), framed(event('', 2)), framed(event('/3', 3)));
+  assert.equal([noticed.missed, noticed.notices, noticed.last], [0, 1, 3]);
+
+  const missed = (heard: Partial<Heard>, isOfEnded = false) =>
+    judge(
+      {
+        ...{ calls: [], carriedOut: [], disturbances: [], programs: [], failedOpenings: [], leftOver: 0 },
+        herd: {
+          ...{ ...NO_STREAMS, told: 3, unanswered: 0 },
+          sessions: [
+            {
+              ...{ port: 1, isOfEnded, servedAfterMs: 1, isLost: false },
+              heard: { last: 3, missed: 0, repeated: 0, notices: 0, ...heard },
+            },
+          ],
+        },
+      },
+      {},
+    )
+      .filter(({ isMet }) => !isMet)
+      .map(({ bar }) => bar);
+  assert.equal(missed({}), []);
+  assert.equal(missed({ notices: 1 }, true), []);
+  assert.equal(missed({ last: 2 }), ['0 streams without the last of 3 messages']);
+  assert.equal(missed({ repeated: 1 }), ['0 streams with a message twice']);
+  assert.equal(missed({ missed: 1 }), ['0 streams that missed a message without a notice']);
+  const inVain = ['0 streams of living nodes with a notice, or of the ended one without'];
+  assert.equal([missed({ notices: 1 }), missed({}, true)], [inVain, inVain]);
+});
+
 test('finds idle sessions that take more memory than the bar, or do not answer', () => {
   const missed = (heapBytes: number, unanswered = 0) =>
     judge(
       {
         ...{ calls: [], carriedOut: [], disturbances: [], programs: [], failedOpenings: [], leftOver: 0 },
-        herd: { sessions: [], streams: 0, unanswered, refusals: {} },
+        herd: { ...NO_STREAMS, sessions: [], unanswered },
         idle: [{ node: 'b', sessions: 10, heapBytes, memoryBytes: 0 }],
       },
       { idleBytes: 6_000 },

@@ -25,6 +25,7 @@ type DatabaseName = 'SQLite' | 'PostgreSQL' | 'MariaDB';
 export type Template = 'far' | 'near';
 
 const recording = fileURLToPath(new URL('../backends/recording.ts', import.meta.url));
+const news = fileURLToPath(new URL('../backends/news.ts', import.meta.url));
 const SAMPLE_MS = 20;
 /** So often the command line of a new process is read. */
 const LOOKS = 50;
@@ -143,6 +144,8 @@ export interface Deployment {
   readonly balancer: Balancer;
   /** The database, also while nodes do not reach it. */
   readonly databaseUrl: string;
+  /** An HTTP server of the template `far`. */
+  readonly backend: string;
   /** Headers of an API key. */
   readonly key: Readonly<Record<string, string>>;
   /** Logs in; resolves with the headers of the administrator. */
@@ -161,6 +164,8 @@ export interface DeploymentOptions {
   readonly settings?: Readonly<Record<string, string>> | undefined;
   /** No relays between nodes and database, nor between nodes: each would need two files for each connection. */
   readonly isDirect?: boolean | undefined;
+  /** The HTTP servers are those of backends/news.ts, and record nothing. */
+  readonly hasNews?: boolean;
   /** The nodes count limits in Redis. */
   readonly hasRedis?: boolean;
   /** Of the nodes. Default: a random one. */
@@ -185,8 +190,11 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
     const network = options.hasNetworks ? await openNetwork(options.nodes) : undefined;
     if (network !== undefined) closing.push(network.close);
     const host = network === undefined ? '127.0.0.1' : HOST.clients;
-    const words = ['--name=far', '--ports=2', `--host=${host}`, `--record=${record}`];
-    const far = await startNode([recording, ...words], listening);
+    const words = ['--name=far', '--ports=2', `--host=${host}`];
+    const far = await startNode(
+      options.hasNews ? [news, ...words] : [recording, ...words, `--record=${record}`],
+      listening,
+    );
     closing.push(() => far.stop());
 
     const counter = options.hasRedis ? await openRedis() : undefined;
@@ -253,6 +261,7 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
       redis: counter,
       balancer,
       databaseUrl: database.url,
+      backend: instances.far[0]?.endpoint ?? '',
       key: { 'X-API-Key': String(key) },
       admin: logIn,
       programs: sampled.programs,

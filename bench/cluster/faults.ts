@@ -4,7 +4,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Kind } from './clients.ts';
 import type { DeploymentOptions, Node, Template } from './deployment.ts';
-import { herdOfOne, idleSessions } from './herd-faults.ts';
+import { herdOfOne, idleSessions, MANY_SESSIONS, MANY_STREAMS, newsOfOne } from './herd-faults.ts';
 import { type Bars, type Disturbance, nowMs } from './history.ts';
 import { HOST } from './network.ts';
 import { PROFILED } from './node-loads.ts';
@@ -19,8 +19,8 @@ export interface Fault extends DeploymentOptions {
   readonly bars: Bars;
   /** Whether `--quick` runs it: it holds, and its short form shows something. */
   readonly isQuick: boolean;
-  /** Many sessions besides: those with streams are open before the fault, the others are opened by it. */
-  readonly herd?: 'with streams' | 'idle';
+  /** Many sessions besides: those with streams are open before the fault, the others are opened by its disturbance. */
+  readonly herd?: 'with streams' | 'with news' | 'idle';
   /** Disturbs until the time is over; resolves when everything serves again. */
   disturb(run: Run): Promise<readonly Disturbance[]>;
 }
@@ -55,12 +55,6 @@ const ALL_CLIENTS: readonly Clients[] = [
   OVER_BARE_SSE,
   VISITORS,
 ];
-
-const MANY_SESSIONS = {
-  GATEWAY_MAX_SESSIONS: '100000',
-  GATEWAY_SESSION_SHARE: '100',
-  GATEWAY_MAX_CONNECTIONS_PER_ADDRESS: '100000',
-};
 
 export const FAULTS: readonly Fault[] = [
   {
@@ -248,16 +242,20 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'herd',
     what: 'three nodes on PostgreSQL: kill -9 of one, while each of many sessions (--sessions) has a stream',
-    nodes: 3,
-    database: 'PostgreSQL',
-    templates: ['far'],
-    settings: MANY_SESSIONS,
-    isDirect: true,
+    ...MANY_STREAMS,
     clients: [STEADY.legacy],
     herd: 'with streams',
-    bars: { herdServedMs: 30_000, herdBytes: [128e6, 50_000] },
-    isQuick: false,
     disturb: herdOfOne,
+  },
+  {
+    name: 'news',
+    what: 'three nodes on PostgreSQL: kill -9 of one, while each of many sessions (--sessions) gets numbered messages on its stream',
+    ...MANY_STREAMS,
+    settings: { ...MANY_SESSIONS, ...PROFILED },
+    hasNews: true,
+    clients: [],
+    herd: 'with news',
+    disturb: newsOfOne,
   },
   {
     name: 'idle',

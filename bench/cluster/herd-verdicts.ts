@@ -1,5 +1,6 @@
 // The judgement about many sessions, most of which have a stream each, and about the nodes that serve them.
 
+import type { Heard } from './heard-news.ts';
 import { none, seconds, type Verdict } from './verdict.ts';
 
 /** One of many sessions with a stream each. */
@@ -12,12 +13,18 @@ export interface HerdSession {
   servedAfterMs: number | undefined;
   /** It had to initialize again. */
   isLost: boolean;
+  /** Undefined where its client does not read the stream. */
+  readonly heard?: Heard | undefined;
 }
 
 export interface HerdRecord {
   readonly sessions: readonly HerdSession[];
   /** Streams that were opened since the fault: also those of sessions of other nodes, which ended with their way to the owner. */
   readonly streams: number;
+  /** From the fault until the last of them was open. */
+  readonly streamsOpenMs: number;
+  /** The number of the last message for all streams; 0 without messages. */
+  readonly told: number;
   /** Sessions that only waited, were asked at the end, and did not answer. */
   readonly unanswered: number;
   /** Answers other than 200, and broken connections, with their number: they were tried again. */
@@ -60,7 +67,12 @@ export interface HerdBars {
 }
 
 export function judgeHerd(history: HerdHistory, bars: HerdBars): readonly Verdict[] {
-  return [...herdServed(history, bars), ...memoryOf(history, bars), ...idleOf(history, bars)];
+  return [
+    ...herdServed(history, bars),
+    ...newsOf(history),
+    ...memoryOf(history, bars),
+    ...idleOf(history, bars),
+  ];
 }
 
 function herdServed({ herd }: HerdHistory, { herdServedMs }: HerdBars): readonly Verdict[] {
@@ -83,6 +95,34 @@ function herdServed({ herd }: HerdHistory, { herdServedMs }: HerdBars): readonly
     },
     none('sessions of the herd that had to initialize again', lost.map(exampleOf)),
     none('sessions of other nodes without an answer', unserved.map(exampleOf)),
+  ];
+}
+
+/** A session that another node took over gets a notice where messages are missing; the others get each message once. */
+function newsOf({ herd }: HerdHistory): readonly Verdict[] {
+  if (herd === undefined || herd.told === 0) return [];
+  const { sessions, told } = herd;
+  const wrong = (isWrong: (heard: Heard, isOfEnded: boolean) => boolean): readonly string[] =>
+    sessions
+      .filter(({ heard, isOfEnded }) => heard === undefined || isWrong(heard, isOfEnded))
+      .map((session) => `${exampleOf(session)}: ${JSON.stringify(session.heard)}`);
+  return [
+    none(
+      `streams without the last of ${told} messages`,
+      wrong(({ last }) => last !== told),
+    ),
+    none(
+      'streams with a message twice',
+      wrong(({ repeated }) => repeated > 0),
+    ),
+    none(
+      'streams that missed a message without a notice',
+      wrong(({ missed }) => missed > 0),
+    ),
+    none(
+      'streams of living nodes with a notice, or of the ended one without',
+      wrong(({ notices }, isOfEnded) => notices !== (isOfEnded ? 1 : 0)),
+    ),
   ];
 }
 

@@ -1,9 +1,11 @@
 // Many sessions with an open stream each: plain HTTP without an SDK, so that thousands are cheap. Each client takes the next node for each
 // request, as behind a balancer without stickiness, and leaves out nodes that refuse connections. When its stream ends it opens it again
-// within a second, and calls.
+// within a second, and calls. It may read numbered messages on it (heard-news.ts).
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { initializeBody } from '../open-session.ts';
+import { seeded } from '../seeded.ts';
+import { NEWS, NewsReader } from './heard-news.ts';
 import type { HerdRecord, HerdSession } from './herd-verdicts.ts';
 import { nowMs } from './history.ts';
 import { LightClient, type LightReply } from './light-client.ts';
@@ -12,12 +14,13 @@ export interface HerdOptions {
   readonly ports: readonly number[];
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly count: number;
-  /** Whether each session has a stream. */
-  readonly hasStreams: boolean;
-  readonly random: () => number;
+  /** Whether each session has a stream, and whether its client reads the messages there. */
+  readonly streams: 'none' | 'open' | 'read';
+  readonly seed: number;
 }
 
+/** One of so many streams that are read is opened at the next node, the others at that of their session: each of the former takes two more files. */
+const NEXT_OF = 5;
 /** Sessions that are being opened at a time, before the fault. */
 const OPENINGS = 64;
 /** Of so many sessions that only wait one is asked at the end. */
@@ -27,9 +30,13 @@ const PAUSE_MS = 1_000;
 /** Pause after a refusal without `Retry-After`, in seconds. */
 const AGAIN_S = '1';
 /** A session that is not served for this time is given up, in ms. */
-const PATIENCE_MS = 120_000;
+const PATIENCE_MS = 300_000;
 
 interface Member extends HerdSession {
+  /** Undefined where its client does not read the stream. */
+  readonly news: NewsReader | undefined;
+  /** A node where its streams are opened while it accepts connections. */
+  readonly near: number | undefined;
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -41,24 +48,27 @@ export class Herd {
   readonly #away = new Set<number>();
   #turn = 0;
   #faultAtMs: number | undefined;
-  #isOver = false;
+  readonly #random: () => number;
   #streams = 0;
+  #streamsOpenMs = 0;
+  #told = 0;
   #unanswered = 0;
   readonly #refusals = new Map<string, number>();
 
   constructor(options: HerdOptions) {
     this.#options = options;
+    this.#random = seeded(options.seed);
     this.#client = new LightClient(options.path, options.headers);
   }
 
-  /** Resolves when so many further sessions are open, and have their stream. Default: all. */
-  async open(count = this.#options.count): Promise<void> {
-    const { hasStreams } = this.#options;
+  /** Resolves when so many further sessions are open, and have their stream. */
+  async open(count: number): Promise<void> {
+    const { streams } = this.#options;
     let left = count;
     await atOnce(() => {
       left -= 1;
       if (left < 0) return undefined;
-      return this.#openOne().then((member) => (hasStreams ? this.#listen(member) : undefined));
+      return this.#openOne().then((member) => (streams === 'none' ? undefined : this.#listen(member)));
     });
   }
 
@@ -95,17 +105,21 @@ export class Herd {
     await this.#callAll(this.#members.filter(({ isOfEnded }) => !isOfEnded));
   }
 
-  get record(): HerdRecord {
-    const sessions = this.#members.map(({ port, isOfEnded, servedAfterMs, isLost }) => ({
-      ...{ port, isOfEnded, servedAfterMs, isLost },
-    }));
-    const refusals = Object.fromEntries(this.#refusals);
-    return { sessions, streams: this.#streams, unanswered: this.#unanswered, refusals };
+  /** Resolves when each stream has the message with this number, the last one, or is given up. */
+  async heard(last: number): Promise<void> {
+    this.#told = last;
+    const giveUpAtMs = nowMs() + PATIENCE_MS;
+    const isWaiting = ({ news, isLost }: Member) => news !== undefined && news.heard.last < last && !isLost;
+    while (this.#members.some(isWaiting) && nowMs() < giveUpAtMs) await delay(50);
   }
 
-  close(): void {
-    this.#isOver = true;
-    this.#client.close();
+  get record(): HerdRecord {
+    const sessions = this.#members.map(({ port, isOfEnded, servedAfterMs, isLost, news }) => ({
+      ...{ port, isOfEnded, servedAfterMs, isLost, heard: news?.heard },
+    }));
+    const refusals = Object.fromEntries(this.#refusals);
+    const [streams, streamsOpenMs, unanswered] = [this.#streams, this.#streamsOpenMs, this.#unanswered];
+    return { sessions, streams, streamsOpenMs, unanswered, told: this.#told, refusals };
   }
 
   async #callAll(members: readonly Member[]): Promise<void> {
@@ -127,22 +141,40 @@ export class Herd {
     }
     if (status !== 200 || id === undefined) throw new Error(`no session: ${status} ${body}`);
     const headers = { 'Mcp-Session-Id': id, 'MCP-Protocol-Version': '2025-11-25' };
-    const member: Member = { port, headers, isOfEnded: false, servedAfterMs: undefined, isLost: false };
+    const news = this.#options.streams === 'read' ? new NewsReader() : undefined;
+    const near = news === undefined || this.#members.length % NEXT_OF === 0 ? undefined : port;
+    const state = { isOfEnded: false, servedAfterMs: undefined, isLost: false };
+    const member: Member = { port, near, headers, news, ...state };
     this.#members.push(member);
     await this.#client.post(port, headers, '{"jsonrpc":"2.0","method":"notifications/initialized"}');
+    if (news !== undefined) {
+      const subscribe = { jsonrpc: '2.0', id: 1, method: 'resources/subscribe', params: { uri: NEWS } };
+      const answer = await this.#client.post(port, headers, JSON.stringify(subscribe));
+      if (!answer.body.includes('"result"'))
+        throw new Error(`no subscription: ${answer.status} ${answer.body}`);
+    }
     return member;
   }
 
   /** Resolves when the stream is open, or the session is lost. A stream that ends is opened again. */
   async #listen(member: Member): Promise<void> {
-    const again = (): void => void this.#listenAgain(member);
-    const answer = await this.#tried(member, (port) => this.#client.stream(port, member.headers, again));
-    if (answer !== undefined) this.#streams += 1;
+    const { headers, news } = member;
+    const ended = (): void => void this.#listenAgain(member);
+    const read = news && ((text: string): void => news.read(text));
+    const open = (port: number): Promise<LightReply> => {
+      news?.begin();
+      const lastEventId = news?.lastEventId;
+      const from = lastEventId === undefined ? headers : { ...headers, 'Last-Event-ID': lastEventId };
+      return this.#client.stream(port, from, { read, ended });
+    };
+    const answer = await this.#tried(member, open, member.near);
+    if (answer === undefined) return;
+    this.#streams += 1;
+    this.#streamsOpenMs = nowMs() - (this.#faultAtMs ?? nowMs());
   }
 
   async #listenAgain(member: Member): Promise<void> {
-    await delay(this.#options.random() * PAUSE_MS);
-    if (this.#isOver) return;
+    await delay(this.#random() * PAUSE_MS);
     await this.#listen(member);
     if (member.isOfEnded && member.servedAfterMs === undefined) await this.#call(member);
   }
@@ -158,11 +190,15 @@ export class Herd {
     else this.#count(answer.body.slice(0, 200));
   }
 
-  /** The first answer 200; undefined when the session is lost, or given up. */
-  async #tried(member: Member, send: (port: number) => Promise<LightReply>): Promise<LightReply | undefined> {
+  /** The first answer 200; undefined when the session is lost, or given up. `near`: the port of the node to ask while it accepts connections. */
+  async #tried(
+    member: Member,
+    send: (port: number) => Promise<LightReply>,
+    near?: number,
+  ): Promise<LightReply | undefined> {
     const giveUpAtMs = nowMs() + PATIENCE_MS;
-    while (!this.#isOver && nowMs() < giveUpAtMs) {
-      const port = this.#nextPort();
+    while (nowMs() < giveUpAtMs) {
+      const port = near === undefined || this.#away.has(near) ? this.#nextPort() : near;
       try {
         const answer = await send(port);
         const { status } = answer;

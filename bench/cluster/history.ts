@@ -169,6 +169,7 @@ export function countsOf({
   return {
     ...counts,
     streams: herd.streams,
+    streamsOpenMs: Math.round(herd.streamsOpenMs),
     cpuMsOfNodes: cpuMs,
     cpuMsPerSession: Math.round((100 * cpuMs) / recovered) / 100,
     lagMs: Math.round(Math.max(...load.map(({ lagMs }) => lagMs))),

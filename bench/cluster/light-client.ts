@@ -48,20 +48,28 @@ export class LightClient {
     });
   }
 
-  /** Resolves with the head of the answer. `ended` is called once, after an answer 200, when the stream is over. */
+  /**
+   * Resolves with the head of the answer. After an answer 200 `read` gets the parts of the body, with the framing of chunks, and `ended` is
+   * called once, when the stream is over.
+   */
   async stream(
     port: number,
     headers: Readonly<Record<string, string>>,
-    ended: () => void,
+    { read, ended }: { readonly read?: ((text: string) => void) | undefined; ended(): void },
   ): Promise<LightReply> {
     const socket = this.#connect(port);
     const own = linesOf({ ...headers, Accept: 'text/event-stream' });
     socket.write(`GET ${this.#path} HTTP/1.1\r\n${this.#common}${own}\r\n`);
-    const reply = await answerOn(socket, (text, headEnd) => replyOf(text.slice(0, headEnd + 4), headEnd));
+    const reply = await answerOn(socket, replyOf);
     if (reply.status !== 200) socket.destroy();
-    else if (socket.destroyed) ended();
-    else socket.resume().on('close', ended);
-    return reply;
+    else {
+      read?.(reply.body);
+      if (read === undefined) socket.resume();
+      else socket.on('data', (part: Buffer) => read(part.toString('latin1')));
+      if (socket.destroyed) ended();
+      else socket.on('close', ended);
+    }
+    return { ...reply, body: '' };
   }
 
   /** Ends all connections, also those of streams. */

@@ -1,8 +1,9 @@
 // What the disturbance of a fault gets: the deployment that it disturbs, and where it notes what it measured.
 
 import type { Deployment, Node } from './deployment.ts';
-import type { Herd } from './herd.ts';
+
 import type { IdleLoad, NodeLoad } from './herd-verdicts.ts';
+import type { Herds } from './herds.ts';
 
 export interface Run {
   readonly deployment: Deployment;
@@ -11,7 +12,7 @@ export interface Run {
   readonly random: () => number;
   readonly seconds: number;
   /** Undefined without a herd. */
-  readonly herd: Herd | undefined;
+  readonly herd: Herds | undefined;
   readonly load: NodeLoad[];
   readonly idle: IdleLoad[];
   /** A folder for profiles of the nodes, which were started with PROFILED. */
