@@ -86,6 +86,11 @@ test('shows durations in at most two units', () => {
 test('lets no control characters of a backend reach the terminal', () => {
   assert.is(printable('a\u001b]0;title\u0007b\nc\u001b[2Jd'), 'a ]0;title b c [2Jd');
   assert.is(printable('abc\u202efdp.exe\u2066\u200f\u2028'), 'abc fdp.exe   ');
+  assert.is(printable('pay\u200bpal\u00ad\u2060\ufeff\u3164\u{e0041}.'), 'pay pal     .', 'no width');
+  assert.is(
+    printable('\u0645\u06cc\u200c\u062e \u2764\ufe0f \u{1f469}\u200d\u{1f4bb}'),
+    '\u0645\u06cc\u200c\u062e \u2764\ufe0f \u{1f469}\u200d\u{1f4bb}',
+  );
   assert.is(printable('\u001b[32mgreen\u001b[39m'), '\u001b[32mgreen\u001b[39m');
   assert.is(printable('\u001b[8mhidden\u001b[7m \u001b[31mred'), ' [8mhidden [7m  [31mred');
   const found = printable('\u001b[2mdim\u001b[39m \u001b[31mred\u001b[22m');
@@ -94,8 +99,8 @@ test('lets no control characters of a backend reach the terminal', () => {
 
 test('prints JSON that a program can read back', () => {
   assert.equal(JSON.parse(json({ a: [1, 'ü'] })), { a: [1, 'ü'] });
-  const hostile = { a: 'b\u202ec\u009bd\u{1f600}' };
-  assert.match(json(hostile), 'b\\u202ec\\u009bd\u{1f600}');
+  const hostile = { a: 'b\u202ec\u009bd\u{1f600}\u{e0041}' };
+  assert.match(json(hostile), 'b\\u202ec\\u009bd\u{1f600}\\udb40\\udc41');
   assert.equal(JSON.parse(json(hostile)), hostile);
 });
 

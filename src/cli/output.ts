@@ -19,9 +19,9 @@ export function printResult(
 
 /** JSON for programs, indented by two spaces. Characters that change how a terminal shows text are escaped. */
 export function json(value: unknown): string {
-  const escaped = (letter: string) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  return JSON.stringify(value, null, 2).replace(/[^\n -~]/g, (letter) =>
-    hasInvisible(letter) ? escaped(letter) : letter,
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return JSON.stringify(value, null, 2).replace(/[^\n -~]/gu, (letter) =>
+    hasInvisible(letter) ? letter.split('').map(escaped).join('') : letter,
   );
 }
 

@@ -23,9 +23,13 @@ export function utf8Text(bytes: Uint8Array): string {
   }
 }
 
-/** Characters that move the cursor of a terminal or change the order of a text: controls, line separators, bidi. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this finds.
-const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
+/**
+ * Characters that move the cursor of a terminal, change the order of a text or take no place in it: controls, line separators, bidi, zero
+ * width, fillers, tags. Not the two that join letters, which scripts and emoji need.
+ */
+const INVISIBLE =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this finds.
+  /[\u034f\u0000-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]/u;
 
 export function hasInvisible(text: string): boolean {
   return INVISIBLE.test(text);
@@ -36,18 +40,18 @@ export function plainLine(text: string): string {
   return text.replace(INVISIBLE_RUNS, ' ').trim();
 }
 
-const INVISIBLE_RUNS = new RegExp(`(?:\\s|${INVISIBLE.source})+`, 'g');
+const INVISIBLE_RUNS = new RegExp(`(?:\\s|${INVISIBLE.source})+`, 'gu');
 
 /** The text with a space for each such character, except line breaks, tabs and the colours of the command line (ESC [ ... m). */
 export function withoutInvisible(text: string): string {
   return text.replace(INVISIBLE_OR_OURS, (found) =>
-    found.length > 1 || found === '\n' || found === '\t' ? found : ' ',
+    found.startsWith('\u001b[') || found === '\n' || found === '\t' ? found : ' ',
   );
 }
 
 /** Bold, dim, red, green and yellow, where they end again: text of others with such codes cannot hide or colour what follows it. */
 const OURS = '\\u001b\\[(?:[12]m(?=[^\\u001b]*\\u001b\\[22m)|3[123]m(?=[^\\u001b]*\\u001b\\[39m)|(?:22|39)m)';
-const INVISIBLE_OR_OURS = new RegExp(`${OURS}|${INVISIBLE.source}`, 'g');
+const INVISIBLE_OR_OURS = new RegExp(`${OURS}|${INVISIBLE.source}`, 'gu');
 
 /** Message and type of an issue about text that is not clean. */
 export const NOT_UNICODE = {
