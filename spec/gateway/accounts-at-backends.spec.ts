@@ -77,12 +77,12 @@ async function errorOf(promise: Promise<unknown>) {
 const accounts = suite('a backend that wants the shared account');
 
 accounts(
-  'is healthy, and says that it waits for a connection',
+  'is healthy, and says that it waits until its account is connected',
   withBackend(async (world) => {
     const { healthy } = await register(world);
     assert.ok(healthy);
     const { snapshot } = world.gateway.instance('mail', 'mail-1');
-    assert.is(snapshot.reason, 'it waits for a connection');
+    assert.is(snapshot.reason, 'it waits until its account is connected');
     const { code, facts } = await errorOf(world.whoami());
     assert.equal(
       [code, facts.connection],
@@ -165,7 +165,7 @@ accounts(
 );
 
 accounts(
-  'waits for a connection again when its grant is gone, without further attempts',
+  'waits for its account again when its grant is gone, without further attempts',
   withBackend(async (world) => {
     await connected(world);
     world.backend.endGrants();

@@ -89,7 +89,7 @@ class WaitingTransport implements EndpointTransport {
     this.#definition = definition;
     this.handshake = unknownHandshake(definition);
     const isShared = account.who === 'shared';
-    this.note = isShared ? 'it waits for a connection' : undefined;
+    this.note = isShared ? 'it waits until its account is connected' : undefined;
     this.#stop = isShared ? account.onConnected(() => void this.#endIfConnected()) : () => undefined;
   }
 
