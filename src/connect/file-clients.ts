@@ -4,8 +4,8 @@
 import { stringify as yaml } from 'yaml';
 import {
   type ConfigFile,
-  type Connection,
   type ConnectKind,
+  type ConnectTarget,
   environmentOf,
   everywhere,
   type FileLocations,
@@ -170,16 +170,16 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
       section: ['mcpServers'],
       isList: true,
       preamble: { name: 'stagedoor', version: '1.0.0', schema: 'v1' },
-      entry: (connection) => {
-        const { template: name } = connection;
-        if (connection.transport === 'stdio') {
-          return serverEntry(connection, { reference: secretReference, stdio: { name, type: 'stdio' } });
+      entry: (target) => {
+        const { template: name } = target;
+        if (target.transport === 'stdio') {
+          return serverEntry(target, { reference: secretReference, stdio: { name, type: 'stdio' } });
         }
-        const headers = unlessEmpty('headers', headersOf(connection, secretReference));
+        const headers = unlessEmpty('headers', headersOf(target, secretReference));
         return {
           name,
           type: 'streamable-http',
-          url: connection.endpoint,
+          url: target.endpoint,
           ...unlessEmpty('requestOptions', headers),
         };
       },
@@ -274,9 +274,9 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
       format: 'toml',
       locations: everywhere('~/.codex/config.toml'),
       section: ['mcp_servers'],
-      entry: (connection) => {
-        const variable = keyVariable(connection);
-        const written = withWrittenKey(connection);
+      entry: (target) => {
+        const variable = keyVariable(target);
+        const written = withWrittenKey(target);
         if (written.transport === 'http') {
           const named = variable === undefined ? {} : { env_http_headers: { 'X-API-Key': variable } };
           return { url: written.endpoint, ...named, ...unlessEmpty('http_headers', headersOf(written)) };
@@ -312,18 +312,18 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
         linux: '~/.config/goose/config.yaml',
       },
       section: ['extensions'],
-      entry: (connection) => {
-        const { template } = connection;
-        const variable = keyVariable(connection);
+      entry: (target) => {
+        const { template } = target;
+        const variable = keyVariable(target);
         const common = { enabled: true, name: template, description: `${template} through stagedoor` };
         const secrets = { env_keys: variable === undefined ? [] : [variable], timeout: 300 };
-        if (connection.transport === 'http') {
-          const headers = headersOf(connection, shellReference);
-          const { endpoint: uri } = connection;
+        if (target.transport === 'http') {
+          const headers = headersOf(target, shellReference);
+          const { endpoint: uri } = target;
           return { ...common, type: 'streamable_http', uri, headers, envs: {}, ...secrets };
         }
-        const { command: cmd, args } = connection;
-        const envs = environmentOf(withWrittenKey(connection));
+        const { command: cmd, args } = target;
+        const envs = environmentOf(withWrittenKey(target));
         return { ...common, type: 'stdio', cmd, args, envs, ...secrets };
       },
     },
@@ -350,13 +350,13 @@ function fileKind({
   readonly file: ConfigFile;
   readonly transports?: ConnectKind['transports'];
 }): ConnectKind {
-  const snippet = (connection: Connection) => configText(file, connection);
+  const snippet = (target: ConnectTarget) => configText(file, target);
   return { ...kind, transports, language: file.format, file, snippet };
 }
 
 /** A JSON file with a map from names of servers to entries of the usual form. */
 function jsonFile(locations: FileLocations, form: EntryForm, section = ['mcpServers']): ConfigFile {
-  return { format: 'json', locations, section, entry: (connection) => serverEntry(connection, form) };
+  return { format: 'json', locations, section, entry: (target) => serverEntry(target, form) };
 }
 
 interface EntryForm {
@@ -372,24 +372,24 @@ interface EntryForm {
 
 /** The entry of most clients: command, args, env; or url, headers. */
 function serverEntry(
-  connection: Connection,
+  target: ConnectTarget,
   { reference, stdio, http, last, urlName = 'url' }: EntryForm,
 ): Readonly<Record<string, unknown>> {
-  if (connection.transport === 'http') {
-    const headers = headersOf(connection, reference);
-    return { ...http, [urlName]: connection.endpoint, ...unlessEmpty('headers', headers), ...last };
+  if (target.transport === 'http') {
+    const headers = headersOf(target, reference);
+    return { ...http, [urlName]: target.endpoint, ...unlessEmpty('headers', headers), ...last };
   }
-  const { command, args } = connection;
-  const env = environmentOf(connection, reference);
+  const { command, args } = target;
+  const env = environmentOf(target, reference);
   return { ...stdio, command, args, ...unlessEmpty('env', env), ...last };
 }
 
 /** The content of a file that has only this server. Without a line end. */
-export function configText(file: ConfigFile, connection: Connection): string {
+export function configText(file: ConfigFile, target: ConnectTarget): string {
   const { format, section, entry, isList, preamble } = file;
-  const { template } = connection;
-  if (format === 'toml') return tomlTable([...section, template], entry(connection));
-  const servers = isList ? [entry(connection)] : { [template]: entry(connection) };
+  const { template } = target;
+  if (format === 'toml') return tomlTable([...section, template], entry(target));
+  const servers = isList ? [entry(target)] : { [template]: entry(target) };
   const document = {
     ...preamble,
     ...Object(section.reduceRight<unknown>((inner, name) => ({ [name]: inner }), servers)),

@@ -1,19 +1,19 @@
 // Libraries for JavaScript: programs that list the tools of a template.
 
-import { type Connection, type ConnectKind, type ProgramConnection, SET_VARIABLE } from './kind.ts';
+import { type ConnectKind, type ConnectTarget, type ProgramTarget, SET_VARIABLE } from './kind.ts';
 
 export const nodejs: ConnectKind = {
   name: 'nodejs',
   title: 'Node.js (official SDK)',
   transports: ['stdio', 'http'],
   language: 'js',
-  snippet: (connection) => {
-    const isHttp = connection.transport === 'http';
-    const headers = `{ 'X-API-Key': ${jsKey(connection)} }`;
-    const options = connection.key === undefined ? '' : `, {\n  requestInit: { headers: ${headers} },\n}`;
+  snippet: (target) => {
+    const isHttp = target.transport === 'http';
+    const headers = `{ 'X-API-Key': ${jsKey(target)} }`;
+    const options = target.key === undefined ? '' : `, {\n  requestInit: { headers: ${headers} },\n}`;
     const transport = isHttp
-      ? `new StreamableHTTPClientTransport(new URL(${jsString(connection.endpoint)})${options})`
-      : `new StdioClientTransport(${jsProgram(connection)})`;
+      ? `new StreamableHTTPClientTransport(new URL(${jsString(target.endpoint)})${options})`
+      : `new StdioClientTransport(${jsProgram(target)})`;
     return [
       `import { Client${isHttp ? ', StreamableHTTPClientTransport' : ''} } from '@modelcontextprotocol/client';`,
       ...(isHttp ? [] : [`import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';`]),
@@ -39,12 +39,12 @@ export const vercelAi: ConnectKind = {
   title: 'Vercel AI SDK',
   transports: ['stdio', 'http'],
   language: 'js',
-  snippet: (connection) => {
-    const isHttp = connection.transport === 'http';
-    const headers = connection.key === undefined ? '' : `, headers: { 'X-API-Key': ${jsKey(connection)} }`;
+  snippet: (target) => {
+    const isHttp = target.transport === 'http';
+    const headers = target.key === undefined ? '' : `, headers: { 'X-API-Key': ${jsKey(target)} }`;
     const transport = isHttp
-      ? `{ type: 'http', url: ${jsString(connection.endpoint)}${headers} }`
-      : `new Experimental_StdioMCPTransport(${jsProgram(connection)})`;
+      ? `{ type: 'http', url: ${jsString(target.endpoint)}${headers} }`
+      : `new Experimental_StdioMCPTransport(${jsProgram(target)})`;
     return [
       `import { createMCPClient } from '@ai-sdk/mcp';`,
       ...(isHttp ? [] : [`import { Experimental_StdioMCPTransport } from '@ai-sdk/mcp/mcp-stdio';`]),
@@ -74,15 +74,15 @@ function stepsWith(packages: string): ConnectKind['steps'] {
   ];
 }
 
-function jsKey({ key }: Connection): string {
+function jsKey({ key }: ConnectTarget): string {
   return key?.value === undefined ? `process.env.${key?.variable}` : jsString(key.value);
 }
 
-function jsProgram(connection: ProgramConnection): string {
-  const { command, args, env, key } = connection;
+function jsProgram(target: ProgramTarget): string {
+  const { command, args, env, key } = target;
   const variables = [
     ...Object.entries(env).map(([name, value]) => `${name}: ${jsString(value)}`),
-    ...(key === undefined ? [] : [`STAGEDOOR_API_KEY: ${jsKey(connection)}`]),
+    ...(key === undefined ? [] : [`STAGEDOOR_API_KEY: ${jsKey(target)}`]),
   ];
   return [
     '{',

@@ -1,9 +1,10 @@
 // An integration of `stagedoor connect`: the setup of one kind of MCP client for a template. index.ts lists
 // all integrations; the command, docs/reference/clients.md and the specs are made from that table.
 
-export type Connection = ProgramConnection | EndpointConnection;
+/** What a client connects to: a program that it starts, or an endpoint. */
+export type ConnectTarget = ProgramTarget | EndpointTarget;
 
-interface AnyConnection {
+interface CommonTarget {
   readonly template: string;
   readonly url: string;
   /** The credentials that the client needs; undefined when neither the gateway nor the program needs any. */
@@ -11,7 +12,7 @@ interface AnyConnection {
 }
 
 /** The client starts a program and speaks to it over its standard input and output. */
-export interface ProgramConnection extends AnyConnection {
+export interface ProgramTarget extends CommonTarget {
   readonly transport: 'stdio';
   /** The bridge to the gateway, the registered command, or a command in a container. */
   readonly program: 'bridge' | 'command' | 'container';
@@ -22,7 +23,7 @@ export interface ProgramConnection extends AnyConnection {
 }
 
 /** The client sends requests to the MCP endpoint of the gateway. */
-export interface EndpointConnection extends AnyConnection {
+export interface EndpointTarget extends CommonTarget {
   readonly transport: 'http';
   readonly endpoint: string;
   /** The client signs its user in by a browser and so needs no key. */
@@ -30,43 +31,43 @@ export interface EndpointConnection extends AnyConnection {
 }
 
 /** How a client may reach one template. */
-export interface ConnectionChoices {
-  readonly stdio: ProgramConnection;
-  readonly http: EndpointConnection;
+export interface ConnectTargets {
+  readonly stdio: ProgramTarget;
+  readonly http: EndpointTarget;
   /** Where the gateway lets users sign in: for clients that can, the default. */
-  readonly signIn?: EndpointConnection | undefined;
+  readonly signIn?: EndpointTarget | undefined;
 }
 
 /** The name of all templates together in the configuration of a client. */
 export const ALL_TEMPLATES = 'stagedoor';
 
 /**
- * Connections of a client that may run on another machine, where `stagedoor` has to be installed; for all templates without `wanted`. `signIn`:
- * the address of the gateway for clients whose user signs in; undefined where no user can.
+ * The targets of a client that may run on another machine, where `stagedoor` has to be installed; for all templates without `wanted`.
+ * `signIn`: the address of the gateway for clients whose user signs in; undefined where no user can.
  */
-export function remoteConnections(
+export function remoteTargets(
   wanted: string | undefined,
   url: string,
   needsKey: boolean,
   signIn?: string,
-): ConnectionChoices {
+): ConnectTargets {
   const template = wanted ?? ALL_TEMPLATES;
   const key = needsKey ? { variable: 'STAGEDOOR_API_KEY' } : undefined;
   const args = ['bridge', ...(wanted === undefined ? [] : [wanted]), '--url', url];
   const path = wanted === undefined ? '/mcp' : `/mcp/${wanted}`;
   return {
     http: { transport: 'http', template, url, key, endpoint: `${url}${path}` },
-    signIn: signInConnection(template, url, signIn && `${signIn}${path}`),
+    signIn: signInTarget(template, url, signIn && `${signIn}${path}`),
     stdio: { transport: 'stdio', template, url, key, program: 'bridge', command: 'stagedoor', args, env: {} },
   };
 }
 
 /** `endpoint`: undefined where no user can sign in. */
-export function signInConnection(
+export function signInTarget(
   template: string,
   url: string,
   endpoint: string | undefined,
-): EndpointConnection | undefined {
+): EndpointTarget | undefined {
   if (endpoint === undefined) return undefined;
   return { transport: 'http', template, url, key: undefined, endpoint, isSignIn: true };
 }
@@ -107,7 +108,7 @@ export interface ConfigFile {
   /** The section is a list of entries that have a `name`, not a map. */
   readonly isList?: boolean;
   readonly preamble?: Readonly<Record<string, string>>;
-  readonly entry: (connection: Connection) => Readonly<Record<string, unknown>>;
+  readonly entry: (target: ConnectTarget) => Readonly<Record<string, unknown>>;
 }
 
 /**
@@ -119,11 +120,11 @@ export interface ConnectKind {
   readonly name: string;
   readonly title: string;
   /** The supported transports; the first is the default. */
-  readonly transports: readonly [Connection['transport'], ...Connection['transport'][]];
+  readonly transports: readonly [ConnectTarget['transport'], ...ConnectTarget['transport'][]];
   readonly language: 'json' | 'yaml' | 'toml' | 'sh' | 'js' | 'python';
   /** The file that `--write` changes; the snippet is its section. */
   readonly file?: ConfigFile;
-  readonly snippet: (connection: Connection) => string;
+  readonly snippet: (target: ConnectTarget) => string;
   readonly steps: readonly SetupStep[];
   readonly troubleshooting: readonly string[];
   readonly documentation: readonly string[];
@@ -146,16 +147,15 @@ export function overlongTools(
   return tools.filter((tool) => tool.length > left);
 }
 
-/** The connection of this kind. `wanted`: by this transport only. Undefined when the client cannot use it. */
-export function connectionOf(
+/** The target of this kind. `wanted`: by this transport only. Undefined when the client cannot use it. */
+export function targetOf(
   { transports, signIn }: Pick<ConnectKind, 'transports' | 'signIn'>,
-  connections: ConnectionChoices,
-  wanted: Connection['transport'] | undefined,
-): Connection | undefined {
-  if (signIn !== undefined && connections.signIn !== undefined && wanted !== 'stdio')
-    return connections.signIn;
+  targets: ConnectTargets,
+  wanted: ConnectTarget['transport'] | undefined,
+): ConnectTarget | undefined {
+  if (signIn !== undefined && targets.signIn !== undefined && wanted !== 'stdio') return targets.signIn;
   const transport = wanted ?? transports[0];
-  return transports.includes(transport) ? connections[transport] : undefined;
+  return transports.includes(transport) ? targets[transport] : undefined;
 }
 
 /** Replaces the key where a client can read no variable. */
@@ -167,14 +167,14 @@ function keyText({ variable, value }: Key, reference?: (variable: string) => str
 }
 
 export function environmentOf(
-  { env, key }: ProgramConnection,
+  { env, key }: ProgramTarget,
   reference?: (variable: string) => string,
 ): Readonly<Record<string, string>> {
   return key === undefined ? env : { ...env, STAGEDOOR_API_KEY: keyText(key, reference) };
 }
 
 export function headersOf(
-  { key }: EndpointConnection,
+  { key }: EndpointTarget,
   reference?: (variable: string) => string,
 ): Readonly<Record<string, string>> {
   return key === undefined ? {} : { 'X-API-Key': keyText(key, reference) };
@@ -189,23 +189,23 @@ export function unlessEmpty<Name extends string>(
 }
 
 /** The variable from which the client reads the key; undefined when the snippet contains the key, or needs none. */
-export function keyVariable({ key }: Connection): string | undefined {
+export function keyVariable({ key }: ConnectTarget): string | undefined {
   return key?.value === undefined ? key?.variable : undefined;
 }
 
-/** The connection, with a key only if the snippet contains it: for clients that list the names of variables. */
-export function withWrittenKey<C extends Connection>(connection: C): C {
-  return keyVariable(connection) === undefined ? connection : { ...connection, key: undefined };
+/** The target, with a key only if the snippet contains it: for clients that list the names of variables. */
+export function withWrittenKey<C extends ConnectTarget>(target: C): C {
+  return keyVariable(target) === undefined ? target : { ...target, key: undefined };
 }
 
-/** The steps of the setup for this connection. */
-export function stepsOf({ steps, signIn }: ConnectKind, connection: Connection): string[] {
-  const variable = keyVariable(connection);
+/** The steps of the setup for this target. */
+export function stepsOf({ steps, signIn }: ConnectKind, target: ConnectTarget): string[] {
+  const variable = keyVariable(target);
   const all = steps.flatMap((step) => {
     if (typeof step === 'string') return step;
     return variable === undefined ? [] : step(variable);
   });
-  const isSignIn = connection.transport === 'http' && connection.isSignIn === true;
+  const isSignIn = target.transport === 'http' && target.isSignIn === true;
   return isSignIn && signIn !== undefined ? [...all, signIn] : all;
 }
 

@@ -1,6 +1,6 @@
 // Libraries for Python: programs that list the tools of a template.
 
-import { type Connection, type ConnectKind, SET_VARIABLE } from './kind.ts';
+import { type ConnectKind, type ConnectTarget, SET_VARIABLE } from './kind.ts';
 
 interface PythonProgram {
   readonly imports: readonly string[];
@@ -20,14 +20,14 @@ export const PYTHON_CLIENTS: readonly ConnectKind[] = [
   pythonKind({
     name: 'python',
     title: 'Python (official SDK)',
-    program: (connection) => {
-      const { url = '', headers } = membersOf(connection);
+    program: (target) => {
+      const { url = '', headers } = membersOf(target);
       if (headers === undefined) {
-        const isHttp = connection.transport === 'http';
+        const isHttp = target.transport === 'http';
         return {
           imports: [`from mcp import Client${isHttp ? '' : ', StdioServerParameters'}`],
           main: [
-            ...(isHttp ? [] : [`server = StdioServerParameters(${pyArguments(connection)})`]),
+            ...(isHttp ? [] : [`server = StdioServerParameters(${pyArguments(target)})`]),
             `async with Client(${isHttp ? url : 'server'}) as client:`,
             ...LIST_TOOLS,
           ],
@@ -55,13 +55,13 @@ export const PYTHON_CLIENTS: readonly ConnectKind[] = [
   pythonKind({
     name: 'fastmcp',
     title: 'FastMCP',
-    program: (connection) => {
-      const isHttp = connection.transport === 'http';
+    program: (target) => {
+      const isHttp = target.transport === 'http';
       const transport = isHttp ? 'StreamableHttpTransport' : 'StdioTransport';
       return {
         imports: ['from fastmcp import Client', `from fastmcp.client.transports import ${transport}`],
         main: [
-          `async with Client(${transport}(${pyArguments(connection, isHttp)})) as client:`,
+          `async with Client(${transport}(${pyArguments(target, isHttp)})) as client:`,
           '    tools = await client.list_tools()',
           `    ${PRINT_TOOLS}`,
         ],
@@ -74,10 +74,10 @@ export const PYTHON_CLIENTS: readonly ConnectKind[] = [
   pythonKind({
     name: 'langchain',
     title: 'LangChain',
-    program: (connection) => ({
+    program: (target) => ({
       imports: ['from langchain.mcp import MCPAdapter'],
       main: [
-        `config = ${pyDict({ mcpServers: pyDict({ [connection.template]: pyDict(membersOf(connection)) }) })}`,
+        `config = ${pyDict({ mcpServers: pyDict({ [target.template]: pyDict(membersOf(target)) }) })}`,
         'async with MCPAdapter(config) as adapter:',
         '    tools = await adapter.list_tools()',
         `    ${PRINT_TOOLS}`,
@@ -96,10 +96,10 @@ export const PYTHON_CLIENTS: readonly ConnectKind[] = [
   pythonKind({
     name: 'llamaindex',
     title: 'LlamaIndex',
-    program: (connection) => ({
+    program: (target) => ({
       imports: ['from llama_index.tools.mcp import BasicMCPClient, McpToolSpec'],
       main: [
-        `client = BasicMCPClient(${pyArguments(connection, true)})`,
+        `client = BasicMCPClient(${pyArguments(target, true)})`,
         'tools = await McpToolSpec(client=client).to_tool_list_async()',
         'print("\\n".join(tool.metadata.name for tool in tools))',
         '# FunctionAgent(tools=tools, llm=...) uses them',
@@ -111,12 +111,12 @@ export const PYTHON_CLIENTS: readonly ConnectKind[] = [
   pythonKind({
     name: 'autogen',
     title: 'AutoGen',
-    program: (connection) => {
-      const params = connection.transport === 'http' ? 'StreamableHttpServerParams' : 'StdioServerParams';
+    program: (target) => {
+      const params = target.transport === 'http' ? 'StreamableHttpServerParams' : 'StdioServerParams';
       return {
         imports: [`from autogen_ext.tools.mcp import ${params}, mcp_server_tools`],
         main: [
-          `tools = await mcp_server_tools(${params}(${pyArguments(connection)}))`,
+          `tools = await mcp_server_tools(${params}(${pyArguments(target)}))`,
           PRINT_TOOLS,
           '# AssistantAgent("name", model_client=..., tools=tools) uses them',
         ],
@@ -129,13 +129,13 @@ export const PYTHON_CLIENTS: readonly ConnectKind[] = [
   pythonKind({
     name: 'openai-agents',
     title: 'OpenAI Agents SDK',
-    program: (connection) => {
-      const server = connection.transport === 'http' ? 'MCPServerStreamableHttp' : 'MCPServerStdio';
+    program: (target) => {
+      const server = target.transport === 'http' ? 'MCPServerStreamableHttp' : 'MCPServerStdio';
       return {
         imports: [`from agents.mcp import ${server}`],
         main: [
-          `params = ${pyDict(membersOf(connection))}`,
-          `async with ${server}(name=${pyString(connection.template)}, params=params) as server:`,
+          `params = ${pyDict(membersOf(target))}`,
+          `async with ${server}(name=${pyString(target.template)}, params=params) as server:`,
           '    tools = await server.list_tools()',
           `    ${PRINT_TOOLS}`,
           '    # Agent(name="...", mcp_servers=[server]) uses them',
@@ -155,7 +155,7 @@ function pythonKind({
   trouble = [],
   ...kind
 }: Pick<ConnectKind, 'name' | 'title' | 'documentation'> & {
-  readonly program: (connection: Connection) => PythonProgram;
+  readonly program: (target: ConnectTarget) => PythonProgram;
   readonly install: string;
   readonly trouble?: readonly string[];
 }): ConnectKind {
@@ -163,7 +163,7 @@ function pythonKind({
     ...kind,
     transports: ['stdio', 'http'],
     language: 'python',
-    snippet: (connection) => textOf(program(connection)),
+    snippet: (target) => textOf(program(target)),
     steps: [
       `Run "pip install ${install}" in a virtual environment.`,
       'Save the snippet as client.py.',
@@ -197,15 +197,15 @@ function textOf({ imports, main }: PythonProgram): string {
 }
 
 /** The server in the form of Python expressions: `url`, `headers`; or `command`, `args`, `env`. */
-function membersOf(connection: Connection): Readonly<Record<string, string>> {
-  const { key } = connection;
+function membersOf(target: ConnectTarget): Readonly<Record<string, string>> {
+  const { key } = target;
   const keyExpression =
     key?.value === undefined ? `os.environ[${pyString(key?.variable ?? '')}]` : pyString(key.value);
-  if (connection.transport === 'http') {
+  if (target.transport === 'http') {
     const headers = key === undefined ? {} : { headers: pyDict({ 'X-API-Key': keyExpression }) };
-    return { url: pyString(connection.endpoint), ...headers };
+    return { url: pyString(target.endpoint), ...headers };
   }
-  const { command, args, env } = connection;
+  const { command, args, env } = target;
   const variables = {
     ...Object.fromEntries(Object.entries(env).map(([name, value]) => [name, pyString(value)])),
     ...(key === undefined ? {} : { STAGEDOOR_API_KEY: keyExpression }),
@@ -219,8 +219,8 @@ function membersOf(connection: Connection): Readonly<Record<string, string>> {
 }
 
 /** The members as arguments of a call: `command="...", args=[...]`; with `isBare` the first has no name. */
-function pyArguments(connection: Connection, isBare = false): string {
-  return Object.entries(membersOf(connection))
+function pyArguments(target: ConnectTarget, isBare = false): string {
+  return Object.entries(membersOf(target))
     .map(([name, expression], index) => (isBare && index === 0 ? expression : `${name}=${expression}`))
     .join(', ');
 }

@@ -1,7 +1,7 @@
 // Tools that send single requests to the HTTP API.
 
 import { shellWord } from '../domain/text.ts';
-import { type Connection, type ConnectKind, KEY_PLACEHOLDER, SET_VARIABLE } from './kind.ts';
+import { type ConnectKind, type ConnectTarget, KEY_PLACEHOLDER, SET_VARIABLE } from './kind.ts';
 
 export const curl: ConnectKind = {
   name: 'curl',
@@ -38,7 +38,7 @@ export const postman: ConnectKind = {
   transports: ['http'],
   usesApi: true,
   language: 'json',
-  snippet: (connection) => JSON.stringify(collection(connection), null, 2),
+  snippet: (target) => JSON.stringify(collection(target), null, 2),
   steps: [
     'Save the snippet as stagedoor.postman_collection.json ("--output" does so).',
     'Click Import in Postman and choose the file.',
@@ -55,7 +55,7 @@ export const postman: ConnectKind = {
   ],
 };
 
-function collection({ template, url, key }: Connection): object {
+function collection({ template, url, key }: ConnectTarget): object {
   const header = key === undefined ? [] : [{ key: 'X-API-Key', value: '{{apiKey}}' }];
   const json = { key: 'Content-Type', value: 'application/json' };
   const call = JSON.stringify({ name: 'NAME_OF_A_TOOL', arguments: {} }, null, 2);

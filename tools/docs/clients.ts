@@ -1,10 +1,10 @@
 // The setup of each kind of client by `stagedoor connect`, for the template of the demo, from its table.
 
 import { CONNECT_KINDS } from '../../src/connect/index.ts';
-import { type ConnectKind, remoteConnections, stepsOf } from '../../src/connect/kind.ts';
+import { type ConnectKind, remoteTargets, stepsOf } from '../../src/connect/kind.ts';
 import { code, item, plain, wrap } from './markdown.ts';
 
-const CONNECTIONS = remoteConnections('everything', 'http://127.0.0.1:8080', true);
+const TARGETS = remoteTargets('everything', 'http://127.0.0.1:8080', true);
 
 export function clientSnippets(): string {
   const list = CONNECT_KINDS.map(({ title, name }) => `[${title}](#${anchorOf(title)}) (${code(name)})`);
@@ -15,7 +15,7 @@ function section(kind: ConnectKind): string {
   const { title, name, transports, file, troubleshooting, documentation } = kind;
   const snippets = transports.flatMap((transport) => [
     transport === 'http' ? 'With `--http`:' : 'With `--stdio`:',
-    `\`\`\`${kind.language}\n${kind.snippet(CONNECTIONS[transport])}\n\`\`\``,
+    `\`\`\`${kind.language}\n${kind.snippet(TARGETS[transport])}\n\`\`\``,
   ]);
   const [first] = transports;
   return [
@@ -23,7 +23,7 @@ function section(kind: ConnectKind): string {
     `\`stagedoor connect everything --llm ${name}\``,
     ...snippets,
     ...(file === undefined ? [] : [locationLines(file.locations)]),
-    stepsOf(kind, CONNECTIONS[first])
+    stepsOf(kind, TARGETS[first])
       .map((step, index) => `${index + 1}. ${wrap(plain(step), '   ')}`)
       .join('\n'),
     `If it does not work:\n\n${troubleshooting.map((hint) => item(plain(hint))).join('\n')}`,

@@ -7,7 +7,7 @@ import { Ajv } from 'ajv';
 import * as assert from 'uvu/assert';
 import { parse as parseYaml } from 'yaml';
 import { CONNECT_KINDS } from '../../../src/connect/index.ts';
-import type { Connection, ConnectKind, Key } from '../../../src/connect/kind.ts';
+import type { ConnectKind, ConnectTarget, Key } from '../../../src/connect/kind.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import { CLIENT_SCHEMAS } from './client-schemas.ts';
@@ -21,9 +21,9 @@ const given: Key = { variable: 'STAGEDOOR_API_KEY', value: 'sd_key_secret' };
 /** Characters that are easily escaped wrong: spaces, both quotes, a backslash, a dollar, letters beyond ASCII. */
 const nasty = `a b"c'd\\e$f é`;
 
-function connectionsOf(kind: ConnectKind, key: Key | undefined): Connection[] {
+function targetsOf(kind: ConnectKind, key: Key | undefined): ConnectTarget[] {
   const base = { template: 'weather', url, key };
-  const all: Connection[] = [
+  const all: ConnectTarget[] = [
     { ...base, transport: 'http', endpoint: `${url}/mcp/weather` },
     {
       ...base,
@@ -41,11 +41,11 @@ function connectionsOf(kind: ConnectKind, key: Key | undefined): Connection[] {
   return all.filter(({ transport }) => kind.transports.includes(transport));
 }
 
-function every(...languages: string[]): { kind: ConnectKind; connection: Connection; text: string }[] {
+function every(...languages: string[]): { kind: ConnectKind; target: ConnectTarget; text: string }[] {
   const kinds = CONNECT_KINDS.filter(({ language }) => languages.includes(language));
   return kinds.flatMap((kind) =>
     [undefined, named, given].flatMap((key) =>
-      connectionsOf(kind, key).map((connection) => ({ kind, connection, text: kind.snippet(connection) })),
+      targetsOf(kind, key).map((target) => ({ kind, target, text: kind.snippet(target) })),
     ),
   );
 }
@@ -59,12 +59,12 @@ function entryOf(kind: ConnectKind, document: unknown): Record<string, unknown> 
   return inner as Record<string, unknown>;
 }
 
-function says(entry: unknown, connection: Connection): void {
+function says(entry: unknown, target: ConnectTarget): void {
   const text = JSON.stringify(entry);
   const words =
-    connection.transport === 'http'
-      ? [connection.endpoint]
-      : [connection.command, ...connection.args, ...Object.values(connection.env)];
+    target.transport === 'http'
+      ? [target.endpoint]
+      : [target.command, ...target.args, ...Object.values(target.env)];
   for (const word of words) assert.ok(text.includes(JSON.stringify(word)), `${word} in ${text}`);
 }
 
@@ -95,11 +95,11 @@ function fits(kind: ConnectKind, document: unknown): void {
   );
 }
 
-test('in JSON and YAML contain the connection, and fit the schema of their client', () => {
+test('in JSON and YAML contain the program or endpoint, and fit the schema of their client', () => {
   const seen = new Set<string>();
-  for (const { kind, connection, text } of every('json', 'yaml')) {
+  for (const { kind, target, text } of every('json', 'yaml')) {
     const document = kind.language === 'yaml' ? parseYaml(text) : JSON.parse(text);
-    if (kind.file !== undefined) says(entryOf(kind, document), connection);
+    if (kind.file !== undefined) says(entryOf(kind, document), target);
     fits(kind, document);
     seen.add(kind.name);
   }
@@ -107,14 +107,14 @@ test('in JSON and YAML contain the connection, and fit the schema of their clien
   assert.equal([...seen].filter((name) => !checks.has(name)).sort(), unpublished.sort());
 });
 
-python('in TOML contain the connection, and fit the schema of their client', () => {
+python('in TOML contain the program or endpoint, and fit the schema of their client', () => {
   const read =
     'import json,sys,tomllib\nprint(json.dumps([tomllib.loads(each) for each in json.load(sys.stdin)]))';
   const snippets = every('toml');
   const input = JSON.stringify(snippets.map(({ text }) => text));
   const documents: unknown[] = JSON.parse(execFileSync('python3', ['-c', read], { input, encoding: 'utf8' }));
-  for (const [index, { kind, connection }] of snippets.entries()) {
-    says(entryOf(kind, documents[index]), connection);
+  for (const [index, { kind, target }] of snippets.entries()) {
+    says(entryOf(kind, documents[index]), target);
     assert.ok(checks.has(kind.name), kind.name);
     fits(kind, documents[index]);
   }
@@ -122,8 +122,8 @@ python('in TOML contain the connection, and fit the schema of their client', () 
 
 test('with an unknown member do not fit the schema of their client', () => {
   const kind = CONNECT_KINDS.find(({ name }) => name === 'continue') as ConnectKind;
-  const [connection] = connectionsOf(kind, undefined) as [Connection];
-  const document = parseYaml(kind.snippet(connection));
+  const [target] = targetsOf(kind, undefined) as [ConnectTarget];
+  const document = parseYaml(kind.snippet(target));
   entryOf(kind, document).headers = {};
   assert.is(checks.get(kind.name)?.(document), false);
 });
@@ -140,8 +140,8 @@ test('in JavaScript and shell parse', () => {
 const WITHOUT_VARIABLES = ['claude', 'cline', 'zed', 'jetbrains', 'postman'];
 
 test('contain the key only if it was given, and else its variable or a placeholder', () => {
-  for (const { kind, connection, text } of every('json', 'yaml', 'toml', 'python', 'js', 'sh')) {
-    const { key } = connection;
+  for (const { kind, target, text } of every('json', 'yaml', 'toml', 'python', 'js', 'sh')) {
+    const { key } = target;
     assert.is(text.includes('sd_key_secret'), key?.value !== undefined, `${kind.name}: ${text}`);
     const names = text.includes('STAGEDOOR_API_KEY') || /YOUR_API_KEY/.test(text);
     if (key === undefined) assert.not.ok(names, `${kind.name}: ${text}`);
@@ -165,8 +165,8 @@ test('in JSON have the members that their client reads', () => {
   };
   for (const [name, { type, url: urlName = 'url', headers }] of Object.entries(expected)) {
     const kind = CONNECT_KINDS.find((each) => each.name === name) as ConnectKind;
-    const [connection] = connectionsOf(kind, named) as [Connection];
-    const { disabled: _, ...entry } = entryOf(kind, JSON.parse(kind.snippet(connection)));
+    const [target] = targetsOf(kind, named) as [ConnectTarget];
+    const { disabled: _, ...entry } = entryOf(kind, JSON.parse(kind.snippet(target)));
     assert.equal(entry, {
       ...(type === undefined ? {} : { type }),
       [urlName]: `${url}/mcp/weather`,

@@ -2,14 +2,14 @@
 
 import {
   ALL_TEMPLATES,
-  type Connection,
-  type ConnectionChoices,
   type ConnectKind,
-  connectionOf,
-  type EndpointConnection,
+  type ConnectTarget,
+  type ConnectTargets,
+  type EndpointTarget,
   locationText,
   overlongTools,
   stepsOf,
+  targetOf,
 } from '../../connect/kind.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { didYouMean } from '../../domain/nearest.ts';
@@ -71,16 +71,16 @@ export const connect: Command = {
       return 0;
     }
     const notes: string[] = [];
-    const { connections, transport, env } = await connectionsFor(input, terminal, notes);
-    const planned = integrationsOf(kinds, connections, transport);
+    const { targets, transport, env } = await targetsFor(input, terminal, notes);
+    const planned = integrationsOf(kinds, targets, transport);
     // They are about programs.
-    if (planned.some(({ connection }) => connection.transport === 'stdio'))
+    if (planned.some(({ target }) => target.transport === 'stdio'))
       for (const text of notes) terminal.note(text);
     const [only] = planned;
     const isWritten = input.has('write') && only !== undefined;
     const isUnread = input.has('yes') || input.has('user');
-    if (isUnread && !input.has('trust')) for (const each of planned) refuseOtherAddress(each.connection);
-    if (isWritten) await changeEntry(only.kind, entryName(input), only.connection, input, terminal);
+    if (isUnread && !input.has('trust')) for (const each of planned) refuseOtherAddress(each.target);
+    if (isWritten) await changeEntry(only.kind, entryName(input), only.target, input, terminal);
     const output = input.text('output');
     const write = resultWriter(terminal, output);
     const person = await personOf(input, terminal, planned);
@@ -103,23 +103,23 @@ async function personOf(
   if (username === undefined && !input.has('password')) return undefined;
   if (username === undefined) throw new UsageError('--password requires --user <name>');
   if (!input.has('verify')) throw new UsageError('--user requires --verify');
-  if (!planned.some(({ connection }) => isSignIn(connection)))
+  if (!planned.some(({ target }) => isSignIn(target)))
     throw new UsageError('--user is for clients that sign in by a browser, and none of these does here');
   const question = `Password of ${username}`;
   return { username, password: await readPassword(input, terminal, { question, isNew: false }) };
 }
 
-function isSignIn(connection: Connection): connection is EndpointConnection {
-  return connection.transport === 'http' && connection.isSignIn === true;
+function isSignIn(target: ConnectTarget): target is EndpointTarget {
+  return target.transport === 'http' && target.isSignIn === true;
 }
 
 /**
  * Clients sign in at the address that the gateway names, and over plain HTTP any program may be the gateway: it is neither written
  * nor gets a password without a look of the user, unless it is the gateway's own. Throws CommandFailure.
  */
-function refuseOtherAddress(connection: Connection): void {
-  if (!isSignIn(connection) || connection.url.startsWith('https:')) return;
-  const { url, endpoint } = connection;
+function refuseOtherAddress(target: ConnectTarget): void {
+  if (!isSignIn(target) || target.url.startsWith('https:')) return;
+  const { url, endpoint } = target;
   if (new URL(endpoint).origin === new URL(url).origin) return;
   throw new CommandFailure(
     `${url} names ${endpoint} as its address, which is another one: name the gateway by that one (--url), or add --trust`,
@@ -144,7 +144,7 @@ function checkFileOptions(input: CommandInput): void {
 
 interface Integration {
   readonly kind: ConnectKind;
-  readonly connection: Connection;
+  readonly target: ConnectTarget;
   /** Of a verification, if there was one. */
   readonly outcome?: Verification | CommandFailure | undefined;
 }
@@ -174,7 +174,7 @@ function kindsOf(input: CommandInput, kinds: readonly ConnectKind[]): readonly C
   );
 }
 
-async function connectionsFor(input: CommandInput, terminal: Terminal, notes: string[]) {
+async function targetsFor(input: CommandInput, terminal: Terminal, notes: string[]) {
   input.refuseBoth('stdio', 'http');
   const transport = (['stdio', 'http'] as const).find((name) => input.has(name));
   const words = input.texts('env');
@@ -186,7 +186,7 @@ async function connectionsFor(input: CommandInput, terminal: Terminal, notes: st
   if (transport === 'http' && Object.keys(variables).length > 0) {
     throw new UsageError('--env KEY=VALUE cannot be combined with --http: only a program has variables');
   }
-  const { findConnections } = await import('../connect/find-connection.ts');
+  const { findTargets } = await import('../connect/find-targets.ts');
   if (name !== undefined && input.has('url')) {
     throw new UsageError('--url cannot be combined with --env NAME: both name a gateway');
   }
@@ -198,11 +198,11 @@ async function connectionsFor(input: CommandInput, terminal: Terminal, notes: st
   const isTrusted = input.has('trust');
   const note = (text: string) => void notes.push(text);
   const choice = { key, env: variables, environment: name, isTrusted, note };
-  const found = await findConnections(gateway, input.positionals[0], choice);
+  const found = await findTargets(gateway, input.positionals[0], choice);
   // A key or variables that were named belong into the snippet.
   const isNamed = value !== undefined || words.length > 0;
-  const connections = isNamed ? { ...found, signIn: undefined } : found;
-  return { connections, transport, env: envWithKey };
+  const targets = isNamed ? { ...found, signIn: undefined } : found;
+  return { targets, transport, env: envWithKey };
 }
 
 const VARIABLE = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/s;
@@ -223,12 +223,12 @@ async function apiKeyOption(input: CommandInput, terminal: Terminal): Promise<st
 /** `wanted`: the transport of --stdio or --http. */
 function integrationsOf(
   kinds: readonly ConnectKind[],
-  connections: ConnectionChoices,
-  wanted: Connection['transport'] | undefined,
+  targets: ConnectTargets,
+  wanted: ConnectTarget['transport'] | undefined,
 ): readonly Integration[] {
   const integrations = kinds.flatMap((kind) => {
-    const connection = connectionOf(kind, connections, wanted);
-    return connection === undefined ? [] : [{ kind, connection }];
+    const target = targetOf(kind, targets, wanted);
+    return target === undefined ? [] : [{ kind, target }];
   });
   if (integrations.length > 0) return integrations;
   throw new UsageError(`${kinds[0]?.title} cannot use --${wanted}`);
@@ -244,16 +244,16 @@ function textOf(
     return json({ template: input.positionals[0] ?? null, integrations: integrations.map(recordOf) });
   }
   const [only] = integrations;
-  if (isFile && only !== undefined && integrations.length === 1) return only.kind.snippet(only.connection);
+  if (isFile && only !== undefined && integrations.length === 1) return only.kind.snippet(only.target);
   return integrations.map((each) => description(each, terminal)).join('\n\n\n');
 }
 
-function description({ kind, connection }: Integration, { paint }: Terminal): string {
+function description({ kind, target }: Integration, { paint }: Terminal): string {
   const { title, name, documentation, troubleshooting } = kind;
-  const steps = stepsOf(kind, connection).map((step, index) => `${index + 1}. ${step}`);
+  const steps = stepsOf(kind, target).map((step, index) => `${index + 1}. ${step}`);
   return [
-    paint('bold', `${title} (${name}, ${connection.transport})`),
-    kind.snippet(connection),
+    paint('bold', `${title} (${name}, ${target.transport})`),
+    kind.snippet(target),
     ...(kind.file === undefined ? [] : [`File: ${locationText(kind.file.locations)}`]),
     ['Steps:', ...steps].join('\n'),
     ['If it does not work:', ...troubleshooting.map((hint) => `- ${hint}`)].join('\n'),
@@ -261,12 +261,12 @@ function description({ kind, connection }: Integration, { paint }: Terminal): st
   ].join('\n\n');
 }
 
-function recordOf({ kind, connection, outcome }: Integration): object {
+function recordOf({ kind, target, outcome }: Integration): object {
   const { name, title, language, troubleshooting, documentation, file } = kind;
-  const target =
-    connection.transport === 'http'
-      ? { endpoint: connection.endpoint }
-      : { program: connection.program, command: connection.command, args: connection.args };
+  const place =
+    target.transport === 'http'
+      ? { endpoint: target.endpoint }
+      : { program: target.program, command: target.command, args: target.args };
   const verified =
     outcome instanceof CommandFailure
       ? { works: false, reason: outcome.message }
@@ -274,12 +274,12 @@ function recordOf({ kind, connection, outcome }: Integration): object {
   return {
     kind: name,
     title,
-    transport: connection.transport,
-    ...target,
+    transport: target.transport,
+    ...place,
     language,
-    snippet: kind.snippet(connection),
+    snippet: kind.snippet(target),
     ...(file === undefined ? {} : { file: file.locations }),
-    steps: stepsOf(kind, connection),
+    steps: stepsOf(kind, target),
     troubleshooting,
     documentation,
     ...(outcome && { verified }),
@@ -293,15 +293,15 @@ async function verifyAll(
 ): Promise<readonly Integration[]> {
   const { verify, verifyApi } = await import('../connect/verify.ts');
   const { verifySignIn } = await import('../connect/verify-sign-in.ts');
-  const wayOf = ({ kind, connection }: Integration) =>
-    kind.usesApi ? 'api' : isSignIn(connection) ? 'sign-in' : connection.transport;
+  const wayOf = ({ kind, target }: Integration) =>
+    kind.usesApi ? 'api' : isSignIn(target) ? 'sign-in' : target.transport;
   const outcomes = new Map<string, Verification | CommandFailure>();
   for (const each of integrations) {
     if (outcomes.has(wayOf(each))) continue;
-    const { connection, kind } = each;
+    const { target, kind } = each;
     const begun = busy(`verifying ${kind.name}`, () => {
-      if (kind.usesApi) return verifyApi(connection, env);
-      return isSignIn(connection) ? verifySignIn(connection, person) : verify(connection, env);
+      if (kind.usesApi) return verifyApi(target, env);
+      return isSignIn(target) ? verifySignIn(target, person) : verify(target, env);
     });
     const outcome = await begun.catch((error: unknown) => {
       if (error instanceof CommandFailure) return error;
@@ -313,8 +313,8 @@ async function verifyAll(
 }
 
 function report(integrations: readonly Integration[], input: CommandInput, terminal: Terminal): number {
-  for (const { kind, connection, outcome } of integrations) {
-    const what = `${kind.name} (${connection.transport})`;
+  for (const { kind, target, outcome } of integrations) {
+    const what = `${kind.name} (${target.transport})`;
     if (outcome instanceof CommandFailure)
       terminal.complain(`${what} does not work: ${printable(outcome.message)}`);
     else if (outcome !== undefined && !input.has('json')) {
@@ -324,7 +324,7 @@ function report(integrations: readonly Integration[], input: CommandInput, termi
       const seen = server === undefined ? [] : [server, `MCP ${protocolVersion}`];
       const how = until === undefined ? [...seen, list] : [`as far as ${until}`];
       terminal.print(printable(`${what} works: ${[...how, `${ms} ms`].join(', ')}`));
-      const long = overlongTools(kind, connection.template, tools);
+      const long = overlongTools(kind, target.template, tools);
       if (long.length > 0) terminal.complain(printable(`warning: ${overlong(kind, long)}`));
     }
   }

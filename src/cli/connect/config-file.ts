@@ -13,8 +13,8 @@ import {
 import { dirname, join, resolve } from 'node:path';
 import { configText } from '../../connect/file-clients.ts';
 import {
-  type Connection,
   type ConnectKind,
+  type ConnectTarget,
   type FileLocations,
   KEY_PLACEHOLDER,
 } from '../../connect/kind.ts';
@@ -129,13 +129,13 @@ export async function changeEntry(
   { file, title }: ConnectKind,
   template: string,
   /** Undefined removes the entry. */
-  connection: Connection | undefined,
+  target: ConnectTarget | undefined,
   input: CommandInput,
   terminal: Terminal,
 ): Promise<void> {
   if (file === undefined)
     throw new UsageError(`${title} has no configuration file: --write and --remove are not possible`);
-  if (connection !== undefined && configText(file, connection).includes(KEY_PLACEHOLDER)) {
+  if (target !== undefined && configText(file, target).includes(KEY_PLACEHOLDER)) {
     throw new UsageError(
       `${title} reads no variables in its file: give the key with --key, or a gateway with --env`,
     );
@@ -144,7 +144,7 @@ export async function changeEntry(
   const locations =
     written === undefined ? file.locations : { macos: written, windows: written, linux: written };
   const before = readConfig(locate(locations, terminal));
-  const after = plannedText(before, { file, template, connection });
+  const after = plannedText(before, { file, template, target });
   const { path, text = '' } = before;
   if (after === text) {
     terminal.print(`${path} needs no change for ${template}`);
@@ -159,7 +159,7 @@ export async function changeEntry(
   }
   const backup = writeConfig(before, after);
   terminal.print(`wrote ${path}${backup === undefined ? '' : `; the old file is kept as ${backup}`}`);
-  warnOfReaders(before, after, connection?.key?.value, terminal);
+  warnOfReaders(before, after, target?.key?.value, terminal);
   terminal.print(`Restart ${title}, or let it read its servers again.`);
 }
 

@@ -13,7 +13,7 @@ import {
 } from 'jsonc-parser';
 import { isMap, isSeq, parseDocument } from 'yaml';
 import { configText, tomlTable } from '../../connect/file-clients.ts';
-import type { ConfigFile, Connection } from '../../connect/kind.ts';
+import type { ConfigFile, ConnectTarget } from '../../connect/kind.ts';
 import { messageOf } from '../../domain/errors/errors.ts';
 import { isJsonObject } from '../../domain/json/json.ts';
 import { CommandFailure } from '../failures.ts';
@@ -22,7 +22,7 @@ export interface ConfigEdit {
   readonly file: ConfigFile;
   readonly template: string;
   /** Undefined removes the entry. */
-  readonly connection?: Connection | undefined;
+  readonly target?: ConnectTarget | undefined;
 }
 
 /** Members that entries of any client have: an update removes those that an entry no longer needs. */
@@ -33,12 +33,12 @@ const OWN_MEMBERS: readonly string[] = [
 
 /** The new text. Throws CommandFailure when the text cannot be edited safely; the message follows the name of the file. */
 export function editedConfig(text: string, edit: ConfigEdit): string {
-  const { file, connection } = edit;
-  if (text.trim() === '' && connection === undefined) return text;
+  const { file, target } = edit;
+  if (text.trim() === '' && target === undefined) return text;
   const hasCrlf = text.includes('\r\n') && !/[^\r]\n/.test(text);
   if (hasCrlf) return editedConfig(text.replaceAll('\r\n', '\n'), edit).replaceAll('\n', '\r\n');
-  if (text.trim() === '' && connection !== undefined && file.format !== 'toml') {
-    return `${configText(file, connection)}\n`;
+  if (text.trim() === '' && target !== undefined && file.format !== 'toml') {
+    return `${configText(file, target)}\n`;
   }
   if (file.format === 'json') return editedJson(text, edit);
   return file.format === 'yaml' ? editedYaml(text, edit) : editedToml(text, edit);
@@ -46,7 +46,7 @@ export function editedConfig(text: string, edit: ConfigEdit): string {
 
 // --- JSON, with comments and commas at the end as many clients allow them -------------------------------------------
 
-function editedJson(text: string, { file, template, connection }: ConfigEdit): string {
+function editedJson(text: string, { file, template, target }: ConfigEdit): string {
   const tree = parsed(text);
   for (let depth = 0; depth <= file.section.length; depth += 1) {
     const node = nodeAt(tree, file.section.slice(0, depth));
@@ -56,8 +56,8 @@ function editedJson(text: string, { file, template, connection }: ConfigEdit): s
   }
   const path = [...file.section, template];
   const present = nodeAt(tree, path);
-  if (connection === undefined) return removed(text, path);
-  const entry = file.entry(connection);
+  if (target === undefined) return removed(text, path);
+  const entry = file.entry(target);
   if (present === undefined) return inserted(text, tree, path, entry);
   if (present.type !== 'object') return set(text, path, entry);
   let edited = text;
@@ -148,7 +148,7 @@ function formatOf(text: string): { insertSpaces: boolean; tabSize: number } {
 
 // --- YAML ----------------------------------------------------------------------------------------------------------------
 
-function editedYaml(text: string, { file, template, connection }: ConfigEdit): string {
+function editedYaml(text: string, { file, template, target }: ConfigEdit): string {
   const document = parseDocument(text);
   let before: unknown;
   try {
@@ -167,8 +167,8 @@ function editedYaml(text: string, { file, template, connection }: ConfigEdit): s
   const found = items.findIndex((each) => isMap(each) && each.get('name') === template);
   const index = found === -1 ? items.length : found;
   const path = [...file.section, file.isList ? index : template];
-  if (connection !== undefined) {
-    const entry = file.entry(connection);
+  if (target !== undefined) {
+    const entry = file.entry(target);
     if (servers === undefined) document.setIn(file.section, document.createNode(file.isList ? [] : {}));
     if (isMap(document.getIn(path)))
       for (const name of OWN_MEMBERS) if (!(name in entry)) document.deleteIn([...path, name]);
@@ -187,7 +187,7 @@ function editedYaml(text: string, { file, template, connection }: ConfigEdit): s
 
 // --- TOML: a marked block at the end of the file. The text before it is neither parsed nor changed. -------------------
 
-function editedToml(text: string, { file, template, connection }: ConfigEdit): string {
+function editedToml(text: string, { file, template, target }: ConfigEdit): string {
   const [begin, end] = [`# stagedoor ${template}: begin`, `# stagedoor ${template}: end`];
   const lines = text.split('\n');
   const [from, to] = [lines.indexOf(begin), lines.indexOf(end)];
@@ -195,14 +195,14 @@ function editedToml(text: string, { file, template, connection }: ConfigEdit): s
   if (!isMarked && (from !== -1 || to !== -1))
     throw new CommandFailure(`has only one of the lines "${begin}" and "${end}"`);
   const outside = isMarked ? [...lines.slice(0, from), ...lines.slice(to + 1)] : lines;
-  if (connection === undefined && isMarked) return outside.join('\n').replace(/\n{2,}$/, '\n');
+  if (target === undefined && isMarked) return outside.join('\n').replace(/\n{2,}$/, '\n');
   if (mentions(outside, file.section, template)) {
     throw new CommandFailure(
       'may have an entry of this name that connect did not write, and TOML is not parsed: change it by hand',
     );
   }
-  if (connection === undefined) return text;
-  const block = [begin, tomlTable([...file.section, template], file.entry(connection)), end];
+  if (target === undefined) return text;
+  const block = [begin, tomlTable([...file.section, template], file.entry(target)), end];
   if (isMarked) return [...lines.slice(0, from), ...block, ...lines.slice(to + 1)].join('\n');
   return `${text.trim() === '' ? '' : text.replace(/\n*$/, '\n\n')}${block.join('\n')}\n`;
 }

@@ -2,7 +2,7 @@
 // authorization server, registers, signs in, allows, redeems the code, lists the tools, and ends the grant. Sources: RFC 9728, 8414, 7591, 9207.
 
 import { createHash, randomBytes } from 'node:crypto';
-import type { EndpointConnection } from '../../connect/kind.ts';
+import type { EndpointTarget } from '../../connect/kind.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { beginningOf } from '../answering-url.ts';
 import { type Fields, fields, itemsOf } from '../answers.ts';
@@ -21,11 +21,11 @@ const ANSWER_MS = 20_000;
 
 /** Throws CommandFailure with the step that does not work. Without a person it ends at the sign-in page, and knows no tools. */
 export async function verifySignIn(
-  connection: EndpointConnection,
+  target: EndpointTarget,
   person: Person | undefined,
 ): Promise<Verification> {
   const beganAtMs = performance.now();
-  const { endpoint } = connection;
+  const { endpoint } = target;
   const server = await serverOf(endpoint);
   const clientId = await register(server);
   const verifier = randomBytes(32).toString('base64url');
@@ -70,7 +70,7 @@ export async function verifySignIn(
   });
   const headers = { Authorization: `Bearer ${textIn(granted, 'access_token')}` };
   try {
-    const { ms: _, ...listed } = await listedBy(endpointDefinition(connection, headers));
+    const { ms: _, ...listed } = await listedBy(endpointDefinition(target, headers));
     return { ...listed, ms: ms() };
   } finally {
     const token = textIn(granted, 'refresh_token');

@@ -1,7 +1,7 @@
 // Proves that a snippet works: starts its program, or connects to its endpoint, as a client would, and lists the tools. Calls no tool.
 
 import { listTools } from '../../actors/instances/opened-transport.ts';
-import type { Connection, EndpointConnection } from '../../connect/kind.ts';
+import type { ConnectTarget, EndpointTarget } from '../../connect/kind.ts';
 import { GatewayError, reasonOf } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { definedFields } from '../../domain/json/json.ts';
@@ -40,14 +40,13 @@ const PROFILE = { protocolVersion: LEGACY_VERSIONS[0], capabilities: {}, clientI
 
 /** Throws CommandFailure with the reason when the snippet does not work. `env` has the key as STAGEDOOR_API_KEY, or there is a login. */
 export async function verify(
-  connection: Connection,
+  target: ConnectTarget,
   env: Terminal['env'],
   listMs = LIST_MS,
 ): Promise<Verification> {
   // The API says more about a refused key than the endpoint does; it has no list of all templates.
-  if (connection.transport === 'http' && connection.endpoint !== `${connection.url}/mcp`)
-    await verifyApi(connection, env);
-  return listedBy(definitionOf(connection, env), listMs);
+  if (target.transport === 'http' && target.endpoint !== `${target.url}/mcp`) await verifyApi(target, env);
+  return listedBy(definitionOf(target, env), listMs);
 }
 
 /** Connects as this definition says, and lists the tools. Throws CommandFailure. */
@@ -92,12 +91,12 @@ export async function listedBy(definition: InstanceDefinition, listMs = LIST_MS)
 }
 
 /** The same for a client of the HTTP API: lists the tools with one request. */
-export async function verifyApi(connection: Connection, env: Terminal['env']): Promise<Verification> {
+export async function verifyApi(target: ConnectTarget, env: Terminal['env']): Promise<Verification> {
   const beganAtMs = performance.now();
-  const { headers, prove } = credentialsOf(connection, env);
+  const { headers, prove } = credentialsOf(target, env);
   const credentials = { headers, ...(prove && { prove }), name: 'its key', refused: (why: string) => why };
-  const gateway = new Remote(connection.url, credentials, (_, work) => work(() => {}));
-  const path = `/mcp/${connection.template}/tools/list`;
+  const gateway = new Remote(target.url, credentials, (_, work) => work(() => {}));
+  const path = `/mcp/${target.template}/tools/list`;
   const answer = await gateway.request(path, { timeoutMs: VERIFY_MS });
   const tools = listOf(fields(answer).tools).map(({ name }) => String(name));
   return { tools, ms: Math.round(performance.now() - beganAtMs) };
@@ -105,7 +104,7 @@ export async function verifyApi(connection: Connection, env: Terminal['env']): P
 
 /** An instance at the endpoint, with these headers. */
 export function endpointDefinition(
-  { template, endpoint }: Pick<EndpointConnection, 'template' | 'endpoint'>,
+  { template, endpoint }: Pick<EndpointTarget, 'template' | 'endpoint'>,
   headers: Readonly<Record<string, string>>,
 ): InstanceDefinition {
   return { ...commonOf(template), transport: 'http', endpoint, args: [], env: {}, headers };
@@ -116,18 +115,17 @@ function commonOf(template: string) {
   return { ...ids, weight: 1, metadata: {}, source: 'api', createdAt: '', updatedAt: '' } as const;
 }
 
-function definitionOf(connection: Connection, env: Terminal['env']): InstanceDefinition {
-  if (connection.transport === 'http')
-    return endpointDefinition(connection, credentialsOf(connection, env).headers);
-  const common = commonOf(connection.template);
-  const { transport, command, args, env: own } = connection;
+function definitionOf(target: ConnectTarget, env: Terminal['env']): InstanceDefinition {
+  if (target.transport === 'http') return endpointDefinition(target, credentialsOf(target, env).headers);
+  const common = commonOf(target.template);
+  const { transport, command, args, env: own } = target;
   // A client passes on its whole environment.
   const variables = definedFields({ ...env, ...own }) as Readonly<Record<string, string>>;
   return { ...common, transport, command, args, env: variables, headers: {} };
 }
 
 function credentialsOf(
-  { key, url }: Pick<Connection, 'key' | 'url'>,
+  { key, url }: Pick<ConnectTarget, 'key' | 'url'>,
   env: Terminal['env'],
 ): Pick<RequestCredentials, 'headers' | 'prove'> {
   return key === undefined ? { headers: {} } : requestCredentials(url, env);

@@ -2,12 +2,12 @@
 
 import Type, { type Static } from 'typebox';
 import {
-  type ConnectionChoices,
   type ConnectKind,
-  connectionOf,
+  type ConnectTargets,
   locationText,
-  remoteConnections,
+  remoteTargets,
   stepsOf,
+  targetOf,
 } from '../../connect/kind.ts';
 import { type BytesReply, json } from '../reply.ts';
 import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';
@@ -76,29 +76,29 @@ async function reply(
 ): Promise<BytesReply> {
   const { CONNECT_KINDS } = await import('../../connect/index.ts');
   const address = signIn?.address.baseFor(new URL(url).host);
-  const connections = remoteConnections(template, url, auth.isEnabled, address);
+  const targets = remoteTargets(template, url, auth.isEnabled, address);
   const kinds = CONNECT_KINDS.filter(({ usesApi = false }) => template !== undefined || !usesApi);
-  return json(200, { snippets: kinds.map((kind) => snippetOf(kind, connections, transport)) });
+  return json(200, { snippets: kinds.map((kind) => snippetOf(kind, targets, transport)) });
 }
 
 function snippetOf(
   kind: ConnectKind,
-  connections: ConnectionChoices,
+  targets: ConnectTargets,
   wanted: string | undefined,
 ): Static<typeof Snippet> {
   const { name, title, transports, file, troubleshooting } = kind;
   const asked =
     transports.find((each) => each === wanted) ?? (transports.includes('http') ? 'http' : 'stdio');
-  const connection = connectionOf(kind, connections, asked) ?? connections[asked];
-  const { transport } = connection;
+  const target = targetOf(kind, targets, asked) ?? targets[asked];
+  const { transport } = target;
   return {
     kind: name,
     title,
     transport,
     transports: [...transports],
-    text: kind.snippet(connection),
+    text: kind.snippet(target),
     ...(file === undefined ? {} : { location: locationText(file.locations) }),
-    steps: stepsOf(kind, connection),
+    steps: stepsOf(kind, target),
     hints: [...troubleshooting],
   };
 }

@@ -4,7 +4,7 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { delimiter } from 'node:path';
 import * as assert from 'uvu/assert';
-import { findConnections } from '../../../src/cli/connect/find-connection.ts';
+import { findTargets } from '../../../src/cli/connect/find-targets.ts';
 import { readCatalogue } from '../../../src/templates/catalogue.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -43,7 +43,7 @@ async function stdioOf(
     isTrusted,
     note: (text: string) => notes.push(text),
   };
-  const { program, command, args, key } = (await findConnections(gateway, 'x', choice)).stdio;
+  const { program, command, args, key } = (await findTargets(gateway, 'x', choice)).stdio;
   return program === 'bridge' ? program : { program, command, args, key };
 }
 

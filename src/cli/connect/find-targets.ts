@@ -7,10 +7,10 @@ import { fileURLToPath } from 'node:url';
 import { isLoopback } from '../../config/config.ts';
 import {
   ALL_TEMPLATES,
-  type ConnectionChoices,
+  type ConnectTargets,
   type Key,
-  type ProgramConnection,
-  signInConnection,
+  type ProgramTarget,
+  signInTarget,
 } from '../../connect/kind.ts';
 import { commandWords } from '../../domain/instances/command.ts';
 import { jsonIn } from '../../domain/json/json.ts';
@@ -36,11 +36,11 @@ interface Choice {
 }
 
 /** For all templates without `template`. Throws CommandFailure for an unknown one. */
-export async function findConnections(
+export async function findTargets(
   gateway: GatewayApi,
   wanted: string | undefined,
   choice: Choice,
-): Promise<ConnectionChoices> {
+): Promise<ConnectTargets> {
   const { env, environment, isTrusted, note } = choice;
   const { url } = gateway;
   const path = wanted === undefined ? '/mcp' : `/mcp/${wanted}`;
@@ -52,7 +52,7 @@ export async function findConnections(
   const template = wanted ?? ALL_TEMPLATES;
   const key = needsKey ? choice.key : undefined;
   const http = { transport: 'http', template, url, key, endpoint: `${url}${path}` } as const;
-  const signIn = signInConnection(template, url, resource);
+  const signIn = signInTarget(template, url, resource);
   const base = { transport: 'stdio', template, url, env } as const;
   const own = ownProgram(instances, url, Object.keys(env));
   if (own !== undefined && (own.program === 'container' || !(await hasVariables(gateway, template)))) {
@@ -64,7 +64,7 @@ export async function findConnections(
     );
   }
   const named = environment === undefined ? ['--url', url] : ['--env', environment];
-  const bridge: ProgramConnection = {
+  const bridge: ProgramTarget = {
     ...base,
     program: 'bridge',
     key: environment === undefined ? key : undefined,
@@ -144,7 +144,7 @@ async function resourceAt(url: string, path: string): Promise<string | undefined
   }
 }
 
-type OwnProgram = Pick<ProgramConnection, 'command' | 'args' | 'program'>;
+type OwnProgram = Pick<ProgramTarget, 'command' | 'args' | 'program'>;
 
 /** The program that a client on this machine can start: in a container of a local engine, else the registered command. */
 function ownProgram(
