@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { type JsonFields, type JsonObject, JsonText, parseExact } from '../../../src/domain/json/json.ts';
-import { declaredBy, headerBytes, paramHeaders } from '../../../src/domain/mcp/param-headers.ts';
+import { DeclaredArguments, declaredBy, headerBytes } from '../../../src/domain/mcp/param-headers.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('declared headers');
@@ -21,7 +21,7 @@ const schema = schemaWith({
 });
 
 function headersOf(inputSchema: unknown, args: JsonFields[string]) {
-  return paramHeaders(declaredBy(inputSchema).declarations, args);
+  return new DeclaredArguments(declaredBy(inputSchema).declarations).headersFor(args);
 }
 
 test('are sent for the arguments that declare one', () => {
@@ -33,6 +33,31 @@ test('are sent for the arguments that declare one', () => {
     'mcp-param-deep-er': '=?base64?IHk=?=',
   });
   assert.is(declaredBy(schema).fault, undefined);
+});
+
+test('are read from the arguments in one pass, however many a tool declares', () => {
+  const many = Array.from({ length: 20_000 }, (_, index) => index);
+  const one = (index: number) => [`p${index}`, { type: 'string', 'x-mcp-header': `h${index}` }];
+  const properties = Object.fromEntries(many.map(one)); // to read the arguments once for each would take minutes
+  const args = JSON.stringify({ list: Array.from({ length: 500_000 }, () => 1), p7: 'seven' });
+  const found = headersOf(schemaWith(properties), JsonText.ofText(args));
+  assert.equal(found, { 'mcp-param-h7': 'seven' });
+});
+
+test('are read from text as a parser reads it: the last of repeated keys, and keys with escapes', () => {
+  const texts = [
+    '{"deep":{"er":"no"},"region":"a","region":"b","de\\u0065p":{"er":"x","er":"y"}}',
+    '{"deep":{"er":"no"},"region":"b","deep":7}',
+    '{"region":["a"],"deep":{"er":{"er":"no"}},"dry":null}',
+    '["region"]',
+  ];
+  const found = texts.map((text) => headersOf(schema, JsonText.ofText(text)));
+  const region = { 'mcp-param-region': 'b' };
+  assert.equal(found, [{ ...region, 'mcp-param-deep-er': 'y' }, region, undefined, undefined]);
+  assert.equal(
+    found,
+    texts.map((text) => headersOf(schema, JSON.parse(text))),
+  );
 });
 
 test('make a tool invalid if they violate a rule, with the place and the rule in the fault', () => {

@@ -231,41 +231,29 @@ export function valuesInBytes(bytes: Buffer, most: number): number {
   return most - source.left;
 }
 
-/**
- * The value at a path of keys in JSON that is valid; undefined when there is none, or it is an array or an object. Of repeated keys the
- * last one counts, as for a parser. Only that value is built, as by `parseExact`.
- */
-export function valueAtPath(json: Buffer, path: readonly string[]): unknown {
-  const source = scanned(json, { levels: Number.POSITIVE_INFINITY, values: json.length });
-  let at = skipSpace(json, 0);
-  for (const key of path) {
-    const found = memberOf(source, at, key);
-    if (found === undefined) return undefined;
-    at = found;
-  }
-  if (json[at] === OPEN_BRACE || json[at] === OPEN_BRACKET) return undefined;
-  return exactValue(source, at, skipValue(source, at));
-}
-
 /** The bytes of the last value of that key in a JSON object that is valid; undefined when there is none. Nothing is built. */
 export function memberBytes(json: Buffer, key: string): Buffer | undefined {
-  const source = scanned(json, { levels: Number.POSITIVE_INFINITY, values: json.length });
-  const at = memberOf(source, skipSpace(json, 0), key);
-  return at === undefined ? undefined : json.subarray(at, skipValue(source, at));
+  return membersOf(json, (name) => name === key).get(key);
 }
 
-/** Where the last member of that name begins in an object. */
-function memberOf(source: Scanned, start: number, key: string): number | undefined {
-  const { bytes } = source;
-  let found: number | undefined;
-  if (bytes[start] !== OPEN_BRACE) return undefined;
-  let at = skipSpace(bytes, start + 1);
-  while (bytes[at] === QUOTE) {
+/**
+ * The bytes of the members of an object that is valid JSON, none of anything else, in one pass. Of repeated keys the last one counts, as for
+ * a parser.
+ */
+export function membersOf(json: Buffer, isWanted: (key: string) => boolean): Map<string, Buffer> {
+  const source = scanned(json, { levels: Number.POSITIVE_INFINITY, values: json.length });
+  const found = new Map<string, Buffer>();
+  let at = skipSpace(json, 0);
+  if (json[at] !== OPEN_BRACE) return found;
+  at = skipSpace(json, at + 1);
+  while (json[at] === QUOTE) {
     const keyEnd = skipString(source, at);
-    const value = skipColon(bytes, keyEnd);
-    if (readString(source, at, keyEnd) === key) found = value;
-    at = skipSpace(bytes, skipValue(source, value, 1));
-    if (bytes[at] === COMMA) at = skipSpace(bytes, at + 1);
+    const value = skipColon(json, keyEnd);
+    const key = readString(source, at, keyEnd);
+    const end = skipValue(source, value, 1);
+    if (isWanted(key)) found.set(key, json.subarray(value, end));
+    at = skipSpace(json, end);
+    if (json[at] === COMMA) at = skipSpace(json, at + 1);
   }
   return found;
 }

@@ -2,7 +2,7 @@
 // writes the headers. Source: MCP 2026-07-28 basic/transports/streamable-http#custom-headers-from-tool-parameters.
 
 import { isJsonObject, type JsonFields, JsonText } from '../json/json.ts';
-import { valueAtPath } from '../json/json-scanner.ts';
+import { memberBytes, membersOf, OPEN_BRACE, OPEN_BRACKET } from '../json/json-scanner.ts';
 import { cutText, encodeHeader } from '../text.ts';
 
 export interface Declaration {
@@ -36,34 +36,77 @@ export function declaredBy(inputSchema: unknown): Declared {
   return { declarations: found, fault: number && wrongType(number.path) };
 }
 
-/** The headers for a call with these arguments, in lower case; undefined when there are none. */
-export function paramHeaders(
-  declarations: readonly Declaration[],
-  args: JsonFields[string],
-): Readonly<Record<string, string>> | undefined {
-  let headers: Record<string, string> | undefined;
-  for (const { header, path } of declarations) {
-    const text = headerTextOf(valueAt(args, path));
-    if (text === undefined) continue;
-    headers ??= {};
-    headers[header] = encodeHeader(text);
+/** The declarations of a tool by their paths: the arguments of a call are read once, however many there are. */
+export class DeclaredArguments {
+  readonly #root: Place = { below: new Map() };
+
+  constructor(declarations: readonly Declaration[]) {
+    for (const declaration of declarations) {
+      let place = this.#root;
+      for (const key of declaration.path) {
+        const next = place.below.get(key) ?? { below: new Map() };
+        place.below.set(key, next);
+        place = next;
+      }
+      place.declaration = declaration;
+    }
   }
-  return headers;
+
+  get isEmpty(): boolean {
+    return this.#root.below.size === 0;
+  }
+
+  /** The headers for a call with these arguments, in lower case; undefined when there are none. */
+  headersFor(args: JsonFields[string]): Readonly<Record<string, string>> | undefined {
+    let headers: Record<string, string> | undefined;
+    for (const [{ header }, value] of this.in(args)) {
+      const text = headerTextOf(value);
+      if (text === undefined) continue;
+      headers ??= {};
+      headers[header] = encodeHeader(text);
+    }
+    return headers;
+  }
+
+  /** The declared arguments of a call, with their values. Those that are kept as text are scanned, not parsed. */
+  *in(args: JsonFields[string], place = this.#root): Generator<readonly [Declaration, unknown]> {
+    for (const [key, value] of membersAt(args, place.below)) {
+      const next = place.below.get(key);
+      if (next?.declaration !== undefined) yield [next.declaration, plainValue(value)];
+      if (next !== undefined && next.below.size > 0) yield* this.in(value, next);
+    }
+  }
 }
 
-/** Bytes of ASCII headers in a request of HTTP/1.1. */
-export function headerBytes(headers: Readonly<Record<string, string>>): number {
-  let bytes = 0;
-  for (const [name, value] of Object.entries(headers)) bytes += name.length + value.length + AROUND_BYTES;
-  return bytes;
+interface Place {
+  declaration?: Declaration;
+  readonly below: Map<string, Place>;
+}
+
+function membersAt(
+  args: JsonFields[string],
+  wanted: ReadonlyMap<string, unknown>,
+): Iterable<readonly [string, JsonFields[string]]> {
+  if (args instanceof JsonText) {
+    const members = membersOf(args.bytes, (key) => wanted.has(key));
+    return Array.from(members, ([key, bytes]) => [key, JsonText.ofBytes(bytes)] as const);
+  }
+  return isJsonObject(args) ? Object.entries(args).filter(([key]) => wanted.has(key)) : [];
 }
 
 /** The value of one argument. Arguments that are kept as text are scanned, not parsed. */
-export function valueAt(args: JsonFields[string], path: readonly string[]): unknown {
-  if (args instanceof JsonText) return valueAtPath(args.bytes, path);
-  let value: unknown = args;
-  for (const key of path) value = isJsonObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
-  return value;
+export function valueAt(args: JsonFields[string], key: string): unknown {
+  if (!(args instanceof JsonText))
+    return isJsonObject(args) && Object.hasOwn(args, key) ? args[key] : undefined;
+  const bytes = memberBytes(args.bytes, key);
+  return bytes && plainValue(JsonText.ofBytes(bytes));
+}
+
+/** Undefined for an array or an object that is kept as text. */
+function plainValue(value: JsonFields[string]): unknown {
+  if (!(value instanceof JsonText)) return value;
+  const [first] = value.bytes;
+  return first === OPEN_BRACE || first === OPEN_BRACKET ? undefined : value.exactValue;
 }
 
 /** The text of a value; undefined for a value that is not mirrored: missing, not primitive, or an inexact number. */
@@ -72,6 +115,13 @@ export function headerTextOf(value: unknown): string | undefined {
   if (typeof value === 'boolean') return String(value);
   if (typeof value !== 'number') return undefined;
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? undefined : String(value);
+}
+
+/** Bytes of ASCII headers in a request of HTTP/1.1. */
+export function headerBytes(headers: Readonly<Record<string, string>>): number {
+  let bytes = 0;
+  for (const [name, value] of Object.entries(headers)) bytes += name.length + value.length + AROUND_BYTES;
+  return bytes;
 }
 
 /** Adds the declarations of a schema to `found`. Returns the first fault, which ends the search. `path` is as before afterwards. */

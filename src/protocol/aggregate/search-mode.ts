@@ -110,8 +110,8 @@ export class SearchMode {
   }
 
   async #find(args: JsonFields[string], client: Client): Promise<Observable<Answer>> {
-    const query = valueAt(args, ['query']);
-    const limit = valueAt(args, ['limit']) ?? DEFAULT_FOUND;
+    const query = valueAt(args, 'query');
+    const limit = valueAt(args, 'limit') ?? DEFAULT_FOUND;
     if (typeof query !== 'string' || query.trim() === '')
       return toolError(`${FIND} needs \`query\`: a few words that say what the tool should do.`);
     if (typeof limit !== 'number' || !Number.isInteger(limit) || limit < 1 || limit > MAX_FOUND)
@@ -132,7 +132,7 @@ export class SearchMode {
   }
 
   async #describe(args: JsonFields[string], client: Client): Promise<Observable<Answer>> {
-    const name = valueAt(args, ['name']);
+    const name = valueAt(args, 'name');
     if (typeof name !== 'string') return toolError(`${DESCRIBE} needs \`name\`: the name of a tool.`);
     const { index, texts } = await this.#tools.of(client);
     const text = texts.get(name);
@@ -146,7 +146,7 @@ export class SearchMode {
 /** The call that a call of `call_tool` stands for. */
 function calledTool(request: ExchangeRequest): Observable<Answer> | ExchangeRequest {
   const { arguments: args } = request.params ?? {};
-  const name = valueAt(args, ['name']);
+  const name = valueAt(args, 'name');
   if (typeof name !== 'string') return toolError(`${CALL} needs \`name\`: the name of a tool.`);
   const own = argumentsIn(args);
   if (own === 'invalid') return toolError('`arguments` must be an object: the arguments of the tool.');

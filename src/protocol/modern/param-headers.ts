@@ -2,14 +2,13 @@
 // body. domain/mcp/param-headers.ts finds the headers that a tool asks for; transports/http/tool-headers.ts writes them to backends.
 // Source: MCP 2026-07-28 basic/transports/streamable-http#custom-headers-from-tool-parameters.
 
-import type { JsonFields } from '../../domain/json/json.ts';
 import type { Tool } from '../../domain/mcp/mcp.ts';
 import {
   type Declaration,
+  DeclaredArguments,
   declaredBy,
   headerTextOf,
   PARAM_PREFIX,
-  valueAt,
 } from '../../domain/mcp/param-headers.ts';
 import { decodeHeader } from '../../domain/text.ts';
 import { headerMismatch, headerOf, type RequestHeaders } from '../headers.ts';
@@ -29,7 +28,7 @@ export function paramHeadersIn(headers: RequestHeaders): Readonly<Record<string,
 
 export class ListedHeaders {
   /** The headers that a tool asks for, which are read for each call. */
-  readonly #declarations = new WeakMap<Tool, readonly Declaration[]>();
+  readonly #declarations = new WeakMap<Tool, DeclaredArguments>();
 
   /** Throws RpcFailure (400, -32020). The client may know a newer list than the gateway, which is renewed then. */
   check({ method, params, owner, backends }: ModernRequest, headers: RequestHeaders): void {
@@ -39,12 +38,12 @@ export class ListedHeaders {
     if (tool === undefined) return;
     let declarations = this.#declarations.get(tool);
     if (declarations === undefined) {
-      declarations = declaredBy(tool.inputSchema).declarations; // none, if they break the rules
+      declarations = new DeclaredArguments(declaredBy(tool.inputSchema).declarations); // none, if they break the rules
       this.#declarations.set(tool, declarations);
     }
-    if (declarations.length === 0) return;
-    for (const declaration of declarations) {
-      const problem = problemOf(declaration, args, headers);
+    if (declarations.isEmpty) return; // nearly always
+    for (const [declaration, value] of declarations.in(args)) {
+      const problem = problemOf(declaration, value, headers);
       if (problem === undefined) continue;
       backends.relistTool(name, owner);
       throw headerMismatch(declaration.header, problem);
@@ -55,10 +54,9 @@ export class ListedHeaders {
 /** Why a header that is missing or differs from the arguments is refused, as a clause. */
 function problemOf(
   { header, path, type }: Declaration,
-  args: JsonFields[string],
+  value: unknown,
   headers: RequestHeaders,
 ): string | undefined {
-  const value = valueAt(args, path);
   const text = headerTextOf(value);
   // Without a value in the body no header is expected, and one that is there is ignored.
   if (text === undefined) return undefined;

@@ -6,7 +6,7 @@ import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { isJsonObject, JsonText, jsonIn, parseExact } from '../../domain/json/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
-import { type Declaration, declaredBy, headerBytes, paramHeaders } from '../../domain/mcp/param-headers.ts';
+import { DeclaredArguments, declaredBy, headerBytes } from '../../domain/mcp/param-headers.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { cutText } from '../../domain/text.ts';
 import type { OpenOptions } from '../open-options.ts';
@@ -16,7 +16,7 @@ export const MAX_TOOLS = 10_000;
 
 export class ToolHeaders {
   /** Undefined until a tool declares some: thousands of backends have none. */
-  #declarations: LruMap<readonly Declaration[]> | undefined;
+  #declarations: LruMap<DeclaredArguments> | undefined;
   /** Why tools were reported as left out of lists, by their names. */
   readonly #reported = new Map<string, string>();
   readonly #options: Pick<OpenOptions, 'relistTools' | 'onWithheld'>;
@@ -30,7 +30,7 @@ export class ToolHeaders {
     if (this.#declarations === undefined || !areOursFor(request, handshake)) return undefined;
     const { name, arguments: args } = request.params ?? {};
     const declarations = typeof name === 'string' ? this.#declarations.get(name) : undefined;
-    return declarations && paramHeaders(declarations, args);
+    return declarations?.headersFor(args);
   }
 
   /**
@@ -68,7 +68,7 @@ export class ToolHeaders {
     }
     if (declarations.length > 0) {
       this.#declarations ??= new LruMap(MAX_TOOLS);
-      this.#declarations.set(tool.name, declarations);
+      this.#declarations.set(tool.name, new DeclaredArguments(declarations));
     }
     return true;
   }
