@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import type { Credentials } from '../../src/auth/authenticator.ts';
 import { CredentialCache, type StoreChange, type Verified } from '../../src/auth/credential-cache.ts';
 import type { Principal } from '../../src/domain/accounts/account.ts';
-import type { RightsLists } from '../../src/domain/accounts/rights.ts';
+import type { RightsLists } from '../../src/domain/rights/rights.ts';
 import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { passTurns } from '../helpers/turns.ts';

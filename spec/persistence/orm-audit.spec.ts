@@ -2,13 +2,7 @@
 
 import { copyFile, rename } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
-import {
-  type AuditEntry,
-  CALL_ACTION,
-  type CallEntry,
-  idAt,
-  timeOf,
-} from '../../src/domain/accounts/audit.ts';
+import { type AuditEntry, CALL_ACTION, type CallEntry, idAt, timeOf } from '../../src/domain/audit/audit.ts';
 import { openStore } from '../../src/persistence/open.ts';
 import { blockOf } from '../conformance/audit.ts';
 import { folderOfEach } from '../helpers/folder.ts';

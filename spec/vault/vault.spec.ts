@@ -1,8 +1,8 @@
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { type ConnectionChange, SHARED } from '../../src/domain/accounts/connection.ts';
 import { asGatewayError } from '../../src/domain/errors/errors.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
+import { type ConnectionChange, SHARED } from '../../src/domain/vault/account-connection.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { addressesIn } from '../../src/transports/network-guard.ts';
 import { BackendFetchFailure } from '../../src/vault/backend-fetch.ts';

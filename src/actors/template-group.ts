@@ -5,7 +5,6 @@ import { Observable, Subject } from 'rxjs';
 import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
 import type { TemplatePolicy } from '../balancing/policy.ts';
 import { Pool, type PoolChange } from '../balancing/pool.ts';
-import type { ToolRights } from '../domain/accounts/rights.ts';
 import { type ExchangeRequest, toolOf } from '../domain/calls/exchange.ts';
 import {
   backendUnavailable,
@@ -18,6 +17,7 @@ import { eventOf } from '../domain/events.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instances/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { nearName } from '../domain/nearest.ts';
+import type { ToolRights } from '../domain/rights/rights.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { type QueuedCall, WaitQueue } from './calls/wait-queue.ts';
 import { InstanceRef } from './instances/instance-ref.ts';

@@ -8,8 +8,8 @@ import {
   SCOPES,
   type Scope,
 } from '../domain/accounts/account.ts';
-import { type RightsLists, TOOL_ENTRY, tooLongLists } from '../domain/accounts/rights.ts';
 import { definedFields, isJsonObject, jsonIn } from '../domain/json/json.ts';
+import { type RightsLists, TOOL_ENTRY, tooLongLists } from '../domain/rights/rights.ts';
 import { ConfigError } from './config-error.ts';
 import { isLoopback, type SettingType, setting } from './setting-types.ts';
 

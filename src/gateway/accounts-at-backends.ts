@@ -3,11 +3,11 @@
 
 import { filter, map, type Observable, Subject } from 'rxjs';
 import { type DefinedRoles, userIdIn } from '../domain/accounts/account.ts';
-import { type ConnectionChange, isResourceOf, SHARED } from '../domain/accounts/connection.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { listNotice, type ServerNotification } from '../domain/mcp/client.ts';
 import { NOTICED_LISTS } from '../domain/mcp/mcp.ts';
 import type { Clock } from '../domain/time/clock.ts';
+import { type ConnectionChange, isResourceOf, SHARED } from '../domain/vault/account-connection.ts';
 import type { AccountStore, OAuthStore } from '../persistence/store.ts';
 import type { BearerTokens } from '../transports/backend-account.ts';
 import type { Transport } from '../transports/transport.ts';

@@ -20,7 +20,6 @@ import type { ClientSessions } from '../actors/sessions/client-sessions.ts';
 import type { ChangeFeed } from '../actors/subscriptions/change-feed.ts';
 import { timeoutFor } from '../balancing/policy.ts';
 import { userIdIn } from '../domain/accounts/account.ts';
-import { mayCall } from '../domain/accounts/rights.ts';
 import type { Answer, ExchangeRequest } from '../domain/calls/exchange.ts';
 import { templateNotFound } from '../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
@@ -34,6 +33,7 @@ import {
   type Tool,
   type WantedChanges,
 } from '../domain/mcp/mcp.ts';
+import { mayCall } from '../domain/rights/rights.ts';
 import type { SessionOpening } from '../domain/sessions/session-value.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';

@@ -5,8 +5,6 @@ import { map, type Observable, Subject, Subscription } from 'rxjs';
 import type { Dispatcher } from '../actors/calls/dispatcher.ts';
 import type { Fleet } from '../actors/fleet.ts';
 import { ANONYMOUS } from '../domain/accounts/account.ts';
-import { groupsToMatch } from '../domain/accounts/globs.ts';
-import { mayUseInView } from '../domain/accounts/rights.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from '../domain/calls/exchange.ts';
 import { viewNotFound } from '../domain/errors/view-errors.ts';
 import { countHealth } from '../domain/instances/instance.ts';
@@ -19,6 +17,8 @@ import {
   NOTICED_LISTS,
   type WithheldItem,
 } from '../domain/mcp/mcp.ts';
+import { groupsToMatch } from '../domain/rights/globs.ts';
+import { mayUseInView } from '../domain/rights/rights.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { GATEWAY_INFO } from '../domain/version.ts';
 import { splitToolKey, toolKey } from '../domain/views/approval.ts';

@@ -7,7 +7,6 @@ import type { Auth } from '../auth/auth.ts';
 import type { Credentials } from '../auth/authenticator.ts';
 import type { RateLimit, RateLimiter } from '../auth/limits/rate-limiter.ts';
 import { mayDo, type Principal, type Scope } from '../domain/accounts/account.ts';
-import { isRestricted, mayUse } from '../domain/accounts/rights.ts';
 import {
   accountsNeedAllTemplates,
   insufficientPermissions,
@@ -16,6 +15,7 @@ import {
   templateNotFound,
 } from '../domain/errors/error-catalogue.ts';
 import { asGatewayError, type GatewayError, hasCode } from '../domain/errors/errors.ts';
+import { isRestricted, mayUse } from '../domain/rights/rights.ts';
 import { HTTP_LIMITS } from './limits.ts';
 
 /** The error for a caller that is not authorized; undefined for one that is. */

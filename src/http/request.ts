@@ -6,7 +6,6 @@ import type { Middleware, Next, ParameterizedContext } from 'koa';
 import type { Credentials } from '../auth/authenticator.ts';
 import type { RateLimiter } from '../auth/limits/rate-limiter.ts';
 import type { Principal } from '../domain/accounts/account.ts';
-import type { ToolRights } from '../domain/accounts/rights.ts';
 import {
   type CallEnd,
   type CallOutcome,
@@ -20,6 +19,7 @@ import { originNotAllowed } from '../domain/errors/error-catalogue.ts';
 import type { ErrorCode, GatewayError } from '../domain/errors/errors.ts';
 import type { JsonFields } from '../domain/json/json.ts';
 import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
+import type { ToolRights } from '../domain/rights/rights.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import type { McpLog } from '../protocol/endpoint-types.ts';
 import type { RequestSpan } from '../tracing/spans.ts';

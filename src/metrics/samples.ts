@@ -18,8 +18,8 @@ import {
 import { DurationHistogram } from '../counts/duration-histogram.ts';
 import { getOrInsert, type InstanceCounts, type TemplateCounts, tallyOf } from '../counts/traffic-counts.ts';
 import { mayDo, type Principal } from '../domain/accounts/account.ts';
-import { hasAllTemplates, mayUse, rightsKey } from '../domain/accounts/rights.ts';
 import type { InstanceSnapshot } from '../domain/instances/instance.ts';
+import { hasAllTemplates, mayUse, rightsKey } from '../domain/rights/rights.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { ticks$, timer$ } from '../domain/time/clock-streams.ts';
 import type { Gateway } from '../gateway/gateway.ts';

@@ -11,7 +11,6 @@ import {
   type TemplateChange,
   type TemplateSettings,
 } from '../balancing/policy-schemas.ts';
-import type { InstanceAuth } from '../domain/accounts/connection.ts';
 import { registryFull, validationFailed } from '../domain/errors/error-catalogue.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import type { InstanceDefinition, TemplateAuth } from '../domain/instances/instance.ts';
@@ -22,6 +21,7 @@ import { keptBytes } from '../domain/memory/held-bytes.ts';
 import { runsAnywhere } from '../domain/nodes/nodes.ts';
 import { counted } from '../domain/text.ts';
 import type { Clock } from '../domain/time/clock.ts';
+import type { InstanceAuth } from '../domain/vault/account-connection.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { Definitions } from '../templates/definitions.ts';
 import type { InProcessHandler } from '../transports/open-options.ts';

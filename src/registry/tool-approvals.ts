@@ -11,10 +11,10 @@ import {
   withOwnHints,
 } from '../actors/instances/tool-trust.ts';
 import type { TemplateSettings } from '../balancing/policy-schemas.ts';
-import { groupsToMatch } from '../domain/accounts/globs.ts';
 import { toolNotFound } from '../domain/errors/error-catalogue.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import type { Tool, WithheldItem } from '../domain/mcp/mcp.ts';
+import { groupsToMatch } from '../domain/rights/globs.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { type Approval, type NewApproval, splitToolKey, toolKey } from '../domain/views/approval.ts';
 import type { ToolHints, ViewDefinition } from '../domain/views/view.ts';

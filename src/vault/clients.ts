@@ -3,9 +3,9 @@
 
 import type * as OAuth from 'oauth4webapi';
 import { oauthKey } from '../auth/oauth/oauth-rows.ts';
-import type { WayToBeKnown } from '../domain/accounts/connection.ts';
 import { definedFields } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
+import type { WayToBeKnown } from '../domain/vault/account-connection.ts';
 import type { OAuthStore } from '../persistence/store.ts';
 import { BackendFetchFailure } from './backend-fetch.ts';
 import type { StoredConnection } from './connections.ts';

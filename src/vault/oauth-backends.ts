@@ -3,10 +3,10 @@
 // Source: RFC 9728, RFC 8414, OpenID Connect Discovery 1.0, MCP 2025-11-25 basic/authorization, ADR 218.
 
 import { oauthKey } from '../auth/oauth/oauth-rows.ts';
-import { type InstanceAuth, isResourceOf } from '../domain/accounts/connection.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
+import { type InstanceAuth, isResourceOf } from '../domain/vault/account-connection.ts';
 import type { OAuthStore } from '../persistence/store.ts';
 import { challengeIn, scopesIn } from '../transports/http/challenge.ts';
 import { type BackendFetch, BackendFetchFailure } from './backend-fetch.ts';

@@ -2,10 +2,10 @@
 // refreshes a connection, by a lease on its row; the others wait for the new version, or for the end of that node. A connection
 // whose grant is gone has ended: it is not tried again until its owner connects it. Source: ADR 218.
 
-import type { WhyNotConnected } from '../domain/accounts/connection.ts';
 import { hasCode } from '../domain/errors/errors.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { type Clock, sleep } from '../domain/time/clock.ts';
+import type { WhyNotConnected } from '../domain/vault/account-connection.ts';
 import { insistently } from '../persistence/insistent.ts';
 import { scopesIn } from '../transports/http/challenge.ts';
 import { BackendFetchFailure } from './backend-fetch.ts';

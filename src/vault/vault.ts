@@ -2,14 +2,14 @@
 // of a backend, makes connections, and gives their tokens for calls. Source: ADR 218.
 
 import type { Subject } from 'rxjs';
+import { connectionRequired, endpointUnavailable } from '../domain/errors/error-catalogue.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import {
   type Connection,
   type ConnectionChange,
   SHARED,
   type WayToBeKnown,
-} from '../domain/accounts/connection.ts';
-import { connectionRequired, endpointUnavailable } from '../domain/errors/error-catalogue.ts';
-import type { Clock } from '../domain/time/clock.ts';
+} from '../domain/vault/account-connection.ts';
 import type { OAuthStore } from '../persistence/store.ts';
 import type { BackendAccount, BearerTokens } from '../transports/backend-account.ts';
 import type { AddressCheck } from '../transports/network-guard.ts';

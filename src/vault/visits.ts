@@ -5,11 +5,11 @@ import { hash, randomBytes } from 'node:crypto';
 import { Subject } from 'rxjs';
 import { oauthKey } from '../auth/oauth/oauth-rows.ts';
 import { type DefinedRoles, roleRights, scopesOfUser, type User } from '../domain/accounts/account.ts';
-import { SHARED } from '../domain/accounts/connection.ts';
-import { commonRights, mayUse } from '../domain/accounts/rights.ts';
 import type { Visit } from '../domain/calls/connection-required.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
+import { commonRights, mayUse } from '../domain/rights/rights.ts';
 import type { Clock } from '../domain/time/clock.ts';
+import { SHARED } from '../domain/vault/account-connection.ts';
 import type { OAuthStore } from '../persistence/store.ts';
 
 /** What is to be connected, and for whom. */

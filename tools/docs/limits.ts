@@ -2,7 +2,6 @@
 
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { OUTPUT_BYTES, RUN_MS } from '../../src/discovery/login-program.ts';
-import { RIGHTS_LIMITS } from '../../src/domain/accounts/rights.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import {
   type ByteBounds,
@@ -10,6 +9,7 @@ import {
   memoryBounds,
   UNCOUNTED_KEPT_BYTES,
 } from '../../src/domain/memory/held-bytes.ts';
+import { RIGHTS_LIMITS } from '../../src/domain/rights/rights.ts';
 import { TESTS } from '../../src/gateway/connection-tests.ts';
 import { PROGRAM_STARTS } from '../../src/gateway/open-transport.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { AuditLog, type AuditSettings, timeOrderedIds } from '../../../src/auth/audit/audit.ts';
-import { type AuditEntry, CALL_ACTION, idAt, type NewCall } from '../../../src/domain/accounts/audit.ts';
+import { type AuditEntry, CALL_ACTION, idAt, type NewCall } from '../../../src/domain/audit/audit.ts';
 import { duplicateServer } from '../../../src/domain/errors/error-catalogue.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';

@@ -2,10 +2,10 @@
 
 import { lastValueFrom, of, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ToolRights } from '../../../src/domain/accounts/rights.ts';
 import type { Answer } from '../../../src/domain/calls/exchange.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { allowedTools, listedAnswers } from '../../../src/domain/mcp/listed-tools.ts';
+import { ToolRights } from '../../../src/domain/rights/rights.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { EMPTY, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ToolRights } from '../../../src/domain/accounts/rights.ts';
+import { ToolRights } from '../../../src/domain/rights/rights.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';

@@ -2,10 +2,10 @@
 
 import { firstValueFrom, type Observable, of } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ToolRights } from '../../../src/domain/accounts/rights.ts';
 import type { Answer, ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import type { Owner } from '../../../src/domain/mcp/client.ts';
+import { ToolRights } from '../../../src/domain/rights/rights.ts';
 import { NO_NAMES, type ViewDefinition } from '../../../src/domain/views/view.ts';
 import { everything } from '../../../src/protocol/aggregate/everything.ts';
 import { CompiledView } from '../../../src/protocol/aggregate/view-choices.ts';

@@ -2,7 +2,6 @@
 
 import { firstValueFrom, type Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ToolRights } from '../../../src/domain/accounts/rights.ts';
 import { type Answer, type ExchangeRequest, isFinalAnswer } from '../../../src/domain/calls/exchange.ts';
 import {
   isJsonObject,
@@ -12,6 +11,7 @@ import {
   writeFields,
 } from '../../../src/domain/json/json.ts';
 import type { Owner } from '../../../src/domain/mcp/client.ts';
+import { ToolRights } from '../../../src/domain/rights/rights.ts';
 import type { AggregatePresentation } from '../../../src/domain/views/view.ts';
 import { everything } from '../../../src/protocol/aggregate/everything.ts';
 import { ToolIndex } from '../../../src/protocol/tool-search/tool-index.ts';

@@ -1,7 +1,6 @@
 // Requests for callers that do not stream: one promise each, for a result, a whole list, or the meaning of an error answer.
 
 import { filter, fromEvent, lastValueFrom, map, type Observable, race, takeUntil } from 'rxjs';
-import type { ToolRights } from '../../domain/accounts/rights.ts';
 import { errorOfAnswer, needsList, promptOf } from '../../domain/calls/answer-errors.ts';
 import {
   type Answer,
@@ -23,6 +22,7 @@ import { gatherPages } from '../../domain/mcp/list-pages.ts';
 import { allowedTools } from '../../domain/mcp/listed-tools.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
 import { ReadLists } from '../../domain/mcp/read-lists.ts';
+import type { ToolRights } from '../../domain/rights/rights.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';

@@ -11,7 +11,7 @@ import {
   idAt,
   type NewCall,
   type NewEntry,
-} from '../../domain/accounts/audit.ts';
+} from '../../domain/audit/audit.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
 import { definedFields, type JsonFields, JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';

@@ -5,7 +5,6 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Subscription } from 'rxjs';
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
-import { mayUse } from '../../domain/accounts/rights.ts';
 import type { AttemptTrace, ExchangeRequest, TraceFields } from '../../domain/calls/exchange.ts';
 import {
   backendUnavailable,
@@ -18,6 +17,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { ServerRequest } from '../../domain/mcp/client.ts';
 import { type ByteBudget, NO_CALLER } from '../../domain/memory/held-bytes.ts';
 import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
+import { mayUse } from '../../domain/rights/rights.ts';
 import { REFUSED } from '../../transports/caller-messages.ts';
 import type { HostedConversation, InstanceHost, InstanceWay } from '../../transports/instance-host.ts';
 import { exchangeIn, failureOf, frameOf, objectIn, type PeerFrame } from './peer-frames.ts';

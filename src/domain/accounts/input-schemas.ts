@@ -3,8 +3,8 @@
 
 import Type from 'typebox';
 import { LONGEST_TEMPLATE, TEMPLATE_PATTERN } from '../instances/template.ts';
+import { RIGHTS_LIMITS, TOOL_ENTRY } from '../rights/rights.ts';
 import { ROLE_PATTERN, SCOPES } from './account.ts';
-import { RIGHTS_LIMITS, TOOL_ENTRY } from './rights.ts';
 
 export const TemplateId = Type.String({
   pattern: TEMPLATE_PATTERN,

@@ -1,7 +1,6 @@
 // One exchange: a request to a backend and all messages that come back for it. It is an Observable of ExchangeEvent; its errors are
 // GatewayError (errors.ts).
 
-import type { ToolRights } from '../accounts/rights.ts';
 import { backendUnavailable } from '../errors/error-catalogue.ts';
 import type { ErrorCode, GatewayError } from '../errors/errors.ts';
 import type { TransportKind } from '../instances/transport-kinds.ts';
@@ -11,6 +10,7 @@ import { LIMITS } from '../limits.ts';
 import type { ServerMessage } from '../mcp/client.ts';
 import { type JsonRpcError, RPC } from '../mcp/jsonrpc.ts';
 import { listOf } from '../mcp/mcp.ts';
+import type { ToolRights } from '../rights/rights.ts';
 
 /** A request for a backend. The transport gives it an id; `_meta` of the caller stays in `params`. */
 export interface ExchangeRequest {

@@ -2,11 +2,11 @@
 // the answer of a backend are in answer-errors.ts.
 
 import type { Scope } from '../accounts/account.ts';
-import type { ConnectionNeed } from '../accounts/connection.ts';
 import { neededAccount } from '../calls/connection-required.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../instances/instance.ts';
 import { LIMITS } from '../limits.ts';
 import { cutText, shellWord } from '../text.ts';
+import type { ConnectionNeed } from '../vault/account-connection.ts';
 import {
   type Delivered,
   type ErrorDetails,

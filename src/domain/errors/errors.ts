@@ -2,9 +2,9 @@
 // error-catalogue.ts; http/middleware/errors.ts makes HTTP answers of errors.
 
 import type { Scope } from '../accounts/account.ts';
-import type { ConnectionNeed } from '../accounts/connection.ts';
 import { definedFields } from '../json/json.ts';
 import type { JsonRpcError } from '../mcp/jsonrpc.ts';
+import type { ConnectionNeed } from '../vault/account-connection.ts';
 
 /** Whether a call reached its backend, or a change its database. `no`: certainly not; `yes`: it was answered. */
 export type Delivered = 'no' | 'unknown' | 'yes';

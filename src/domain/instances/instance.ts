@@ -1,9 +1,9 @@
 // One instance of a template: its definition, which is stored, and the snapshot of its present state, which is not.
 
 import Type, { type Static } from 'typebox';
-import type { InstanceAuth } from '../accounts/connection.ts';
 import { LIMITS } from '../limits.ts';
 import type { PinnedEra } from '../mcp/mcp.ts';
+import type { InstanceAuth } from '../vault/account-connection.ts';
 import { TRANSPORT_NAMES, type TransportKind } from './transport-kinds.ts';
 
 export const InstanceId = Type.String({

@@ -3,13 +3,13 @@
 
 import Type from 'typebox';
 import { Check } from 'typebox/schema';
-import type { InstanceAuth } from '../accounts/connection.ts';
 import { accountOfOthers, configIncomplete, validationFailed } from '../errors/error-catalogue.ts';
 import type { GatewayError } from '../errors/errors.ts';
 import { canonicalText, definedFields, isJsonObject, valuesIn } from '../json/json.ts';
 import { LIMITS } from '../limits.ts';
 import { ANY_NODE } from '../nodes/nodes.ts';
 import { compileShape, inspect, inspectNumbers, locatedAt, refuse, type Shape } from '../validation.ts';
+import type { InstanceAuth } from '../vault/account-connection.ts';
 import { commandWords } from './command.ts';
 import { readEndpoint } from './endpoint.ts';
 import {

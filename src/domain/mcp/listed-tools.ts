@@ -3,12 +3,12 @@
 
 import { hash } from 'node:crypto';
 import { concatMap, type Observable } from 'rxjs';
-import { groupsToMatch } from '../accounts/globs.ts';
-import type { Rights, ToolRights } from '../accounts/rights.ts';
 import { type Answer, type ExchangeRequest, parsedResult } from '../calls/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../json/json.ts';
 import { editedFields } from '../json/json-fields.ts';
 import { LruMap } from '../memory/lru-map.ts';
+import { groupsToMatch } from '../rights/globs.ts';
+import type { Rights, ToolRights } from '../rights/rights.ts';
 import type { TaskScheduler } from '../time/task-scheduler.ts';
 
 type Scheduler = Pick<TaskScheduler, 'each'>;

@@ -2,11 +2,11 @@
 // lists of servers is a problem of the view, not an error (protocol/aggregate/view-problems.ts).
 
 import Type from 'typebox';
-import { GLOB_LIMITS, globIssue } from '../accounts/globs.ts';
 import { TemplateId } from '../accounts/input-schemas.ts';
 import { validationFailed } from '../errors/error-catalogue.ts';
 import type { ValidationItem } from '../errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../json/json.ts';
+import { GLOB_LIMITS, globIssue } from '../rights/globs.ts';
 import { compileShape, inspect, inspectNumbers } from '../validation.ts';
 import type { ViewDefinition } from './view.ts';
 

@@ -4,9 +4,9 @@
 import type { Logger } from 'pino';
 import type { Auth } from '../../auth/auth.ts';
 import { roleRights } from '../../domain/accounts/account.ts';
-import { SHARED } from '../../domain/accounts/connection.ts';
-import { commonRights, mayUse } from '../../domain/accounts/rights.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
+import { commonRights, mayUse } from '../../domain/rights/rights.ts';
+import { SHARED } from '../../domain/vault/account-connection.ts';
 import { BackendFetchFailure } from '../../vault/backend-fetch.ts';
 import { UnknownState } from '../../vault/flow.ts';
 import type { Target } from '../../vault/oauth-backends.ts';

@@ -1,6 +1,6 @@
 // The pages at which users connect their accounts at servers that want one, in the style of the others: plain HTML without script.
 
-import type { Connection } from '../../domain/accounts/connection.ts';
+import type { Connection } from '../../domain/vault/account-connection.ts';
 import { html, type Page, page } from './pages.ts';
 
 export interface ConnectView {

@@ -14,7 +14,7 @@ import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import { oauthKey } from '../../auth/oauth/oauth-rows.ts';
 import { CALLBACK } from '../../config/provider-settings.ts';
 import type { User } from '../../domain/accounts/account.ts';
-import type { NewEntry } from '../../domain/accounts/audit.ts';
+import type { NewEntry } from '../../domain/audit/audit.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { OAuthStore } from '../../persistence/store.ts';

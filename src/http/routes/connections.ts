@@ -3,9 +3,7 @@
 import Type, { type Static } from 'typebox';
 import type { AuditLog } from '../../auth/audit/audit.ts';
 import { mayDo, type Principal, SCOPES, userIdIn } from '../../domain/accounts/account.ts';
-import { type Connection, SHARED } from '../../domain/accounts/connection.ts';
 import { TemplateId } from '../../domain/accounts/input-schemas.ts';
-import { isRestricted, mayUse } from '../../domain/accounts/rights.ts';
 import {
   connectionNotFound,
   insufficientPermissions,
@@ -15,6 +13,8 @@ import {
 } from '../../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { InstanceId } from '../../domain/instances/instance.ts';
+import { isRestricted, mayUse } from '../../domain/rights/rights.ts';
+import { type Connection, SHARED } from '../../domain/vault/account-connection.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { json, noContent } from '../reply.ts';
 import { ConnectionParams, defineRoute, type Route } from '../route.ts';

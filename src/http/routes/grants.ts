@@ -3,8 +3,8 @@
 import Type, { type Static } from 'typebox';
 import type { Grants, GrantView } from '../../auth/oauth/grants.ts';
 import { grantIdIn, holderOf, mayDo, type Principal, SCOPES } from '../../domain/accounts/account.ts';
-import { isRestricted } from '../../domain/accounts/rights.ts';
 import { grantNotFound } from '../../domain/errors/error-catalogue.ts';
+import { isRestricted } from '../../domain/rights/rights.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, GrantParams, type Route } from '../route.ts';
 import { NullableTime, named, Time, text } from '../schemas.ts';

@@ -4,7 +4,6 @@
 import Type, { type Static } from 'typebox';
 import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
 import { ANONYMOUS, mayDo, type Principal } from '../../domain/accounts/account.ts';
-import { mayUseInView } from '../../domain/accounts/rights.ts';
 import {
   databaseUnavailable,
   type GatewayError,
@@ -15,6 +14,7 @@ import {
 import { countHealth, type InstanceState } from '../../domain/instances/instance.ts';
 import { callable } from '../../domain/mcp/listed-tools.ts';
 import type { WithheldItem } from '../../domain/mcp/mcp.ts';
+import { mayUseInView } from '../../domain/rights/rights.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import { API_VERSION, VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';

@@ -2,9 +2,9 @@
 // another node is forwarded to it. Source: ADR 161.
 
 import Type, { type Static } from 'typebox';
-import { hasAllTemplates } from '../../domain/accounts/rights.ts';
 import { nodeNotFound, nodesNeedAllTemplates } from '../../domain/errors/session-errors.ts';
 import { foreignBy, NODE_STATES, type NodeView } from '../../domain/nodes/nodes.ts';
+import { hasAllTemplates } from '../../domain/rights/rights.ts';
 import { whenKnown } from '../caller-check.ts';
 import { agreementOf, NodeWarnings } from '../deployment/agreement.ts';
 import { MissingNodes, missing } from '../deployment/deployment.ts';

@@ -6,7 +6,6 @@ import Type, { type Static } from 'typebox';
 import { LoadBalancerSettings } from '../../balancing/policy-schemas.ts';
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { TemplateId } from '../../domain/accounts/input-schemas.ts';
-import { hasAllTemplates, isRestricted, mayUse } from '../../domain/accounts/rights.ts';
 import {
   BEHIND_A_PROXY,
   commandNotAllowed,
@@ -19,6 +18,7 @@ import type { SyncedInstance } from '../../domain/instances/found-instances.ts';
 import { InstanceInput } from '../../domain/instances/instance.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { pathWarnings } from '../../domain/nodes/nodes.ts';
+import { hasAllTemplates, isRestricted, mayUse } from '../../domain/rights/rights.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import type { Registration } from '../../registry/registry-types.ts';

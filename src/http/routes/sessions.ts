@@ -4,9 +4,9 @@
 import Type, { type Static } from 'typebox';
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { TemplateId } from '../../domain/accounts/input-schemas.ts';
-import { hasAllTemplates, mayUse } from '../../domain/accounts/rights.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { sessionUnknown } from '../../domain/errors/session-errors.ts';
+import { hasAllTemplates, mayUse } from '../../domain/rights/rights.ts';
 import { cutText } from '../../domain/text.ts';
 import { compileShape } from '../../domain/validation.ts';
 import type { ClientSessionView } from '../../gateway/gateway-types.ts';

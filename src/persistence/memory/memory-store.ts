@@ -7,13 +7,7 @@ import {
   type TemplateChange,
   type TemplateSettings,
 } from '../../balancing/policy-schemas.ts';
-import {
-  type AuditEntry,
-  entriesOf,
-  isMatch,
-  mostExpired,
-  newestFirst,
-} from '../../domain/accounts/audit.ts';
+import { type AuditEntry, entriesOf, isMatch, mostExpired, newestFirst } from '../../domain/audit/audit.ts';
 import { configIncomplete, duplicateServer } from '../../domain/errors/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type {

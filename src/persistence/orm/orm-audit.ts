@@ -17,7 +17,7 @@ import {
   mostExpired,
   newestFirst,
   timeOf,
-} from '../../domain/accounts/audit.ts';
+} from '../../domain/audit/audit.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import type { AuditBounds, AuditPage, AuditStore } from '../store.ts';

@@ -1,12 +1,12 @@
 // Finds the template that owns an aggregate name or a resource. It learns from the lists, and reads them once more for an
 // unknown name.
 
-import { mayCall } from '../../domain/accounts/rights.ts';
 import { type JsonFields, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import type { Client, Owner } from '../../domain/mcp/client.ts';
 import { type ListField, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { nearName } from '../../domain/nearest.ts';
+import { mayCall } from '../../domain/rights/rights.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { KEY_FIELDS } from './items.ts';
 import { type AggregateListing, listingOf } from './listing.ts';

@@ -1,8 +1,8 @@
 // The selection of `/mcp`: everything that a caller may use.
 
 import { merge, NEVER, type Observable } from 'rxjs';
-import { mayUse } from '../../domain/accounts/rights.ts';
 import type { Owner } from '../../domain/mcp/client.ts';
+import { mayUse } from '../../domain/rights/rights.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { NO_NAMES } from '../../domain/views/view.ts';
 import { AggregateDirectory, type Directory } from './directory.ts';

@@ -1,9 +1,9 @@
 // What a view takes of the lists of its templates, under which wishes for names, and with which changes. Compiled once from the
 // definition; what was chosen of a list is remembered as long as the list is.
 
-import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../domain/accounts/globs.ts';
 import { definedFields, isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import { isRepeatableBy, type ListField } from '../../domain/mcp/mcp.ts';
+import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../domain/rights/globs.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type {
   ViewChoice,

@@ -2,14 +2,14 @@
 // give when they change; a call of a known name is one look-up.
 
 import { LRUCache } from 'lru-cache';
-import { groupsToMatch } from '../../domain/accounts/globs.ts';
-import { mayCall, mayUseInView } from '../../domain/accounts/rights.ts';
 import { type JsonObject, JsonText } from '../../domain/json/json.ts';
 import type { Client, Owner } from '../../domain/mcp/client.ts';
 import { ByRights } from '../../domain/mcp/listed-tools.ts';
 import { type ListField, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { nearName } from '../../domain/nearest.ts';
+import { groupsToMatch } from '../../domain/rights/globs.ts';
+import { mayCall, mayUseInView } from '../../domain/rights/rights.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { NameOwners } from '../../domain/views/view.ts';
 import type { Directory, OwnTarget } from './directory.ts';

@@ -2,7 +2,6 @@
 // account, and where each user has an own one, it only knows that the server answers: every call needs a connection first.
 
 import { AsyncSubject, defer, EMPTY, from, map, mergeMap, type Observable, of, throwError } from 'rxjs';
-import { SHARED } from '../../domain/accounts/connection.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { connectionRequired } from '../../domain/errors/error-catalogue.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
@@ -11,6 +10,7 @@ import { definedFields, JsonText } from '../../domain/json/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { type Handshake, LISTEN, listOf, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import { SHARED } from '../../domain/vault/account-connection.ts';
 import type { BackendAccount, BearerTokens } from '../backend-account.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type TransportDiagnostics } from '../transport.ts';
 import type { EndpointTransport } from './managed-http.ts';
