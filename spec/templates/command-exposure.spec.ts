@@ -336,6 +336,10 @@ test('is looked for in several turns of the event loop, and not below what does 
   // What follows each `=`, and what variables add, would be hundreds of megabytes.
   assert.is(await checked({ ROOT: '//x/='.repeat(6_500) }), undefined);
   assert.is(await checked({ MANY: ','.repeat(32_768) }, '$MANY'.repeat(1_600)), undefined);
+  assert.is(
+    await checked({ MANY: ','.repeat(32_768) }, `$__proto__$constructor${'$MANY'.repeat(1_600)}`),
+    undefined,
+  );
 });
 
 test('ends at a link to itself', async () => {

@@ -59,7 +59,8 @@ function unescaped(text: string): string {
 function filled(text: string, variables: Readonly<Record<string, string>>): string {
   let left = FILLED_CHARACTERS;
   return text.replaceAll(/\$(?:(\w+)|\{(\w+)\})/g, (all, name, braced) => {
-    const value = variables[name ?? braced] ?? all;
+    const key = String(name ?? braced);
+    const value = (Object.hasOwn(variables, key) ? variables[key] : undefined) ?? all;
     left -= value.length;
     return left < 0 ? all : value;
   });
