@@ -8,10 +8,10 @@ import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
 import { openSocketFolder } from '../../src/cli/workers/socket-folder.ts';
 import { channelKeys } from '../../src/cluster/channel/channel-keys.ts';
-import type { Member } from '../../src/cluster/members.ts';
+import type { ReachableLife } from '../../src/cluster/reachable-life.ts';
 import { ByteBudget } from '../../src/domain/memory/held-bytes.ts';
 import { openPeerChannel } from '../../src/server/peer-channel.ts';
-import { membersIn } from '../cluster/channel/known-members.ts';
+import { knownNodesIn } from '../cluster/channel/known-nodes.ts';
 import { anonymousAuth } from '../helpers/anonymous-auth.ts';
 import { sendRaw } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
@@ -52,9 +52,9 @@ async function opened(cluster: { readonly listen?: string; readonly advertise?: 
     },
     hasSession: () => false,
     hasCertificates: false,
-    join: async (own: Member) => {
+    join: async (own: ReachableLife) => {
       address = own.address;
-      return membersIn(new Map(), () => own.life);
+      return knownNodesIn(new Map(), () => own.life);
     },
   });
   try {

@@ -4,7 +4,7 @@
 import { COPIED_DATABASE, type NodeView, otherDatabase } from '../domain/nodes/nodes.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { PeerProber } from './channel/peer-prober.ts';
-import type { Known } from './life-rows.ts';
+import type { ReadLife } from './life-rows.ts';
 
 /** A node that stood still may answer first, and learn of its end later. Its second answer, so long after the first, counts; in ms. */
 const AGAIN_MS = 5_000;
@@ -37,7 +37,7 @@ export class CopiedDatabases {
   }
 
   /** After each read of the rows. `isSure`: the process of an ended life would have learned of its end by now. */
-  look(known: ReadonlyMap<string, Known>, isSure: (life: string) => boolean): void {
+  look(known: ReadonlyMap<string, ReadLife>, isSure: (life: string) => boolean): void {
     for (const life of this.#asked.keys()) if (!known.has(life)) this.#asked.delete(life);
     const nowMs = this.#options.clock.now();
     for (const [life, one] of known) {
@@ -62,7 +62,7 @@ export class CopiedDatabases {
     return [this.#isAsked ? { ...own, hasOtherDatabase: true } : own, ...marked];
   }
 
-  #ask({ stored: { node, life }, address }: Known, asked: Asked, sentMs: number): void {
+  #ask({ stored: { node, life }, address }: ReadLife, asked: Asked, sentMs: number): void {
     const { prober, clock, onNotice } = this.#options;
     prober.askDatabase({ node, life, address }, (isAway) => {
       const nowMs = clock.now();

@@ -3,7 +3,7 @@
 
 import { type Clock, settlesWithin } from '../domain/time/clock.ts';
 import type { PeerProber } from './channel/peer-prober.ts';
-import type { Member } from './members.ts';
+import type { ReachableLife } from './reachable-life.ts';
 import type { NodeEvent } from './rules/node.ts';
 import type { LifeAction } from './rules/own-life.ts';
 import type { Moment } from './rules/rows.ts';
@@ -17,7 +17,7 @@ export interface DatabaseOpinionsOptions {
   readonly answerMs: number;
   readonly now: () => Moment;
   readonly handle: (event: NodeEvent) => void;
-  readonly find: (life: string) => Member | undefined;
+  readonly find: (life: string) => ReachableLife | undefined;
 }
 
 type OpinionAction = Extract<LifeAction, { readonly type: 'ask' | 'say' | 'check' }>;
@@ -58,9 +58,9 @@ export class DatabaseOpinions {
       void this.#check.then((isAnswered) => handle({ type: 'checked', from, sent, isAnswered }));
     } else {
       const { life } = action;
-      const member = find(life);
-      if (member !== undefined)
-        prober.askDatabase(member, (isAway) => handle({ type: 'opinion', life, isAway, sent }));
+      const peer = find(life);
+      if (peer !== undefined)
+        prober.askDatabase(peer, (isAway) => handle({ type: 'opinion', life, isAway, sent }));
     }
   }
 

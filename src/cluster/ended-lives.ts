@@ -1,6 +1,6 @@
 // The lives that have ended: how long this node has known that, and which rows are old enough to be deleted.
 
-import type { Known } from './life-rows.ts';
+import type { ReadLife } from './life-rows.ts';
 
 /** Time in which a node that stood still may go on, and store the sessions that it had not stored, in ms. */
 const RETURN_MS = 15_000;
@@ -10,18 +10,18 @@ export class EndedLives {
   readonly #endedAtMs = new Map<string, number>();
 
   /** Its process may be there still: nothing but its silence ended this life, a short time ago. */
-  mayReturn(life: Known | undefined, nowMs: number): boolean {
+  mayReturn(life: ReadLife | undefined, nowMs: number): boolean {
     if (life?.stored.end?.cause !== 'expired') return false;
     return nowMs - (this.#endedAtMs.get(life.stored.life) ?? nowMs) < RETURN_MS;
   }
 
   /** It has ended, and its process does not go on. */
-  isSure(life: Known | undefined, nowMs: number): boolean {
+  isSure(life: ReadLife | undefined, nowMs: number): boolean {
     return life?.stored.end !== undefined && !this.mayReturn(life, nowMs);
   }
 
   /** Those that this node has seen ended for this time, and whose sessions and programs are free. `known`: as just read. */
-  old(known: ReadonlyMap<string, Known>, nowMs: number, afterMs: number): string[] {
+  old(known: ReadonlyMap<string, ReadLife>, nowMs: number, afterMs: number): string[] {
     const old: string[] = [];
     for (const [life, { stored }] of known) {
       if (stored.end === undefined) continue;

@@ -8,8 +8,8 @@ import { jsonIn } from '../domain/json/json.ts';
 import { gatewayOf, type NodeView, otherVersions, unreachable } from '../domain/nodes/nodes.ts';
 import { compileShape } from '../domain/validation.ts';
 import type { StoredLife } from '../persistence/store.ts';
-import type { Member } from './members.ts';
-import type { Standing } from './rules/member-watch.ts';
+import type { ReachableLife } from './reachable-life.ts';
+import type { Standing } from './rules/life-watch.ts';
 import type { LifeRow } from './rules/rows.ts';
 
 /** Version of the rows, and of the protocol between nodes. */
@@ -42,7 +42,7 @@ const PROFILE = compileShape(Profile, 'body');
 const REPORT = compileShape(Report, 'body');
 
 /** A row that was read. */
-export interface Known {
+export interface ReadLife {
   readonly stored: StoredLife;
   /** Of a row of this or another version of the protocol. */
   readonly stamp: Stamp | undefined;
@@ -55,7 +55,7 @@ export interface Known {
 }
 
 export interface LifeRowsOptions {
-  readonly own: Member;
+  readonly own: ReachableLife;
   readonly version: string;
   /** When this node started, as an ISO date. */
   readonly since: string;
@@ -115,14 +115,14 @@ export class LifeRows {
   }
 
   /** By life. Names nodes with another version, once, and the own address when others ended a life of this process because of it. */
-  read(rows: readonly StoredLife[]): ReadonlyMap<string, Known> {
+  read(rows: readonly StoredLife[]): ReadonlyMap<string, ReadLife> {
     const { own, onNotice, since } = this.#options;
     const known = new Map(rows.map((stored) => [stored.life, this.#knownOf(stored)]));
-    const isNew = ({ stored }: Known) => stored.node !== own.node && !this.#seen.has(stored.life);
+    const isNew = ({ stored }: ReadLife) => stored.node !== own.node && !this.#seen.has(stored.life);
     const found = [...known.values()].filter(isNew).map((other) => nodeViewOf(other));
     for (const line of otherVersions([this.ownNodeView(own.life), ...found])) onNotice(line);
     this.#seen = new Set(known.keys());
-    const isRefused = ({ stored: { node, end }, profile }: Known) =>
+    const isRefused = ({ stored: { node, end }, profile }: ReadLife) =>
       node === own.node && profile?.since === since && end?.cause === 'refused';
     const wasRefused = this.#isRefused;
     this.#isRefused = [...known.values()].some(isRefused);
@@ -146,7 +146,7 @@ export class LifeRows {
     };
   }
 
-  #knownOf(stored: StoredLife): Known {
+  #knownOf(stored: StoredLife): ReadLife {
     const profile = jsonIn(stored.profile);
     const report = jsonIn(stored.state);
     const read = PROFILE.accepts(profile) ? profile : undefined;
@@ -172,7 +172,7 @@ function macOf(key: Buffer, life: string, node: string, profile: Omit<Profile, '
 }
 
 /** The row as the rules see it. */
-function rowOf({ stored, profile, report }: Known): LifeRow {
+function rowOf({ stored, profile, report }: ReadLife): LifeRow {
   const { life, node, counter, end } = stored;
   const {
     sees = [],
@@ -184,13 +184,13 @@ function rowOf({ stored, profile, report }: Known): LifeRow {
 }
 
 /** The row of a member; undefined for a life without a row, and for a node that is none. */
-export function memberRowOf(known: Known | undefined): LifeRow | undefined {
+export function memberRowOf(known: ReadLife | undefined): LifeRow | undefined {
   return known?.isMember === true ? rowOf(known) : undefined;
 }
 
 /** The node as it is shown. */
 export function nodeViewOf(
-  { stored, stamp, profile, report, isMember }: Known,
+  { stored, stamp, profile, report, isMember }: ReadLife,
   standing: Standing = 'live',
 ): NodeView {
   const { programs, calls } = (stored.end === undefined && report) || { programs: 0, calls: 0 };
@@ -222,13 +222,13 @@ export const END_REASONS = {
 } as const;
 
 /** Whether a live node gets new sessions of clients that came to this one. A worker of the same gateway does not: each core has its own. */
-export function mayTakeSessions(known: Known | undefined, ownNode: string): boolean {
+export function mayTakeSessions(known: ReadLife | undefined, ownNode: string): boolean {
   if (known?.report?.is_draining !== false) return false;
   return gatewayOf(known.stored.node) !== gatewayOf(ownNode);
 }
 
 /** The life where sessions go on while this node is drained: one of `live`, the lives of other nodes, that takes sessions. Equal keys get the same one. */
-export function successorIn(live: readonly Known[], key: string): string | undefined {
+export function successorIn(live: readonly ReadLife[], key: string): string | undefined {
   const lives = live
     .filter(
       ({ isMember, report, stored: { end } }) =>

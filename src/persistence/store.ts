@@ -14,6 +14,7 @@ import type { AuditEntry, AuditFilter, CallBlock } from '../domain/audit/audit.t
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import type { LifeEnd } from '../domain/nodes/life.ts';
+import type { NodeLife } from '../domain/nodes/nodes.ts';
 import type { Approval, NewApproval } from '../domain/views/approval.ts';
 import type { StoredView } from '../domain/views/view.ts';
 
@@ -207,7 +208,7 @@ export interface SettingStore {
 }
 
 /** A stored session of a client, and the life that owns its row: only this life may change the row. */
-export interface StoredSession extends SessionHolder {
+export interface StoredSession extends NodeLife {
   /** SHA-256 of the id of the session, in hex: the id is a credential. */
   readonly key: string;
   /** 1 at first, and 1 more with each claim. */
@@ -216,13 +217,6 @@ export interface StoredSession extends SessionHolder {
   readonly value: string;
   /** When the row was written last, ISO 8601. */
   readonly usedAt: string;
-}
-
-/** One start of a node: see domain/nodes/life.ts. */
-interface SessionHolder {
-  /** Id of the node. */
-  readonly node: string;
-  readonly life: string;
 }
 
 export type SessionChange = Pick<StoredSession, 'key' | 'value' | 'usedAt'>;
@@ -242,11 +236,11 @@ export interface SessionStore {
   /** Without rows that do not exist, and those that cannot be decrypted. */
   read(keys: readonly string[]): Promise<StoredSession[]>;
   /** Makes `holder` the holder of the rows whose holder is as it was read. Resolves with those that it holds now, as they are now. */
-  claim(rows: readonly StoredSession[], holder: SessionHolder): Promise<StoredSession[]>;
+  claim(rows: readonly StoredSession[], holder: NodeLife): Promise<StoredSession[]>;
   /** Deletes the rows that the life holds. */
   delete(life: string, keys: readonly string[]): Promise<void>;
   /** Deletes rows of other lives of the node, all but the `keep` that were used last. Resolves with their number: 0 when it is done. */
-  trim(holder: SessionHolder, keep: number): Promise<number>;
+  trim(holder: NodeLife, keep: number): Promise<number>;
 }
 
 /** One start of a node of the deployment: see LifeRow in cluster/rules. The row stays when the life has ended. */

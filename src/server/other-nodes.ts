@@ -9,8 +9,8 @@ import { type ChannelKeys, channelKeys } from '../cluster/channel/channel-keys.t
 import type { ForwardingPeers } from '../cluster/channel/peers.ts';
 import { deploymentSalt } from '../cluster/deployment-key.ts';
 import { loneNode } from '../cluster/lone-node.ts';
-import type { MemberTable } from '../cluster/member-table.ts';
-import type { Member } from '../cluster/members.ts';
+import type { NodeTable } from '../cluster/node-table.ts';
+import type { ReachableLife } from '../cluster/reachable-life.ts';
 import type { Config } from '../config/config.ts';
 import { ClusterCounts } from '../counts/cluster-counts.ts';
 import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
@@ -75,7 +75,7 @@ export class OtherNodes {
   /** Serves what others forward to this node. Until it is set, they get 503. */
   serveForwarded: HttpApp['serveForwarded'] | undefined;
   readonly #options: OtherNodesOptions;
-  #table: MemberTable | undefined;
+  #table: NodeTable | undefined;
   #channel: PeerChannel | undefined;
   #closeTable: (() => Promise<void>) | undefined;
   /** The programs of this node that others may run, once the gateway exists. */
@@ -90,7 +90,7 @@ export class OtherNodes {
   }
 
   /** Undefined before this node has joined, and without other nodes. */
-  get table(): MemberTable | undefined {
+  get table(): NodeTable | undefined {
     return this.#table;
   }
 
@@ -189,16 +189,16 @@ export class OtherNodes {
   }
 
   async #joinTable(
-    own: Member,
+    own: ReachableLife,
     gateway: Gateway,
     report: () => Pick<NodeView, 'programs' | 'calls' | 'isDraining'>,
     signal: AbortSignal | undefined,
-  ): Promise<MemberTable> {
+  ): Promise<NodeTable> {
     const { config, store, log, gatewayId, worker, secrets, keys } = this.#options;
     const { PeerProber } = await import('../cluster/channel/peer-prober.ts');
-    const { MemberTable } = await import('../cluster/member-table.ts');
+    const { NodeTable } = await import('../cluster/node-table.ts');
     const prober = new PeerProber({ keys, clock: systemClock, life: () => table.life });
-    const table = new MemberTable({
+    const table = new NodeTable({
       own,
       secrets,
       prober,

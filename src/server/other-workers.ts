@@ -1,18 +1,18 @@
 // What a worker does in another way than a node on another machine: it reaches the others by their socket files (ADR 191), and one that stops
 // asks them to read the members, instead of waiting until they do (ADR 175).
 
-import { socketAddress } from '../cluster/members.ts';
+import { socketAddress } from '../cluster/reachable-life.ts';
 import { gatewayOf, type NodeView, workerOf } from '../domain/nodes/nodes.ts';
 import { type WorkerPlace, workerSocket } from '../domain/nodes/workers.ts';
 
 /** Resolves when the other workers have read the members. Undefined where nodes of other gateways must read them, too. */
 export function readByWorkers(
-  members: { list(): readonly NodeView[] },
+  table: { list(): readonly NodeView[] },
   gateway: string,
   worker: WorkerPlace | undefined,
 ): (() => Promise<unknown>) | undefined {
   const isOther = ({ id, state }: NodeView) => state !== 'ended' && gatewayOf(id) !== gateway;
-  if (worker === undefined || members.list().some(isOther)) return undefined;
+  if (worker === undefined || table.list().some(isOther)) return undefined;
   return () => worker.ask({ kind: 'members' });
 }
 

@@ -14,8 +14,8 @@ import {
   type PeerRefusal,
 } from '../cluster/channel/peer-listener.ts';
 import { TokenVerifier } from '../cluster/channel/peer-tokens.ts';
-import { type ForwardingPeers, type KnownMembers, Peers } from '../cluster/channel/peers.ts';
-import { type Member, socketAddress } from '../cluster/members.ts';
+import { type ForwardingPeers, type KnownNodes, Peers } from '../cluster/channel/peers.ts';
+import { type ReachableLife, socketAddress } from '../cluster/reachable-life.ts';
 import { type Config, isLoopback } from '../config/config.ts';
 import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import { OperatorError, reasonOf } from '../domain/errors/errors.ts';
@@ -60,7 +60,7 @@ export interface PeerChannelOptions {
   readonly hasSession: (sessionId: string) => boolean;
   readonly counts?: ClusterCounts | undefined;
   /** Tells the others of this node. */
-  readonly join: (own: Member) => Promise<KnownMembers>;
+  readonly join: (own: ReachableLife) => Promise<KnownNodes>;
 }
 
 interface DatabaseHost {
@@ -75,22 +75,22 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
   const isSocketOnly =
     socket !== undefined && options.database === undefined && (listen ?? advertise) === undefined;
   // The members are known once the listener has a port. Before that, no other node knows this one.
-  let members: KnownMembers | undefined;
+  let nodes: KnownNodes | undefined;
   const tokens = new TokenVerifier(
     keys.tokens,
     systemClock.now,
-    () => members?.life ?? life,
-    (from) => members?.find(from) !== undefined,
+    () => nodes?.life ?? life,
+    (from) => nodes?.find(from) !== undefined,
   );
   const onRefused = refusalRecorder(audit);
   const common = {
     tokens,
     headerBytes: config.requestHeaderBytes,
-    certain: () => members?.certain(),
+    certain: () => nodes?.certain(),
     // The sender has the key: it has just joined.
-    refreshMembers: async () => members?.refresh(true),
-    isRefused: async (life: string) => (await members?.isRefused(life)) ?? false,
-    isDatabaseAway: async (life: string) => members?.isDatabaseAway(life),
+    refreshNodes: async () => nodes?.refresh(true),
+    isRefused: async (life: string) => (await nodes?.isRefused(life)) ?? false,
+    isDatabaseAway: async (life: string) => nodes?.isDatabaseAway(life),
     serve,
     instances: serveInstances(host, onRefused),
     onRefused,
@@ -110,14 +110,14 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
       listeners.push(listener);
       address = `${isSecure ? 'https' : 'http'}://${hostAndPort(advertise.host, advertise.port ?? listener.port)}`;
     }
-    members = await join({ node: nodeId, life, address });
+    nodes = await join({ node: nodeId, life, address });
   } catch (thrown) {
     await close(0);
     throw thrown;
   }
   log.info(`other nodes reach this one at ${address}`);
   const { hasSession, counts } = options;
-  const peers = new Peers({ members, keys, clock: systemClock, hasSession, counts });
+  const peers = new Peers({ nodes, keys, clock: systemClock, hasSession, counts });
   return {
     peers: config.cluster.forward ? peers : undefined,
     openInstance: (...instance) => peers.openInstance(...instance),

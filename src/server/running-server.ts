@@ -3,7 +3,7 @@
 import type { Logger } from 'pino';
 import type { Subscription } from 'rxjs';
 import type { Auth } from '../auth/auth.ts';
-import type { MemberTable } from '../cluster/member-table.ts';
+import type { NodeTable } from '../cluster/node-table.ts';
 import type { WorkerQuestion } from '../domain/nodes/workers.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { HttpApp } from '../http/app.ts';
@@ -19,7 +19,7 @@ export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
   /** The id of the node, without the number of a worker. */
   readonly gatewayId: string;
   /** Undefined without other nodes. */
-  readonly members: Pick<MemberTable, 'life'> | undefined;
+  readonly nodes: Pick<NodeTable, 'life'> | undefined;
   /** The lives of the workers that run, and of one whose process is gone: others may continue its sessions. */
   seeProcesses(running: readonly string[], gone: string | undefined): void;
   /** Answers a question of another worker. */
@@ -60,7 +60,7 @@ export function runningServer(parts: RunningParts): RunningServer {
     gateway,
     auth,
     gatewayId,
-    members: others.table,
+    nodes: others.table,
     seeProcesses: (running, gone) => void others.table?.processes(running, gone),
     answer: async (question) => {
       if (question.kind === 'metrics') return app.ownMetrics(question);

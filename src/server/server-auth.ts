@@ -10,7 +10,7 @@ import { type Auth, createAuth } from '../auth/auth.ts';
 import type { Issuers } from '../auth/issuers/issuers.ts';
 import { OAuthKeys } from '../auth/oauth/oauth-keys.ts';
 import { unreadableRows } from '../auth/oauth/oauth-rows.ts';
-import type { MemberTable } from '../cluster/member-table.ts';
+import type { NodeTable } from '../cluster/node-table.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { GatewayAddress, SignIn } from '../domain/accounts/resource.ts';
@@ -177,12 +177,12 @@ export function connectionsOf(
   { oauth, authEnabled, roles }: Config,
   { keepsSecrets }: Pick<Storage, 'keepsSecrets'>,
   address: GatewayAddress,
-  members: () => Pick<MemberTable, 'life' | 'hasEnded'> | undefined,
+  table: () => Pick<NodeTable, 'life' | 'hasEnded'> | undefined,
 ) {
   if (!keepsSecrets) return undefined;
   const lives = {
-    life: () => members()?.life,
-    hasEnded: (life: string) => members()?.hasEnded(life) === true,
+    life: () => table()?.life,
+    hasEnded: (life: string) => table()?.hasEnded(life) === true,
   };
   return { address, openNetworks: oauth.clientNetworks, hasUsers: authEnabled, roles, lives };
 }

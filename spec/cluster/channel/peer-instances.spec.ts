@@ -7,8 +7,8 @@ import { channelKeys } from '../../../src/cluster/channel/channel-keys.ts';
 import { serveInstances } from '../../../src/cluster/channel/instance-listener.ts';
 import { exchangeBody } from '../../../src/cluster/channel/peer-frames.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from '../../../src/cluster/channel/peer-protocol.ts';
-import { type KnownMembers, Peers } from '../../../src/cluster/channel/peers.ts';
-import type { Member } from '../../../src/cluster/members.ts';
+import { type KnownNodes, Peers } from '../../../src/cluster/channel/peers.ts';
+import type { ReachableLife } from '../../../src/cluster/reachable-life.ts';
 import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
@@ -30,7 +30,7 @@ import { becomes } from '../../helpers/eventually.ts';
 import { HeldTool, serving, text } from '../../helpers/function-backend.ts';
 import { messageOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { membersIn } from './known-members.ts';
+import { knownNodesIn } from './known-nodes.ts';
 import { ask, Deployment, forward, type PeerNode } from './peer-nodes.ts';
 
 const test = suite('instances over the peer channel');
@@ -335,7 +335,7 @@ test('the way to a program of a silent node is refused at once, until it is hear
 });
 
 test('a program of any node whose node is silent is waited for until another one runs it', async () => {
-  const silent: Member = { node: 'c', life: C, address: 'http://127.0.0.1:9' };
+  const silent: ReachableLife = { node: 'c', life: C, address: 'http://127.0.0.1:9' };
   let runner = silent;
   const moving = openShared({ runsOn: () => runner, isSilent: (life) => life === C });
   await becomes(() => moving.alarms.length, 1);
@@ -378,9 +378,9 @@ function hostOf(messages$: Subject<ServerMessage>): InstanceHost {
 function openShared({
   signal = new AbortController().signal,
   ...others
-}: Partial<Omit<KnownMembers, 'life'>> & { readonly signal?: AbortSignal }) {
+}: Partial<Omit<KnownNodes, 'life'>> & { readonly signal?: AbortSignal }) {
   let changed = (): void => {};
-  const members = membersIn(deployment.rows, () => A, {
+  const nodes = knownNodesIn(deployment.rows, () => A, {
     knowsPrograms: true,
     runsOn: () => undefined,
     onChanged: (listener) => {
@@ -396,7 +396,7 @@ function openShared({
   const background = { ...systemClock.background, alarm };
   const keys = channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]);
   const peers = new Peers({
-    ...{ members, keys, hasSession: () => false, clock: { ...systemClock, background } },
+    ...{ nodes, keys, hasSession: () => false, clock: { ...systemClock, background } },
   });
   const { definition } = gateway.instance('demo', 'one');
   const opening = peers.openInstance({ ...definition, nodeId: 'any' })(signal);

@@ -12,7 +12,7 @@ import {
 import type { PeerTls } from '../../../src/cluster/channel/peer-tls.ts';
 import { TokenVerifier } from '../../../src/cluster/channel/peer-tokens.ts';
 import { Peers } from '../../../src/cluster/channel/peers.ts';
-import type { Member } from '../../../src/cluster/members.ts';
+import type { ReachableLife } from '../../../src/cluster/reachable-life.ts';
 import { ClusterCounts } from '../../../src/counts/cluster-counts.ts';
 import { ANONYMOUS, type Principal } from '../../../src/domain/accounts/account.ts';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
@@ -24,7 +24,7 @@ import type {
 } from '../../../src/domain/nodes/forwarding.ts';
 import { newSessionId } from '../../../src/domain/nodes/life.ts';
 import { type Clock, systemClock } from '../../../src/domain/time/clock.ts';
-import { membersIn } from './known-members.ts';
+import { knownNodesIn } from './known-nodes.ts';
 
 type Serve = (request: IncomingMessage, response: ServerResponse, caller: ForwardedCaller) => void;
 
@@ -50,7 +50,7 @@ export interface NodeOptions {
 
 /** The nodes of one deployment. */
 export class Deployment {
-  readonly rows = new Map<string, Member>();
+  readonly rows = new Map<string, ReachableLife>();
   /** Lives that refused connections. */
   readonly suspected: string[] = [];
   /** Lives that do not answer the pings of members. */
@@ -76,7 +76,7 @@ export class Deployment {
       options.tls,
     );
     const refusals: PeerRefusal[] = [];
-    const members = membersIn(this.rows, () => life, {
+    const nodes = knownNodesIn(this.rows, () => life, {
       recheck: async () => {
         await options.certain?.();
         if (this.rows.has(life) || options.nextLife === undefined) return;
@@ -100,7 +100,7 @@ export class Deployment {
       tokens,
       headerBytes: 16 * 1024,
       certain: options.certain ?? (() => undefined),
-      refreshMembers: async () => {},
+      refreshNodes: async () => {},
       isRefused: async () => false,
       isDatabaseAway: async () => options.isDatabaseAway,
       serve: options.serve ?? ((_request, response) => response.end()),
@@ -109,7 +109,7 @@ export class Deployment {
     });
     const counts = new ClusterCounts();
     const peers = new Peers({
-      members,
+      nodes,
       keys,
       clock,
       hasSession: options.hasSession ?? (() => false),
@@ -132,7 +132,7 @@ export class Deployment {
 
 export interface PeerNode {
   readonly life: string;
-  readonly member: Member;
+  readonly member: ReachableLife;
   readonly peers: Peers;
   readonly listener: PeerListener;
   readonly refusals: PeerRefusal[];

@@ -16,7 +16,7 @@ import { beaten, claimed, ended, fenced, released, type SessionRow, taken } from
 const TICK_MS = 500;
 /** As in own-life.ts. */
 const SUSPENDED_MS = 2_000;
-/** As in member-watch.ts. */
+/** As in life-watch.ts. */
 const EXPIRY_MS = 10_000;
 /** Longest time from SIGKILL to the end of a group, in ms. */
 const KILLED_MS = 300;

@@ -94,7 +94,7 @@ for (const kind of ['without instances', 'with an instance that is reached by HT
       assert.not.ok(loaded.some((address) => address.includes('/protocol/tool-search/')));
       // On SQLite there are no other nodes.
       assert.not.ok(
-        loaded.some((address) => /\/cluster\/(?:rules|member-table|channel\/peer-(?!tls))/.test(address)),
+        loaded.some((address) => /\/cluster\/(?:rules|node-table|channel\/peer-(?!tls))/.test(address)),
       );
     } finally {
       await program.remove();

@@ -4,7 +4,7 @@
 
 import { LIMITS } from '../../domain/limits.ts';
 import { RELEASED, type SessionDecision } from '../../domain/nodes/life.ts';
-import { gatewayOf } from '../../domain/nodes/nodes.ts';
+import { gatewayOf, type NodeLife } from '../../domain/nodes/nodes.ts';
 import { FIRST_GENERATION, type StorableSession } from '../../domain/sessions/session-value.ts';
 import { type Clock, settlesWithin, wallAt } from '../../domain/time/clock.ts';
 import { MAX_SESSION_ROWS, type SessionStore, type StoredSession } from '../../persistence/store.ts';
@@ -73,7 +73,7 @@ export interface KeeperCounts {
 export class SessionKeeper implements RowWriter {
   readonly store: SessionStore;
   /** This node and its present life. */
-  holder: Pick<StoredSession, 'node' | 'life'>;
+  holder: NodeLife;
   readonly decideSession: DecideSession;
   readonly successorOf: SuccessorOf;
   readonly mayStore: MayStore;

@@ -58,7 +58,7 @@ export async function runWorker(config: Config, terminal: Terminal): Promise<num
     if (message.kind === 'answers') asked.get(message.id)?.(message.answers);
     else if (message.kind === 'question')
       void answerTo(message.question).then((answer) => send({ kind: 'answer', id: message.id, answer }));
-    else if (message.kind === 'ping') send({ kind: 'alive', life: server?.members?.life });
+    else if (message.kind === 'ping') send({ kind: 'alive', life: server?.nodes?.life });
     else if (message.kind === 'watched') watch = message.by;
     else if (message.kind === 'signal') signals.emit(message.signal, message.signal);
     else server?.seeProcesses(message.running, message.gone);
@@ -83,7 +83,7 @@ export async function runWorker(config: Config, terminal: Terminal): Promise<num
       stop: { source: signals, hasTerminal: false },
       onReady: (opened) => {
         server = opened;
-        send({ kind: 'alive', life: server.members?.life });
+        send({ kind: 'alive', life: server.nodes?.life });
         send({ kind: 'ready', urls: server.urls, gateway: server.gatewayId });
       },
     });

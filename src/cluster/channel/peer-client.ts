@@ -15,7 +15,7 @@ import {
 import type { Clock } from '../../domain/time/clock.ts';
 import { ConnectionPool } from '../../transports/http/connection-pool.ts';
 import type { Connector } from '../../transports/http/connector.ts';
-import type { Member } from '../members.ts';
+import type { ReachableLife } from '../reachable-life.ts';
 import { waitForHolderMs } from '../rules/session-claims.ts';
 import type { ChannelKeys } from './channel-keys.ts';
 import { peerConnector, peerHost } from './peer-connector.ts';
@@ -59,7 +59,7 @@ export interface PeerClientOptions {
 export type Peer = Pick<PeerClient, 'node' | 'forward'>;
 
 export class PeerClient {
-  readonly #member: Member;
+  readonly #peer: ReachableLife;
   readonly #options: PeerClientOptions;
   readonly #host: string;
   readonly #issuer: TokenIssuer;
@@ -81,13 +81,13 @@ export class PeerClient {
   #tickedAtMs = 0;
   #givesUpFromMs = Number.NEGATIVE_INFINITY;
 
-  constructor(member: Member, options: PeerClientOptions) {
+  constructor(peer: ReachableLife, options: PeerClientOptions) {
     const { keys, clock, life } = options;
-    this.#member = member;
+    this.#peer = peer;
     this.#options = options;
-    this.#host = peerHost(member.address);
-    this.#issuer = new TokenIssuer(keys.tokens[0], clock.now, life, member.life);
-    const connector = peerConnector(member.address, keys.tls);
+    this.#host = peerHost(peer.address);
+    this.#issuer = new TokenIssuer(keys.tokens[0], clock.now, life, peer.life);
+    const connector = peerConnector(peer.address, keys.tls);
     this.#connector = connector;
     this.#calls = new ConnectionPool(connector, { maxConnections: MAX_CALLS + PING_CONNECTIONS });
     this.#streams = new ConnectionPool(connector, { maxConnections: MAX_STREAMS, isKept: false });
@@ -95,7 +95,7 @@ export class PeerClient {
 
   /** Id of the node. */
   get node(): string {
-    return this.#member.node;
+    return this.#peer.node;
   }
 
   /** It does not answer the requests here, or was not heard here for as long as a ping takes, and does not answer the members. */
@@ -354,7 +354,7 @@ export class PeerClient {
   }
 
   #unavailable(reason: string, isSent = false) {
-    return nodeUnavailable(this.#member.node, reason, isSent ? 'unknown' : 'no');
+    return nodeUnavailable(this.#peer.node, reason, isSent ? 'unknown' : 'no');
   }
 }
 

@@ -3,7 +3,7 @@
 import { connect as connectTcp } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { Connector } from '../../transports/http/connector.ts';
-import { socketOf } from '../members.ts';
+import { socketOf } from '../reachable-life.ts';
 import type { PeerTls } from './peer-tls.ts';
 
 const KEEP_ALIVE_DELAY_MS = 10_000;

@@ -48,8 +48,8 @@ export interface PeerListenerOptions {
   readonly headerBytes: number;
   /** See LifeDoubt.certain: the receiver of a token is the present life of this node. */
   readonly certain: () => Promise<void> | undefined;
-  /** Reads the member table again, for a sender that it did not have. */
-  readonly refreshMembers: () => Promise<void>;
+  /** Reads the table of nodes again, for a sender that it did not have. */
+  readonly refreshNodes: () => Promise<void>;
   /** Whether the member with this life refuses connections of this node. Never rejects. */
   readonly isRefused: (life: string) => Promise<boolean>;
   /** Whether the database is away, for this life. Undefined: this node cannot say. Never rejects. */
@@ -259,7 +259,7 @@ function listenerOf(options: PeerListenerOptions, unproven: UnprovenConnections)
 /** Calls one of the two, once. A sender may have joined just now. */
 function admit(
   token: string | undefined,
-  { tokens, refreshMembers }: Pick<PeerListenerOptions, 'tokens' | 'refreshMembers'>,
+  { tokens, refreshNodes }: Pick<PeerListenerOptions, 'tokens' | 'refreshNodes'>,
   accept: (principal: Principal) => void,
   refuse: (problem: TokenProblem) => void,
 ): void {
@@ -267,7 +267,7 @@ function admit(
   if (typeof verified !== 'string') accept(verified);
   else if (verified !== 'token of an unknown sender') refuse(verified);
   else {
-    void refreshMembers().then(() => {
+    void refreshNodes().then(() => {
       const again = tokens.verify(token);
       if (typeof again === 'string') refuse(again);
       else accept(again);

@@ -1,11 +1,11 @@
-// Pings the other nodes, for the member table: whether each answers, and whether it refuses connections. Only a node with the key of the
+// Pings the other nodes, for the table of nodes: whether each answers, and whether it refuses connections. Only a node with the key of the
 // deployment can answer a greeting: whatever another program at the address answers does not count.
 
 import { codeOf } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { ConnectionPool } from '../../transports/http/connection-pool.ts';
-import type { Member } from '../members.ts';
+import type { ReachableLife } from '../reachable-life.ts';
 import type { ChannelKeys } from './channel-keys.ts';
 import { peerConnector, peerHost } from './peer-connector.ts';
 import { LOST_PING_MS, Ping } from './peer-ping.ts';
@@ -40,8 +40,8 @@ export class PeerProber {
   }
 
   /** Reports once, or never if the node does not answer. */
-  ping(member: Member, report: (result: PingResult) => void): void {
-    this.#ask(member, PEER_PATHS.greeting, (answer) => {
+  ping(peer: ReachableLife, report: (result: PingResult) => void): void {
+    this.#ask(peer, PEER_PATHS.greeting, (answer) => {
       if (!(answer instanceof Error)) report(answer === undefined ? 'failed' : 'answered');
       else report(this.#isRefusal(codeOf(answer)) ? 'refused' : 'failed');
     });
@@ -52,23 +52,23 @@ export class PeerProber {
   }
 
   /** Asks a third member whether this life refuses its connections, too. As `ping`; silence says nothing. */
-  askThird(third: Member, life: string, report: (isRefused: boolean) => void): void {
+  askThird(third: ReachableLife, life: string, report: (isRefused: boolean) => void): void {
     this.#ask(third, `${PEER_PATHS.refusal}?${life}`, (answer) => {
       if (typeof answer === 'string') report(Object(jsonIn(answer)).is_refused === true);
     });
   }
 
   /** Asks a member whether its database is away. As `ping`; it does not answer while it has no life. */
-  askDatabase(member: Member, report: (isAway: boolean) => void): void {
-    this.#ask(member, `${PEER_PATHS.database}?${this.#options.life()}`, (answer) => {
+  askDatabase(peer: ReachableLife, report: (isAway: boolean) => void): void {
+    this.#ask(peer, `${PEER_PATHS.database}?${this.#options.life()}`, (answer) => {
       const { is_away: isAway } = Object(typeof answer === 'string' ? jsonIn(answer) : undefined);
       if (typeof isAway === 'boolean') report(isAway);
     });
   }
 
   /** `over` gets the text of a valid answer; undefined: another program answered. */
-  #ask(member: Member, path: string, over: (answer: string | undefined | Error) => void): void {
-    const { pool, issuer, pings } = this.#targetOf(member);
+  #ask(peer: ReachableLife, path: string, over: (answer: string | undefined | Error) => void): void {
+    const { pool, issuer, pings } = this.#targetOf(peer);
     const nowMs = this.#options.clock.now();
     const [oldest] = pings;
     if (oldest !== undefined && pings.size >= MAX_PINGS) {
@@ -82,7 +82,7 @@ export class PeerProber {
       over(typeof answer === 'string' && !answered(answer) ? undefined : answer);
     });
     pings.add(ping);
-    const host = peerHost(member.address);
+    const host = peerHost(peer.address);
     const head = `GET ${path} HTTP/1.1\r\nhost: ${host}\r\n${PEER_HEADERS.token}: ${text}\r\n\r\n`;
     pool.dispatch({ text: head, answer: ping });
   }
@@ -100,16 +100,16 @@ export class PeerProber {
     this.keep(new Set());
   }
 
-  #targetOf(member: Member): Target {
-    const known = this.#targets.get(member.life);
+  #targetOf(peer: ReachableLife): Target {
+    const known = this.#targets.get(peer.life);
     if (known) return known;
     const { keys, clock, life } = this.#options;
     const target: Target = {
-      pool: new ConnectionPool(peerConnector(member.address, keys.tls), { maxConnections: MAX_PINGS }),
-      issuer: new TokenIssuer(keys.tokens[0], clock.now, life, member.life),
+      pool: new ConnectionPool(peerConnector(peer.address, keys.tls), { maxConnections: MAX_PINGS }),
+      issuer: new TokenIssuer(keys.tokens[0], clock.now, life, peer.life),
       pings: new Set(),
     };
-    this.#targets.set(member.life, target);
+    this.#targets.set(peer.life, target);
     return target;
   }
 }

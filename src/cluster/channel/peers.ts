@@ -11,8 +11,8 @@ import { lifeOf } from '../../domain/nodes/life.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 import { type Clock, sleep } from '../../domain/time/clock.ts';
 import type { Open } from '../../transports/open-options.ts';
-import type { MemberTable } from '../member-table.ts';
-import type { Member } from '../members.ts';
+import type { NodeTable } from '../node-table.ts';
+import type { ReachableLife } from '../reachable-life.ts';
 import type { ChannelKeys } from './channel-keys.ts';
 import { type Peer, PeerClient } from './peer-client.ts';
 import { type LastBackend, openPeerTransport } from './peer-transport.ts';
@@ -31,8 +31,8 @@ const ABSENT_MS = 1_000;
 const MAX_HOLDERS = 10_000;
 
 /** What the channel asks of the table. */
-export type KnownMembers = Pick<
-  MemberTable,
+export type KnownNodes = Pick<
+  NodeTable,
   | 'life'
   | 'find'
   | 'runsOn'
@@ -50,7 +50,7 @@ export type KnownMembers = Pick<
 >;
 
 export interface PeersOptions {
-  readonly members: KnownMembers;
+  readonly nodes: KnownNodes;
   readonly keys: ChannelKeys;
   readonly clock: Pick<Clock, 'now' | 'alarm' | 'background'>;
   /** The session with this id is open on this node. */
@@ -77,7 +77,7 @@ export class Peers {
 
   constructor(options: PeersOptions) {
     this.#options = options;
-    options.members.onChanged(() => {
+    options.nodes.onChanged(() => {
       this.#endEnded();
       for (const look of this.#waiting) look();
     });
@@ -85,13 +85,13 @@ export class Peers {
 
   /** A promise after a freeze of this node: other nodes may have taken over its sessions. Resolves when that is known. NODE_UNAVAILABLE. */
   certain(): Promise<void> | undefined {
-    return this.#options.members.certain();
+    return this.#options.nodes.certain();
   }
 
   /** Undefined for a session that is served here, or by no node. Returns a promise only for a life that is not known yet. */
   ofSession(sessionId: string): Peer | undefined | Promise<Peer | undefined> {
-    const { members, clock, hasSession } = this.#options;
-    const isOfThis = sessionId.startsWith(members.life);
+    const { nodes, clock, hasSession } = this.#options;
+    const isOfThis = sessionId.startsWith(nodes.life);
     if (isOfThis && this.#holders.size === 0) return undefined; // nearly always
     const life = lifeOf(sessionId);
     if (life === undefined || hasSession(sessionId)) return undefined;
@@ -99,7 +99,7 @@ export class Peers {
     if (isOfThis || holder !== undefined) return holder;
     const client = this.#clientOf(life);
     if (client !== undefined || this.#isAbsent(life)) return client;
-    return members.refresh().then(() => {
+    return nodes.refresh().then(() => {
       const found = this.#clientOf(life);
       if (found === undefined) this.#absentAtMs.set(life, clock.now());
       return found;
@@ -119,16 +119,16 @@ export class Peers {
 
   /** The peer that runs all of these instances, if it takes new sessions. Source: ADR 171. */
   ofInstances([first, ...others]: readonly PlacedInstance[]): Peer | undefined {
-    const { members } = this.#options;
-    const life = first && members.runsOn(first)?.life;
-    if (life === undefined || !members.takesSessions(life)) return undefined;
-    const isThere = (other: PlacedInstance): boolean => members.runsOn(other)?.life === life;
+    const { nodes } = this.#options;
+    const life = first && nodes.runsOn(first)?.life;
+    if (life === undefined || !nodes.takesSessions(life)) return undefined;
+    const isThere = (other: PlacedInstance): boolean => nodes.runsOn(other)?.life === life;
     return others.every(isThere) ? this.#clientOf(life) : undefined;
   }
 
   /** A peer for a session that this node cannot open, because it is cut off from the database, or from a member. Source: ADR 260. */
   opener(): Peer | undefined {
-    const { openers } = this.#options.members;
+    const { openers } = this.#options.nodes;
     this.#turn += 1;
     return this.#clientOf(openers[this.#turn % openers.length] ?? '');
   }
@@ -137,10 +137,10 @@ export class Peers {
   openInstance(definition: InstanceDefinition, answers?: InstanceHeldBytes): Open {
     const last: LastBackend = {};
     return async (signal, { onDraining } = {}) => {
-      const { members } = this.#options;
-      if (members.runsOn(definition) === undefined) await members.refresh();
-      const member = this.#runnerOf(definition) ?? (await this.#untilRun(definition, signal));
-      const client = member && this.#clientOf(member.life);
+      const { nodes } = this.#options;
+      if (nodes.runsOn(definition) === undefined) await nodes.refresh();
+      const peer = this.#runnerOf(definition) ?? (await this.#untilRun(definition, signal));
+      const client = peer && this.#clientOf(peer.life);
       // Calls wait for the first opening only, not for each: see HttpRefusal.
       const later = { delivered: 'no', backendStatus: 503, backendWaitMs: AGAIN_MS } as const;
       if (client?.isSilent) throw backendUnavailable('its node does not answer', later);
@@ -154,21 +154,21 @@ export class Peers {
   }
 
   /** A program of any node leaves one that is silent: that is frozen, or its life ends. */
-  #runnerOf(definition: InstanceDefinition): Member | undefined {
-    const { members } = this.#options;
-    const member = members.runsOn(definition);
-    const isLeft = member !== undefined && runsAnywhere(definition) && members.isSilent(member.life);
-    return isLeft ? undefined : member;
+  #runnerOf(definition: InstanceDefinition): ReachableLife | undefined {
+    const { nodes } = this.#options;
+    const peer = nodes.runsOn(definition);
+    const isLeft = peer !== undefined && runsAnywhere(definition) && nodes.isSilent(peer.life);
+    return isLeft ? undefined : peer;
   }
 
   /** The node that takes a program of any node soon: meanwhile it is one that starts, so that its calls wait. */
-  async #untilRun(definition: InstanceDefinition, signal: AbortSignal): Promise<Member | undefined> {
-    const { members, clock } = this.#options;
-    if (!runsAnywhere(definition) || !members.knowsPrograms || signal.aborted) return undefined;
-    const run = Promise.withResolvers<Member | undefined>();
+  async #untilRun(definition: InstanceDefinition, signal: AbortSignal): Promise<ReachableLife | undefined> {
+    const { nodes, clock } = this.#options;
+    if (!runsAnywhere(definition) || !nodes.knowsPrograms || signal.aborted) return undefined;
+    const run = Promise.withResolvers<ReachableLife | undefined>();
     const look = (): void => {
-      const member = this.#runnerOf(definition);
-      if (member !== undefined) run.resolve(member);
+      const peer = this.#runnerOf(definition);
+      if (peer !== undefined) run.resolve(peer);
     };
     const giveUp = (): void => run.resolve(undefined);
     const cancel = clock.background.alarm(TAKEN_MS, giveUp);
@@ -202,18 +202,18 @@ export class Peers {
   }
 
   #clientOf(life: string): PeerClient | undefined {
-    const { members, keys, clock, counts } = this.#options;
+    const { nodes, keys, clock, counts } = this.#options;
     const known = this.#clients.get(life);
-    const member = members.find(life);
-    if (member === undefined || known !== undefined) return member && known;
-    const client = new PeerClient(member, {
+    const peer = nodes.find(life);
+    if (peer === undefined || known !== undefined) return peer && known;
+    const client = new PeerClient(peer, {
       keys,
       clock,
       counts,
-      life: () => members.life,
-      isSilent: () => members.isSilent(life),
-      suspect: () => members.suspect(life),
-      recheck: () => members.recheck(),
+      life: () => nodes.life,
+      isSilent: () => nodes.isSilent(life),
+      suspect: () => nodes.suspect(life),
+      recheck: () => nodes.recheck(),
     });
     this.#clients.set(life, client);
     return client;
@@ -222,7 +222,7 @@ export class Peers {
   /** The clients of lives that are over. */
   #endEnded(): void {
     for (const [life, client] of this.#clients) {
-      if (this.#options.members.find(life) !== undefined) continue;
+      if (this.#options.nodes.find(life) !== undefined) continue;
       this.#clients.delete(life);
       client.end();
     }

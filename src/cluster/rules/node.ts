@@ -9,7 +9,7 @@ import {
   hearAnswer,
   hearRefusal,
   isRefusing,
-  type MemberWatch,
+  type LifeWatch,
   REFUSED_AGAIN_MS,
   type RuleTimes,
   readRow,
@@ -19,7 +19,7 @@ import {
   standingOf,
   UNSEEN_MS,
   watchAgain,
-} from './member-watch.ts';
+} from './life-watch.ts';
 import {
   answerChecked,
   answerQuestion,
@@ -68,7 +68,7 @@ const MAX_THIRDS = 3;
 export interface NodeState {
   readonly own: OwnLife;
   /** By life, without those of this process. */
-  readonly watches: ReadonlyMap<string, MemberWatch>;
+  readonly watches: ReadonlyMap<string, LifeWatch>;
   /** By program. */
   readonly programs: ProgramLeases;
   /** Lives of other processes of this machine, which their supervisor alone judges. Source: ADR 192. */
@@ -165,13 +165,13 @@ export function standings(state: NodeState): ReadonlyMap<string, Standing> {
 }
 
 /** At the last tick: what a node that slept did not hear is no silence, also before the next tick says that it slept. */
-function standingIn({ tickedAtMs, supervised }: NodeState, watch: MemberWatch): Standing {
+function standingIn({ tickedAtMs, supervised }: NodeState, watch: LifeWatch): Standing {
   return standingOf(watch, tickedAtMs, supervised.get(watch.row.life));
 }
 
 /** Whether this node opens no sessions, see own-life.ts. */
 export function isAlone(state: NodeState, atMs: number): boolean {
-  const isThere = ({ row, isRefused }: MemberWatch) => row.end === undefined && !isRefused;
+  const isThere = ({ row, isRefused }: LifeWatch) => row.end === undefined && !isRefused;
   const lives = seenBy(state).filter((life) =>
     [state.watches.get(life)].some((watch) => watch && isThere(watch)),
   );
@@ -274,7 +274,7 @@ function tick(before: NodeState, now: Moment): NodeTransition {
 function read(before: NodeState, rows: SharedRows, now: Moment): NodeTransition {
   const { own } = before;
   const actions: NodeAction[] = [];
-  const watches = new Map<string, MemberWatch>();
+  const watches = new Map<string, LifeWatch>();
   const needed = neededOf(own, rows.lives);
   for (const row of rows.lives) {
     if (row.life === own.life) continue;
@@ -416,11 +416,7 @@ function ofLife(state: NodeState, { state: own, actions }: Transition<OwnLife, L
   return { state: { ...state, own, programs }, actions };
 }
 
-function ofWatch(
-  state: NodeState,
-  life: string,
-  change: (watch: MemberWatch) => MemberWatch,
-): NodeTransition {
+function ofWatch(state: NodeState, life: string, change: (watch: LifeWatch) => LifeWatch): NodeTransition {
   const watch = state.watches.get(life);
   if (watch === undefined) return { state, actions: [] };
   return { state: { ...state, watches: new Map(state.watches).set(life, change(watch)) }, actions: [] };

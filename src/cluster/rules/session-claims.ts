@@ -12,7 +12,7 @@ const MAX_WAITING = 1_000;
 export interface SessionReader {
   /** The life of this node. */
   readonly life: string;
-  /** Of the member table, read after the row of the session. */
+  /** Of the table of nodes, read after the row of the session. */
   readonly lifeOf: (life: string) => LifeRow | undefined;
 }
 

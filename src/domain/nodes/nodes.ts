@@ -141,6 +141,7 @@ export function pathWarnings({
 
 /** One start of a node. */
 export interface NodeLife {
+  /** Id of the node. */
   readonly node: string;
   readonly life: string;
 }

@@ -24,21 +24,21 @@ type ListedServer = Static<typeof ListedServer>;
 const PEER_SERVERS = compileShape(Type.Array(ListedServer), 'body');
 
 /** What the other nodes know of the instances. */
-export interface Known {
+export interface KnownInstances {
   /** Views of other nodes, by server id. */
   readonly views: ReadonlyMap<string, readonly View<ListedServer>[]>;
   /** Nodes that did not answer. */
   readonly partial: readonly string[];
 }
 
-const NOTHING: Known = { views: new Map(), partial: [] };
+const NOTHING: KnownInstances = { views: new Map(), partial: [] };
 
 /** Asks the other nodes for their records of all instances, by pages of 1,000. No promise where there are no other nodes. */
 export function knownAtPeers(
   gateway: Pick<Gateway, 'templates' | 'template'>,
   principal: Principal,
   deployment: Deployment | undefined,
-): Known | Promise<Known> {
+): KnownInstances | Promise<KnownInstances> {
   if (deployment === undefined || deployment.isAlone) return NOTHING;
   const visible = visibleTemplates(gateway, principal);
   const ids = visible
@@ -62,7 +62,7 @@ export function knownAtPeers(
 
 /** The record of an instance for one viewer; with its health if `includesHealth`. `node`: this one. */
 export function recordWith(
-  known: Known,
+  known: KnownInstances,
   server: Server,
   viewer: Principal,
   node = '',
@@ -86,7 +86,7 @@ export function recordWith(
 
 /** The health of an instance for one viewer. `node`: this one. */
 export function healthWith(
-  { views }: Known,
+  { views }: KnownInstances,
   server: Server,
   viewer: Principal,
   node = '',

@@ -15,7 +15,7 @@ import { withoutSecretDefaults } from '../../templates/config-schema.ts';
 import type { TemplateDefinition } from '../../templates/definition.ts';
 import { whenKnown } from '../caller-check.ts';
 import { MissingNodes, missing } from '../deployment/deployment.ts';
-import { type Known, knownAtPeers, recordWith } from '../deployment/instances.ts';
+import { type KnownInstances, knownAtPeers, recordWith } from '../deployment/instances.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';
 import { AnyObject, closed, integer, named, nullableText, text } from '../schemas.ts';
@@ -108,7 +108,7 @@ const RegistryView = named('Registry', {
 async function registryView(
   viewer: Principal,
   { gateway, deployment }: Pick<Services, 'gateway' | 'deployment'>,
-  known: Known,
+  known: KnownInstances,
 ): Promise<Static<typeof RegistryView>> {
   const records = visibleServers(gateway, viewer).map((server) =>
     recordWith(known, server, viewer, deployment?.ownId),

@@ -5,7 +5,7 @@ import { type Clock, sleep } from '../domain/time/clock.ts';
 /** Shortest time between two reads that requests cause, in ms. */
 const SOON_MS = 1_000;
 
-export class MemberReads {
+export class LifeReads {
   readonly #clock: Pick<Clock, 'now' | 'alarm'>;
   readonly #read: () => Promise<(() => void) | undefined>;
   #underWay: Promise<void> | undefined;

@@ -1,14 +1,14 @@
-// A table of members for specs, without a database.
+// A table of nodes for specs, without a database.
 
-import type { KnownMembers } from '../../../src/cluster/channel/peers.ts';
-import type { Member } from '../../../src/cluster/members.ts';
+import type { KnownNodes } from '../../../src/cluster/channel/peers.ts';
+import type { ReachableLife } from '../../../src/cluster/reachable-life.ts';
 
 /** `rows`: the members by life. */
-export function membersIn(
-  rows: ReadonlyMap<string, Member>,
+export function knownNodesIn(
+  rows: ReadonlyMap<string, ReachableLife>,
   life: () => string,
-  changes: Partial<Omit<KnownMembers, 'life'>> = {},
-): KnownMembers {
+  changes: Partial<Omit<KnownNodes, 'life'>> = {},
+): KnownNodes {
   return {
     get life() {
       return life();

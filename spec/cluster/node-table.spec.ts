@@ -6,7 +6,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import type { PingResult } from '../../src/cluster/channel/peer-prober.ts';
 import { loneNode } from '../../src/cluster/lone-node.ts';
-import { MemberTable } from '../../src/cluster/member-table.ts';
+import { NodeTable } from '../../src/cluster/node-table.ts';
 import { ClusterCounts } from '../../src/counts/cluster-counts.ts';
 import { RELEASED } from '../../src/domain/nodes/life.ts';
 import {
@@ -724,7 +724,7 @@ interface Options {
 async function joined(
   node: string,
   { secrets: [first, ...others] = [SECRET], isDead = false, onNextLife = async () => {}, away }: Options = {},
-): Promise<MemberTable & { readonly counts: ClusterCounts; halt(): void }> {
+): Promise<NodeTable & { readonly counts: ClusterCounts; halt(): void }> {
   const life = `life-${node}-${tables}`;
   tables += 1;
   let cancel = (): void => {};
@@ -734,7 +734,7 @@ async function joined(
     return cancel;
   };
   const counts = new ClusterCounts();
-  const table = new MemberTable({
+  const table = new NodeTable({
     nodes: unlessAway(store.nodes, () => away?.has(life)),
     settings: unlessAway(store.settings, () => away?.has(life)),
     programs: away && {
@@ -808,7 +808,7 @@ function hostOf(life: string): SharedPrograms {
 }
 
 let tables = 0;
-const tablesByLife = new Map<string, MemberTable>();
+const tablesByLife = new Map<string, NodeTable>();
 
 async function pass(ms: number, stepMs = 500): Promise<void> {
   for (let leftMs = ms; leftMs > 0; leftMs -= stepMs) {

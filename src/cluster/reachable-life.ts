@@ -1,10 +1,9 @@
 // Where a node of the deployment is reached.
 
+import type { NodeLife } from '../domain/nodes/nodes.ts';
+
 /** A node of the deployment with the same key, in one of its lives. */
-export interface Member {
-  /** Id of the node. */
-  readonly node: string;
-  readonly life: string;
+export interface ReachableLife extends NodeLife {
   /** URL of its peer listener: `https://10.0.0.7:40123`, `http://127.0.0.1:40123` on loopback, `unix:/…/1` for a socket file. */
   readonly address: string;
 }

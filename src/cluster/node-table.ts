@@ -1,4 +1,4 @@
-// The members of the deployment from the table of lives: carries out the actions of the rules for this node, and knows the others. It sends
+// The nodes of the deployment from the table of lives: carries out the actions of the rules for this node, and knows the others. It sends
 // the heartbeats of this node, reads the rows, pings the others, and ends lives that are over. Source: ADR 146, 147.
 
 import type { ClusterCounts } from '../counts/cluster-counts.ts';
@@ -28,19 +28,19 @@ import { DatabaseOpinions } from './database-opinions.ts';
 import { KEY_SETTING, knowsDeploymentKey, otherKey } from './deployment-key.ts';
 import { EndedLives } from './ended-lives.ts';
 import { LifeDoubt } from './life-doubt.ts';
+import { LifeReads } from './life-reads.ts';
 import {
   END_REASONS,
-  type Known,
   LifeRows,
   type LifeRowsOptions,
   mayTakeSessions,
   memberRowOf,
   nodeViewOf,
+  type ReadLife,
   successorIn,
 } from './life-rows.ts';
-import { MemberReads } from './member-reads.ts';
-import type { Member } from './members.ts';
 import { ProgramRunner } from './program-runner.ts';
+import type { ReachableLife } from './reachable-life.ts';
 import {
   isAlone,
   type NodeAction,
@@ -67,7 +67,7 @@ const STOP_MS = 2_000;
 /** Time in which all members read the rows, in ms: each does so every 2 s. */
 const KNOWN_MS = 3_000;
 
-export interface MemberTableOptions extends Omit<LifeRowsOptions, 'since'> {
+export interface NodeTableOptions extends Omit<LifeRowsOptions, 'since'> {
   readonly nodes: NodeStore;
   readonly settings: SettingStore;
   readonly clock: Clock;
@@ -81,17 +81,17 @@ export interface MemberTableOptions extends Omit<LifeRowsOptions, 'since'> {
   readonly counts?: ClusterCounts | undefined;
 }
 
-export class MemberTable {
+export class NodeTable {
   /** Whether it knows where shared programs run. */
   readonly knowsPrograms: boolean;
-  readonly #options: MemberTableOptions;
+  readonly #options: NodeTableOptions;
   readonly #rows: LifeRows;
   readonly #programs: ProgramRunner | undefined;
   readonly #opinions: DatabaseOpinions;
-  readonly #reads: MemberReads;
+  readonly #reads: LifeReads;
   #state: NodeState;
   /** By life, from the last read. */
-  #known: ReadonlyMap<string, Known> = new Map();
+  #known: ReadonlyMap<string, ReadLife> = new Map();
   readonly #ended = new EndedLives();
   readonly #copies: CopiedDatabases;
   /** The last answer to a read, also a late one. */
@@ -105,12 +105,12 @@ export class MemberTable {
   #isDropping = false; // the sessions of the former life end
   readonly #doubt: LifeDoubt;
 
-  constructor(options: MemberTableOptions) {
+  constructor(options: NodeTableOptions) {
     const { own, clock, programs, counts } = options;
     this.#options = options;
     this.knowsPrograms = programs !== undefined;
     this.#copies = new CopiedDatabases(options);
-    this.#reads = new MemberReads(clock, () => this.#read());
+    this.#reads = new LifeReads(clock, () => this.#read());
     this.#rows = new LifeRows({ ...options, since: new Date(clock.wall()).toISOString() });
     this.#state = newNode(own.node, own.life, this.#now, undefined, options.takesNoPrograms);
     this.#doubt = new LifeDoubt({
@@ -211,20 +211,20 @@ export class MemberTable {
   }
 
   /** The member with this life; undefined for a life that has ended, and for one that the last read did not have. */
-  find(life: string): Member | undefined {
+  find(life: string): ReachableLife | undefined {
     const known = this.#known.get(life);
     if (known === undefined || !known.isMember || known.stored.end !== undefined) return undefined;
     return { node: known.stored.node, life, address: known.address };
   }
 
   /** The other node that runs this program or reaches its container; undefined while there is none. */
-  runsOn({ nodeId, serverId }: Pick<InstanceDefinition, 'nodeId' | 'serverId'>): Member | undefined {
+  runsOn({ nodeId, serverId }: Pick<InstanceDefinition, 'nodeId' | 'serverId'>): ReachableLife | undefined {
     if (runsAnywhere({ nodeId })) {
       const { life } = this.#state.programs.get(serverId)?.row ?? {};
       return life === undefined || life === this.life ? undefined : this.find(life);
     }
     const runners = [...this.#known].filter(([, { stored }]) => runsProgramsOf(stored.node, nodeId));
-    return runners.map(([life]) => this.find(life)).find((member) => member !== undefined);
+    return runners.map(([life]) => this.find(life)).find((peer) => peer !== undefined);
   }
 
   /** Reads the members again, unless that was less than a second ago, or it is needed. Never rejects. */
@@ -241,10 +241,10 @@ export class MemberTable {
   /** Whether the member with this life refuses connections of this node. Never rejects. */
   async isRefused(life: string): Promise<boolean> {
     const { clock, prober } = this.#options;
-    const member = this.find(life);
-    if (member === undefined) return false;
+    const peer = this.find(life);
+    if (peer === undefined) return false;
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    prober.ping(member, (result) => resolve(result === 'refused'));
+    prober.ping(peer, (result) => resolve(result === 'refused'));
     return (await settlesWithin(promise, ANSWER_MS, clock)) && promise;
   }
 
@@ -345,9 +345,9 @@ export class MemberTable {
       else clock.background.alarm(afterMs, () => this.#ping(life));
     } else if (action.type === 'askThird') {
       const { life, third } = action;
-      const member = this.find(third);
-      if (member !== undefined)
-        prober.askThird(member, life, (isRefused) => this.#handle({ type: 'third', life, isRefused }));
+      const peer = this.find(third);
+      if (peer !== undefined)
+        prober.askThird(peer, life, (isRefused) => this.#handle({ type: 'third', life, isRefused }));
     } else if (action.type === 'renew') {
       this.#handle({ type: 'renewed', life: this.#nextLife });
       this.#handle({ type: 'tick' }); // requests wait for the new life
@@ -371,10 +371,10 @@ export class MemberTable {
 
   #ping(life: string): void {
     const { clock, prober } = this.#options;
-    const member = this.find(life);
-    if (member === undefined || this.#isStopped) return;
+    const peer = this.find(life);
+    if (peer === undefined || this.#isStopped) return;
     const sentAtMs = clock.now();
-    prober.ping(member, (result) => {
+    prober.ping(peer, (result) => {
       if (result === 'answered') this.#handle({ type: 'answered', life, sentAtMs });
       else if (result === 'refused') this.#handle({ type: 'refused', life });
       else void this.refresh(); // it may go on under another life

@@ -31,7 +31,7 @@ export interface RuleTimes {
   readonly unseenMs: number;
 }
 
-export interface MemberWatch {
+export interface LifeWatch {
   readonly row: LifeRow;
   readonly firstSeenMs: number;
   /** Reads without a change, and the time of the first of them. No read: the watch begins with the next one. */
@@ -51,7 +51,7 @@ export type Standing = 'live' | 'slow' | 'silent' | 'ended';
 
 /** Only a `live` one gets new sessions, programs, chunks of limits and optional forwards. */
 export function standingOf(
-  { row, answeredAtMs, slowSinceMs }: MemberWatch,
+  { row, answeredAtMs, slowSinceMs }: LifeWatch,
   atMs: number,
   process?: SeenProcess,
 ): Standing {
@@ -70,7 +70,7 @@ export function seenProcesses(
     watches,
     supervised,
   }: {
-    readonly watches: ReadonlyMap<string, MemberWatch>;
+    readonly watches: ReadonlyMap<string, LifeWatch>;
     readonly supervised: ReadonlyMap<string, SeenProcess>;
   },
   { running, gone }: { readonly running: readonly string[]; readonly gone?: string | undefined },
@@ -82,7 +82,7 @@ export function seenProcesses(
 }
 
 /** A successful read of the row. */
-export function readRow(watch: MemberWatch | undefined, row: LifeRow, atMs: number): MemberWatch {
+export function readRow(watch: LifeWatch | undefined, row: LifeRow, atMs: number): LifeWatch {
   const begun = {
     row,
     firstSeenMs: watch?.firstSeenMs ?? atMs,
@@ -100,12 +100,12 @@ export function readRow(watch: MemberWatch | undefined, row: LifeRow, atMs: numb
 }
 
 /** The database of this node is away: time that passed says nothing about others. */
-export function watchAgain(watch: MemberWatch): MemberWatch {
+export function watchAgain(watch: LifeWatch): LifeWatch {
   return watch.reads === 0 ? watch : { ...watch, reads: 0 };
 }
 
 /** This node slept: it could not hear answers either. */
-export function hearAgain(watch: MemberWatch, atMs: number): MemberWatch {
+export function hearAgain(watch: LifeWatch, atMs: number): LifeWatch {
   return {
     ...watchAgain(watch),
     answeredAtMs: atMs,
@@ -116,24 +116,24 @@ export function hearAgain(watch: MemberWatch, atMs: number): MemberWatch {
 }
 
 /** It answered a ping that was sent at `sentAtMs`. */
-export function hearAnswer(watch: MemberWatch, sentAtMs: number, atMs: number): MemberWatch {
+export function hearAnswer(watch: LifeWatch, sentAtMs: number, atMs: number): LifeWatch {
   const slowSinceMs = atMs - sentAtMs > SLOW_PING_MS ? (watch.slowSinceMs ?? atMs) : undefined;
   return { ...watch, answeredAtMs: atMs, slowSinceMs, refusedAtMs: undefined, isRefused: false };
 }
 
 /** It refused or reset a connection. */
-export function hearRefusal(watch: MemberWatch, atMs: number): MemberWatch {
+export function hearRefusal(watch: LifeWatch, atMs: number): LifeWatch {
   if (watch.refusedAtMs === undefined) return { ...watch, refusedAtMs: atMs };
   return { ...watch, isRefused: atMs - watch.refusedAtMs >= REFUSED_AGAIN_MS };
 }
 
 /** Another member reached it, or the attempt to end it hit nothing: refusals count from the beginning. */
-export function forgetRefusals(watch: MemberWatch): MemberWatch {
+export function forgetRefusals(watch: LifeWatch): LifeWatch {
   return { ...watch, refusedAtMs: undefined, isRefused: false };
 }
 
 /** It may be ended for refused connections, if a third member confirms them. */
-export function isRefusing({ row, firstSeenMs, isRefused }: MemberWatch, atMs: number): boolean {
+export function isRefusing({ row, firstSeenMs, isRefused }: LifeWatch, atMs: number): boolean {
   const isSpared = row.followsRefusal && atMs - firstSeenMs < SPARED_MS;
   return row.end === undefined && isRefused && !isSpared;
 }
@@ -144,7 +144,7 @@ export function isRefusing({ row, firstSeenMs, isRefused }: MemberWatch, atMs: n
  * or without one.
  */
 export function dueEnd(
-  watch: MemberWatch,
+  watch: LifeWatch,
   ownLives: readonly string[],
   unseenMs: number,
   process?: SeenProcess,
