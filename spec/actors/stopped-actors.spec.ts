@@ -45,7 +45,7 @@ const alarm: Clock['alarm'] = (waitMs, ring) => {
 };
 simulateTime(test, () => {
   timers = new Set();
-  harness = new Harness({ policy: { session: 'isolated' }, alarm });
+  harness = new Harness({ policy: { processSharing: 'isolated' }, alarm });
 });
 test.after.each(() => harness.close());
 

@@ -143,7 +143,7 @@ const POLICY = {
    * `auto`: unless the client accepts requests or sets a log level, which cannot be attributed to one client of a shared process;
    * clients that declare extensions share with their like (ADR 104).
    */
-  session: row({
+  processSharing: row({
     name: 'session',
     kind: choice(['auto', 'shared', 'isolated']),
     default: 'auto',
@@ -185,7 +185,7 @@ type Rows = typeof POLICY;
 /** All settings as the gateway uses them; times are in milliseconds. */
 export type TemplatePolicy = { readonly [Key in keyof Rows]: Rows[Key]['default'] };
 export type StrategyName = TemplatePolicy['strategy'];
-export type SessionSharing = TemplatePolicy['session'];
+export type ProcessSharing = TemplatePolicy['processSharing'];
 export type SessionFailover = TemplatePolicy['sessionFailover'];
 
 /** The rows that the gateway sets, and those that templates set. */

@@ -7,7 +7,7 @@ import {
   isLogged,
   logLevelOf,
 } from '../../../src/actors/calls/conversation-choice.ts';
-import type { SessionSharing } from '../../../src/balancing/policy.ts';
+import type { ProcessSharing } from '../../../src/balancing/policy.ts';
 import type { ExchangeEvent } from '../../../src/domain/calls/exchange.ts';
 import type { TransportKind } from '../../../src/domain/instances/transport-kinds.ts';
 import type { JsonObject, JsonValue } from '../../../src/domain/json/json.ts';
@@ -30,7 +30,7 @@ type Client =
   | 'askable apps'
   | 'apps logging'
   | 'empty';
-const rows: readonly [Era | 'none', TransportKind, SessionSharing, Client, ConversationChoice][] = [
+const rows: readonly [Era | 'none', TransportKind, ProcessSharing, Client, ConversationChoice][] = [
   ['modern', 'http', 'isolated', 'askable', 'direct'],
   ['none', 'http', 'auto', 'askable', 'direct'],
   ['bare', 'http', 'isolated', 'askable', 'shared'],

@@ -95,7 +95,7 @@ test('task requests go to a dedicated conversation, or are refused where process
   await harness.callStateless(task).end;
   assert.equal(asked(), ['tools/list', 'tasks/list']);
   await harness.pool.endOf('ann');
-  harness.setPolicy({ session: 'shared' });
+  harness.setPolicy({ processSharing: 'shared' });
   const refused = harness.callStateless(task);
   assert.equal([await refused.end, await resultOf(refused)], ['a', -32601]);
   assert.equal([asked(), harness.pool.owners.length], [['tools/list', 'tasks/list'], 0]);

@@ -66,7 +66,7 @@ for (const [tool, failover, isRepeated] of [
 }
 
 test('a task request is refused where clients share a process', async () => {
-  harness.setPolicy({ session: 'shared' });
+  harness.setPolicy({ processSharing: 'shared' });
   await harness.add('a');
   const session = await harness.openSession();
   assert.is(await resultOf(ask(session, { method: 'tasks/get', params: { taskId: '1' } })), -32601);

@@ -6,7 +6,7 @@ import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { isRepeatable } from '../../../src/actors/calls/retries.ts';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
-import { DEFAULT_POLICY, type SessionFailover, type SessionSharing } from '../../../src/balancing/policy.ts';
+import { DEFAULT_POLICY, type ProcessSharing, type SessionFailover } from '../../../src/balancing/policy.ts';
 import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
 import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -57,7 +57,7 @@ async function loseWay(again: { readonly handshake?: Handshake } = {}): Promise<
 }
 
 type Row = readonly [
-  SessionSharing,
+  ProcessSharing,
   ClientProfile,
   Partial<Handshake> & { readonly own?: Partial<Handshake> | null },
   Partial<InstanceDefinition>,
@@ -249,7 +249,7 @@ test('opens a conversation with a second HTTP instance when one opens nothing fo
 });
 
 test('the first of two instances may open its conversation after all, and the program of the other ends at once', async () => {
-  harness.setPolicy({ session: 'isolated' });
+  harness.setPolicy({ processSharing: 'isolated' });
   await harness.add('a', { fields: HTTP });
   await harness.add('b', { fields: STDIO });
   const [one, other] = [harness.freeze('a'), harness.freeze('b')];
@@ -279,7 +279,7 @@ for (const [when, ids, fields] of [
   ['when there is no other instance', ['a'], HTTP],
 ] as const) {
   test(`waits its whole time for a conversation ${when}`, async () => {
-    harness.setPolicy({ session: 'isolated', maxRetries: 1 });
+    harness.setPolicy({ processSharing: 'isolated', maxRetries: 1 });
     for (const id of ids) await harness.add(id, { fields });
     const signals = ids.map((id) => harness.freeze(id).signals);
     const late = harness.openSession().catch(codeOf);
@@ -340,7 +340,7 @@ test('counts a conversation that is over before its use as a failed opening', as
 });
 
 test('starts no process after the other for a client that only listens', async () => {
-  harness.setPolicy({ session: 'isolated' });
+  harness.setPolicy({ processSharing: 'isolated' });
   await harness.add('a', { handshake: FULL, fields: STDIO });
   const session = await harness.openSession();
   listenTo(session);
@@ -387,7 +387,7 @@ for (const [session, client, { own, ...handshake }, fields, isOwn] of ROWS) {
   const who = client === ASKABLE ? 'a client that can be asked' : 'a client that cannot be asked';
   const where = `${own ? 'both eras' : (handshake.era ?? 'legacy')}, ${fields.transport}`;
   test(`sharing ${session}: ${who} has ${isOwn ? 'a dedicated' : 'a shared'} conversation (${where})`, async () => {
-    harness.setPolicy({ session });
+    harness.setPolicy({ processSharing: session });
     await harness.add('a', { handshake, fields, ...(own === undefined ? {} : { own }) });
     const opened = await harness.openSession(client);
     assert.is(opened.isShared, !isOwn);
@@ -418,7 +418,7 @@ test('one of several sessions finds out for all whether a modern program speaks 
     if (isOwn) break;
     await Promise.all(Array.from({ length: 8 }, () => harness.openSession(ASKABLE)));
     assert.is(harness.conversations('a').length, 1, 'it is known');
-    harness.fleet.setPolicy('t', { ...DEFAULT_POLICY, session: 'isolated' });
+    harness.fleet.setPolicy('t', { ...DEFAULT_POLICY, processSharing: 'isolated' });
     assert.is((await harness.openSession(ASKABLE)).isShared, false);
     await harness.close();
   }

@@ -308,7 +308,7 @@ test('calls wait for the dedicated process in which a log level is being set', a
 });
 
 test('accepts a log level without effect where the template shares its processes', async () => {
-  harness.setPolicy({ session: 'shared' });
+  harness.setPolicy({ processSharing: 'shared' });
   await harness.add('a', { handshake: FULL });
   const session = await harness.openSession(ASKABLE);
   assert.equal(await resultOf(ask(session, LEVEL)), {});
@@ -325,7 +325,7 @@ test('passes on the refusal when a process without logging refuses a log level',
 });
 
 test('answers log level and subscriptions for a dedicated modern process, and listens there', async () => {
-  harness.setPolicy({ session: 'isolated' });
+  harness.setPolicy({ processSharing: 'isolated' });
   for (const id of ['a', 'b']) await harness.add(id, { handshake: FULL_MODERN, fields: STDIO });
   const session = await harness.openSession();
   const [from, to] = harness.conversations('a').length > 0 ? ['a', 'b'] : ['b', 'a'];

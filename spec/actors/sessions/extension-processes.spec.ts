@@ -84,7 +84,7 @@ test('a client that can be asked, or has a log level, has a process of its own w
 
 for (const policy of ['shared', 'isolated'] as const) {
   test(`extensions change nothing where the template is ${policy}`, async () => {
-    harness.setPolicy({ session: policy });
+    harness.setPolicy({ processSharing: policy });
     await harness.add('a', PROGRAM);
     for (const owner of ['ann', 'bob']) await ask(await session(UI, owner), 'write').end;
     assert.equal(calls(), policy === 'shared' ? [2] : [0, 1, 1]);

@@ -80,7 +80,7 @@ test('while no other instance could serve it, it keeps its conversation', async 
 });
 
 test('starts no process after the other for a client that only listens', async () => {
-  harness.setPolicy({ session: 'isolated', sessionFailover: 'never' });
+  harness.setPolicy({ processSharing: 'isolated', sessionFailover: 'never' });
   await harness.add('a', { handshake: FULL, fields: STDIO });
   const session = await harness.sessions.open('t', 'ann', PLAIN, { isPart: true });
   listenTo(session);

@@ -34,7 +34,7 @@ test('set the load balancer of the template', async () => {
   const instance = { endpoint: 'http://127.0.0.1:1' };
   await register({ template_name: 'set', instance, load_balancer });
   const { policy } = app.gateway.template('set');
-  assert.equal([policy.strategy, policy.maxRetries, policy.session], ['random', 1, 'isolated']);
+  assert.equal([policy.strategy, policy.maxRetries, policy.processSharing], ['random', 1, 'isolated']);
 });
 
 test('refuse an address in a denied network, however it is written', async () => {

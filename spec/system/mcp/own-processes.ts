@@ -59,7 +59,7 @@ export class OwnHarness {
     return new OwnHarness(
       await startApp({
         gateway: {
-          policy: { session: 'isolated', sessionFailover: 'never', ...policy },
+          policy: { processSharing: 'isolated', sessionFailover: 'never', ...policy },
           sessions,
         },
       }),

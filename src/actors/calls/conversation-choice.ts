@@ -1,7 +1,7 @@
 // How a call of a stateless client travels to an instance: the conversation, the form of a modern request for a legacy backend,
 // and the log messages that reach the client. stateless-route.ts applies these rules.
 
-import type { SessionSharing } from '../../balancing/policy.ts';
+import type { ProcessSharing } from '../../balancing/policy.ts';
 import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/calls/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
@@ -27,7 +27,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 export type ConversationChoice = 'direct' | 'shared' | 'extended' | 'dedicated' | 'refused' | 'unknown';
 
 interface ChoiceInput {
-  readonly sharing: SessionSharing;
+  readonly sharing: ProcessSharing;
   readonly profile: ClientProfile;
   readonly request: ExchangeRequest;
   /** The level of log messages that the request opts in to. */

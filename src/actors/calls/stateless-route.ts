@@ -163,7 +163,7 @@ export class StatelessRoute implements CallRoute {
     const { equalToolLists, client, group, request } = this.#input;
     const { profile } = client;
     return conversationFor(ref, {
-      sharing: group.policy.session,
+      sharing: group.policy.processSharing,
       profile,
       request,
       logLevel: this.#logLevel,

@@ -183,7 +183,7 @@ function needsDedicated(
 ): boolean {
   if (era === 'bare') return false;
   if (isNetworked(ref.definition) || isIsolated(ref, policy)) return true;
-  if (policy.session !== 'auto') return false;
+  if (policy.processSharing !== 'auto') return false;
   return (
     acceptsServerRequests(profile) || extensionsOf(profile) !== undefined || (era === 'legacy' && asksForLog)
   );
@@ -194,11 +194,11 @@ function isShareable(
   { definition: { transport } }: InstanceRef,
   { group, profile, asksForLog }: SessionNeeds,
 ) {
-  const isAuto = TRANSPORT_TRAITS[transport].hasProcesses && group.policy.session === 'auto';
+  const isAuto = TRANSPORT_TRAITS[transport].hasProcesses && group.policy.processSharing === 'auto';
   return isAuto && !asksForLog && !acceptsServerRequests(profile);
 }
 
 /** True where the template requires a dedicated process, in whichever era. */
-function isIsolated({ definition: { transport } }: InstanceRef, { session }: TemplatePolicy): boolean {
-  return session === 'isolated' && TRANSPORT_TRAITS[transport].hasProcesses;
+function isIsolated({ definition: { transport } }: InstanceRef, { processSharing }: TemplatePolicy): boolean {
+  return processSharing === 'isolated' && TRANSPORT_TRAITS[transport].hasProcesses;
 }

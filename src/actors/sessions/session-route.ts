@@ -328,7 +328,7 @@ class SessionPlan implements At, AttemptPlan {
 
 /** False when the template demands that clients share a conversation. */
 function mayUpgrade({ policy }: TemplateGroup): boolean {
-  return policy.session !== 'shared';
+  return policy.processSharing !== 'shared';
 }
 
 function isFirst(plan: AttemptPlan | undefined): boolean {
