@@ -20,7 +20,7 @@ const AGAIN_MS = 24 * 60 * 60_000;
 /** After a list was written nothing is written for this many times as long, so that callers cannot keep the store busy. */
 const PAUSES = 4;
 
-interface Known {
+interface LastWrite {
   readonly digest: string;
   readonly savedAtMs: number;
 }
@@ -42,7 +42,7 @@ interface Waiting {
 }
 
 export function keptLists({ store, clock, hasUserLists }: KeptListsDeps): KeptLists {
-  const known = new LruMap<Known>(MAX_KNOWN);
+  const known = new LruMap<LastWrite>(MAX_KNOWN);
   /** By the items, so that the same ones are not written as text again. */
   const digests = new WeakMap<readonly JsonObject[], string>();
   /**

@@ -2,7 +2,7 @@
 
 import { oauthKey } from '../auth/oauth/oauth-rows.ts';
 import type { Clock } from '../domain/time/clock.ts';
-import { type Connection, SHARED } from '../domain/vault/account-connection.ts';
+import { type AccountConnection, SHARED } from '../domain/vault/account-connection.ts';
 import type { OAuthRow, OAuthStore } from '../persistence/store.ts';
 import type { OAuthBackend } from './oauth-backends.ts';
 
@@ -126,7 +126,7 @@ function readConnection({ key, version, createdAt, value }: OAuthRow): ReadConne
 }
 
 /** The connection as the API shows it, without tokens. */
-export function shownConnection({ key, connectedAt, value }: ReadConnection): Connection {
+export function shownConnection({ key, connectedAt, value }: ReadConnection): AccountConnection {
   const { owner, issuer, resource, scopes, ended, expiresAtMs } = value;
   return {
     id: key.slice(0, SHOWN_DIGITS),

@@ -52,7 +52,7 @@ export class NotConnected extends Error {
   }
 }
 
-interface Known extends Pick<StoredConnection, 'expiresAtMs' | 'dueAtMs'> {
+interface KnownToken extends Pick<StoredConnection, 'expiresAtMs' | 'dueAtMs'> {
   readonly token: string;
   /** On the monotonic clock. */
   readonly readAtMs: number;
@@ -70,7 +70,7 @@ export interface RefreshesOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> 
 
 export class Refreshes {
   readonly #options: RefreshesOptions;
-  readonly #known = new LruMap<Known>(MAX_KNOWN, undefined, ({ token }) =>
+  readonly #known = new LruMap<KnownToken>(MAX_KNOWN, undefined, ({ token }) =>
     Math.max(1, Math.ceil(token.length / USUAL_TOKEN)),
   );
   readonly #failed = new LruMap<{ readonly failure: BackendFetchFailure; readonly atMs: number }>(MAX_KNOWN);
@@ -178,7 +178,7 @@ export class Refreshes {
   /** The row; the token in memory while the database does not answer. */
   async #read(
     key: string,
-    before: Known | undefined,
+    before: KnownToken | undefined,
     refused: string | undefined,
   ): Promise<ReadConnection | string> {
     const { connections, now, wall } = this.#options;

@@ -5,7 +5,7 @@ import type { Subject } from 'rxjs';
 import { connectionRequired, endpointUnavailable } from '../domain/errors/error-catalogue.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import {
-  type Connection,
+  type AccountConnection,
   type ConnectionChange,
   SHARED,
   type WayToBeKnown,
@@ -132,7 +132,7 @@ export class Vault {
   }
 
   /** The connection of this owner; undefined without one. */
-  async find(target: Target, owner: string): Promise<Connection | undefined> {
+  async find(target: Target, owner: string): Promise<AccountConnection | undefined> {
     const backend = await this.#backends.stored(target);
     const read = backend && (await this.#connections.find(connectionKey(owner, backend)));
     return read && shownConnection(read);
@@ -178,7 +178,7 @@ export class Vault {
   }
 
   /** Newest first, at most 1,000. `owner`: only those of this one. */
-  async list(owner?: string): Promise<readonly Connection[]> {
+  async list(owner?: string): Promise<readonly AccountConnection[]> {
     return (await this.#connections.list(owner)).map(shownConnection);
   }
 

@@ -60,7 +60,7 @@ export interface IdentityProviderOptions extends Pick<Clock, 'now'> {
 
 type Library = typeof import('openid-client');
 
-interface Known {
+interface Discovered {
   readonly library: Library;
   readonly configuration: Configuration;
   readonly atMs: number;
@@ -69,9 +69,9 @@ interface Known {
 export class IdentityProvider {
   readonly setting: ProviderSetting;
   readonly #options: IdentityProviderOptions;
-  #known: Known | undefined;
+  #known: Discovered | undefined;
   #failedAtMs = Number.NEGATIVE_INFINITY;
-  #reading: Promise<Known> | undefined;
+  #reading: Promise<Discovered> | undefined;
   /** The way in which its client shows the secret: the default of the specification until it is refused. */
   #auth: 'ClientSecretBasic' | 'ClientSecretPost' = 'ClientSecretBasic';
 
@@ -132,7 +132,7 @@ export class IdentityProvider {
 
   /** The ID token, and the userinfo where a claim is missing that the settings name. */
   async #answerOf(
-    { library, configuration }: Known,
+    { library, configuration }: Discovered,
     tokens: { readonly access_token: string; readonly refresh_token?: string },
     idToken: (Partial<IDToken> & { readonly sub: string }) | undefined,
   ): Promise<ProviderAnswer> {
@@ -170,7 +170,7 @@ export class IdentityProvider {
     return { scope: `${scope} offline_access`, ...prompt };
   }
 
-  async #ask<T>(run: (known: Known) => Promise<T>): Promise<T> {
+  async #ask<T>(run: (known: Discovered) => Promise<T>): Promise<T> {
     try {
       return await run(await this.#current());
     } catch (thrown) {
@@ -194,7 +194,7 @@ export class IdentityProvider {
     return methods?.includes(other) === true && codes.includes(codeOf(thrown));
   }
 
-  async #current(): Promise<Known> {
+  async #current(): Promise<Discovered> {
     const { now } = this.#options;
     const known = this.#known;
     if (known !== undefined && now() - known.atMs <= FRESH_MS) return known;
@@ -209,7 +209,7 @@ export class IdentityProvider {
     });
   }
 
-  async #read(): Promise<Known> {
+  async #read(): Promise<Discovered> {
     const { issuer, clientId, clientSecret } = this.setting;
     const library = await import('openid-client');
     const client = { client_secret: clientSecret, [library.clockTolerance]: SKEW_SECONDS };

@@ -20,7 +20,7 @@ type PageAnswer = { readonly result: JsonText; readonly cut?: string } | string 
 
 type Ask = (request: ExchangeRequest) => Promise<PageAnswer>;
 
-interface Known<T> {
+interface ReadList<T> {
   /** The pages after the first one. */
   readonly rest: readonly { readonly cursor: string; readonly digest: string }[];
   readonly found: T;
@@ -29,7 +29,7 @@ interface Known<T> {
 /** `T`: what a list contains besides its items. */
 export class ReadLists<T extends object> {
   /** By list and digest of the first page. */
-  readonly #lists = new LruMap<Known<T> & { readonly items: WeakRef<readonly JsonObject[]> }>(MAX_LISTS);
+  readonly #lists = new LruMap<ReadList<T> & { readonly items: WeakRef<readonly JsonObject[]> }>(MAX_LISTS);
 
   readonly #digests = new WeakMap<JsonText, string>();
 
@@ -68,7 +68,7 @@ export class ReadLists<T extends object> {
   #known(
     list: ListField,
     firstPage: string,
-  ): Known<T & { readonly items: readonly JsonObject[] }> | undefined {
+  ): ReadList<T & { readonly items: readonly JsonObject[] }> | undefined {
     const known = this.#lists.get(`${list} ${firstPage}`);
     const items = known?.items.deref();
     return known === undefined || items === undefined

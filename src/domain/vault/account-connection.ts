@@ -31,7 +31,7 @@ export interface ConnectionNeed {
 }
 
 /** A connection, without its tokens. */
-export interface Connection {
+export interface AccountConnection {
   /** For people and programs: names it without saying whose it is. */
   readonly id: string;
   /** SHARED, or the id of a user. */

@@ -1,6 +1,6 @@
 // The pages at which users connect their accounts at servers that want one, in the style of the others: plain HTML without script.
 
-import type { Connection } from '../../domain/vault/account-connection.ts';
+import type { AccountConnection } from '../../domain/vault/account-connection.ts';
 import { html, type Page, page } from './pages.ts';
 
 export interface ConnectView {
@@ -61,7 +61,7 @@ export function connectedPage(): Page {
 export interface ListView {
   readonly formToken: string;
   readonly username: string;
-  readonly connections: readonly (Connection & { readonly templates: readonly string[] })[];
+  readonly connections: readonly (AccountConnection & { readonly templates: readonly string[] })[];
 }
 
 export function listPage({ formToken, username, connections }: ListView): Page {

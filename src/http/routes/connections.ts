@@ -14,7 +14,7 @@ import {
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { InstanceId } from '../../domain/instances/instance.ts';
 import { isRestricted, mayUse } from '../../domain/rights/rights.ts';
-import { type Connection, SHARED } from '../../domain/vault/account-connection.ts';
+import { type AccountConnection, SHARED } from '../../domain/vault/account-connection.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { json, noContent } from '../reply.ts';
 import { ConnectionParams, defineRoute, type Route } from '../route.ts';
@@ -168,7 +168,7 @@ function wrong(field: string, msg: string): GatewayError {
 async function visibleTo(
   principal: Principal,
   { accounts }: Pick<Gateway, 'accounts'>,
-): Promise<readonly Connection[]> {
+): Promise<readonly AccountConnection[]> {
   if (accounts === undefined) return [];
   if (mayDo(principal, ['admin']) && !isRestricted(principal)) return (await accounts.open()).list();
   const { kind, userId, client } = principal;
@@ -177,7 +177,7 @@ async function visibleTo(
 }
 
 function recordOf(
-  { owner, connectedAt, expiresAt, scopes, ...others }: Connection,
+  { owner, connectedAt, expiresAt, scopes, ...others }: AccountConnection,
   username: string | undefined,
   gateway: Pick<Gateway, 'servers'>,
   viewer: Principal,

@@ -31,7 +31,7 @@ const LONGEST_NAME = 256;
 /** Sessions of a page, unless the query has a limit. */
 const USUAL_PAGE = 100;
 
-const SessionRecord = Type.Object({
+const ListedSession = Type.Object({
   id: SessionParams.properties.session_id,
   principal: text('user:3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
   /** Null for a deleted account, without authentication, and while the database is unavailable. */
@@ -50,10 +50,10 @@ const SessionRecord = Type.Object({
   /** The node that has it; only with several nodes. */
   node: Type.Optional(text('node-a')),
 });
-type SessionRecord = Static<typeof SessionRecord>;
+type ListedSession = Static<typeof ListedSession>;
 
 const SessionPage = Type.Object({
-  sessions: Type.Array(SessionRecord),
+  sessions: Type.Array(ListedSession),
   next_cursor: nullableText(),
   partial: MissingNodes,
 });
@@ -196,7 +196,7 @@ function withoutNames(thrown: unknown): ReadonlyMap<string, string> {
   return new Map();
 }
 
-function recordOf(session: ClientSessionView, names: ReadonlyMap<string, string>): SessionRecord {
+function recordOf(session: ClientSessionView, names: ReadonlyMap<string, string>): ListedSession {
   const { id, ownerId, clientInfo, bindings, openedAtMs, usedAtMs, isStreaming } = session;
   return {
     id,
