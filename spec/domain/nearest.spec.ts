@@ -5,6 +5,7 @@ import { didYouMean } from '../../src/domain/nearest.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('near misses');
+const LONG = 'search_tools_of_'.repeat(6);
 
 test('one slip in two to five letters and two in more, but never another word of one letter', () => {
   for (const [written, known, isNear] of [
@@ -19,6 +20,11 @@ test('one slip in two to five letters and two in more, but never another word of
     ['serahc', 'search', true],
     ['saerhc', 'search', true],
     ['sraxxc', 'search', false],
+    [`${LONG}ba`, `${LONG}ab`, true],
+    [`xy${LONG}`, LONG, true],
+    [LONG, `xy${LONG}`, true],
+    [`${LONG}xyz`, LONG, false],
+    [`x${LONG}`, `${LONG}yz`, false],
   ] as const)
     assert.is(didYouMean(written, [known]), isNear ? `did you mean "${known}"?` : undefined, written);
 });

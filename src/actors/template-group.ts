@@ -236,10 +236,9 @@ export class TemplateGroup {
   }
 
   #nearestTool(tool: string, allowed: ToolRights | undefined): string | undefined {
-    const names = new Set([...this.instances.values()].flatMap((instance) => toolsOf(instance) ?? []));
-    const shown =
-      allowed === undefined ? names : [...names].filter((name) => allowed.allow(this.template, name));
-    return nearName(tool, shown);
+    const lists = [...this.instances.values()].map(toolsOf).filter((tools) => tools !== undefined);
+    const names = new Set(lists.slice(0, MAX_LISTS).flat());
+    return nearName(tool, names, allowed && ((name) => allowed.allow(this.template, name)));
   }
 
   /** NO_HEALTHY_INSTANCE: `a is starting; b: connection refused; c is starting; and 2 more`. Reasons hold no secrets. */
@@ -270,6 +269,8 @@ export class TemplateGroup {
 
 const MAY_RETURN: ReadonlySet<InstanceState> = new Set(['starting', 'unhealthy']);
 const MAX_NAMED = 3;
+/** Lists in which a misspelt name is looked for: most instances have the tools of the others. */
+const MAX_LISTS = 16;
 
 function toolsOf(instance: Instance): readonly string[] | undefined {
   return instance instanceof InstanceRef ? instance.lastTools : undefined;

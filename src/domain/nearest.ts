@@ -6,12 +6,19 @@ export function nearest(written: string, candidates: readonly string[]): string 
 }
 
 /** The same, but only when the difference is probably a typing error: one edit in two letters, two in six. Else undefined. */
-export function nearMiss(written: string, candidates: readonly string[]): string | undefined {
-  const { word, edits } = closest(written, candidates);
+export function nearMiss(
+  written: string,
+  candidates: readonly string[],
+  isShown?: IsShown,
+): string | undefined {
+  const { word, edits } = closest(written, candidates, MAX_SLIPS, isShown);
   const letters = Math.min(written.length, word.length);
   const slips = letters >= LETTERS_FOR_TWO ? MAX_SLIPS : letters >= LETTERS_FOR_ONE ? 1 : 0;
   return edits <= slips ? word : undefined;
 }
+
+/** False for a word that must not be found. Asked only about near ones, because rights to names may be long lists. */
+type IsShown = (word: string) => boolean;
 
 /** `did you mean "files"?` for such a near miss; else undefined. */
 export function didYouMean(written: string, candidates: readonly string[]): string | undefined {
@@ -20,10 +27,10 @@ export function didYouMean(written: string, candidates: readonly string[]): stri
 }
 
 /** The same for a name that a caller sent, among the names of servers: of any length, and of any number. */
-export function nearName(written: string, names: Iterable<string>): string | undefined {
+export function nearName(written: string, names: Iterable<string>, isShown?: IsShown): string | undefined {
   if (written.length > LONGEST_MISSPELT) return undefined;
   const similar = [...names].filter((name) => Math.abs(name.length - written.length) <= MAX_UNITS_APART);
-  return nearMiss(written, similar.slice(0, MAX_COMPARED));
+  return nearMiss(written, similar.slice(0, MAX_COMPARED), isShown);
 }
 
 /** Names that a misspelt one is compared with, and its UTF-16 units. */
@@ -35,28 +42,48 @@ const MAX_UNITS_APART = 2 * MAX_SLIPS;
 const LETTERS_FOR_ONE = 2;
 const LETTERS_FOR_TWO = 6;
 
-function closest(written: string, candidates: readonly string[]): { word: string; edits: number } {
+/** A word with more than `most` edits is not found. */
+function closest(
+  written: string,
+  candidates: readonly string[],
+  most = Number.POSITIVE_INFINITY,
+  isShown: IsShown = () => true,
+): { word: string; edits: number } {
+  const letters = [...written];
   let best = { word: '', edits: Number.POSITIVE_INFINITY };
   for (const word of candidates) {
-    const edits = editDistance(written, word);
-    if (edits < best.edits) best = { word, edits };
+    const edits = editDistance(letters, [...word], Math.min(most, best.edits - 1));
+    if (edits < best.edits && isShown(word)) best = { word, edits };
   }
   return best;
 }
 
-/** The number of insertions, deletions, replacements and swaps of neighbours that turn one word into the other. */
-function editDistance(from: string, to: string): number {
-  const [letters, others] = [[...from], [...to]];
+/**
+ * The number of insertions, deletions, replacements and swaps of neighbours that turn one word into the other; infinite when there are more
+ * than `most`, which the first letters of most words show.
+ */
+function editDistance(letters: readonly string[], others: readonly string[], most: number): number {
+  const width = others.length + 1;
   let before: readonly number[] = [];
-  let row: readonly number[] = Array.from({ length: others.length + 1 }, (_, column) => column);
+  let row: readonly number[] = Array.from({ length: width }, (_, column) => column);
   for (const [line, letter] of letters.entries()) {
-    const next = [line + 1];
-    for (const [column, other] of others.entries()) {
-      const replaced = (row[column] ?? 0) + (letter === other ? 0 : 1);
-      const isSwap = letter === others[column - 1] && letters[line - 1] === other;
+    const next = new Array<number>(width).fill(Number.POSITIVE_INFINITY);
+    next[0] = line + 1;
+    let least = line + 1;
+    // What is further from the diagonal has more edits.
+    for (
+      let column = Math.max(0, line - most);
+      column < Math.min(others.length, line + most + 1);
+      column += 1
+    ) {
+      const replaced = (row[column] ?? 0) + (letter === others[column] ? 0 : 1);
+      const isSwap = letter === others[column - 1] && letters[line - 1] === others[column];
       const swapped = isSwap ? (before[column - 1] ?? 0) + 1 : Number.POSITIVE_INFINITY;
-      next.push(Math.min(replaced, swapped, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1));
+      const edits = Math.min(replaced, swapped, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1);
+      next[column + 1] = edits;
+      least = Math.min(least, edits);
     }
+    if (least > most) return Number.POSITIVE_INFINITY;
     [before, row] = [row, next];
   }
   return row.at(-1) ?? 0;
