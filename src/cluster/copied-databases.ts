@@ -49,7 +49,7 @@ export class CopiedDatabases {
   }
 
   /** A life that no row of this database has was asked for by a node with the key of the deployment. */
-  hear(): void {
+  noteAsked(): void {
     if (!this.#isAsked) this.#options.onNotice(COPIED_DATABASE);
     this.#isAsked = true;
   }

@@ -250,8 +250,8 @@ export class NodeTable {
 
   /** Whether the database is away, for the member with this life. Undefined: this node cannot say. Never rejects. */
   isDatabaseAway(life: string): Promise<boolean | undefined> {
-    const hear = (): unknown => this.#isKnown(life) || this.#copies.hear();
-    void this.#lookUp(life, () => this.#reads.soon()).then(hear, () => {});
+    const noteUnknown = (): unknown => this.#isKnown(life) || this.#copies.noteAsked();
+    void this.#lookUp(life, () => this.#reads.soon()).then(noteUnknown, () => {});
     return this.#opinions.isAway(life);
   }
 

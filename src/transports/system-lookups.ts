@@ -1,7 +1,7 @@
 // The look-ups by the system (getaddrinfo), which knows names that DNS servers do not: below search domains, of multicast DNS. Each holds one
 // of the two threads that all look-ups of the process share until the DNS servers have answered, and the servers of a name may be silent for
-// ever. So these take turns at one thread, in the order of how the names were answered last, and names that were answered in time do not wait
-// for long: their addresses before are used. Source: ADR 318, 321.
+// ever. So these look-ups take turns at one thread, names that were answered quickly last time first; if such a name has to wait too long, its
+// previous addresses are used. Source: ADR 318, 321.
 
 import { type LookupAddress, promises } from 'node:dns';
 import type { LookupFunction } from 'node:net';

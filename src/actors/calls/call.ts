@@ -59,7 +59,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   readonly number: number;
   endWait: (() => void) | undefined;
 
-  /** `short`: see Deadline. `number`: increases from call to call of the gateway. */
+  /** `short`: the timer that all short calls share. `number`: increases from call to call of the gateway. */
   constructor(
     deps: CallDeps,
     short: SharedTimer,

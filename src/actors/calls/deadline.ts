@@ -41,7 +41,7 @@ export class Deadline implements Waiter {
   #isEnded = false;
   #disarm: (() => void) | undefined;
 
-  /** `short`: for all calls, SHORT_MS long. `arrivedAtMs`: see ExchangeRequest. */
+  /** `short`: the timer that all short calls share, SHORT_MS long. `arrivedAtMs`: see ExchangeRequest. */
   constructor(
     call: TimedCall,
     deps: DeadlineDeps,

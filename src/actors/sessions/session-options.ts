@@ -1,4 +1,4 @@
-// How a session with one template is opened, with the lists of its template in memory, which CachedLists of src/protocol has.
+// The options of a session with one template, among them the cached lists of the template (CachedLists of src/protocol).
 
 import type { Observable } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';

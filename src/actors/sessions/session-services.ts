@@ -1,4 +1,4 @@
-// What the sessions of a gateway use of it, and when it opens none.
+// What the gateway provides to its sessions, and whether new ones are opened.
 
 import type { GatewayEvent } from '../../domain/events.ts';
 import type { Clock } from '../../domain/time/clock.ts';

@@ -1,5 +1,5 @@
-// What a view takes of the lists of its templates, under which wishes for names, and with which changes. Compiled once from the
-// definition; what was chosen of a list is remembered as long as the list is.
+// The choices of a view: which items it takes from the lists of its templates, the names that it wants for them, and its changes to them.
+// They are compiled once from the definition; the items that were chosen of a list are cached as long as the list.
 
 import { definedFields, isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import { isRepeatableBy, type ListField } from '../../domain/mcp/mcp.ts';

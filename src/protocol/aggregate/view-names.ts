@@ -1,5 +1,5 @@
-// The names of the tools and prompts of a view. A bare name that two of them want when it is given is given to none: both are
-// prefixed, and stay so. One that was given stays with its owner, which is stored with the view. Source: ADR 232.
+// The names of the tools and prompts of a view. When two of them want the same bare name at the time it is assigned, both
+// get prefixed names, and keep them. An assigned name stays with its owner, which is stored with the view. Source: ADR 232.
 
 import type { NameOwners, ViewNames } from '../../domain/views/view.ts';
 import { aggregateName, safeName } from './names.ts';

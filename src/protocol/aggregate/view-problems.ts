@@ -1,4 +1,4 @@
-// What is wrong with a view now, by the lists of its templates: choices and changes that meet nothing, and names that were taken.
+// What is wrong with a view now, by the lists of its templates: choices and changes that match nothing, and names that were taken.
 
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';

@@ -1,4 +1,5 @@
-// The last messages of a stream of HTTP+SSE that leads through another node: they may go with that. Source: ADR 310.
+// The last messages of a stream of HTTP+SSE that leads through another node: if that node dies, its client may not have got them.
+// Source: ADR 310.
 
 import type { Clock } from '../../domain/time/clock.ts';
 import { type LogDeps, MessageLog } from './legacy-stream.ts';

@@ -1,7 +1,7 @@
 // HTTP+SSE, the transport of revision 2024-11-05, towards clients: a GET opens an event stream that names a path first;
 // messages are posted there, and all answers are sent on that stream. A connection carries one legacy session, which
 // legacy-endpoint.ts serves like any other. The first event has an id, so that a client that lost its stream because the gateway
-// was restarted can continue its session on another one. One whose stream leads through another node gets the messages again that went with that.
+// was restarted can continue its session on another one. A client whose stream led through a node that died gets the lost messages again.
 // Source: MCP 2024-11-05 basic/transports#http-with-sse; 2025-03-26 basic/transports#backwards-compatibility; ADR 50, ADR 145, ADR 310.
 
 import { filter, firstValueFrom, map, ReplaySubject, race, Subject, Subscription } from 'rxjs';

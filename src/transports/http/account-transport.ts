@@ -1,5 +1,5 @@
 // The transport of a server that wants OAuth. With the shared account it is that of any server, with a token in each request. Without an
-// account, and where each user has an own one, it only knows that the server answers: every call needs a connection first.
+// account, and where each user has an own one, it only knows that the server answers: no call is served before an account is connected.
 
 import { AsyncSubject, defer, EMPTY, from, map, mergeMap, type Observable, of, throwError } from 'rxjs';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
