@@ -80,6 +80,21 @@ for (const [which, list] of Object.entries(DOORS)) {
   });
 }
 
+test('a list is limited however its key is written, and as often as it occurs', async () => {
+  const hidden = '[{"name":"secret"}]';
+  const rights = new ToolRights([['t/open']]);
+  for (const text of [
+    `{"to\\u006fls":${hidden}}`,
+    `{"tools":[],"\\u0074ools":${hidden}}`,
+    `{"tools":${hidden},"tools":[]}`,
+  ]) {
+    const answer = { ...answerOf(), event: { kind: 'result' as const, result: JsonText.ofText(text) } };
+    const request = { method: 'tools/list', tools: rights };
+    const { event } = await lastValueFrom(listedAnswers('t', request, of(answer), new TaskScheduler()));
+    assert.not.match(event.kind === 'result' ? event.result.text : 'secret', 'secret', text);
+  }
+});
+
 test('tools that were read are the same array for equal rights, and others for other rights', async () => {
   const scheduler = new TaskScheduler();
   const listed = (glob: string) => allowedTools('t', new ToolRights([[glob]]), TOOLS, scheduler);

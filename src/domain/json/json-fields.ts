@@ -27,7 +27,7 @@ export function fieldIn(object: Buffer, key: string): Buffer | undefined {
 }
 
 /**
- * An object that is valid JSON, with other fields: `edit` gets each key, without unescaping it, and its value, and returns the new
+ * An object that is valid JSON, with other fields: `edit` gets each key, however it is written, and its value, and returns the new
  * value, empty to remove the field, or undefined to keep it. Everything else keeps its bytes; anything but an object is unchanged.
  */
 export function editedFields(
@@ -39,7 +39,7 @@ export function editedFields(
   let isEdited = false;
   const endRun = () => run && parts.push(object.subarray(run.start, run.end));
   for (const { start, keyEnd, value, end } of fieldsOf(object)) {
-    const edited = edit(object.toString('latin1', start + 1, keyEnd - 1), object.subarray(value, end));
+    const edited = edit(keyOf(object, start, keyEnd), object.subarray(value, end));
     if (edited === undefined) {
       run ??= { start, end };
       run.end = end;
@@ -115,11 +115,15 @@ function* fieldsOf(object: Buffer): Generator<FieldSpan> {
 export function hasField(object: Buffer, names: ReadonlySet<string>): string | undefined {
   if (object[skipSpace(object, 0)] !== OPEN_BRACE) return undefined;
   for (const { start, keyEnd } of fieldsOf(object)) {
-    const written = object.toString('utf8', start, keyEnd);
-    const key = written.includes('\\') ? String(JSON.parse(written)) : written.slice(1, -1);
+    const key = keyOf(object, start, keyEnd);
     if (names.has(key)) return key;
   }
   return '';
+}
+
+function keyOf(object: Buffer, start: number, end: number): string {
+  const written = object.toString('utf8', start, end);
+  return written.includes('\\') ? String(JSON.parse(written)) : written.slice(1, -1);
 }
 
 /** An object that is valid JSON, with `fields`, JSON without braces, at its end. Everything else keeps its bytes. */
