@@ -26,7 +26,7 @@ export interface ConnectionTestDeps extends Pick<Clock, 'now' | 'alarm'> {
 
 export class ConnectionTests {
   readonly #deps: ConnectionTestDeps;
-  /** The end of each. */
+  /** The tests under way; each settles at its end. */
   readonly #running = new Set<Promise<unknown>>();
   readonly #shares = new OwnerShares(TESTS.atOnce, TESTS.share, 1);
   readonly #closing = new AbortController();

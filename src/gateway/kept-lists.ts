@@ -17,7 +17,7 @@ const MAX_KNOWN = 10_000;
 /** A list that does not change is written again after this time: the store drops those that nothing writes. */
 const AGAIN_MS = 24 * 60 * 60_000;
 
-/** After a list was written nothing is written for this many times as long, so that callers cannot keep the store busy. */
+/** After a write nothing is written for this many times its duration, so that callers cannot keep the store busy. */
 const PAUSES = 4;
 
 interface LastWrite {

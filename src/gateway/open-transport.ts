@@ -51,7 +51,7 @@ export interface OpenTransportOptions
   readonly definitions?: Pick<ReadonlyMap<string, TemplateRules>, 'get'>;
   /** Opens instances that are used with the account of each user. Default: none can be. */
   readonly accounts?: Pick<AccountsAtBackends, 'openFor' | 'sharedAddressFor'> | undefined;
-  /** Gets the server id of an instance that must not be started here. Default: its error is all. */
+  /** Gets the server id of an instance that must not be started here. Default: the opening fails, and nothing else happens. */
   readonly onRefused?: (serverId: string) => void;
 }
 

@@ -22,7 +22,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 /**
  * `direct`: unchanged in the conversation of the instance; the backend tells callers apart by request. `shared`: in the same
  * conversation, in legacy form. `extended`: in one that clients with equal extensions share. `dedicated`: in a conversation of the
- * caller's owner. `refused`: not at all; `unknown`: nor this, because the era of the backend does not have the method.
+ * caller's owner. `refused`: in none. `unknown`: in none, because the era of the backend does not have the method.
  */
 export type ConversationChoice = 'direct' | 'shared' | 'extended' | 'dedicated' | 'refused' | 'unknown';
 

@@ -34,7 +34,7 @@ interface DispatcherDeps extends CallDeps, Pick<Clock, 'wall'> {
 
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
-  /** See Deadline. */
+  /** The timer that all short calls share. */
   readonly #short: SharedTimer;
   #calls = 0;
 

@@ -16,7 +16,7 @@ export class Endings {
     return [...this.#ends.keys()];
   }
 
-  /** Resolves when those of now have ended. */
+  /** Resolves when the instances that are leaving now have ended. */
   async untilEnded(): Promise<void> {
     await Promise.all(this.#ends.values());
   }

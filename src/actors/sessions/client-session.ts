@@ -55,7 +55,7 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
   readonly #table: SessionTable;
   readonly #binder: Binder;
   readonly #options: SessionOptions;
-  /** That of its actor, or what remains of it while it has none. */
+  /** Its actor, which has the state; the state itself while there is no actor. */
   #state: ClientSessionActor | SessionState;
   #holds = 0;
   // A session at rest consists of few objects: these are made at their first use.

@@ -43,7 +43,7 @@ export class SessionCalls {
     return this.#reserved > 0 || this.#underWay.values().some(({ binding }) => binding !== undefined);
   }
 
-  /** One call is under way, and it is there. */
+  /** Exactly one call is under way, and it is at this binding. */
   isOneAt(binding: Binding | undefined): boolean {
     return this.#underWay.size === 1 && this.#underWay.first?.binding === binding;
   }

@@ -12,7 +12,7 @@ import type { SessionCore } from './session-host.ts';
 type Serving = Pick<Extract<ClientSessionEmission, { type: 'serving' }>, 'binding' | 'failure'>;
 
 interface Refusal {
-  /** The error; without it and an open gateway `why` says which one. */
+  /** The error of the requests. Without one it follows from `why`, or from the close of the gateway. */
   readonly failure: GatewayError | undefined;
   readonly why: 'noneHealthy' | 'finishing' | 'ended';
 }

@@ -4,7 +4,7 @@
 import { type LookupAddress, promises } from 'node:dns';
 import { readFile } from 'node:fs/promises';
 
-/** Of one attempt. */
+/** Timeout of one attempt, in ms. */
 const TIMEOUT_MS = 2_000;
 const TRIES = 2;
 

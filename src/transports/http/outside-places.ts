@@ -5,7 +5,7 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 
 const PLACES = { answered: 100, unknown: 40, silent: 10 } as const;
-/** Of one server. */
+/** Most places of one server. */
 const AT_ONE_SERVER = 20;
 /** A server counts as silent for this time, whatever it answers meanwhile. */
 const SILENT_MS = 60_000;
@@ -18,7 +18,7 @@ export class OutsidePlaces {
   readonly #running: Record<Manner, number> = { answered: 0, unknown: 0, silent: 0 };
   readonly #atServers = new Map<string, number>();
   readonly #answered = new LruMap<true>(MAX_KNOWN);
-  /** When they were silent last. */
+  /** When each server was silent last. */
   readonly #silent = new LruMap<number>(MAX_KNOWN);
 
   constructor({ now }: Pick<Clock, 'now'>) {
