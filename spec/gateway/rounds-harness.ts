@@ -8,6 +8,7 @@ import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
 import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
 import { isJsonObject, type JsonObject } from '../../src/domain/json/json.ts';
 import { META } from '../../src/domain/mcp/mcp.ts';
+import { ListMemory } from '../../src/domain/memory/list-memory.ts';
 import { spreadClock } from '../../src/domain/time/clock.ts';
 import { Mcp } from '../../src/gateway/mcp.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
@@ -75,6 +76,7 @@ export class RoundsHarness {
         onChanged: () => {},
       }),
       heldQuestions: heldQuestions(),
+      listMemory: new ListMemory(),
       scheduler,
       ...spreadClock(scheduler, simulatedClock),
       isAccepting: () => this.inner.isAccepting,

@@ -12,6 +12,7 @@ import type { ActorInspection, ActorInspector } from '../domain/actor-inspection
 import type { GatewayEvent } from '../domain/events.ts';
 import { DENIED_NETWORKS } from '../domain/instances/endpoint.ts';
 import { ByteBudget, HeldBytes, memoryBounds } from '../domain/memory/held-bytes.ts';
+import { ListMemory } from '../domain/memory/list-memory.ts';
 import { newLife } from '../domain/nodes/life.ts';
 import { nodeOf } from '../domain/nodes/nodes.ts';
 import { spreadClock, systemClock } from '../domain/time/clock.ts';
@@ -51,7 +52,7 @@ export function composeGateway(
   readiness: Readiness,
 ) {
   const base = baseOf(store, options, events);
-  const { clock, scheduler, policy, definitions, requestBytes } = base;
+  const { clock, scheduler, policy, definitions, requestBytes, listMemory } = base;
 
   // Instances: how they are opened, which tools of theirs are approved, their actors, and what is stored of them.
   const { reaper, leaseReaper } = reapersOf(base);
@@ -74,7 +75,7 @@ export function composeGateway(
   const mcp = endpointOf(base, { ...calls, dispatcher, keeper, registry, approvals, accounts, readiness });
 
   return {
-    ...{ clock, scheduler, policy, definitions, requestBytes, reaper },
+    ...{ clock, scheduler, policy, definitions, requestBytes, listMemory, reaper },
     ...{ accounts, approvals, fleet, shared, registry, tracing, dispatcher, keeper, mcp },
     metrics: trafficCountsOf(base, fleet, registry),
     sync: new Sync({ registry, definitions, ...options.discovery }),
@@ -93,6 +94,7 @@ function baseOf(store: Store, options: GatewayOptions, events: EventBus) {
   const scheduler = new TaskScheduler();
   const clock = spreadClock(scheduler, ownClock);
   const bounds = memoryBounds(options.memoryBytes ?? availableMemoryBytes());
+  const heldAnswers = new HeldBytes(bounds.backendAnswers, clock.now);
   const own = store.file === undefined ? [] : protectedDatabase(store.file);
   return {
     ...{ store, options, events, node, others, programs, scheduler, ownClock, clock, bounds },
@@ -106,7 +108,8 @@ function baseOf(store: Store, options: GatewayOptions, events: EventBus) {
     isDenied: addressesIn(deniedNetworks),
     systemLookups: new SystemLookups(ownClock),
     protectedPaths: [...own, ...(programs.protectedPaths ?? [])],
-    heldAnswers: new HeldBytes(bounds.backendAnswers, clock.now),
+    heldAnswers,
+    listMemory: new ListMemory({ bounds: bounds.lists, answers: heldAnswers }),
     requestBytes: new ByteBudget(options.requestBounds ?? bounds.requests),
   };
 }
@@ -234,7 +237,7 @@ function keeperOf({ store, options, others, ownNode, clock, life }: Base): Sessi
 
 /** The endpoint for MCP clients. */
 function endpointOf(
-  { store, options, others, events, clock, life, bounds }: Base,
+  { store, options, others, events, clock, life, bounds, listMemory }: Base,
   {
     registry,
     accounts,
@@ -256,6 +259,7 @@ function endpointOf(
     bufferedBytes: bounds.unreadAnswers.totalBytes / 2,
     declarations: new ByteBudget(bounds.declarations),
     heldQuestions: new HeldBytes(bounds.questions, clock.now),
+    listMemory,
     lists: store.kind === 'memory' ? undefined : store.lists,
     useOnce: useOnceIn(store.oauth, clock),
   });

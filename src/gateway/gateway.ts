@@ -100,7 +100,7 @@ export class Gateway {
   /** What the store has of templates besides their settings and instances. */
   readonly stored: StoredOfTemplates;
   readonly #deps: GatewayDeps;
-  readonly #requests: Requests;
+  readonly requests: Requests;
   readonly #graceMs: number;
   #closed: Promise<void> | undefined;
   constructor(store: Store, options: GatewayOptions) {
@@ -109,7 +109,7 @@ export class Gateway {
       options.clock ?? systemClock,
     );
     this.#deps = composeGateway(store, options, this.#events, this.readiness);
-    this.#requests = new Requests((...exchange) => this.exchange(...exchange), this.#deps.scheduler);
+    this.requests = new Requests((...exchange) => this.exchange(...exchange), this.#deps);
     ({ endpoint: this.mcp, views: this.views } = this.#deps.mcp);
     ({ policy: this.policy, requestBytes: this.requestBytes, scheduler: this.scheduler } = this.#deps);
     ({ host: this.host, accounts: this.accounts } = this.#deps);
@@ -307,18 +307,18 @@ export class Gateway {
 
   /** One request of any method; resolves with its result. Rejects with the errors of `exchange` and of `errorOf`. */
   ask(template: string, request: ExchangeRequest, options?: RequestOptions): Promise<CallResult> {
-    return this.#requests.ask(template, request, options);
+    return this.requests.ask(template, request, options);
   }
 
   /** Calls a tool; resolves with its result, also when that has `isError: true`. Rejects as `ask` does. */
   call(template: string, tool: string, args: JsonObject = {}, options?: RequestOptions): Promise<CallResult> {
     const request = { method: 'tools/call', params: { name: tool, arguments: args } };
-    return this.#requests.ask(template, request, options);
+    return this.requests.ask(template, request, options);
   }
 
   /** All pages of one list, from one instance. Empty when the server does not offer the list. Rejects as `exchange` does. */
   list(template: string, field: ListField, options?: RequestOptions): Promise<ListResult> {
-    return this.#requests.list(template, field, options);
+    return this.requests.list(template, field, options);
   }
 
   /**
@@ -331,7 +331,7 @@ export class Gateway {
     answer: ErrorAnswer,
     signal?: AbortSignal,
   ): Promise<GatewayError> {
-    return this.#requests.errorOf(template, request, answer, signal);
+    return this.requests.errorOf(template, request, answer, signal);
   }
 
   // --- status -----------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import { templateNotFound } from '../domain/errors/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { changedList } from '../domain/mcp/mcp.ts';
 import type { ByteBudget, HeldBytes } from '../domain/memory/held-bytes.ts';
+import type { ListMemory } from '../domain/memory/list-memory.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { ListStore } from '../persistence/store.ts';
@@ -85,6 +86,7 @@ export interface McpDeps
   readonly userNotices$?: Observable<UserNotice> | undefined;
   /** Counts questions to clients of the modern era, and results for them. */
   readonly heldQuestions: HeldBytes;
+  readonly listMemory: ListMemory;
 }
 
 /** The endpoint, and everything that clients have open through it. Its creator closes it. */
@@ -143,6 +145,7 @@ export class Mcp {
       scheduler,
       listChanges$: fleet.listChanged$,
       recovered$: deps.recovered$,
+      memory: deps.listMemory,
       onListed: this.withheld.listed,
       hasInstances: (template) => fleet.has(template) && fleet.instances(template).length > 0,
       kept:

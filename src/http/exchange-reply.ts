@@ -137,19 +137,22 @@ const EVENT_NAMES: ReadonlyMap<string, string> = new Map([
 /** Reports do not contain lists. */
 const NO_RESULT = JsonText.ofValue({});
 
-/** All items of a list and the instance that returned them. Rejects with the reason of `signal`, which cancels the call. */
-export async function gatherList(
-  gateway: Pick<Gateway, 'list'>,
+/** What `use` makes of all items of a list and the instance that returned them. Rejects with the reason of `signal`, which cancels the call. */
+export async function gatherList<T>(
+  { requests }: Pick<Gateway, 'requests'>,
   template: string,
   field: ListField,
   request: Pick<HttpRequest, 'signal' | 'callerId' | 'callerTools' | 'id' | 'report'>,
-): Promise<ListResult> {
+  use: (list: ListResult) => Promise<T>,
+): Promise<T> {
   const { signal, callerId: caller, callerTools: tools, id: requestId } = request;
   const tracker = request.report({ method: LIST_METHODS[field] });
   try {
-    const list = await gateway.list(template, field, { signal, caller, tools, requestId, tracker });
-    tracker.ended({ kind: 'result', result: NO_RESULT });
-    return list;
+    const options = { signal, caller, tools, requestId, tracker };
+    return await requests.useList(template, field, options, (list) => {
+      tracker.ended({ kind: 'result', result: NO_RESULT });
+      return use(list);
+    });
   } catch (thrown) {
     tracker.ended(endOf(thrown));
     throw thrown;

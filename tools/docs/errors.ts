@@ -179,7 +179,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   QUEUE_FULL: {
     cause:
-      'A bounded resource is exhausted: the queue of a template, processes or conversations of an instance, memory of request bodies, ' +
+      'A bounded resource is exhausted: the queue of a template, processes or conversations of an instance, memory of request bodies and of lists, ' +
       'waiting messages and unread answers, subscriptions, calls that wait for their client. `detail` names it, and the setting if there is one.',
     remedy:
       'Try again after `Retry-After`. If it happens often, add instances or raise the setting; see [limits](limits.md).',

@@ -32,6 +32,8 @@ const invalid = '`422`, `VALIDATION_ERROR`';
 
 /** A memory so large that no least size counts. */
 const SAMPLE = 2 ** 50;
+/** The memory of lists of a large process. */
+const LISTS = memoryBounds(SAMPLE).lists;
 
 type Row = readonly [what: string, limit: string, over: string];
 
@@ -293,6 +295,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       'Incomplete answers of servers',
       ofMemory('backendAnswers', 'instance'),
       'the slowest fail; new calls fail over or get `503`',
+    ],
+    [
+      'Lists of servers as values, while they are read and answered',
+      `${part(LISTS.totalBytes, SAMPLE)} of the memory, at least ${Math.floor(memoryBounds(0).lists.totalBytes / 1e6)} MB; per caller ${part(LISTS.ownerBytes, LISTS.totalBytes)} of that, or one list`,
+      queueFull,
     ],
     [
       'Readers of `GET /events`',

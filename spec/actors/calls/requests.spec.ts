@@ -30,6 +30,12 @@ test.before.each(async () => {
 });
 test.after.each(() => gateway.close({ graceMs: 0 }));
 
+/** Begins again, as a process with 1 GiB. */
+async function startSmall(): Promise<void> {
+  await gateway.close({ graceMs: 0 });
+  gateway = await createGateway({ memoryBytes: 2 ** 30 });
+}
+
 /** Registers an instance that refuses arguments and lists these prompts. */
 async function refuses(id: string, list: () => JsonObject | Promise<JsonObject>, code = -32602) {
   const handler = ({ method }: { readonly method: string }) => {
@@ -47,6 +53,44 @@ test('resolve with the result of any method, and its instance', async () => {
     instanceId: 'a',
     serverId: 'a',
   });
+});
+
+test('count lists as long as they are used, and refuse a caller with one that asks for another', async () => {
+  await startSmall();
+  let content = 1;
+  const handler = () => ({ tools: [{ name: 'wide', list: Array(500_000).fill(content) }] });
+  await gateway.register('t', { id: 'a', handler }, WAIT);
+  const list = (caller: string) => gateway.list('t', 'tools', { caller });
+  const [begun, used] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()];
+  const first = gateway.requests.useList('t', 'tools', { caller: 'a' }, ({ items }) => {
+    begun.resolve();
+    return used.promise.then((text) => `${text} ${items.length}`);
+  });
+  await begun.promise;
+  assert.is((await list('a')).items.length, 1, 'an equal list shares its items');
+  content = 2;
+  assert.is((await errorOf(list('a'))).code, 'QUEUE_FULL');
+  assert.is((await list('b')).items.length, 1);
+  used.resolve('used');
+  assert.is(await first, 'used 1');
+  assert.is((await list('a')).items.length, 1);
+});
+
+test('count pages that wait to be parsed for their instance', async () => {
+  await startSmall();
+  const text = 'x'.repeat(7_000_000);
+  const handler = () => ({ prompts: [{ name: 'large', text }] });
+  await gateway.register('t', { id: 'a', handler }, WAIT);
+  const wait = Promise.withResolvers<void>();
+  gateway.scheduler.turn = () => wait.promise;
+  const refused: unknown[] = [];
+  const lists = Array.from({ length: 12 }, () =>
+    gateway.list('t', 'prompts').catch(({ code }) => refused.push(code)),
+  );
+  while (refused.length < 3) await turn();
+  wait.resolve();
+  await Promise.all(lists);
+  assert.equal(refused, Array(3).fill('BACKEND_UNAVAILABLE')); // 64 MiB have room for nine
 });
 
 test('fail with VALIDATION_ERROR when the instance refuses the arguments of a prompt that it lists', async () => {

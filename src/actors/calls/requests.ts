@@ -22,6 +22,8 @@ import { gatherPages } from '../../domain/mcp/list-pages.ts';
 import { allowedTools } from '../../domain/mcp/listed-tools.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
 import { ReadLists } from '../../domain/mcp/read-lists.ts';
+import { NO_CALLER } from '../../domain/memory/held-bytes.ts';
+import type { ListMemory, ListValues } from '../../domain/memory/list-memory.ts';
 import type { ToolRights } from '../../domain/rights/rights.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
@@ -65,16 +67,23 @@ export interface ErrorAnswer {
 
 type Exchange = (template: string, request: ExchangeRequest, options?: ExchangeOptions) => Observable<Answer>;
 
+interface RequestsDeps {
+  readonly scheduler: Pick<TaskScheduler, 'each' | 'turn'>;
+  readonly listMemory: ListMemory;
+}
+
 /** Requests as promises, and lists page by page, for routes and embedding programs. */
 export class Requests {
   readonly #exchange: Exchange;
   readonly #scheduler: Pick<TaskScheduler, 'each' | 'turn'>;
+  readonly #memory: ListMemory;
   /** The same items for the same pages. */
   readonly #read = new ReadLists<{ readonly cut: string | undefined }>();
 
-  constructor(exchange: Exchange, scheduler: Pick<TaskScheduler, 'each' | 'turn'>) {
+  constructor(exchange: Exchange, { scheduler, listMemory }: RequestsDeps) {
     this.#exchange = exchange;
     this.#scheduler = scheduler;
+    this.#memory = listMemory;
   }
 
   /** Resolves with the result; rejects with the errors of an exchange and, for an error answer, with `errorOf` it. */
@@ -88,11 +97,35 @@ export class Requests {
   }
 
   /** All pages of one list from one instance, with exact numbers (parseExact). Empty when its server does not offer the list. See gatherPages. */
-  async list(template: string, field: ListField, options: RequestOptions = {}): Promise<ListResult> {
+  list(template: string, field: ListField, options?: RequestOptions): Promise<ListResult> {
+    return this.useList(template, field, options, (list) => list);
+  }
+
+  /** As `list`; resolves with what `use` makes of the list, which counts in memory until then. QUEUE_FULL when there is no room for it. */
+  async useList<T>(
+    template: string,
+    field: ListField,
+    options: RequestOptions | undefined,
+    use: (list: ListResult) => T | Promise<T>,
+  ): Promise<T> {
+    const values = this.#memory.open(options?.caller ?? NO_CALLER);
+    try {
+      return await use(await this.#list(template, field, values, options));
+    } finally {
+      values.release();
+    }
+  }
+
+  async #list(
+    template: string,
+    field: ListField,
+    values: ListValues,
+    options: RequestOptions = {},
+  ): Promise<ListResult> {
     let bound = options;
     const ask = async (request: ExchangeRequest) => {
       const answer = await this.#answer(template, request, bound);
-      await this.#scheduler.turn(); // before it is parsed: many may have arrived together
+      await this.#memory.turn(answer, this.#scheduler); // before it is parsed: many may have arrived together
       // A cursor is valid only at its instance.
       bound = { ...options, instanceId: answer.instanceId, isContinuation: true };
       const { event } = answer;
@@ -101,7 +134,8 @@ export class Requests {
       throw errorOfAnswer(request, event.error);
     };
     const { items, cut } = await this.#read.read(field, undefined, ask, async (next) => {
-      const { items, cut } = await gatherPages(field, next, { formOf: () => 'exactValue' });
+      const beforeParsing = values.add.bind(values);
+      const { items, cut } = await gatherPages(field, next, { formOf: () => 'exactValue', beforeParsing });
       return { items, found: { cut } };
     });
     const { instanceId = '' } = bound;

@@ -86,6 +86,8 @@ export interface PageOptions {
   readonly formOf?: (page: JsonText) => 'value' | 'exactValue';
   /** The items of a page that are kept. Default: all objects. */
   readonly keep?: (items: readonly unknown[]) => readonly JsonObject[] | Promise<readonly JsonObject[]>;
+  /** Called before a page is parsed, with the number of its values and bytes; what it throws ends the list. */
+  readonly beforeParsing?: (values: number, bytes: number) => void;
   /** Most bytes of all pages. Default LIMITS.backendMessageBytes. */
   readonly maxBytes?: number;
 }
@@ -98,7 +100,13 @@ export interface PageOptions {
 export async function gatherPages(
   field: ListField,
   ask: (request: ExchangeRequest) => Promise<Omit<ResultEvent, 'kind'> | string | undefined>,
-  { params, formOf, keep = objectsIn, maxBytes = LIMITS.backendMessageBytes }: PageOptions = {},
+  {
+    params,
+    formOf,
+    keep = objectsIn,
+    beforeParsing,
+    maxBytes = LIMITS.backendMessageBytes,
+  }: PageOptions = {},
 ): Promise<GatheredPages> {
   const method = LIST_METHODS[field];
   const items: JsonObject[] = [];
@@ -112,9 +120,11 @@ export async function gatherPages(
     const { length } = answer.result.bytes;
     if (bytes + length > maxBytes) return endedBy(TOO_LARGE);
     bytes += length;
+    const more = valuesInBytes(answer.result.bytes, LIMITS.parsedValues);
+    values += more;
+    if (values <= LIMITS.parsedValues) beforeParsing?.(more, length);
     const result = parsedResult(answer.result, formOf?.(answer.result));
     if (!isJsonObject(result)) return endedBy();
-    values += valuesInBytes(answer.result.bytes, LIMITS.parsedValues);
     if (values > LIMITS.parsedValues) return endedBy(TOO_LARGE);
     const found = result[field];
     const kept = Array.isArray(found) ? keep(found) : [];

@@ -103,6 +103,8 @@ export interface MemoryBounds {
   /** Declarations of clients that are kept as values, see `keptBytes`; the owner is the principal. Also the lists of tools of servers,
    *  in a budget of their own; the owner is the instance. */
   readonly declarations: ByteBounds;
+  /** Lists of servers as values, while they are read and answered (ListMemory). The owner is the principal. */
+  readonly lists: ByteBounds;
   /** Questions of servers to clients of the modern era, and results for them, that wait for the client. The owner is the principal. */
   readonly questions: ByteBounds;
   /** Open connections, each with some 16 KiB of memory; and bytes of unfinished requests of unknown callers, some of which
@@ -118,11 +120,13 @@ export interface MemoryBounds {
 export function memoryBounds(memoryBytes: number): MemoryBounds {
   const part = Math.floor(memoryBytes / 8);
   const messages = bounds(part, LIMITS.backendMessageBytes);
+  const listBytes = Math.max(part, memoryOf(LIMITS.parsedValues, LIMITS.backendMessageBytes));
   return {
     requests: bounds(part, LIMITS.requestBodyBytes),
     backendAnswers: messages,
     unreadAnswers: messages,
     declarations: bounds(Math.floor(part / 2), 2 * LIMITS.requestBodyBytes),
+    lists: { totalBytes: listBytes, ownerBytes: Math.floor(listBytes / 4) },
     questions: bounds(Math.floor(part / 2), LIMITS.backendMessageBytes),
     connections: {
       total: Math.min(LIMITS.connections, Math.floor(part / CONNECTION_BYTES)),

@@ -148,11 +148,11 @@ function listRoute(
       },
     },
     errors: FROM_BACKEND,
-    handler: async ({ params, request }, { gateway, listAnswers }) => {
-      const list = await gatherList(gateway, params.template, field, request);
-      const answer = await listAnswers.of(field, list, view);
-      return bytes(200, answer, { instanceId: list.instanceId });
-    },
+    handler: ({ params, request }, { gateway, listAnswers }) =>
+      gatherList(gateway, params.template, field, request, async (list) => {
+        const answer = await listAnswers.of(field, list, view);
+        return bytes(200, answer, { instanceId: list.instanceId });
+      }),
   });
 }
 

@@ -14,6 +14,7 @@ import { allowedTools } from '../../domain/mcp/listed-tools.ts';
 import { type ListChange, type ListField, META, type WithheldItem } from '../../domain/mcp/mcp.ts';
 import { ReadLists } from '../../domain/mcp/read-lists.ts';
 import { memoryOf } from '../../domain/memory/held-bytes.ts';
+import { ListMemory } from '../../domain/memory/list-memory.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { cutText } from '../../domain/text.ts';
 import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
@@ -70,6 +71,8 @@ export interface AggregateListsOptions {
     | undefined;
   /** Spreads long lists, and lists that arrive together, over several turns. Default: one of its own. */
   readonly scheduler?: Scheduler | undefined;
+  /** Default: unbounded. */
+  readonly memory?: ListMemory | undefined;
   /** Lists that outlive the gateway. Default: none do. */
   readonly kept?: KeptLists | undefined;
 }
@@ -98,6 +101,7 @@ export class AggregateLists {
   readonly late$ = new Subject<ListChange>();
   readonly #options: AggregateListsOptions;
   readonly #scheduler: Scheduler;
+  readonly #memory: ListMemory;
   readonly #remembered = new ListCache<Crawled>(MAX_REMEMBERED_BYTES);
   /** The lists that are being read: each ends within its wait, though its reading may take longer. */
   readonly #crawls = new Map<string, Promise<Found>>();
@@ -112,6 +116,7 @@ export class AggregateLists {
   constructor(options: AggregateListsOptions) {
     this.#options = options;
     this.#scheduler = options.scheduler ?? new TaskScheduler();
+    this.#memory = options.memory ?? new ListMemory();
   }
 
   /**
@@ -244,6 +249,7 @@ export class AggregateLists {
           now: clock.now,
           read: this.#read,
           scheduler: this.#scheduler,
+          memory: this.#memory,
         });
         if (typeof listed === 'string') return listed;
         onListed?.(list, template, listed.withheld);
@@ -307,6 +313,7 @@ interface Reading {
   readonly now: () => number;
   readonly read: ReadLists<Readable>;
   readonly scheduler: Scheduler;
+  readonly memory: ListMemory;
 }
 
 /** Reads all pages. Rejects when no instance answers; a text says that the server refuses, unless it does not offer the list. */
@@ -314,7 +321,7 @@ async function crawlList(
   list: ListField,
   backends: Backends,
   client: Client,
-  { now, read, scheduler }: Reading,
+  { now, read, scheduler, memory }: Reading,
 ): Promise<Crawled | string> {
   const withheld: WithheldItem[] = [];
   let instanceId: string | undefined;
@@ -322,9 +329,10 @@ async function crawlList(
   let [isEmpty, isRefused] = [true, false];
   const ask = async (request: ExchangeRequest) => {
     const answers$ = backends.exchange(request, { ...client, instanceId });
-    const { event, ...from } = await firstValueFrom(answers$.pipe(filter(isFinalAnswer)));
+    const answer = await firstValueFrom(answers$.pipe(filter(isFinalAnswer)));
     // Clients with other capabilities ask for their pages at the same time.
-    await scheduler.turn();
+    await memory.turn(answer, scheduler);
+    const { event, ...from } = answer;
     if (event.kind === 'error') {
       isRefused = event.error.code !== RPC.methodNotFound;
       return instanceId === undefined ? undefined : 'a page was refused';
@@ -334,22 +342,33 @@ async function crawlList(
     return event;
   };
   const params = declarationsOf(client);
-  const found = await read.read(list, params, ask, async (next) => {
-    const { items, bytes, values, cut } = await gatherPages(list, next, {
-      params,
-      formOf: ({ text }) => (BEYOND_DOUBLE.test(text) ? 'value' : 'exactValue'),
-      keep: async (found) => {
-        const items = await usable(list, found, withheld, scheduler);
-        if (items.length > 0) isEmpty = false;
-        return items;
-      },
-      maxBytes: MAX_LIST_BYTES,
+  const values = memory.open(client.owner.id);
+  try {
+    const found = await read.read(list, params, ask, async (next) => {
+      const {
+        items,
+        bytes,
+        values: count,
+        cut,
+      } = await gatherPages(list, next, {
+        params,
+        beforeParsing: values.add.bind(values),
+        formOf: ({ text }) => (BEYOND_DOUBLE.test(text) ? 'value' : 'exactValue'),
+        keep: async (found) => {
+          const items = await usable(list, found, withheld, scheduler);
+          if (items.length > 0) isEmpty = false;
+          return items;
+        },
+        maxBytes: MAX_LIST_BYTES,
+      });
+      const unique = firstOfNames(list, items, withheld);
+      return { items: unique, found: { withheld, bytes: memoryOf(count, bytes), cut } };
     });
-    const unique = firstOfNames(list, items, withheld);
-    return { items: unique, found: { withheld, bytes: memoryOf(values, bytes), cut } };
-  });
-  if (isEmpty && isRefused) return REFUSED;
-  return { ...found, readAtMs: now(), staleMs };
+    if (isEmpty && isRefused) return REFUSED;
+    return { ...found, readAtMs: now(), staleMs };
+  } finally {
+    values.release();
+  }
 }
 
 /** A modern server lists what it has for a client with these capabilities. A legacy one does not get them with the request. */
