@@ -10,7 +10,7 @@ import type { InstanceSnapshot } from '../../src/domain/instances/instance.ts';
 import type { NodeView } from '../../src/domain/nodes/nodes.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import type { TemplateSnapshot } from '../../src/gateway/gateway-types.ts';
-import { PeerLoads } from '../../src/http/deployment/peer-loads.ts';
+import { PeerLoads } from '../../src/http/all-nodes/peer-loads.ts';
 import { LoadHistory, type SampleSelection, Samples } from '../../src/metrics/samples.ts';
 import { snapshotSample } from '../helpers/http-samples.ts';
 import { suite } from '../helpers/suite.ts';

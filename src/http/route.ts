@@ -33,9 +33,9 @@ import type { Prometheus } from '../metrics/prometheus.ts';
 import type { LoadHistory, Samples } from '../metrics/samples.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
+import type { AllNodes } from './all-nodes/all-nodes.ts';
+import type { PeerEvents } from './all-nodes/peer-events.ts';
 import { readsRegistry } from './caller-check.ts';
-import type { Deployment } from './deployment/deployment.ts';
-import type { PeerEvents } from './deployment/peer-events.ts';
 import type { ConsoleReply } from './docs/console.ts';
 import type { Documents } from './docs/documents.ts';
 import type { ListAnswers } from './list-answers.ts';
@@ -55,7 +55,7 @@ export interface Services {
   /** Undefined: there are no other nodes. */
   readonly peers?: ForwardingPeers | undefined;
   /** The other nodes, for answers about the deployment. Undefined for a request of another node: it is answered for this node alone. */
-  readonly deployment?: Deployment | undefined;
+  readonly allNodes?: AllNodes | undefined;
   /** The nodes of the deployment; undefined for a gateway of its own. */
   readonly nodes?: (() => readonly NodeView[]) | undefined;
   /** Commands that callers without the scope `admin` may register. */

@@ -11,6 +11,7 @@ import { deploymentSalt } from '../cluster/deployment-key.ts';
 import { loneNode } from '../cluster/lone-node.ts';
 import type { NodeTable } from '../cluster/node-table.ts';
 import type { ReachableLife } from '../cluster/reachable-life.ts';
+import type { ServeQuestion } from '../cluster/sharing/share-with-peers.ts';
 import type { Config } from '../config/config.ts';
 import { ClusterCounts } from '../counts/cluster-counts.ts';
 import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
@@ -26,7 +27,6 @@ import type { Store } from '../persistence/store.ts';
 import { addressesOfWorkers, readByWorkers } from './other-workers.ts';
 import { certificatesOf } from './peer-certificates.ts';
 import type { PeerChannel } from './peer-channel.ts';
-import type { ServeQuestion } from './share-with-peers.ts';
 
 interface OtherNodesOptions {
   readonly config: Config;
@@ -149,7 +149,7 @@ export class OtherNodes {
     });
     const { peers } = this.#channel;
     if (peers === undefined) return;
-    const { shareWithPeers } = await import('./share-with-peers.ts');
+    const { shareWithPeers } = await import('../cluster/sharing/share-with-peers.ts');
     this.#serveQuestion = shareWithPeers({
       limiter: config.authEnabled ? auth.limiter : undefined,
       logins: auth.throttle,

@@ -19,10 +19,10 @@ import { systemClock } from '../../domain/time/clock.ts';
 import { API_VERSION, VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { TemplateView } from '../../gateway/gateway-types.ts';
+import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';
+import { type AllNodes, MissingNodes, missing } from '../all-nodes/all-nodes.ts';
+import { healthWith, knownAtPeers } from '../all-nodes/instances.ts';
 import { whenKnown } from '../caller-check.ts';
-import { agreementOf, NodeWarnings } from '../deployment/agreement.ts';
-import { type Deployment, MissingNodes, missing } from '../deployment/deployment.ts';
-import { healthWith, knownAtPeers } from '../deployment/instances.ts';
 import { type BytesReply, errorReply, json } from '../reply.ts';
 import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';
 import { closed, integer, named, number, rounded, Time, text } from '../schemas.ts';
@@ -67,11 +67,11 @@ const ServerHealth = named('ServerHealth', {
 
 export async function healthOf({
   gateway,
-  deployment,
-}: Pick<Services, 'gateway' | 'deployment'>): Promise<Static<typeof GatewayHealth>> {
+  allNodes,
+}: Pick<Services, 'gateway' | 'allNodes'>): Promise<Static<typeof GatewayHealth>> {
   const [database, { instances, canServe, partial }] = await Promise.all([
     gateway.databaseStatus(),
-    countsOf(gateway, deployment),
+    countsOf(gateway, allNodes),
   ]);
   const isDown = database === 'disconnected' || (instances.total > 0 && !canServe);
   const status = isDown ? 'unhealthy' : instances.unhealthy === 0 ? 'healthy' : 'degraded';
@@ -89,10 +89,10 @@ interface Counts {
 }
 
 /** Other nodes are asked as this node, not as the caller, who gets numbers only. */
-function countsOf(gateway: Gateway, deployment: Deployment | undefined): Counts | Promise<Counts> {
+function countsOf(gateway: Gateway, allNodes: AllNodes | undefined): Counts | Promise<Counts> {
   const own = instanceCounts(gateway);
-  if (deployment?.isAlone !== false) return { instances: own, canServe: own.healthy > 0, partial: {} };
-  return whenKnown(statisticsOf(ANONYMOUS, { gateway, deployment }), (statistics) => {
+  if (allNodes?.isAlone !== false) return { instances: own, canServe: own.healthy > 0, partial: {} };
+  return whenKnown(statisticsOf(ANONYMOUS, { gateway, allNodes }), (statistics) => {
     const counted = Object.values(statistics.instances);
     const { total, healthy } = countHealth(counted);
     const isHealthy = (state: InstanceState) => state === 'healthy';
@@ -193,16 +193,15 @@ export const healthRoutes: readonly Route[] = [
         body: Type.Union([TemplateHealth, ViewHealth]),
       },
     },
-    handler: async ({ params: { template }, query, principal }, { gateway, deployment }) => {
+    handler: async ({ params: { template }, query, principal }, { gateway, allNodes }) => {
       if (gateway.views.has(template)) return json(200, viewHealth(gateway, template, principal));
       const view = gateway.template(template);
       const withheld = await withheldFor(principal, template, view, gateway);
       // Not beside `gateway.health`: each makes a snapshot of all instances, 10,000 take 0.1 s.
       const servers = gateway.servers(template);
-      return whenKnown(knownAtPeers(gateway, principal, deployment), (known) => {
+      return whenKnown(knownAtPeers(gateway, principal, allNodes), (known) => {
         const views = servers.map(
-          (server) =>
-            [server.definition.id, healthWith(known, server, principal, deployment?.ownId)] as const,
+          (server) => [server.definition.id, healthWith(known, server, principal, allNodes?.ownId)] as const,
         );
         const { total, healthy, healthPercentage } = countHealth(views.map(([, health]) => health));
         return json(200, {

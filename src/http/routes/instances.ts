@@ -9,8 +9,8 @@ import { ANY_NODE, runsAnywhere } from '../../domain/nodes/nodes.ts';
 import { cutText, lastWords } from '../../domain/text.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
-import { MissingNodes, missing } from '../deployment/deployment.ts';
-import { StatesByNode } from '../deployment/states.ts';
+import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
+import { StatesByNode } from '../all-nodes/states.ts';
 import { type BytesReply, json } from '../reply.ts';
 import { type AnswerDoc, defineRoute, InstanceParams, type Route } from '../route.ts';
 import {
@@ -233,17 +233,17 @@ function commandRoute(command: 'drain' | 'resume' | 'restart', summary: string):
     request: { params: InstanceParams },
     answers: { 200: { description: 'The instance as it is now', body: CommandedRecord } },
     errors: ['NODE_UNAVAILABLE'],
-    handler: (input, { gateway, deployment }) => {
+    handler: (input, { gateway, allNodes }) => {
       const { params, principal } = input;
       const { definition, runner } = gateway.instance(params.template, params.instance_id);
-      const other = runner === undefined ? undefined : deployment?.runnerOf(runner);
-      if (other !== undefined && deployment !== undefined) return deployment.send(other, 'POST', input);
+      const other = runner === undefined ? undefined : allNodes?.runnerOf(runner);
+      if (other !== undefined && allNodes !== undefined) return allNodes.send(other, 'POST', input);
       gateway[command](params.template, params.instance_id);
       const record = instanceRecord(gateway.instance(params.template, params.instance_id), principal);
       // All nodes use an instance with an endpoint.
-      if (definition.nodeId !== undefined || deployment === undefined || deployment.isAlone)
+      if (definition.nodeId !== undefined || allNodes === undefined || allNodes.isAlone)
         return json(200, record);
-      return deployment
+      return allNodes
         .sendToAll('POST', input)
         .then((partial) => json(200, { ...record, ...missing(partial) }));
     },

@@ -2,13 +2,13 @@
 // another node is forwarded to it. Source: ADR 161.
 
 import Type, { type Static } from 'typebox';
+import { cannotBeAsked } from '../../cluster/channel/ask-peer.ts';
 import { nodeNotFound, nodesNeedAllTemplates } from '../../domain/errors/session-errors.ts';
 import { foreignBy, NODE_STATES, type NodeView } from '../../domain/nodes/nodes.ts';
 import { hasAllTemplates } from '../../domain/rights/rights.ts';
+import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';
+import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
 import { whenKnown } from '../caller-check.ts';
-import { agreementOf, NodeWarnings } from '../deployment/agreement.ts';
-import { MissingNodes, missing } from '../deployment/deployment.ts';
-import { cannotBeAsked } from '../deployment/peer-answer.ts';
 import { type BytesReply, json } from '../reply.ts';
 import { defineRoute, NodeParams, type Route, type RouteInput, type Services } from '../route.ts';
 import { flag, integer, nullableText, Time, text } from '../schemas.ts';
@@ -84,7 +84,7 @@ function askOther(
   own: NodeView | undefined,
   others: readonly NodeView[],
   input: NodeInput,
-  { deployment }: Pick<Services, 'deployment'>,
+  { allNodes }: Pick<Services, 'allNodes'>,
 ): Promise<BytesReply> {
   const { node_id: id } = input.params;
   // The end of its former life may not be known here yet: the last start counts.
@@ -94,8 +94,8 @@ function askOther(
   if (node.state === 'ended') throw cannotBeAsked(id, 'it has ended');
   const foreign = foreignBy(own, node);
   if (foreign !== undefined) throw cannotBeAsked(id, `it has another ${foreign}`);
-  if (deployment === undefined) throw cannotBeAsked(id, 'another node was asked for it');
-  return deployment.send(node, 'POST', input);
+  if (allNodes === undefined) throw cannotBeAsked(id, 'another node was asked for it');
+  return allNodes.send(node, 'POST', input);
 }
 
 const REACHABLE: ReadonlySet<NodeView['state']> = new Set(['live', 'slow', 'silent']);

@@ -15,8 +15,8 @@ import { fieldIn } from '../../domain/json/json-fields.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
+import { knownAtPeers, ListedServer, recordWith, SERVER_LIST } from '../all-nodes/instances.ts';
 import { whenKnown } from '../caller-check.ts';
-import { knownAtPeers, ListedServer, recordWith, SERVER_LIST } from '../deployment/instances.ts';
 import { resultReply } from '../exchange-reply.ts';
 import { PAGE_HEADERS, PAGE_QUERY, PARTIAL_HEADER, pagedList } from '../paged-list.ts';
 import { json, located, noContent, type Reply, withResult } from '../reply.ts';
@@ -60,19 +60,19 @@ export const serverRoutes: readonly Route[] = [
         headers: { ...PAGE_HEADERS, ...PARTIAL_HEADER },
       },
     },
-    handler: ({ query, principal }, { gateway, deployment }) => {
+    handler: ({ query, principal }, { gateway, allNodes }) => {
       const { include_health: includesHealth = false } = query;
       const servers = visibleServers(gateway, principal).sort((left, right) =>
         idOf(left) < idOf(right) ? -1 : 1,
       );
-      return whenKnown(knownAtPeers(gateway, principal, deployment), (known) =>
+      return whenKnown(knownAtPeers(gateway, principal, allNodes), (known) =>
         pagedList(
           SERVER_LIST,
           {
             items: servers,
             idOf,
             read: (page) =>
-              page.map((server) => recordWith(known, server, principal, deployment?.ownId, includesHealth)),
+              page.map((server) => recordWith(known, server, principal, allNodes?.ownId, includesHealth)),
             partial: known.partial,
           },
           query,
@@ -111,10 +111,10 @@ export const serverRoutes: readonly Route[] = [
     scope: 'gateway:read',
     request: { params: ServerParams },
     answers: { 200: { description: 'The server as it is now', body: InstanceRecord } },
-    handler: ({ params, principal }, { gateway, deployment }) => {
+    handler: ({ params, principal }, { gateway, allNodes }) => {
       const server = visibleServer(gateway, principal, params.server_id);
-      return whenKnown(knownAtPeers(gateway, principal, deployment), (known) =>
-        json(200, recordWith(known, server, principal, deployment?.ownId)),
+      return whenKnown(knownAtPeers(gateway, principal, allNodes), (known) =>
+        json(200, recordWith(known, server, principal, allNodes?.ownId)),
       );
     },
   }),

@@ -2,6 +2,7 @@
 // its fingerprint, because its id is a credential.
 
 import Type, { type Static } from 'typebox';
+import { cannotBeAsked } from '../../cluster/channel/ask-peer.ts';
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { TemplateId } from '../../domain/accounts/input-schemas.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
@@ -10,8 +11,7 @@ import { hasAllTemplates, mayUse } from '../../domain/rights/rights.ts';
 import { cutText } from '../../domain/text.ts';
 import { compileShape } from '../../domain/validation.ts';
 import type { ClientSessionView } from '../../gateway/gateway-types.ts';
-import { MissingNodes, missing } from '../deployment/deployment.ts';
-import { cannotBeAsked } from '../deployment/peer-answer.ts';
+import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
 import { type BytesReply, json, noContent } from '../reply.ts';
 import { defineRoute, type Route, type RouteInput, type Services, SessionParams } from '../route.ts';
 import {
@@ -115,19 +115,19 @@ export const sessionRoutes: readonly Route[] = [
 async function pageOfDeployment(
   query: SessionQuery,
   principal: Principal,
-  { gateway, auth, deployment }: Pick<Services, 'gateway' | 'auth' | 'deployment'>,
+  { gateway, auth, allNodes }: Pick<Services, 'gateway' | 'auth' | 'allNodes'>,
 ): Promise<SessionPage> {
-  if (deployment === undefined) return pageOfNode(query, principal, { gateway, auth });
+  if (allNodes === undefined) return pageOfNode(query, principal, { gateway, auth });
   const { limit = USUAL_PAGE } = query;
   const wanted = new URLSearchParams();
   for (const [name, value] of Object.entries({ ...query, limit })) wanted.set(name, String(value));
   const target = `/gateway/sessions?${wanted}`;
   const [own, { answers, partial }] = await Promise.all([
     pageOfNode(query, principal, { gateway, auth }),
-    deployment.ask({ target, principal, shape: SESSION_PAGE }),
+    allNodes.ask({ target, principal, shape: SESSION_PAGE }),
   ]);
   if (answers.size === 0) return { ...own, ...missing(partial) };
-  const parts = [[deployment.ownId, own] as const, ...answers];
+  const parts = [[allNodes.ownId, own] as const, ...answers];
   const found = parts.flatMap(([node, { sessions }]) => sessions.map((session) => ({ ...session, node })));
   // One that moves may be seen at two nodes.
   const byId = new Map(found.map((session) => [session.id, session]));
@@ -164,15 +164,15 @@ async function pageOfNode(
 /** SESSION_NOT_FOUND; NODE_UNAVAILABLE if a node that may have it does not answer. */
 async function endAtPeer(
   input: RouteInput<Static<typeof SessionParams>, unknown, unknown>,
-  { deployment }: Pick<Services, 'deployment'>,
+  { allNodes }: Pick<Services, 'allNodes'>,
 ): Promise<BytesReply> {
   const { session_id: id } = input.params;
   const target = `/gateway/sessions?${new URLSearchParams({ id })}`;
   const { principal } = input;
-  const { answers, partial } = (await deployment?.ask({ target, principal, shape: SESSION_PAGE })) ?? {};
+  const { answers, partial } = (await allNodes?.ask({ target, principal, shape: SESSION_PAGE })) ?? {};
   for (const [node, { sessions }] of answers ?? []) {
-    const member = sessions.length > 0 ? deployment?.member(node) : undefined;
-    if (member !== undefined && deployment !== undefined) return deployment.send(member, 'DELETE', input);
+    const member = sessions.length > 0 ? allNodes?.member(node) : undefined;
+    if (member !== undefined && allNodes !== undefined) return allNodes.send(member, 'DELETE', input);
   }
   const [silent] = partial ?? [];
   if (silent !== undefined) throw cannotBeAsked(silent, 'it does not answer, and may have the session');

@@ -12,10 +12,10 @@ import { compileShape } from '../../domain/validation.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { GatewayStats, Server } from '../../gateway/gateway-types.ts';
 import { METRICS_TYPE } from '../../metrics/prometheus.ts';
+import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
+import { HistoryView, historyOf } from '../all-nodes/history.ts';
+import { merged, StatesByNode, sumOf } from '../all-nodes/states.ts';
 import { whenKnown } from '../caller-check.ts';
-import { MissingNodes, missing } from '../deployment/deployment.ts';
-import { HistoryView, historyOf } from '../deployment/history.ts';
-import { merged, StatesByNode, sumOf } from '../deployment/states.ts';
 import { bytes, json } from '../reply.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
 import { flag, integer, NullableTime, named, nullable, number, rounded, text } from '../schemas.ts';
@@ -101,18 +101,15 @@ const PEER_STATISTICS = compileShape(PeerStatistics, 'body');
 /** The statistics of the deployment, or of this node alone if another node asks. */
 export function statisticsOf(
   viewer: Principal,
-  { gateway, deployment }: Pick<Services, 'gateway' | 'deployment'>,
+  { gateway, allNodes }: Pick<Services, 'gateway' | 'allNodes'>,
 ): StatisticsView | Promise<StatisticsView> {
   const own = statisticsView(gateway, viewer);
   const durations = () => (own.p50_ms === null ? {} : { durations: gateway.metrics.times.buckets });
-  if (deployment === undefined) return { ...own, ...durations() };
+  if (allNodes === undefined) return { ...own, ...durations() };
   const question = { target: '/gateway/stats', principal: viewer, shape: PEER_STATISTICS };
-  return whenKnown(deployment.ask(question), ({ answers, partial }) => {
+  return whenKnown(allNodes.ask(question), ({ answers, partial }) => {
     if (answers.size === 0) return { ...own, ...missing(partial) };
-    const parts = new Map<string, PeerStatistics>([
-      [deployment.ownId, { ...own, ...durations() }],
-      ...answers,
-    ]);
+    const parts = new Map<string, PeerStatistics>([[allNodes.ownId, { ...own, ...durations() }], ...answers]);
     return { ...mergedStatistics(parts, own, visibleServers(gateway, viewer)), ...missing(partial) };
   });
 }

@@ -13,9 +13,9 @@ import { countHealth, TemplateAuth } from '../../domain/instances/instance.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { withoutSecretDefaults } from '../../templates/config-schema.ts';
 import type { TemplateDefinition } from '../../templates/definition.ts';
+import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
+import { type KnownInstances, knownAtPeers, recordWith } from '../all-nodes/instances.ts';
 import { whenKnown } from '../caller-check.ts';
-import { MissingNodes, missing } from '../deployment/deployment.ts';
-import { type KnownInstances, knownAtPeers, recordWith } from '../deployment/instances.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';
 import { AnyObject, closed, integer, named, nullableText, text } from '../schemas.ts';
@@ -107,11 +107,11 @@ const RegistryView = named('Registry', {
 /** Makes the answer for one viewer, with the templates that have no instances. */
 async function registryView(
   viewer: Principal,
-  { gateway, deployment }: Pick<Services, 'gateway' | 'deployment'>,
+  { gateway, allNodes }: Pick<Services, 'gateway' | 'allNodes'>,
   known: KnownInstances,
 ): Promise<Static<typeof RegistryView>> {
   const records = visibleServers(gateway, viewer).map((server) =>
-    recordWith(known, server, viewer, deployment?.ownId),
+    recordWith(known, server, viewer, allNodes?.ownId),
   );
   const byTemplate = Map.groupBy(records, (record) => record.template_name);
   const templates = await Promise.all(
@@ -164,8 +164,8 @@ export const templateRoutes: readonly Route[] = [
     scope: 'gateway:read',
     answers: { 200: { description: 'Templates with their instances and settings', body: RegistryView } },
     handler: ({ principal }, services) => {
-      const { gateway, deployment } = services;
-      return whenKnown(knownAtPeers(gateway, principal, deployment), async (known) =>
+      const { gateway, allNodes } = services;
+      return whenKnown(knownAtPeers(gateway, principal, allNodes), async (known) =>
         json(200, await registryView(principal, services, known)),
       );
     },

@@ -1,8 +1,8 @@
 // Tasks that began at another node: connects the task log of this node with those of the others. Source: ADR 188.
 
-import { isJsonObject } from '../domain/json/json.ts';
-import type { McpEndpoint } from '../protocol/endpoint-types.ts';
-import type { TaskPlaces } from '../protocol/task-log.ts';
+import { isJsonObject } from '../../domain/json/json.ts';
+import type { McpEndpoint } from '../../protocol/endpoint-types.ts';
+import type { TaskPlaces } from '../../protocol/task-log.ts';
 import type { AnswerPeer, PeerQuestions } from './peer-questions.ts';
 
 const PATH = '/peer/task';

@@ -6,11 +6,11 @@ import {
   type ChunkRequest,
   type Held,
   type LimitPeers,
-} from '../auth/limits/limit-chunks.ts';
-import type { RateLimiter } from '../auth/limits/rate-limiter.ts';
-import { COUNTED_PRINCIPALS, WINDOW_SECONDS } from '../auth/limits/rate-limiter.ts';
-import { isJsonObject } from '../domain/json/json.ts';
-import { systemClock } from '../domain/time/clock.ts';
+} from '../../auth/limits/limit-chunks.ts';
+import type { RateLimiter } from '../../auth/limits/rate-limiter.ts';
+import { COUNTED_PRINCIPALS, WINDOW_SECONDS } from '../../auth/limits/rate-limiter.ts';
+import { isJsonObject } from '../../domain/json/json.ts';
+import { systemClock } from '../../domain/time/clock.ts';
 import type { AnswerPeer, PeerQuestions } from './peer-questions.ts';
 
 /** Longest wait for the home, in ms: as for Redis. */

@@ -9,7 +9,7 @@ import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
 import type { ForwardedAnswer, ForwardedRequest } from '../../../src/domain/nodes/forwarding.ts';
 import type { NodeView } from '../../../src/domain/nodes/nodes.ts';
-import { PeerEvents } from '../../../src/http/deployment/peer-events.ts';
+import { PeerEvents } from '../../../src/http/all-nodes/peer-events.ts';
 import type { StreamEvent, StreamReader } from '../../../src/http/reply.ts';
 import { type ReadOptions, RecentEvents } from '../../../src/http/sse/recent-events.ts';
 import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
@@ -240,7 +240,7 @@ function deployment(...ids: string[]) {
   };
   const reader = new PeerEvents({
     ...{ peers, events, loads, clock: simulatedClock },
-    deployment: { others: () => members },
+    allNodes: { others: () => members },
   });
   const read = (options: Partial<ReadOptions> = {}) => {
     const got: StreamEvent[] = [];

@@ -10,7 +10,7 @@ import { HTTP_LIMITS } from '../limits.ts';
 import { InstanceHealth, InstanceRecord, instanceHealth, instanceRecord } from '../routes/instances.ts';
 import { cursorOf } from '../schemas.ts';
 import { visibleTemplates } from '../visible.ts';
-import type { Deployment } from './deployment.ts';
+import type { AllNodes } from './all-nodes.ts';
 import { merged, sumOf, type View } from './states.ts';
 
 /** The name of the list of all servers, in its cursors. */
@@ -37,9 +37,9 @@ const NOTHING: KnownInstances = { views: new Map(), partial: [] };
 export function knownAtPeers(
   gateway: Pick<Gateway, 'templates' | 'template'>,
   principal: Principal,
-  deployment: Deployment | undefined,
+  allNodes: AllNodes | undefined,
 ): KnownInstances | Promise<KnownInstances> {
-  if (deployment === undefined || deployment.isAlone) return NOTHING;
+  if (allNodes === undefined || allNodes.isAlone) return NOTHING;
   const visible = visibleTemplates(gateway, principal);
   const ids = visible
     .flatMap((template) => gateway.template(template).instances.map(({ serverId }) => serverId))
@@ -49,7 +49,7 @@ export function knownAtPeers(
     const query = new URLSearchParams({ include_health: 'true', limit: String(HTTP_LIMITS.pageRecords) });
     const last = ids[page * HTTP_LIMITS.pageRecords - 1];
     if (last !== undefined) query.set('cursor', cursorOf(SERVER_LIST, last));
-    return deployment.ask({ target: `/servers?${query}`, principal, shape: PEER_SERVERS });
+    return allNodes.ask({ target: `/servers?${query}`, principal, shape: PEER_SERVERS });
   });
   return Promise.all(asked).then((parts) => {
     const views = parts.flatMap(({ answers }) =>

@@ -1,7 +1,7 @@
 // Limits of failed logins that the nodes share: connects the throttle of this node with those of the others. Source: ADR 193.
 
-import type { LoginCounts, LoginThrottle } from '../auth/accounts/login.ts';
-import { isJsonObject } from '../domain/json/json.ts';
+import type { LoginCounts, LoginThrottle } from '../../auth/accounts/login.ts';
+import { isJsonObject } from '../../domain/json/json.ts';
 import type { AnswerPeer, PeerQuestions } from './peer-questions.ts';
 
 const PATH = '/peer/logins';

@@ -1,11 +1,11 @@
 // The rate limits that nodes share without Redis: which nodes are asked. Whole gateways: spec/system/nodes/divided-limits.spec.ts.
 
 import * as assert from 'uvu/assert';
-import type { DividedCounter } from '../../src/auth/limits/rate-limiter.ts';
-import type { NodeView } from '../../src/domain/nodes/nodes.ts';
-import { peerQuestions } from '../../src/server/peer-questions.ts';
-import { shareLimits } from '../../src/server/shared-limits.ts';
-import { suite } from '../helpers/suite.ts';
+import type { DividedCounter } from '../../../src/auth/limits/rate-limiter.ts';
+import { peerQuestions } from '../../../src/cluster/sharing/peer-questions.ts';
+import { shareLimits } from '../../../src/cluster/sharing/shared-limits.ts';
+import type { NodeView } from '../../../src/domain/nodes/nodes.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('shared limits');
 

@@ -2,10 +2,9 @@
 // node that it is, with its rights. A node that is asked answers for itself alone. Source: ADR 172.
 
 import Type from 'typebox';
-import type { Peer } from '../../cluster/channel/peer-client.ts';
+import { answerOf, askPeer, cannotBeAsked } from '../../cluster/channel/ask-peer.ts';
 import type { Peers } from '../../cluster/channel/peers.ts';
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
-import { jsonIn } from '../../domain/json/json.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { type NodeView, runsProgramsOf } from '../../domain/nodes/nodes.ts';
 import { hasAllTemplates, rightsKey } from '../../domain/rights/rights.ts';
@@ -14,7 +13,6 @@ import type { Shape } from '../../domain/validation.ts';
 import { NO_BYTES } from '../body/read.ts';
 import { type BytesReply, bytes, noContent } from '../reply.ts';
 import type { HttpRequest } from '../request.ts';
-import { answerOf, cannotBeAsked } from './peer-answer.ts';
 
 /** Field of answers about the deployment. */
 export const MissingNodes = Type.Optional(
@@ -62,7 +60,7 @@ export interface Parts<T> {
 
 const NONE: Parts<never> = { answers: new Map<string, never>(), partial: [] };
 
-export interface DeploymentOptions {
+export interface AllNodesOptions {
   /** See Services. */
   readonly nodes?: (() => readonly NodeView[]) | undefined;
   readonly peers?: Pick<Peers, 'ofLife'> | undefined;
@@ -74,14 +72,14 @@ interface ClientRequest {
   readonly principal: Principal;
 }
 
-export class Deployment {
-  readonly #options: DeploymentOptions;
+export class AllNodes {
+  readonly #options: AllNodesOptions;
   /** By life, rights of the caller, and target. */
   readonly #asked = new LruMap<{ readonly atMs: number; readonly answer: Promise<unknown> }>(MAX_REMEMBERED);
   /** Questions under way, by life. */
   readonly #open = new Map<string, number>();
 
-  constructor(options: DeploymentOptions) {
+  constructor(options: AllNodesOptions) {
     this.#options = options;
   }
 
@@ -194,36 +192,13 @@ export class Deployment {
     const open = this.#open.get(life) ?? 0;
     if (open >= MAX_ASKED) return undefined;
     this.#open.set(life, open + 1);
-    const answer = this.#send(peer, target, principal).finally(() => this.#close(life));
+    const answer = askPeer(peer, { principal, target, waitMs: WAIT_MS, maxBytes: MAX_BYTES }).finally(() =>
+      this.#close(life),
+    );
     const asked = { atMs: nowMs, answer };
     this.#asked.set(key, asked);
     systemClock.background.alarm(SHARED_MS, () => this.#asked.get(key) === asked && this.#asked.delete(key));
     return answer;
-  }
-
-  /** Never rejects; undefined for an answer that is none. */
-  async #send(peer: Peer, target: string, principal: Principal): Promise<unknown> {
-    let stop = (): void => {};
-    const onLost = (listener: (reason: Error) => void): void => {
-      stop = systemClock.alarm(WAIT_MS, () => listener(cannotBeAsked(peer.node, 'it does not answer')));
-    };
-    const request = {
-      caller: { principal, requestId: crypto.randomUUID(), address: undefined },
-      method: 'GET',
-      target,
-      headers: {},
-      body: NO_BYTES,
-      isStream: false,
-      isRepeatable: () => true,
-    };
-    try {
-      const { status, body } = await answerOf(peer, request, { maxBytes: MAX_BYTES, onLost });
-      return status === 200 ? jsonIn(body.toString()) : undefined;
-    } catch {
-      return undefined; // the node is named in the answer
-    } finally {
-      stop();
-    }
   }
 
   #close(life: string): void {

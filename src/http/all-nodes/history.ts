@@ -8,7 +8,7 @@ import { HISTORY_INTERVAL_MS, HISTORY_POINTS, percentileOf } from '../../metrics
 import { whenKnown } from '../caller-check.ts';
 import type { Services } from '../route.ts';
 import { integer, nullable, Time } from '../schemas.ts';
-import { MissingNodes, missing } from './deployment.ts';
+import { MissingNodes, missing } from './all-nodes.ts';
 
 const Totals = Type.Object({
   requests: integer(120),
@@ -44,14 +44,14 @@ type Point = HistoryView['points'][number];
 /** The history of the deployment, or of this node alone if another node asks. */
 export function historyOf(
   viewer: Principal,
-  { history, deployment }: Pick<Services, 'history' | 'deployment'>,
+  { history, allNodes }: Pick<Services, 'history' | 'allNodes'>,
 ): HistoryView | PeerHistory | Promise<HistoryView> {
   const own = (): PeerHistory => ({
     points: history.parts(viewer).map((point) => ({ ...point, durations: [...point.durations] })),
   });
-  if (deployment === undefined) return own();
+  if (allNodes === undefined) return own();
   const question = { target: '/gateway/history', principal: viewer, shape: PEER_HISTORY };
-  return whenKnown(deployment.ask(question), ({ answers, partial }): HistoryView => {
+  return whenKnown(allNodes.ask(question), ({ answers, partial }): HistoryView => {
     const points = answers.size === 0 ? history.read(viewer) : added([own(), ...answers.values()]);
     return { points: [...points], ...missing(partial) };
   });

@@ -2,10 +2,10 @@
 // failed logins (ADR 193).
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { LoginThrottle } from '../auth/accounts/login.ts';
-import { CALL_WINDOW_SECONDS, type RateLimiter } from '../auth/limits/rate-limiter.ts';
-import type { Principal } from '../domain/accounts/account.ts';
-import type { McpEndpoint } from '../protocol/endpoint-types.ts';
+import type { LoginThrottle } from '../../auth/accounts/login.ts';
+import { CALL_WINDOW_SECONDS, type RateLimiter } from '../../auth/limits/rate-limiter.ts';
+import type { Principal } from '../../domain/accounts/account.ts';
+import type { McpEndpoint } from '../../protocol/endpoint-types.ts';
 import { type AnswerPeer, type PeerQuestionsOptions, peerQuestions } from './peer-questions.ts';
 import { shareLimits } from './shared-limits.ts';
 import { shareLogins } from './shared-logins.ts';

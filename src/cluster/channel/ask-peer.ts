@@ -1,16 +1,19 @@
-// One question to one other node, and its whole answer, for answers of this node that need it: those of sessions are passed on as they come
-// (relay.ts).
+// One question to a peer, and its whole answer, for answers of this node that need it: those of sessions are passed on as they come
+// (http/relay.ts).
 
-import type { Peer } from '../../cluster/channel/peer-client.ts';
+import type { Principal } from '../../domain/accounts/account.ts';
 import { GatewayError, retryAfter } from '../../domain/errors/errors.ts';
+import { jsonIn } from '../../domain/json/json.ts';
 import type { ForwardedRequest } from '../../domain/nodes/forwarding.ts';
+import { systemClock } from '../../domain/time/clock.ts';
+import type { Peer } from './peer-client.ts';
 
-export interface PeerAnswer {
+interface PeerAnswer {
   readonly status: number;
   readonly body: Buffer;
 }
 
-export interface PeerAnswerOptions {
+interface PeerAnswerOptions {
   /** A longer answer is refused. */
   readonly maxBytes: number;
   /** Gets a function that gives the question up, for the reason of the rejection. */
@@ -47,6 +50,45 @@ export function answerOf(
       reject(reason);
     });
   });
+}
+
+/** A GET that changes nothing. */
+export interface PeerQuestion {
+  readonly principal: Principal;
+  /** Path and query. */
+  readonly target: string;
+  readonly waitMs: number;
+  /** A longer answer counts as none. */
+  readonly maxBytes: number;
+}
+
+/** The JSON of an answer with status 200. Undefined: none in time. Never rejects. */
+export async function askPeer(
+  peer: Peer,
+  { principal, target, waitMs, maxBytes }: PeerQuestion,
+): Promise<unknown> {
+  let stop = (): void => {};
+  const onLost = (listener: (reason: Error) => void): void => {
+    const giveUp = () => listener(cannotBeAsked(peer.node, 'it does not answer'));
+    stop = systemClock.background.alarm(waitMs, giveUp);
+  };
+  const request = {
+    caller: { principal, requestId: crypto.randomUUID(), address: undefined },
+    method: 'GET',
+    target,
+    headers: {},
+    body: Buffer.alloc(0),
+    isStream: false,
+    isRepeatable: () => true,
+  };
+  try {
+    const { status, body } = await answerOf(peer, request, { maxBytes, onLost });
+    return status === 200 ? jsonIn(body.toString()) : undefined;
+  } catch {
+    return undefined; // it counts as no answer
+  } finally {
+    stop();
+  }
 }
 
 /** NODE_UNAVAILABLE. */

@@ -2,13 +2,13 @@
 // auth/logins-of-nodes.spec.ts; whole gateways: spec/system/nodes/logins-of-nodes.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { LoginThrottle } from '../../src/auth/accounts/login.ts';
-import type { Peer } from '../../src/cluster/channel/peer-client.ts';
-import type { ForwardedRequest } from '../../src/domain/nodes/forwarding.ts';
-import { peerQuestions } from '../../src/server/peer-questions.ts';
-import { shareLogins } from '../../src/server/shared-logins.ts';
-import { codeOf } from '../auth/auth-harness.ts';
-import { suite } from '../helpers/suite.ts';
+import { LoginThrottle } from '../../../src/auth/accounts/login.ts';
+import type { Peer } from '../../../src/cluster/channel/peer-client.ts';
+import { peerQuestions } from '../../../src/cluster/sharing/peer-questions.ts';
+import { shareLogins } from '../../../src/cluster/sharing/shared-logins.ts';
+import type { ForwardedRequest } from '../../../src/domain/nodes/forwarding.ts';
+import { codeOf } from '../../auth/auth-harness.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('shared failed logins');
 
