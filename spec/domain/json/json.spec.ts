@@ -109,6 +109,21 @@ test('finds such numbers in linear time, whatever the strings look like', () => 
   assert.equal(parseExact(`["${digits}",1]`), [digits, 1]);
 });
 
+test('of repeated keys the last one is exact, however it is written, and a dropped one is not there', () => {
+  for (const [text, written] of [
+    ['{"a":1e999,"a":5}', '{"a":5}'],
+    ['{"a":1e999,"\\u0061":2e999}', '{"a":2e999}'],
+    ['{"a":9007199254740993,"a":9007199254740992}', '{"a":9007199254740992}'],
+    ['{"a":1E+400,"a":9007199254740993,"a":9007199254740992,"a":1E+400}', '{"a":1E+400}'],
+    ['{"a":{"b":1e999},"a":{"c":[[],[1,-0]]}}', '{"a":{"c":[[],[1,-0]]}}'],
+    [
+      '{"__proto__":[1e-999],"\\\\":"\\"1e999,","x,":[{}, "[{", 1e999]}',
+      '{"__proto__":[1e-999],"\\\\":"\\"1e999,","x,":[{},"[{",1e999]}',
+    ],
+  ] as const)
+    assert.is(JSON.stringify(parseExact(text)), written, text);
+});
+
 test('parses a number that JavaScript writes differently but equally as a number', () => {
   const found = parseExact('[1.0, 1e2, 0.10, 9007199254740991, 0.30000000000000004]');
   assert.equal(found, [1, 100, 0.1, 9007199254740991, 0.30000000000000004]);
