@@ -1,6 +1,7 @@
 // Which connections are closed when there are too many, or when unfinished requests hold too many bytes; with real sockets.
 
 import { once } from 'node:events';
+import { open } from 'node:fs/promises';
 import type { RequestListener, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -168,6 +169,21 @@ test('the discarded rest of a refused body counts as headers at most', async () 
   connections.cutUnfinished();
   for (let turns = 0; turns < 50; turns += 1) await turn();
   assert.equal([refused.closed, slow.closed], [false, false]);
+});
+
+test('near the last file of the process the oldest idle ones are closed, and a new one when all are in use', async () => {
+  const { client: refused } = await start({ files: 0 });
+  await untilClosed(await refused());
+  const probes = await Promise.all(Array.from({ length: 30 }, () => open('/dev/null')));
+  const { client } = await start({ files: Math.max(...probes.map(({ fd }) => fd)) });
+  for (const probe of probes) await probe.close(); // the client of each connection takes one, too
+  const stream = await client(GET.replace('/', '/open'));
+  const idle: Socket[] = [];
+  while (idle.length < 30) idle.push(await client(GET));
+  const [oldest] = idle;
+  if (oldest !== undefined) await untilClosed(oldest);
+  assert.equal([stream.closed, idle.at(-1)?.closed], [false, false]);
+  assert.ok(idle.filter(({ closed }) => !closed).length < 20, 'other files stay free');
 });
 
 test('headers count as long as the body of a refused request is incomplete', async () => {

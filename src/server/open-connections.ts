@@ -14,6 +14,8 @@ export interface ConnectionBounds {
   /** Connections from one IPv4 address, or one /64 network of IPv6. */
   readonly perAddress: number;
   readonly total: number;
+  /** The greatest number of a file that one may have: the process has no others left beyond it. Source: ADR 335. */
+  readonly files: number;
   /** Bytes of unfinished headers and handshakes, and of requests whose callers are unknown while their bodies arrive. */
   readonly unfinishedBytes: number;
   /** Largest headers of one request. */
@@ -25,6 +27,7 @@ export interface ConnectionBounds {
 const DEFAULT_CONNECTIONS: ConnectionBounds = {
   perAddress: LIMITS.connectionsPerAddress,
   total: LIMITS.connections,
+  files: Number.POSITIVE_INFINITY,
   unfinishedBytes: LIMITS.unfinishedBytes,
   headerBytes: LIMITS.requestHeaderBytes,
   trustedProxies: [],
@@ -61,6 +64,8 @@ export class OpenConnections {
   /** In the order of their last answers, or arrivals, like those of one network. */
   readonly #all = new Map<Socket, Connection>();
   readonly #ofNetwork = new Map<string, Set<Connection>>();
+  /** So many have files; counted when one takes a file beyond the bound, and forgotten at intervals. */
+  #room = Number.POSITIVE_INFINITY;
 
   constructor(bounds: Partial<ConnectionBounds> = {}) {
     this.bounds = { ...DEFAULT_CONNECTIONS, ...bounds };
@@ -70,7 +75,7 @@ export class OpenConnections {
   /** Counts a new connection until it ends; `isHandshake`: it begins with one of TLS. Over a bound another one is closed, or this one when all others are in use. */
   add(socket: Socket, server: Server, isHandshake = false): void {
     const address = socket.remoteAddress ?? '';
-    const { perAddress, total, trustedProxies } = this.bounds;
+    const { perAddress, total, files, trustedProxies } = this.bounds;
     const network = networkOf(address);
     const isTrusted = trustedProxies.length > 0 && this.#isTrusted(address);
     const others = isTrusted ? undefined : (this.#ofNetwork.get(network) ?? new Set());
@@ -102,7 +107,9 @@ export class OpenConnections {
       this.#ofNetwork.set(network, others.add(connection));
       if (others.size > perAddress) this.#close(oldestOf(others, connection));
     }
-    if (this.#all.size > total)
+    const beyond = fileOf(socket) - files;
+    if (beyond > 0) this.#room = this.#all.size - beyond;
+    while (this.#all.has(socket) && this.#all.size > Math.min(total, this.#room))
       this.#close(oldestOf(this.#all.values(), connection, systemClock.now() - IDLE_MS));
   }
 
@@ -144,6 +151,7 @@ export class OpenConnections {
 
   /** Closes the oldest connections that hold unfinished bytes while all together hold too many. Called at intervals. */
   cutUnfinished(): void {
+    this.#room = Number.POSITIVE_INFINITY;
     const { headerBytes, unfinishedBytes } = this.bounds;
     const nowMs = systemClock.now();
     let excess = -unfinishedBytes;
@@ -181,6 +189,11 @@ export class OpenConnections {
     this.#all.delete(socket);
     if (others?.delete(connection) && others.size === 0) this.#ofNetwork.delete(network);
   }
+}
+
+/** The number of its file; -1 where connections have none. */
+function fileOf(socket: Socket): number {
+  return Number(Object(Reflect.get(socket, '_handle')).fd ?? -1);
 }
 
 function isInProgress({ requests, unknown }: Connection): boolean {

@@ -38,7 +38,7 @@ export class Ports {
   /** `tls`: see publicTlsOf. */
   constructor(
     config: Config,
-    bounds: Pick<ConnectionBounds, 'total' | 'unfinishedBytes'>,
+    bounds: Pick<ConnectionBounds, 'total' | 'files' | 'unfinishedBytes'>,
     log: Logger,
     tls: PublicTls | undefined,
   ) {

@@ -9,6 +9,7 @@ import { merge, NEVER, Subject, share } from 'rxjs';
 import type { FirstPassword } from '../auth/accounts/first-password.ts';
 import type { Config } from '../config/config.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
+import { lastClientFile } from '../config/open-files.ts';
 import { programUser } from '../config/program-user.ts';
 import { memoryBounds } from '../domain/memory/held-bytes.ts';
 import { newLife } from '../domain/nodes/life.ts';
@@ -89,7 +90,7 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
   const bounds = memoryBounds(memoryBytes);
   const tls = await publicTlsOf(config, log);
   onUndo(async () => tls?.close());
-  const ports = new Ports(config, bounds.connections, log, tls);
+  const ports = new Ports(config, { ...bounds.connections, files: lastClientFile() }, log, tls);
   const { address } = ports;
   // The others serve until this worker is ready: none of their clients gets a connection to one that starts.
   const early = worker?.gateway === undefined ? await ports.open(onUndo) : undefined;
