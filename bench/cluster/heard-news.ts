@@ -11,15 +11,17 @@ export interface Heard {
   /** Messages that did not come, without a notice before the next one. */
   missed: number;
   repeated: number;
-  /** Notices: one is due where another node took over the session. */
   notices: number;
+  /** Streams of another generation of the session than before: a node took it over, and owes a notice. */
+  moves: number;
 }
 
 /** Reads the bodies of the streams of one session, one after the other. */
 export class NewsReader {
-  readonly heard: Heard = { last: 0, missed: 0, repeated: 0, notices: 0 };
+  readonly heard: Heard = { last: 0, missed: 0, repeated: 0, notices: 0, moves: 0 };
   /** The id of the last event; the next stream is opened with it. */
   lastEventId: string | undefined;
+  #generation: string | undefined;
   #isNoticed = false;
   #rest = '';
 
@@ -35,7 +37,10 @@ export class NewsReader {
   }
 
   #hear(event: string): void {
-    this.lastEventId = /^id: (\S+)$/m.exec(event)?.[1] ?? this.lastEventId;
+    const [, id = this.lastEventId, generation = this.#generation] = /^id: ((\d+)-\S+)$/m.exec(event) ?? [];
+    this.lastEventId = id;
+    if (this.#generation !== undefined && generation !== this.#generation) this.heard.moves += 1;
+    this.#generation = generation;
     const number = /"uri":"news:\/\/all(?:\/(\d+))?"/.exec(event);
     if (number === null) return;
     const { heard } = this;

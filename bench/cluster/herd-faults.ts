@@ -1,5 +1,7 @@
 // The faults of `npm run cluster` with thousands of sessions besides its clients.
 
+import { once } from 'node:events';
+import { request as httpRequest } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Node } from './deployment.ts';
 import { type Disturbance, nowMs } from './history.ts';
@@ -58,8 +60,11 @@ export async function newsOfOne(run: Run): Promise<readonly Disturbance[]> {
     last += 1;
     const params = { name: 'tell', arguments: { token: String(last) } };
     const body = JSON.stringify({ jsonrpc: '2.0', id: last, method: 'tools/call', params });
-    const answer = await fetch(deployment.backend, { method: 'POST', body });
-    await answer.text();
+    // A connection of its own: one that was idle may be closed just then.
+    const request = httpRequest(deployment.backend, { method: 'POST', agent: false });
+    request.end(body);
+    const [answer] = await once(request, 'response');
+    answer.resume();
   };
   let isOver = false;
   const telling = (async () => {

@@ -120,8 +120,8 @@ function newsOf({ herd }: HerdHistory): readonly Verdict[] {
       wrong(({ missed }) => missed > 0),
     ),
     none(
-      'streams of living nodes with a notice, or of the ended one without',
-      wrong(({ notices }, isOfEnded) => notices !== (isOfEnded ? 1 : 0)),
+      'streams with a notice in vain, or that moved without one',
+      wrong(({ notices, moves }, isOfEnded) => notices !== moves || (isOfEnded && moves === 0)),
     ),
   ];
 }

@@ -2,6 +2,7 @@
 // reads what the gateway sends (content-length, chunks), and takes one connection per stream, as the SDKs do.
 
 import { connect, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 
 export interface LightReply {
   readonly status: number;
@@ -10,6 +11,9 @@ export interface LightReply {
   /** As received, with the framing of chunks. Empty for a stream. */
   readonly body: string;
 }
+
+/** Posts at a time: nodes and clients may have no more than some ten thousand files. */
+const MAX_POSTS = 256;
 
 /** The socket was closed before the answer was complete. */
 const CUT = Object.assign(new Error('the connection was closed'), { code: 'CLOSED' });
@@ -21,6 +25,7 @@ export class LightClient {
   /** Idle connections by port. */
   readonly #idle = new Map<number, Socket[]>();
   readonly #sockets = new Set<Socket>();
+  #posts = 0;
 
   constructor(path: string, headers: Readonly<Record<string, string>>) {
     this.#path = path;
@@ -28,7 +33,15 @@ export class LightClient {
   }
 
   /** Rejects with a code, such as ECONNREFUSED. */
-  post(port: number, headers: Readonly<Record<string, string>>, body: string): Promise<LightReply> {
+  async post(port: number, headers: Readonly<Record<string, string>>, body: string): Promise<LightReply> {
+    while (this.#posts >= MAX_POSTS) await delay(5);
+    this.#posts += 1;
+    return this.#post(port, headers, body).finally(() => {
+      this.#posts -= 1;
+    });
+  }
+
+  #post(port: number, headers: Readonly<Record<string, string>>, body: string): Promise<LightReply> {
     const idle = this.#idle.get(port) ?? [];
     this.#idle.set(port, idle);
     const socket = idle.pop() ?? this.#connect(port);
