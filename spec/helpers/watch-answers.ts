@@ -69,11 +69,11 @@ function record({ request, response }: Arrival, look: (answer: SeenAnswer) => vo
   let bytes = 0;
   const keep = ([chunk, encoding]: readonly unknown[]): void => {
     if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)) return;
-    const isEncoding = typeof encoding === 'string' && Buffer.isEncoding(encoding);
-    const content =
-      typeof chunk === 'string' ? Buffer.from(chunk, isEncoding ? encoding : 'utf8') : Buffer.from(chunk);
-    bytes += content.byteLength;
-    if (bytes <= CHECKED_BYTES) chunks.push(content);
+    const known = typeof encoding === 'string' && Buffer.isEncoding(encoding) ? encoding : 'utf8';
+    bytes += typeof chunk === 'string' ? Buffer.byteLength(chunk, known) : chunk.byteLength;
+    // Not copied before: the memory of the program is measured.
+    if (bytes > CHECKED_BYTES) return;
+    chunks.push(typeof chunk === 'string' ? Buffer.from(chunk, known) : Buffer.from(chunk));
   };
   before(response, 'writeHead', ([, ...more]) => {
     for (const [name, value] of headerPairs(more.at(-1))) headers.set(name.toLowerCase(), value);
