@@ -1,7 +1,7 @@
 // What every spec of a strategy needs: candidates made of a few words, seeded randomness, and counting.
 // Independent of the strategies.
 
-import type { Candidate, RequestView, Strategy } from '../../src/balancing/strategies.ts';
+import type { Candidate, Strategy, StrategyRequest } from '../../src/balancing/strategies.ts';
 
 /** A candidate whose load a spec may change. */
 export type TestCandidate = { -readonly [Field in keyof Candidate]: Candidate[Field] };
@@ -43,7 +43,7 @@ export function choose<C extends Candidate>(
   strategy: Strategy<C>,
   from: Candidates<C>,
   mayTake: MayTake<C> = () => true,
-  request: RequestView = {},
+  request: StrategyRequest = {},
 ): C {
   const chosen = strategy(inOrder(from), mayTake, request);
   if (chosen === undefined) throw new Error('the strategy chose no candidate');

@@ -4,7 +4,7 @@
 import type { Observable } from 'rxjs';
 import { type OutlierOptions, Outliers } from './outliers.ts';
 import type { TemplatePolicy } from './policy.ts';
-import { type Candidate, firstAfter, type RequestView, STRATEGIES, type Strategy } from './strategies.ts';
+import { type Candidate, firstAfter, STRATEGIES, type Strategy, type StrategyRequest } from './strategies.ts';
 
 /** A candidate joins the pool (and replaces one with the same id), or leaves it. */
 export type PoolChange<C extends Candidate> =
@@ -19,7 +19,7 @@ interface PoolOptions<C extends Candidate> extends Omit<OutlierOptions<C>, 'isUp
 }
 
 const NO_IDS: ReadonlySet<string> = new Set();
-const NO_REQUEST = Object.freeze<RequestView>({});
+const NO_REQUEST = Object.freeze<StrategyRequest>({});
 
 /** The pool of one template. When the changes complete or fail, it is emptied: better no candidate than one in an unknown state. */
 export class Pool<C extends Candidate> {
@@ -76,7 +76,7 @@ export class Pool<C extends Candidate> {
   pick(
     excluding: ReadonlySet<string> = NO_IDS,
     isRepeatable?: (candidate: C) => boolean,
-    request: RequestView = NO_REQUEST,
+    request: StrategyRequest = NO_REQUEST,
     hasCapacity: (candidate: C) => boolean = isBelowCapacity,
   ): C | undefined {
     const { outliers, candidates } = this;

@@ -23,7 +23,7 @@ export interface Candidate extends Measured {
 }
 
 /** What a strategy may read of the request that it chooses for; of a new session only its caller is known. */
-export interface RequestView {
+export interface StrategyRequest {
   /** Id of the principal, by which limits are counted; undefined for an anonymous one. */
   readonly caller?: string | undefined;
   readonly params?: JsonFields | undefined;
@@ -36,7 +36,7 @@ export interface RequestView {
 export type Strategy<C extends Candidate> = (
   candidates: readonly C[],
   mayTake: (candidate: C) => boolean,
-  request: RequestView,
+  request: StrategyRequest,
 ) => C | undefined;
 
 /** The values of `hash_on`: the caller, or behind this prefix the name of an argument. */
@@ -311,7 +311,11 @@ function sample<C>(
 /** The keys in large arguments: one call may ask a strategy several times, and each reading takes some milliseconds. */
 type KnownKeys = WeakMap<JsonText, { readonly hashOn: string; readonly key: string | undefined }>;
 
-function requestKey({ caller, params }: RequestView, hashOn: string, known: KnownKeys): string | undefined {
+function requestKey(
+  { caller, params }: StrategyRequest,
+  hashOn: string,
+  known: KnownKeys,
+): string | undefined {
   if (hashOn === PRINCIPAL) return caller;
   const name = hashOn.slice(ARGUMENT.length);
   const { arguments: given } = params ?? {};

@@ -25,7 +25,7 @@ interface SessionFields extends InstanceFields {
 }
 
 /** Of a conversation that an instance dedicates to one client: over stdio a process, else a session of the backend. */
-interface UpstreamFields extends InstanceFields {
+interface ConversationFields extends InstanceFields {
   readonly transport: TransportKind;
   /** Id of the principal that it serves. */
   readonly principal: string;
@@ -179,11 +179,11 @@ export const EVENTS = {
   /** Once per `session.opened`. `isLost`: no instance could continue it. */
   'session.ended': fields<SessionFields & Ending>(),
   /** Followed by one `upstream.ended`. Not emitted for the shared conversation of an instance. */
-  'upstream.opened': fields<UpstreamFields>(),
+  'upstream.opened': fields<ConversationFields>(),
   /** It could not be opened. Not emitted when its client disconnected meanwhile. */
-  'upstream.failed': fields<UpstreamFields & { readonly code: ErrorCode; readonly reason: string }>(),
+  'upstream.failed': fields<ConversationFields & { readonly code: ErrorCode; readonly reason: string }>(),
   /** `isLost`: the gateway did not end it. Its process died, or its HTTP backend forgot it. */
-  'upstream.ended': fields<UpstreamFields & Ending>(),
+  'upstream.ended': fields<ConversationFields & Ending>(),
   'template.changed': fields<EventFields & { readonly template: string }>(),
   /** A view is new, changed or deleted. */
   'view.changed': fields<EventFields & { readonly view: string; readonly change: ViewChange }>(),
@@ -247,7 +247,7 @@ export function withheldEvent(template: string, { list, name, reason }: Withheld
 }
 
 /** Over HTTP, a client's own conversation is a session of the backend. */
-export function hasOwnProcess({ transport }: Pick<UpstreamFields, 'transport'>): boolean {
+export function hasOwnProcess({ transport }: Pick<ConversationFields, 'transport'>): boolean {
   return TRANSPORT_TRAITS[transport].hasProcesses;
 }
 

@@ -1,4 +1,4 @@
-// Passes on the answer of another node, which owns the session of the request: as it comes, and no faster than the client reads. Headers
+// Passes on the answer of another node, which holds the session of the request: as it comes, and no faster than the client reads. Headers
 // of this node (rate limit, origin) are added. When the client leaves, or loses its rights, the request at the holder is
 // cancelled.
 

@@ -96,7 +96,7 @@ export interface McpEndpointReply {
   readonly serve: (reply: McpReply, relay: (answer: ForwardReply) => Promise<void>) => void | Promise<void>;
 }
 
-/** The answer of another node, which owns the session of the request. */
+/** The answer of another node, which holds the session of the request. */
 export interface ForwardReply {
   /** Id of that node, for the log. */
   readonly node: string;

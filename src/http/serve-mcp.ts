@@ -48,7 +48,7 @@ class McpServing implements McpEndpointReply {
   readonly #sessionId: string | undefined;
   /** Since when it waits, by the monotonic clock; undefined: it has not waited. */
   #sinceMs: number | undefined;
-  /** The other node that owns its session. */
+  /** The other node that holds its session. */
   #holder: Peer | undefined;
 
   constructor(method: McpMethod, input: McpInput, services: Services, isSse: boolean, sinceMs?: number) {

@@ -207,7 +207,7 @@ export interface SettingStore {
   exchange(name: string, before: string | undefined, after: string | undefined): Promise<boolean>;
 }
 
-/** A stored session of a client, and the life that owns its row: only this life may change the row. */
+/** A stored session of a client, and its holder: only this life may change the row. */
 export interface StoredSession extends NodeLife {
   /** SHA-256 of the id of the session, in hex: the id is a credential. */
   readonly key: string;

@@ -19,7 +19,7 @@ import type { PlacedInstance } from '../domain/nodes/forwarding.ts';
 import type { EndReason } from '../domain/sessions/session-ends.ts';
 import type { RecoveredSession, SessionOpening } from '../domain/sessions/session-value.ts';
 
-/** Everything behind one path: the instances of one template, or those of all templates a caller may use. */
+/** Everything behind one path: the instances of one template, or those of all templates that a caller may use, or that a view has. */
 export interface Backends {
   /** The handshake results of the healthy instances, else the last known ones; empty when none was ever connected. */
   handshakes(owner: Owner): readonly Handshake[];
@@ -75,7 +75,7 @@ export interface StatelessOptions extends Client {
   readonly instanceId?: string | undefined;
 }
 
-/** The session of one legacy client, bound to one instance; the session table owns it. */
+/** The session of one legacy client: with one template, bound to one instance, or with several. The session table owns it. */
 export interface McpSession {
   /** Visible ASCII, at least 128 random bits. */
   readonly id: string;
@@ -84,11 +84,11 @@ export interface McpSession {
   readonly profile: ClientProfile;
   /** The backend that it is bound to. */
   readonly handshake: Handshake;
-  /** True when it is bound to that instance, or for all templates its session with the template is. */
+  /** True when it is bound to that instance, or, with several templates, its session with the template is. */
   isAt(instanceId: string): boolean;
   /** True while it shares the conversation of its instance with other clients. */
   readonly isShared: boolean;
-  /** The instance it is or was bound to; undefined for all templates together. */
+  /** The instance it is or was bound to; undefined with several templates. */
   readonly instanceId?: string | undefined;
   /** The level of the latest `logging/setLevel`. */
   readonly logLevel: string | undefined;

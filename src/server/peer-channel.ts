@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import type { Auth } from '../auth/auth.ts';
 import { WindowCounter } from '../auth/limits/rate-limiter.ts';
 import type { ChannelKeys } from '../cluster/channel/channel-keys.ts';
+import type { InstanceHost } from '../cluster/channel/instance-host.ts';
 import { serveInstances } from '../cluster/channel/instance-listener.ts';
 import {
   openPeerListener,
@@ -21,7 +22,6 @@ import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import { OperatorError, reasonOf } from '../domain/errors/errors.ts';
 import { hostAndPort } from '../domain/instances/endpoint.ts';
 import { systemClock } from '../domain/time/clock.ts';
-import type { InstanceHost } from '../transports/instance-host.ts';
 
 /** Refusals that the audit log records in a minute; further ones are counted. */
 const RECORDED_PER_MINUTE = 30;

@@ -3,7 +3,7 @@
 import { defer, of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { createActor, toPromise } from 'xstate';
-import type { ExchangeEnding } from '../../../src/actors/calls/call-events.ts';
+import type { AttemptEnding } from '../../../src/actors/calls/call-events.ts';
 import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
 import { probe } from '../../../src/actors/instances/probe.ts';
 import type { ExchangeRequest, FinalEvent } from '../../../src/domain/calls/exchange.ts';
@@ -17,7 +17,7 @@ import { HANDSHAKE } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('parts of an instance');
-const ended = (outcome: ExchangeEnding['outcome'], durationMs = 10): ExchangeEnding => ({
+const ended = (outcome: AttemptEnding['outcome'], durationMs = 10): AttemptEnding => ({
   outcome,
   durationMs,
   error: undefined,
@@ -80,7 +80,7 @@ test('counts calls up and down', () => {
 
 test('averages the time of answers, error answers included; a failure lowers the success rate', () => {
   const calls = new CallCounter();
-  const end = (outcome: ExchangeEnding['outcome'], durationMs: number) => {
+  const end = (outcome: AttemptEnding['outcome'], durationMs: number) => {
     calls.begin('ann');
     calls.end('ann', ended(outcome, durationMs));
     return [calls.successRate, calls.latencyMs];

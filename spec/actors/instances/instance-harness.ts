@@ -3,7 +3,7 @@
 
 import { createActor, SimulatedClock } from 'xstate';
 import { Attempt } from '../../../src/actors/calls/attempt.ts';
-import type { ExchangeEnding } from '../../../src/actors/calls/call-events.ts';
+import type { AttemptEnding } from '../../../src/actors/calls/call-events.ts';
 import { instanceMachine } from '../../../src/actors/instances/instance.machine.ts';
 import { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import type { InstanceEmission } from '../../../src/actors/instances/instance-setup.ts';
@@ -20,7 +20,7 @@ import type { Suite } from '../../helpers/suite.ts';
 /** One caller: the events it received and how its exchange ended. */
 export interface Caller {
   readonly events: ExchangeEvent[];
-  readonly endings: ExchangeEnding[];
+  readonly endings: AttemptEnding[];
   /** How often its exchange ended; must never be more than one. */
   ends: number;
   error: GatewayError | undefined;
@@ -112,7 +112,7 @@ export class Harness {
       failed: (_: Attempt, error: GatewayError) => end(error),
       completed: () => end(),
       awaitingClient: () => {},
-      ended: (_: Attempt, ending: ExchangeEnding) => caller.endings.push(ending),
+      ended: (_: Attempt, ending: AttemptEnding) => caller.endings.push(ending),
     };
     const sent = Object({ atMs: now() });
     const attempt = new Attempt(call, this.ref, { request, conversation }, sent, 1, undefined);

@@ -4,6 +4,7 @@
 import { firstValueFrom, lastValueFrom, NEVER, Subject, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { channelKeys } from '../../../src/cluster/channel/channel-keys.ts';
+import type { InstanceHost } from '../../../src/cluster/channel/instance-host.ts';
 import { serveInstances } from '../../../src/cluster/channel/instance-listener.ts';
 import { exchangeBody } from '../../../src/cluster/channel/peer-frames.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from '../../../src/cluster/channel/peer-protocol.ts';
@@ -24,7 +25,6 @@ import type { Handshake } from '../../../src/domain/mcp/mcp.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { REFUSED } from '../../../src/transports/caller-messages.ts';
-import type { InstanceHost } from '../../../src/transports/instance-host.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { HeldTool, serving, text } from '../../helpers/function-backend.ts';

@@ -34,7 +34,7 @@ test('each request of a batch is one exchange, and each answer one event', async
   session.exchanges[0]?.refuse({ code: -1, message: 'no' });
   assert.equal([idsOf(reply).at(-1), reply.events.isEnded], [1, true]);
   pass(70_000);
-  assert.is(endpoint.conversations, 0, 'no stream can be resumed any more');
+  assert.is(endpoint.openTraffic, 0, 'no stream can be resumed any more');
 });
 
 test('the rest of a batch whose client has left runs in a conversation that is known', async () => {
@@ -45,12 +45,12 @@ test('the rest of a batch whose client has left runs in a conversation that is k
   const reply = new RecordedReply();
   reply.lose();
   await sendTo(reply, 'POST', [request(1, 'tools/list'), request(2, 'tools/call', { name: 'a' })]);
-  const found = [session.exchanges.length, endpoint.conversations];
+  const found = [session.exchanges.length, endpoint.openTraffic];
   assert.equal(found, [1, 1]);
   assert.equal(await post(request(2, 'tools/call')).done, NO_MESSAGE);
   session.exchanges[0]?.result({});
   pass(70_000);
-  assert.is(endpoint.conversations, 0, 'no stream can be resumed any more');
+  assert.is(endpoint.openTraffic, 0, 'no stream can be resumed any more');
 });
 
 test('a batch with an invalid message is refused as a whole', async () => {
@@ -67,7 +67,7 @@ test('a batch with an invalid message is refused as a whole', async () => {
   for (const row of rows) assert.equal(await post(row).done, NO_MESSAGE);
   assert.equal(charges, [1]);
   assert.equal(await post([request(1, 'tools/call'), request('busy', 'tools/call')]).done, NO_MESSAGE);
-  assert.equal([session.exchanges.length, endpoint.conversations, charges], [1, 1, [1]]);
+  assert.equal([session.exchanges.length, endpoint.openTraffic, charges], [1, 1, [1]]);
 });
 
 test.run();

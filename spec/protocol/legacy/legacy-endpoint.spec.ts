@@ -1,5 +1,5 @@
 // Handshake, sessions, calls and session deletes of legacy clients. Bad input is in legacy-refusals.spec.ts, streams in
-// legacy-conversation.spec.ts, arrays in legacy-batches.spec.ts.
+// legacy-traffic.spec.ts, arrays in legacy-batches.spec.ts.
 
 import { mock } from 'node:test';
 import { setImmediate as settled } from 'node:timers/promises';

@@ -104,10 +104,10 @@ export function legacyHarness(
       harness.send('POST', message, headers),
     /** Calls a tool. */
     call: (callId: string | number = 0) => harness.post(request(callId, 'tools/call', { name: 'add' })),
-    /** The number of conversations that the next sweep keeps. `setInterval` is simulated. */
+    /** The sessions with traffic that the next sweep keeps. `setInterval` is simulated. */
     left: (): number => {
       pass(10_000);
-      return endpoint.conversations;
+      return endpoint.openTraffic;
     },
     /** Opens a stream by GET. */
     listen: (lastEventId?: string) => harness.send('GET', undefined, { 'last-event-id': lastEventId }),
@@ -127,7 +127,7 @@ export function answer(id: unknown, result: unknown = {}): Record<string, unknow
   return { jsonrpc: '2.0', id, result };
 }
 
-/** Lets simulated time pass in the steps in which conversations are swept. */
+/** Lets simulated time pass in the steps in which traffic is swept. */
 export function pass(ms: number): void {
   for (let passed = 0; passed < ms; passed += 10_000) mock.timers.tick(10_000);
 }

@@ -61,7 +61,7 @@ test('a POST that is refused changes and counts nothing', async () => {
     const { reply, done } = post(body, headers);
     assert.equal(await done, expected, what);
     const found = [reply.isAnswered, session.exchanges.length, charges.length, session.notes.length];
-    assert.equal([...found, endpoint.conversations], [false, 0, 0, 0, 0], what);
+    assert.equal([...found, endpoint.openTraffic], [false, 0, 0, 0, 0], what);
     const next = call(1);
     session.last.result();
     assert.is(next.reply.status, 200, what);

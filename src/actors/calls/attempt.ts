@@ -1,5 +1,6 @@
 // One attempt of a call at one instance: counts the call there, passes the events of the conversation to the call, synchronously and
-// past all mailboxes, and reports its end. call.ts decides what a failure means.
+// past all mailboxes, and reports its end. call.ts decides what a failure means, except that the attempt sends its request once more in a
+// conversation that has repaired the cause of a refusal (isRepaired).
 
 import type { Observer, Subscription } from 'rxjs';
 import type { CallVerdict, SentCall } from '../../balancing/outliers.ts';
@@ -19,10 +20,10 @@ import type { ExchangeOutcome } from '../../domain/events.ts';
 import { type ClientReply, type ServerRequest, serverRequest } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { ExchangeEnding } from './call-events.ts';
+import type { AttemptEnding } from './call-events.ts';
+import type { AttemptPlan } from './call-route.ts';
 import type { Deadline } from './deadline.ts';
 import { isRepeatable } from './retries.ts';
-import type { AttemptPlan } from './route.ts';
 
 /** The call of an attempt. */
 export interface AttemptCaller {
@@ -38,7 +39,7 @@ export interface AttemptCaller {
   /** The attempt frees its capacity, since the backend waits for the client; or uses it again. */
   awaitingClient(attempt: Attempt, isAwaitingClient: boolean): void;
   /** Called once: nothing of the attempt is under way. */
-  ended(attempt: Attempt, ending: ExchangeEnding): void;
+  ended(attempt: Attempt, ending: AttemptEnding): void;
 }
 
 /**
@@ -132,7 +133,7 @@ export class Attempt implements Observer<ExchangeEvent> {
       this.#error = overdue;
     }
     const durationMs = this.#caller.now() - this.sent.atMs;
-    const ending: ExchangeEnding = { outcome: this.#outcome, durationMs, error: this.#error };
+    const ending: AttemptEnding = { outcome: this.#outcome, durationMs, error: this.#error };
     this.ref.calls.end(this.#ownerId, ending);
     this.ref.callEnded(ending.error);
     this.#trace?.ended(ending.error?.code);
@@ -242,7 +243,7 @@ export class Attempt implements Observer<ExchangeEvent> {
  * What the end of an attempt says about its backend. Without an answer it has failed only if the error is the backend's: not
  * when it was cancelled, refused before anything was sent, or too large. Source: ADR 39.
  */
-export function callVerdictOf({ outcome, error }: ExchangeEnding): CallVerdict {
+export function callVerdictOf({ outcome, error }: AttemptEnding): CallVerdict {
   if (isAnswered(outcome)) return 'answered';
   return error?.facts.suspicious || error?.facts.unreachable ? 'failed' : 'neither';
 }

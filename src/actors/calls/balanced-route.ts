@@ -1,15 +1,23 @@
 // The route of calls that any instance of their template may answer.
 
-import type { RequestView } from '../../balancing/strategies.ts';
+import type { StrategyRequest } from '../../balancing/strategies.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
+import {
+  type CallRoute,
+  DirectStep,
+  FULL,
+  NONE,
+  type RunningCall,
+  type Step,
+  type Tried,
+} from './call-route.ts';
 import { isRepeatable } from './retries.ts';
-import { type CallRoute, DirectStep, FULL, NONE, type RunningCall, type Step, type Tried } from './route.ts';
 
 /** To the instance that the strategy of the template chooses, at each step anew. */
-export class BalancedRoute implements CallRoute, RequestView {
+export class BalancedRoute implements CallRoute, StrategyRequest {
   readonly bound = undefined;
   readonly #pool: TemplateGroup['pool'];
   readonly #request: ExchangeRequest;
@@ -24,7 +32,7 @@ export class BalancedRoute implements CallRoute, RequestView {
     const { caller } = this.#request;
     return caller === ANONYMOUS.id ? undefined : caller;
   }
-  get params(): RequestView['params'] {
+  get params(): StrategyRequest['params'] {
     return this.#request.params;
   }
 

@@ -5,7 +5,15 @@ import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { InstanceState } from '../../domain/instances/instance.ts';
 import type { CallConversation } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { type CallRoute, DirectStep, FULL, NONE, type RunningCall, type Step, type Tried } from './route.ts';
+import {
+  type CallRoute,
+  DirectStep,
+  FULL,
+  NONE,
+  type RunningCall,
+  type Step,
+  type Tried,
+} from './call-route.ts';
 
 interface BoundOptions {
   /** The instance may answer although it takes no new calls: the call continues something that is under way there. */

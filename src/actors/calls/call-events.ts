@@ -25,7 +25,7 @@ interface Attempted {
 }
 
 /** How an attempt ended. */
-export interface ExchangeEnding {
+export interface AttemptEnding {
   readonly outcome: ExchangeOutcome;
   readonly durationMs: number;
   readonly error: GatewayError | undefined;
@@ -87,7 +87,7 @@ export class CallEvents {
   }
 
   /** The attempt has ended. `isOver`: the call has ended with it. */
-  finished(attempted: Attempted, ending: ExchangeEnding, isOver: boolean): void {
+  finished(attempted: Attempted, ending: AttemptEnding, isOver: boolean): void {
     this.#underWay -= 1;
     const isLast = isOver && !this.#hasEnded;
     if (isLast) this.#hasEnded = true;
@@ -102,7 +102,7 @@ export class CallEvents {
   #endOf<T extends 'call.finished' | 'attempt.finished'>(
     type: T,
     { ref, number: attempt, waitMs }: Attempted,
-    { outcome, durationMs, error }: ExchangeEnding,
+    { outcome, durationMs, error }: AttemptEnding,
   ) {
     const { template, number, request } = this.#call;
     const tool = toolOf(request);

@@ -21,10 +21,10 @@ import {
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
-import type { CallEvents, ExchangeEnding } from './call-events.ts';
+import type { AttemptEnding, CallEvents } from './call-events.ts';
+import type { At, AttemptPlan, CallDeps, CallInput, RunningCall, Step, Trouble } from './call-route.ts';
 import { Deadline, type TimedCall } from './deadline.ts';
 import { type FailedAttempt, isRepeatable, Retries } from './retries.ts';
-import type { At, AttemptPlan, CallDeps, CallInput, CallRoute, RunningCall, Step, Trouble } from './route.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
 import { WantedTool } from './wanted-tool.ts';
 
@@ -37,7 +37,6 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   readonly #deps: CallDeps;
   readonly #input: CallInput;
   readonly #events: CallEvents;
-  readonly #route: CallRoute;
   readonly #subscriber: Subscriber<Answer>;
   readonly deadline: Deadline;
   readonly retries: Retries;
@@ -74,7 +73,6 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     const { group, request, wantedTool } = input;
     this.#tool = new WantedTool(wantedTool, request.view);
     this.#events = events;
-    this.#route = input.route;
     this.#subscriber = subscriber;
     this.retries = new Retries(deps.budget, events, group.policy.maxRetries);
     const tool = wantedTool ?? toolOf(request);
@@ -90,7 +88,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
 
   waitsFor(target: QueueTarget): boolean {
     if (this.#tool.isLookingUp) return false;
-    const { bound } = this.#route;
+    const { bound } = this.#input.route;
     return bound === undefined ? this.#input.group.pool.mayBePicked(target, this.tried) : target === bound;
   }
 
@@ -151,7 +149,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     if (isAwaitingClient) this.#input.group.queue.advance(ref);
   }
 
-  ended(attempt: Attempt, ending: ExchangeEnding): void {
+  ended(attempt: Attempt, ending: AttemptEnding): void {
     const { group } = this.#input;
     const { ref, sent, plan } = attempt;
     plan.ended?.(ending);
@@ -194,7 +192,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#search?.unsubscribe();
     for (const silent of this.#silent) silent.end(this.#overdue);
     this.#attempt?.end(this.#overdue);
-    this.#route.end?.();
+    this.#input.route.end?.();
     this.#events.cancelled(this.#passedMs);
   }
 
@@ -206,10 +204,10 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
 
   /** The call is to be sent in the same synchronous block: see Pool.pick. */
   #step(trouble?: Trouble): Step {
-    let step = this.#route.step(this, trouble);
+    let step = this.#input.route.step(this, trouble);
     while (step.kind === 'at' && this.#tool.isAbsent(step.ref)) {
       this.#skip(step.ref);
-      step = this.#route.step(this, trouble);
+      step = this.#input.route.step(this, trouble);
     }
     return step;
   }
@@ -337,7 +335,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   #continue(failed: FailedAttempt, error: GatewayError, plan?: AttemptPlan): void {
     this.#exclude(failed.ref);
     const hasOthers = this.#attempt !== undefined;
-    const { bound } = this.#route;
+    const { bound } = this.#input.route;
     const { mayRepeat } = failed;
     const isAnswering = this.#isAnswering;
     const next = nextAfter({ error, mayRepeat, wasSent: plan !== undefined, hasOthers, isAnswering });
@@ -349,7 +347,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
       return;
     }
     this.retries.noteFailure(failed, error, hasOthers ? undefined : bound);
-    const mayGoOn = this.#route.bound !== undefined || this.retries.left > 0; // a bound call goes to no other instance
+    const mayGoOn = this.#input.route.bound !== undefined || this.retries.left > 0; // a bound call goes to no other instance
     const wayKnown$ = step?.kind === 'none' ? this.retries.untilWayKnown(this.#deps) : undefined;
     if (next === 'others') this.#hedge();
     else if (step === undefined || !mayGoOn) this.giveUp();
@@ -361,7 +359,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
 
   /** Ends the silent attempt when its route has to wait for a better instance. */
   #abandonSilent(silent: Attempt): void {
-    const { bound } = this.#route;
+    const { bound } = this.#input.route;
     if (bound === undefined || !silent.mayRepeat) return;
     const error = this.#silence(silent);
     const step = this.#step({ kind: 'silent', error, plan: silent.plan });

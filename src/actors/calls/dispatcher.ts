@@ -1,4 +1,4 @@
-// The entry point of calls: finds the template or instance, checks the rights to the tool, and makes the call. Its route (route.ts) chooses
+// The entry point of calls: finds the template or instance, checks the rights to the tool, and makes the call. Its route (call-route.ts) chooses
 // the instance, call.ts has the rules of failover.
 
 import { concatMap, map, Observable } from 'rxjs';
@@ -20,8 +20,8 @@ import { BalancedRoute } from './balanced-route.ts';
 import { BoundRoute } from './bound-route.ts';
 import { Call } from './call.ts';
 import { CallEvents } from './call-events.ts';
+import type { CallDeps, CallInput } from './call-route.ts';
 import { SHORT_MS } from './deadline.ts';
-import type { CallDeps, CallInput } from './route.ts';
 
 const LIST_TOOLS = 'tools/list';
 

@@ -1,5 +1,5 @@
 // Which requests may be repeated, the repeats of one call, and the retry budget of the gateway. domain/calls/retry-rules.ts decides; a route says
-// at which instance (route.ts). Source: ADR 9.
+// at which instance (call-route.ts). Source: ADR 9.
 
 import { Observable } from 'rxjs';
 import { RecentCount } from '../../balancing/recent-count.ts';

@@ -21,16 +21,7 @@ import { NO_SUBSCRIBER } from '../instances/leased-conversation.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import { BalancedRoute } from './balanced-route.ts';
 import { BoundRoute } from './bound-route.ts';
-import type { ExchangeEnding } from './call-events.ts';
-import {
-  type ConversationChoice,
-  conversationFor,
-  forLegacy,
-  isLogged,
-  logLevelOf,
-  NO_TASKS,
-} from './conversation-choice.ts';
-import type { EqualToolLists } from './equal-tool-lists.ts';
+import type { AttemptEnding } from './call-events.ts';
 import {
   type At,
   type AttemptPlan,
@@ -45,7 +36,16 @@ import {
   type Step,
   type Tried,
   type Trouble,
-} from './route.ts';
+} from './call-route.ts';
+import {
+  type ConversationChoice,
+  conversationFor,
+  forLegacy,
+  isLogged,
+  logLevelOf,
+  NO_TASKS,
+} from './conversation-choice.ts';
+import type { EqualToolLists } from './equal-tool-lists.ts';
 import type { StatelessLease, StatelessPool } from './stateless-pool.ts';
 
 /** A leased conversation for an attempt that is not sent yet. */
@@ -281,7 +281,7 @@ class LeasedPlan implements AttemptPlan {
     return this.#route.receive(this.held.ref, event);
   }
 
-  ended({ outcome, error }: ExchangeEnding): void {
+  ended({ outcome, error }: AttemptEnding): void {
     this.held.lease.release(isAnswered(outcome) || error?.delivered === 'no');
   }
 }

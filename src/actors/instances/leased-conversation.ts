@@ -18,7 +18,7 @@ import { answerOf } from '../calls/requests.ts';
 import { Feed } from '../subscriptions/feed.ts';
 
 /** The session that a lease is for. */
-export interface LeaseHolder {
+export interface LeasingSession {
   /** Since when its client has no open stream and sent no message, in ms of the gateway's monotonic clock; undefined: it is there. */
   readonly awaySinceMs: number | undefined;
   /** Ends the session, and with it the conversation. */
@@ -36,7 +36,7 @@ export interface LeaseRequest {
   /** All owners may use the conversation; see `sharedBy`. Default false. */
   readonly isShared?: boolean;
   /** Default: a call, which is always present. */
-  readonly holder?: LeaseHolder | undefined;
+  readonly session?: LeasingSession | undefined;
   /** How long the conversation stays open without a lease, in ms. Default: it is for this lease alone, and ends with it. */
   readonly idleMs?: number;
   /** Makes what carries its calls; called once for each conversation. Default: the conversation itself. */
@@ -85,7 +85,7 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
   readonly key: string | undefined;
   readonly isExclusive: boolean;
   readonly isShared: boolean;
-  readonly holder: LeaseHolder | undefined;
+  readonly holder: LeasingSession | undefined;
   /** Settles like `open`; BACKEND_UNAVAILABLE when it was closed meanwhile. */
   readonly opening: Promise<Conversation | undefined>;
   /** Resolves when nothing is left of it. Never rejects. */
@@ -115,13 +115,13 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
   #settingLevel: Promise<void> | undefined;
 
   constructor(clock: Pick<Clock, 'now' | 'alarm'>, { request, key, open, listener }: ConversationInput) {
-    const { owner, isExclusive = true, isShared = false, holder, idleMs = 0, forCallsOf } = request;
+    const { owner, isExclusive = true, isShared = false, session, idleMs = 0, forCallsOf } = request;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ownerId = owner.id;
     this.key = key;
     this.isExclusive = isExclusive;
     this.isShared = isShared;
-    this.holder = isShared ? undefined : holder; // it has more than one
+    this.holder = isShared ? undefined : session; // it has more than one
     this.gone = promise;
     this.#resolveGone = resolve;
     this.#clock = clock;

@@ -80,7 +80,7 @@ export class Leases implements ConversationListener {
     const known = alike.find(({ isFree }) => isFree);
     const conversation = known ?? this.#open(request, key);
     let isHeld = true;
-    const isSession = request.holder !== undefined;
+    const isSession = request.session !== undefined;
     conversation.acquire(isSession);
     const release = (): void => {
       if (isHeld) conversation.release(isSession);

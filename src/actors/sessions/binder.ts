@@ -10,7 +10,7 @@ import type { Handshake } from '../../domain/mcp/mcp.ts';
 import { FairSlots } from '../../domain/time/fair-slots.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
-import { type LeaseHolder, sharedBy } from '../instances/leased-conversation.ts';
+import { type LeasingSession, sharedBy } from '../instances/leased-conversation.ts';
 import type { Lease } from '../instances/leases.ts';
 import type { Feed } from '../subscriptions/feed.ts';
 import type { TemplateGroup } from '../template-group.ts';
@@ -23,7 +23,7 @@ export interface SessionNeeds {
   readonly group: TemplateGroup;
   readonly ownerId: string;
   readonly profile: ClientProfile;
-  readonly holder?: LeaseHolder | undefined;
+  readonly session?: LeasingSession | undefined;
   /** The session has set a log level, or is about to: log messages name no client. */
   readonly asksForLog: boolean;
   /** Repeats the state of the client in a new conversation, before it is used. */
@@ -156,10 +156,10 @@ export class Binder {
 
 /** Leases an open conversation; one without `inner` where the backend keeps none. Rejects like the opening; aborting ends the lease. */
 async function lease(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<Lease> {
-  const { ownerId, profile, holder } = needs;
+  const { ownerId, profile, session } = needs;
   const extensions = isShareable(ref, needs) ? extensionsOf(profile) : undefined;
   const shared = extensions === undefined ? {} : sharedBy(extensions);
-  const leased = ref.lease({ owner: { id: ownerId }, profile, holder, ...shared });
+  const leased = ref.lease({ owner: { id: ownerId }, profile, session, ...shared });
   signal.addEventListener('abort', leased.release, { once: true });
   try {
     await leased.conversation.opening;

@@ -1,5 +1,5 @@
-// The session of one legacy client: what it is (domain/sessions/session-value.ts), its present binding, and its states. This machine alone
-// changes them; client-session.ts does the work of each state, and follows what the machine emits.
+// The session of one legacy client: what it is (domain/sessions/session-value.ts), its present binding, and its states. While the
+// session is in use this machine alone changes them; client-session.ts does the work of each state, and follows what the machine emits.
 //
 //   entering ─┬─ has a binding ─────────────► serving ── lost, upgrade ──► binding ── bound ──► serving
 //             ├─ had one, and was read again ─► unbound                       └─ failed ──► unbound ── requested, retryDelay ──► binding
@@ -9,7 +9,7 @@
 //              it may move: it looks for another instance, or is unbound for a while if it has just moved
 //              only the way to the instance was lost: it is bound again there, or its requests wait while it is opened
 //              no other instance could serve its client: it keeps its binding, and what waits is refused
-//              it is a part of a session with all templates: it begins anew
+//              it is a part of a session with several templates: it begins anew
 //              calls are under way at its instance: it is finishing; else it ends
 //   upgrade:   a dedicated conversation is needed
 //   started:   the instance that it waits for is there, or does not come soon

@@ -17,7 +17,7 @@ import { type Handshake, isOfOtherEra, listOf, setsClientState } from '../../dom
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import type { KeptRow, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
 import type { RecoveredSession, SessionValue, StorableSession } from '../../domain/sessions/session-value.ts';
-import type { AttemptPlan, LocalAnswer } from '../calls/route.ts';
+import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { NO_URIS, type ResourceUris } from '../subscriptions/feed.ts';
 import { SESSION_ACTOR_ID } from '../template.machine.ts';
@@ -363,7 +363,7 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
     const asksForLog = logLevel !== undefined || this.#waiting?.needsDedicated === true;
     const client = logLevel === undefined && uris.length === 0 ? undefined : this.#client;
     const repeatState = client?.repeat.bind(client);
-    return { group: this.group, ownerId, profile, holder: this, asksForLog, repeatState };
+    return { group: this.group, ownerId, profile, session: this, asksForLog, repeatState };
   }
 
   #wake(): void {

@@ -1,4 +1,4 @@
-// The table of all legacy sessions of one gateway: with one template, and with all templates together (ADR 70). Bounds their
+// The table of all legacy sessions of one gateway: with one template, and with several templates (ADR 70). Bounds their
 // number, parks them after a short time without use and ends them after a long one, and ends many of them together. Callers of
 // `find` compare the owner. The table owns the sessions, a session its binding, and a dedicated binding its conversation.
 
@@ -25,7 +25,7 @@ import type { SessionAdmission, SessionServices } from './session-services.ts';
 import { newSession } from './session-state.ts';
 
 interface ClientSessionsOptions extends SessionServices, SessionAdmission {
-  /** Most sessions with one template, and most with all templates. */
+  /** Most sessions with one template, and most with several. */
   readonly maxSessions?: number | undefined;
   readonly idleMs?: number | undefined;
   /** Part of them for one owner. Default LIMITS.ownerShare. */
@@ -82,7 +82,7 @@ export class ClientSessions implements SessionTable {
     deps.fleet.root.subscribe({ complete: () => void this.closeAll(0) });
   }
 
-  /** Most sessions with one template, and most with all templates. */
+  /** Most sessions with one template, and most with several. */
   get max(): number {
     return this.#places.max;
   }
@@ -222,7 +222,7 @@ export class ClientSessions implements SessionTable {
     return this.#open.get(id);
   }
 
-  /** The open sessions; the parts of a session with all templates are its bindings. */
+  /** The open sessions; the parts of a session with several templates are its bindings. */
   list(): ClientSessionView[] {
     const startMs = wallAt(this.deps, 0);
     return this.#ofClients().map((record) => this.#viewOf(record, startMs));
@@ -360,7 +360,7 @@ export class ClientSessions implements SessionTable {
     if (this.isClosing && this.size === 0) this.#emptied.resolve();
   }
 
-  /** The open sessions without the parts of sessions with all templates. */
+  /** The open sessions without the parts of sessions with several templates. */
   #ofClients(): SessionRecord[] {
     const records = [...this.#open.values()];
     const innerIds = new Set(records.flatMap(({ innerSessionIds = [] }) => innerSessionIds));

@@ -73,7 +73,7 @@ export interface KeeperCounts {
 export class SessionKeeper implements RowWriter {
   readonly store: SessionStore;
   /** This node and its present life. */
-  holder: NodeLife;
+  ownLife: NodeLife;
   readonly decideSession: DecideSession;
   readonly successorOf: SuccessorOf;
   readonly mayStore: MayStore;
@@ -111,7 +111,7 @@ export class SessionKeeper implements RowWriter {
     this.mayStore = options.mayStore ?? (() => undefined);
     this.decideSession =
       decideSession ?? (async (row) => ({ do: gatewayOf(row.node) === node ? 'claim' : 'end' }));
-    this.holder = { node, life };
+    this.ownLife = { node, life };
     this.#released = decideSession && [];
     this.clock = clock;
     this.#idleMs = idleMs ?? LIMITS.sessionIdleMs;
@@ -135,7 +135,7 @@ export class SessionKeeper implements RowWriter {
 
   /** The former life was ended by other nodes: its rows may be theirs by now, and are not changed any more. */
   beginLife(life: string): void {
-    this.holder = { ...this.holder, life };
+    this.ownLife = { ...this.ownLife, life };
     this.#hasReleased = false;
     if (this.#stopTrimming === undefined) return;
     this.#stopTrimming();
@@ -256,14 +256,14 @@ export class SessionKeeper implements RowWriter {
     try {
       const writes = group.map((kept) => ({ kept, key: kept.key, ...kept.next() }));
       const inserts = writes.flatMap(({ key, insert: value }) =>
-        value === undefined ? [] : { key, ...this.holder, generation: FIRST_GENERATION, value, usedAt },
+        value === undefined ? [] : { key, ...this.ownLife, generation: FIRST_GENERATION, value, usedAt },
       );
       const updates = writes.flatMap(({ key, update: value }) =>
         value === undefined ? [] : { key, value, usedAt },
       );
       const deletes = writes.flatMap(({ key, isDeleted }) => (isDeleted ? key : []));
       const { store } = this;
-      const { life } = this.holder;
+      const { life } = this.ownLife;
       if (inserts.length > 0) await store.insert(inserts);
       const holders = updates.length > 0 ? await store.update(life, updates) : undefined;
       if (deletes.length > 0) await store.delete(life, deletes);
@@ -290,7 +290,7 @@ export class SessionKeeper implements RowWriter {
 
   /** What the sessions have changed is written before. Ends at the first failure: the end of this life frees the rows, too. */
   async #releaseAll(): Promise<void> {
-    const { node, life } = this.holder;
+    const { node, life } = this.ownLife;
     const keys = this.#released ?? [];
     try {
       while (keys.length > 0) {
@@ -306,7 +306,7 @@ export class SessionKeeper implements RowWriter {
 
   async #trim(keep: number): Promise<void> {
     try {
-      while ((await this.store.trim(this.holder, keep)) === MAX_SESSION_ROWS);
+      while ((await this.store.trim(this.ownLife, keep)) === MAX_SESSION_ROWS);
     } catch {
       // The database is away: the next time.
     }

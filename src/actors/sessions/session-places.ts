@@ -1,4 +1,4 @@
-// The places for sessions: how many there may be with one template and with all templates, how many of them each owner may have, and the
+// The places for sessions: how many there may be with one template and with several, how many of them each owner may have, and the
 // memory for what their clients declare. client-sessions.ts decides what happens when there is none.
 
 import { declarationsTooLarge, sessionLimit, sessionShareLimit } from '../../domain/errors/session-errors.ts';

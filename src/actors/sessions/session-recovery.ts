@@ -55,7 +55,7 @@ export class SessionRecovery {
       return (key) => rows.get(key);
     });
     this.#claims = new Batches(clock, async (rows) => {
-      const claimed = byKey(await store.claim(rows, keeper.holder));
+      const claimed = byKey(await store.claim(rows, keeper.ownLife));
       return ({ key }) => claimed.get(key);
     });
   }
@@ -89,7 +89,7 @@ export class SessionRecovery {
 
   /** A session of the present life is never read, unless that has released some. */
   #mayBeStored(life: string | undefined): boolean {
-    return life !== this.#keeper.holder.life || this.#keeper.hasReleased;
+    return life !== this.#keeper.ownLife.life || this.#keeper.hasReleased;
   }
 
   async #recover(id: string, ownerId: string, prepare: PrepareRecovery): Promise<void> {
@@ -123,14 +123,14 @@ export class SessionRecovery {
         return;
       }
     }
-    throw nodeUnavailable(this.#keeper.holder.node, 'others claim the session', 'no');
+    throw nodeUnavailable(this.#keeper.ownLife.node, 'others claim the session', 'no');
   }
 
   /** Undefined when another life claimed the session, or its former holder changed it before the claim. */
   async #ownGeneration(row: StoredSession): Promise<number | undefined> {
-    if (row.life === this.#keeper.holder.life) return row.generation;
+    if (row.life === this.#keeper.ownLife.life) return row.generation;
     const claimed = await this.#claims.add(row);
-    const isWon = claimed?.value === row.value && claimed.life === this.#keeper.holder.life;
+    const isWon = claimed?.value === row.value && claimed.life === this.#keeper.ownLife.life;
     this.#keeper.counts.claims[isWon ? 'won' : 'lost'] += 1;
     return isWon ? claimed.generation : undefined;
   }

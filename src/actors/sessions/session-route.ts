@@ -15,9 +15,7 @@ import { listOf, setsClientState } from '../../domain/mcp/mcp.ts';
 import type { Linked } from '../../domain/memory/call-map.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { BoundRoute } from '../calls/bound-route.ts';
-import type { ExchangeEnding } from '../calls/call-events.ts';
-import { isAboutTask, NO_TASKS } from '../calls/conversation-choice.ts';
-import { isRepeatable } from '../calls/retries.ts';
+import type { AttemptEnding } from '../calls/call-events.ts';
 import {
   type At,
   type AttemptPlan,
@@ -30,7 +28,9 @@ import {
   type Tried,
   type Trouble,
   type Wait,
-} from '../calls/route.ts';
+} from '../calls/call-route.ts';
+import { isAboutTask, NO_TASKS } from '../calls/conversation-choice.ts';
+import { isRepeatable } from '../calls/retries.ts';
 import type { YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
@@ -317,7 +317,7 @@ class SessionPlan implements At, AttemptPlan {
     return this.#forwarded?.receive?.(event) !== false;
   }
 
-  ended({ error }: ExchangeEnding): void {
+  ended({ error }: AttemptEnding): void {
     if (!this.#isUnsafe) return;
     const conversation = this.conversation ?? this.ref.opened?.transport;
     // The program ends, whatever the call did.

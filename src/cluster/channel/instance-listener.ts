@@ -19,7 +19,7 @@ import { type ByteBudget, NO_CALLER } from '../../domain/memory/held-bytes.ts';
 import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
 import { mayUse } from '../../domain/rights/rights.ts';
 import { REFUSED } from '../../transports/caller-messages.ts';
-import type { HostedConversation, InstanceHost, InstanceWay } from '../../transports/instance-host.ts';
+import type { HostedConversation, InstanceHost, InstanceWay } from './instance-host.ts';
 import { exchangeIn, failureOf, frameOf, objectIn, type PeerFrame } from './peer-frames.ts';
 import type { PeerRefusal, ServePeer } from './peer-listener.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from './peer-protocol.ts';

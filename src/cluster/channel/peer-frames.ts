@@ -16,7 +16,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { ClientReply } from '../../domain/mcp/client.ts';
 import type { JsonRpcError } from '../../domain/mcp/jsonrpc.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
-import type { InstanceDuty } from '../../transports/instance-host.ts';
+import type { InstanceDuty } from './instance-host.ts';
 
 export type PeerFrame =
   | ({ readonly kind: 'opened' } & OpenedConversation)

@@ -37,7 +37,7 @@ export interface SessionRecord {
   readonly id: string;
   readonly ownerId: string;
   readonly profile: ClientProfile;
-  /** Of a session with all templates only: ids of its sessions with single templates, which are in the table, too. */
+  /** Of a session with several templates only: ids of its sessions with single templates, which are in the table, too. */
   readonly innerSessionIds?: readonly string[];
   /** A stream of its client is open. */
   readonly isStreaming: boolean;

@@ -1,5 +1,5 @@
 // What the session of a legacy client is, as one plain value: JSON only, with a version of its own. Its session holds it: with one
-// template the machine (actors/sessions/client-session.machine.ts), with all templates protocol/aggregate/session.ts.
+// template the machine (actors/sessions/client-session.machine.ts), with several templates protocol/aggregate/session.ts.
 // It can be written at any time and read again by another process. Source: ADR 138, ADR 145.
 //
 // The id of the session is a credential and not part of the value; its client sends it with the next request. The profile and the
@@ -90,7 +90,7 @@ type Frozen<T> = T extends readonly string[]
     : T;
 /** The session of a client with one template. */
 export type SessionValue = Frozen<Static<typeof WithTemplate>>;
-/** The session of a client with all templates together, or with a view. Its sessions with single templates are not part of it. */
+/** The session of a client with several templates: all of them, or those of a view. Its sessions with single templates are not part of it. */
 export type AggregateSessionValue = Frozen<Static<typeof WithAll>> | Frozen<Static<typeof WithView>>;
 export type AnySessionValue = SessionValue | AggregateSessionValue;
 
@@ -130,7 +130,7 @@ export interface SessionOpening {
   readonly id?: string | undefined;
   /** When it aborts, the opening rejects, and no session is left open. */
   readonly signal?: AbortSignal | undefined;
-  /** It is a part of the session of a client with all templates. Where another session would end, it begins anew at an instance. */
+  /** It is a part of the session of a client with several templates. Where another session would end, it begins anew at an instance. */
   readonly isPart?: boolean | undefined;
   /** Of a part: the mark of the whole, if that is stored. */
   readonly mark?: UnsafeMark | undefined;

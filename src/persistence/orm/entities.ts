@@ -176,7 +176,7 @@ export function tablesFor(kind: DatabaseKind) {
       properties: {
         /** SHA-256 of the id, in hex. */
         key: id(64).primary(),
-        /** The owner of the row: node and life. */
+        /** The holder: node and life. */
         node: id(255).index(),
         life: id(16),
         generation: number(),

@@ -1,4 +1,4 @@
-// The sessions of clients in a database. Each change names the life that owns the row, so that a node which lost a session to
+// The sessions of clients in a database. Each change names the life that holds the session, so that a node which lost a session to
 // another one changes nothing. Source: ADR 143.
 
 import { type FilterQuery, raw } from '@mikro-orm/core';
@@ -131,7 +131,7 @@ async function rowsOf(
     .execute('all');
 }
 
-/** The life that owns each row, by key. */
+/** The holder of each row, by key. */
 async function holdersOf(
   em: SqlEntityManager,
   { sessions }: Tables,

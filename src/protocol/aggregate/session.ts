@@ -1,4 +1,4 @@
-// The session of a legacy client with all templates together. It opens a session with a template at the first use of the template,
+// The session of a legacy client with several templates. It opens a session with a template at the first use of the template,
 // and another one after that session has ended; the client's own session continues. What it is, is one plain value
 // (domain/sessions/session-value.ts); the sessions with templates are not part of that.
 
@@ -238,7 +238,7 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   /** The sessions with templates make the reservations: `exchangeInSession` makes none where the handshake is of the legacy era. */
   reserve(): never {
-    throw new Error('a session with all templates has no reservations');
+    throw new Error('a session with several templates has no reservations');
   }
 
   notify(method: string, params: JsonObject): void {

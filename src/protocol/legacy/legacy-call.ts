@@ -11,7 +11,7 @@ import { errorMessage, notificationMessage, type RpcFailure, resultMessage, rpcF
 import type { LegacyPost } from './legacy-post.ts';
 
 export interface LegacyCallDeps {
-  /** The session is one with all templates. */
+  /** The session is one with several templates. */
   readonly isAggregate: boolean;
   ask(request: ServerRequest, call: LegacyCall): void;
   /** The call is over; its answer is not written yet. */

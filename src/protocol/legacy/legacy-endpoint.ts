@@ -1,5 +1,5 @@
 // The MCP endpoint for clients of the legacy era (2024-11-05 to 2025-11-25): handshake, sessions, event streams. endpoint.ts decided
-// the era before; the conversation of a session holds its state between requests.
+// the era before; LegacyTraffic holds its state between requests.
 // Source: MCP 2025-11-25 basic/transports#streamable-http, basic/lifecycle#initialization.
 
 import { callCutOff } from '../../domain/errors/error-catalogue.ts';
@@ -41,10 +41,10 @@ import { OpaqueNumbers } from '../opaque-numbers.ts';
 import type { Backends, McpSession } from '../ports.ts';
 import { errorMessage, invalidRequest, resultMessage, rpcFailureOf } from '../rpc.ts';
 import { isTaskMethod, type TaskLog } from '../task-log.ts';
-import { type ConversationDeps, LegacyConversation, lostWithGateway } from './legacy-conversation.ts';
 import type { LegacyPost } from './legacy-post.ts';
 import { profileOf, revisionOf, sessionOf, versionOf } from './legacy-request.ts';
 import { EventBudget, positionOf } from './legacy-stream.ts';
+import { LegacyTraffic, type LegacyTrafficDeps, lostWithGateway } from './legacy-traffic.ts';
 import { exchangeWithTasks } from './tasks.ts';
 
 const SWEEP_MS = 10_000;
@@ -66,8 +66,8 @@ interface LegacyOptions extends CommonOptions, Pick<EndpointOptions, 'bufferedBy
 /** Serves legacy clients at all paths. The caller closes it. */
 export class LegacyEndpoint {
   /** By session: made at the first request or stream, removed by the first sweep that finds no state. One timer for all. */
-  readonly #conversations = new Map<string, LegacyConversation>();
-  readonly #deps: ConversationDeps;
+  readonly #traffic = new Map<string, LegacyTraffic>();
+  readonly #deps: LegacyTrafficDeps;
   readonly #scheduler: TaskScheduler;
   readonly #tasks: TaskLog;
   readonly #newSessionId: () => string;
@@ -99,8 +99,9 @@ export class LegacyEndpoint {
     return this.#deps.budget;
   }
 
-  get conversations(): number {
-    return this.#conversations.size;
+  /** The sessions with anything under way. */
+  get openTraffic(): number {
+    return this.#traffic.size;
   }
 
   /**
@@ -156,12 +157,11 @@ export class LegacyEndpoint {
     backends: Backends,
   ): void | Promise<void> {
     const lastEventId = headerOf(request.headers, 'last-event-id') || undefined;
-    const conversation = this.#conversationOf(session);
-    const opening = lastEventId === undefined ? conversation.listen() : undefined;
-    if (opening === undefined) return conversation.open(reply, lastEventId);
+    const traffic = this.#trafficOf(session);
+    const opening = lastEventId === undefined ? traffic.listen() : undefined;
+    if (opening === undefined) return traffic.open(reply, lastEventId);
     // The session may have ended meanwhile.
-    const open = async () =>
-      this.#conversationOf(await sessionOf(request, backends)).open(reply, lastEventId);
+    const open = async () => this.#trafficOf(await sessionOf(request, backends)).open(reply, lastEventId);
     return settlesWithin(opening, OPENING_MS, this.#deps.clock.background).then(open);
   }
 
@@ -187,29 +187,29 @@ export class LegacyEndpoint {
   /** Ends the calls that only wait for a client without a connection, now and whenever a sweep finds one. */
   dismiss(): Promise<void> {
     this.#isDismissed = true;
-    return this.#scheduler.each([...this.#conversations.values()], (each) => each.dismiss());
+    return this.#scheduler.each([...this.#traffic.values()], (each) => each.dismiss());
   }
 
   /** Ends every open stream, and answers every call under way with BACKEND_UNAVAILABLE. */
   close(): Promise<void> {
     this.#stopSweeping?.();
     const error = callCutOff();
-    return this.#scheduler.each([...this.#conversations.keys()], (sessionId) => this.#end(sessionId, error));
+    return this.#scheduler.each([...this.#traffic.keys()], (sessionId) => this.#end(sessionId, error));
   }
 
   #end(sessionId: string, error: Error): void {
-    this.#conversations.get(sessionId)?.close(error);
-    this.#conversations.delete(sessionId);
+    this.#traffic.get(sessionId)?.close(error);
+    this.#traffic.delete(sessionId);
   }
 
-  #conversationOf(session: McpSession): LegacyConversation {
-    const known = this.#conversations.get(session.id);
+  #trafficOf(session: McpSession): LegacyTraffic {
+    const known = this.#traffic.get(session.id);
     if (known?.isOf(session)) return known;
     known?.close(perhapsDelivered(sessionNotFound())); // that session was released, and continues here again
-    const conversation = new LegacyConversation(session, this.#deps);
-    this.#conversations.set(session.id, conversation);
+    const traffic = new LegacyTraffic(session, this.#deps);
+    this.#traffic.set(session.id, traffic);
     this.#stopSweeping ??= this.#deps.clock.background.every(SWEEP_MS, () => this.#sweep());
-    return conversation;
+    return traffic;
   }
 
   /** Over several turns: thousands of clients may have lost their connections at the same time. */
@@ -221,10 +221,10 @@ export class LegacyEndpoint {
 
   *#sweptConversations(): Generator<void> {
     try {
-      for (const [id, conversation] of [...this.#conversations]) {
-        const isPresent = this.#conversations.get(id) === conversation;
-        if (this.#isDismissed) conversation.dismiss();
-        if (isPresent && conversation.sweep(this.#deps.clock.now())) this.#conversations.delete(id);
+      for (const [id, traffic] of [...this.#traffic]) {
+        const isPresent = this.#traffic.get(id) === traffic;
+        if (this.#isDismissed) traffic.dismiss();
+        if (isPresent && traffic.sweep(this.#deps.clock.now())) this.#traffic.delete(id);
         yield;
       }
     } finally {
@@ -292,8 +292,8 @@ export class LegacyEndpoint {
     if (versionOf(session) !== '2025-03-26')
       throw invalidRequest('batches are allowed in revision 2025-03-26 only');
     const messages = readBatch(parsed);
-    const conversation = this.#conversations.get(session.id);
-    for (const { id } of requestsOf(messages)) conversation?.check(id); // before it is counted
+    const traffic = this.#traffic.get(session.id);
+    for (const { id } of requestsOf(messages)) traffic?.check(id); // before it is counted
     return this.#countAndServe(messages, null, { session, request, reply, backends });
   }
 
@@ -326,7 +326,7 @@ export class LegacyEndpoint {
     const revision = revisionOf(request, session);
     const requests = requestsOf(messages);
     if (requests.length === 0) {
-      const known = this.#conversations.get(session.id); // these messages need none
+      const known = this.#traffic.get(session.id); // these messages need none
       known?.clientSeen();
       request.requireRoom();
       for (const message of messages) if (message.kind !== 'request') forward(message, known, from);
@@ -334,23 +334,18 @@ export class LegacyEndpoint {
       return;
     }
     if (this.#isDismissed) throw rpcFailureOf(shuttingDown(), messages.length === 1 ? requests[0]?.id : null);
-    const conversation = this.#conversationOf(session);
-    for (const { id, method } of requests) if (method !== 'ping') conversation.check(id);
-    conversation.clientSeen();
-    const post = conversation.post(reply, requests, revision);
+    const traffic = this.#trafficOf(session);
+    for (const { id, method } of requests) if (method !== 'ping') traffic.check(id);
+    traffic.clientSeen();
+    const post = traffic.post(reply, requests, revision);
     for (const message of messages) {
-      if (message.kind === 'request') this.#begin(message, conversation, post, from);
-      else forwardOrDrop(message, conversation, from);
+      if (message.kind === 'request') this.#begin(message, traffic, post, from);
+      else forwardOrDrop(message, traffic, from);
     }
   }
 
   /** Starts a request; answers `ping`, and what `refusalOf` refuses, here. Source: MCP 2025-11-25 basic/utilities/ping. */
-  #begin(
-    message: ClientRequest,
-    conversation: LegacyConversation,
-    post: LegacyPost,
-    from: SessionPost,
-  ): void {
+  #begin(message: ClientRequest, traffic: LegacyTraffic, post: LegacyPost, from: SessionPost): void {
     const { id, method, params } = message;
     if (method === 'ping') {
       post.answer(resultMessage(id, NOTHING), id);
@@ -367,10 +362,10 @@ export class LegacyEndpoint {
     const { requestId, principal } = from.request;
     const { tools } = principal;
     const limit = tools === undefined ? undefined : { tools };
-    const common = { ...limit, method, caller, canceller: conversation, tracker: report, requestId };
+    const common = { ...limit, method, caller, canceller: traffic, tracker: report, requestId };
     const asked = params === undefined ? common : { ...common, params };
     const answers$ = exchangeWithTasks(asked, from, this.#tasks, this.#deps.clock);
-    conversation.begin(id, post, holdingBody(answers$, from.request), report);
+    traffic.begin(id, post, holdingBody(answers$, from.request), report);
   }
 }
 
@@ -394,14 +389,14 @@ function forwardOrDrop(...message: Parameters<typeof forward>): void {
 
 function forward(
   message: Exclude<McpMessage, ClientRequest>,
-  conversation: LegacyConversation | undefined,
+  traffic: LegacyTraffic | undefined,
   { session, request: { holdBody } }: SessionPost,
 ): void {
   if (message.kind === 'answer') {
-    conversation?.reply(message.id, message.reply, holdBody);
+    traffic?.reply(message.id, message.reply, holdBody);
   } else if (message.method === 'notifications/cancelled') {
     const id = readId(message.params.requestId);
-    if (id !== undefined) conversation?.cancel(id, message.params.reason);
+    if (id !== undefined) traffic?.cancel(id, message.params.reason);
   } else if (isNotice(message.method)) session.notify(message.method, message.params);
 }
 

@@ -26,9 +26,9 @@ import { checkContentType, checkGetTypes, namesEventStream } from '../headers.ts
 import type { Backends, McpSession } from '../ports.ts';
 import { faultOf, type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
 import { KeptMessages } from './kept-messages.ts';
-import { lostWithGateway } from './legacy-conversation.ts';
 import type { LegacyEndpoint } from './legacy-endpoint.ts';
 import { sessionOf } from './legacy-request.ts';
+import { lostWithGateway } from './legacy-traffic.ts';
 import { readsPositions, SsePosition, sessionOfEvent, unansweredAt } from './sse-position.ts';
 
 /** Connections without a session: their clients have yet to initialize. Over it: SESSION_LIMIT. */

@@ -15,7 +15,7 @@ import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { CallConversation } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
-import type { ExchangeEnding } from './call-events.ts';
+import type { AttemptEnding } from './call-events.ts';
 import type { Deadline, DeadlineDeps } from './deadline.ts';
 import type { Retries, RetryBudget } from './retries.ts';
 
@@ -121,7 +121,7 @@ export interface AttemptPlan {
   readonly conversation?: CallConversation | undefined;
   /** False for messages that the client must not get. */
   receive?(event: ExchangeEvent): boolean;
-  ended?(ending: ExchangeEnding): void;
+  ended?(ending: AttemptEnding): void;
 }
 
 /** Sends a request as it is. The plan is the step itself: one object per call. */

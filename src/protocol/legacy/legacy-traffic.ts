@@ -29,7 +29,7 @@ const MAX_REASON_UNITS = 1_024;
 /** How long messages outside of calls are received after the last call, for a client that opened no stream for them. */
 const IDLE_MS = 60_000;
 
-export interface ConversationDeps {
+export interface LegacyTrafficDeps {
   readonly clock: Clock;
   readonly slow: SharedTimer;
   readonly budget: EventBudget;
@@ -38,10 +38,10 @@ export interface ConversationDeps {
   onFault(error: unknown): void;
 }
 
-/** The conversation of one session. */
-export class LegacyConversation implements LegacyCallDeps, Canceller {
+/** What is under way between one session and its client. */
+export class LegacyTraffic implements LegacyCallDeps, Canceller {
   readonly #session: McpSession;
-  readonly #deps: ConversationDeps;
+  readonly #deps: LegacyTrafficDeps;
   readonly #calls = new CallMap<LegacyCall>();
   // Most calls are one request and one answer: these fields are set at their first use.
   /** The event streams that answer POSTs, by their key: while they are open, and as long as the client may resume them. */
@@ -57,7 +57,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   /** As a Canceller: set while a request is cancelled. */
   cancelReason: string | undefined;
 
-  constructor(session: McpSession, deps: ConversationDeps) {
+  constructor(session: McpSession, deps: LegacyTrafficDeps) {
     this.#session = session;
     this.#deps = deps;
   }

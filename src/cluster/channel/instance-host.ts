@@ -1,10 +1,10 @@
 // What other nodes need of the instances of this node. src/gateway has them, src/cluster speaks with the other nodes. Source: ADR 170.
 
 import type { Observable } from 'rxjs';
-import type { ExchangeEvent, ExchangeRequest } from '../domain/calls/exchange.ts';
-import type { ClientProfile } from '../domain/mcp/client.ts';
-import type { ByteBudget } from '../domain/memory/held-bytes.ts';
-import type { Closed, Conversation } from './transport.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ClientProfile } from '../../domain/mcp/client.ts';
+import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
+import type { Closed, Conversation } from '../../transports/transport.ts';
 
 /** The instances of this node. */
 export interface InstanceHost {

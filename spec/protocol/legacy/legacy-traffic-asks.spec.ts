@@ -224,7 +224,7 @@ test('the listening stream begins at once, holds the session and carries notific
   reply.lose();
   assert.equal([session.holds, session.messages.observed], [0, true]);
   pass(150_000);
-  assert.equal([session.messages.observed, endpoint.conversations], [false, 0]);
+  assert.equal([session.messages.observed, endpoint.openTraffic], [false, 0]);
 });
 
 test('a lost listening stream is resumed with what was missed', () => {

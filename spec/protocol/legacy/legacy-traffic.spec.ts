@@ -1,5 +1,5 @@
 // The state of a legacy session: streams that begin a few per turn, are lost and resumed, and are discarded. Questions and the
-// stream of a GET are in legacy-conversation-asks.spec.ts.
+// stream of a GET are in legacy-traffic-asks.spec.ts.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
@@ -8,7 +8,7 @@ import type { LegacyEndpoint } from '../../../src/protocol/legacy/legacy-endpoin
 import { suite } from '../../helpers/suite.ts';
 import { answer, legacyHarness, notification, pass, request } from './legacy-harness.ts';
 
-const test = suite('legacy conversation');
+const test = suite('legacy traffic');
 
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'], now: 1_000_000 }));
 test.after.each(() => mock.timers.reset());
@@ -19,19 +19,19 @@ test('an answer to a disconnected client is stored for a minute, and not longer'
   session.last.notify('a');
   reply.lose();
   session.last.result('{"late":true}');
-  assert.is(endpoint.conversations, 1);
+  assert.is(endpoint.openTraffic, 1);
   pass(50_000);
   const again = listen(reply.events.lastEventId);
   assert.equal(again.reply.events.messages, [answer(1, { late: true })]);
   assert.is(again.reply.events.isEnded, true);
   pass(70_000);
-  assert.is(endpoint.conversations, 0);
+  assert.is(endpoint.openTraffic, 0);
   const lost = call(2);
   session.last.notify('a');
   lost.reply.lose();
   session.last.result();
   pass(80_000);
-  assert.is(endpoint.conversations, 0);
+  assert.is(endpoint.openTraffic, 0);
   const refusal = { status: 400, code: -32000, id: null };
   assert.equal(await listen(lost.reply.events.lastEventId).done, refusal);
 });
@@ -203,7 +203,7 @@ test('messages that expect no answer leave no state behind', async () => {
   for (const message of messages) {
     const { reply, done } = post(message);
     await done;
-    assert.equal([reply.status, endpoint.conversations], [202, 0]);
+    assert.equal([reply.status, endpoint.openTraffic], [202, 0]);
   }
 });
 
@@ -217,10 +217,10 @@ for (const [what, begin] of [
       backends.add(`${count}`, 'ann');
       post(request(count, 'ping'), { 'mcp-session-id': `${count}` });
     }
-    const sizes = [endpoint.conversations];
+    const sizes = [endpoint.openTraffic];
     const ended = begin(endpoint);
-    while (endpoint.conversations > 0) {
-      sizes.push(endpoint.conversations);
+    while (endpoint.openTraffic > 0) {
+      sizes.push(endpoint.openTraffic);
       await new Promise(setImmediate);
     }
     await ended;
