@@ -3,7 +3,8 @@
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { sumOf, TrafficCounts } from '../../src/counts/traffic-counts.ts';
-import type { ExchangeOutcome, GatewayEvent } from '../../src/domain/events.ts';
+import type { CallOutcome } from '../../src/domain/calls/exchange.ts';
+import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { TransportKind } from '../../src/domain/instances/transport-kinds.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { suite } from '../helpers/suite.ts';
@@ -123,7 +124,7 @@ function refuse(): void {
   events.next({ type: 'call.finished', atMs: 1, ...PINGED, ...refusal });
 }
 
-function finish(id: string, outcome: ExchangeOutcome, durationMs = 10): void {
+function finish(id: string, outcome: CallOutcome, durationMs = 10): void {
   const attempt = { attempt: 1, waitMs: 0, isLast: true };
   events.next({
     type: 'call.finished',

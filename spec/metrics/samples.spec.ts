@@ -5,7 +5,8 @@ import { Subject, type Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { TrafficCounts } from '../../src/counts/traffic-counts.ts';
 import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
-import type { ExchangeOutcome, GatewayEvent } from '../../src/domain/events.ts';
+import type { CallOutcome } from '../../src/domain/calls/exchange.ts';
+import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { InstanceSnapshot } from '../../src/domain/instances/instance.ts';
 import type { NodeView } from '../../src/domain/nodes/nodes.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
@@ -307,13 +308,7 @@ function start(serverId: string): void {
   events$.next({ type: 'instance.starting', ...namesOf(serverId) });
 }
 
-function finish(
-  template: string,
-  id: string,
-  outcome: ExchangeOutcome,
-  durationMs: number,
-  isLast = true,
-): void {
+function finish(template: string, id: string, outcome: CallOutcome, durationMs: number, isLast = true): void {
   const at = { template, instanceId: id, serverId: `${template}.${id}` };
   const attempt = { attempt: 1, waitMs: 0, outcome, durationMs, isLast, alias: 'exchange.finished' } as const;
   events$.next({ type: isLast ? 'call.finished' : 'attempt.finished', ...CALL, ...at, ...attempt });

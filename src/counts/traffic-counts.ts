@@ -3,10 +3,9 @@
 // (health, queues) is not counted here. Every key is bounded: templates and instances of the registry, known methods, codes.
 
 import type { Observable } from 'rxjs';
-import { isAnswered } from '../domain/calls/exchange.ts';
+import { type CallOutcome, isAnswered } from '../domain/calls/exchange.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
 import {
-  type ExchangeOutcome,
   type GatewayEvent,
   type GatewayEvents,
   hasOwnProcess,
@@ -87,7 +86,7 @@ export interface TemplateCounts {
 
 export interface InstanceCounts {
   /** Exchanges with it by outcome: a request that was tried at two instances counts at both. */
-  readonly exchanges: Map<ExchangeOutcome, number>;
+  readonly exchanges: Map<CallOutcome, number>;
   /** The sum of the times of exchanges with an answer. */
   answeredMs: number;
   /** `failure`: after one. `request`: as planned. */
@@ -258,7 +257,7 @@ export class TrafficCounts {
     }
   }
 
-  #countAttempt(serverId: string, outcome: ExchangeOutcome, durationMs: number): void {
+  #countAttempt(serverId: string, outcome: CallOutcome, durationMs: number): void {
     const isAnswer = isAnswered(outcome);
     for (const counts of this.#countsOf({ serverId })) {
       increment(counts.exchanges, outcome);
@@ -374,7 +373,7 @@ const NO_FAILURE: ReadonlySet<RequestOutcome> = new Set(['result', 'tool_error',
 
 function metricsOf({ exchanges, answeredMs, ejections }: InstanceCounts): InstanceMetrics {
   const { requests, failures } = tallyOf(exchanges);
-  const count = (outcome: ExchangeOutcome) => exchanges.get(outcome) ?? 0;
+  const count = (outcome: CallOutcome) => exchanges.get(outcome) ?? 0;
   const answered = count('result') + count('tool_error') + count('error');
   const averageResponseTimeMs = share(answeredMs, answered);
   return { requests, errorRate: share(failures, requests), averageResponseTimeMs, ejections };

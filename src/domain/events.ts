@@ -152,7 +152,7 @@ export const EVENTS = {
   >(),
   /** An attempt at an instance ended, and the call did not end with it. */
   'attempt.finished': fields<
-    AttemptFields & EndFields<ExchangeOutcome> & { readonly alias: 'exchange.finished' }
+    AttemptFields & EndFields<CallOutcome> & { readonly alias: 'exchange.finished' }
   >(),
   /** The call continues at another instance after this one failed. */
   'call.retried': fields<AttemptFields & { readonly code: ErrorCode; readonly alias: 'exchange.retried' }>(),
@@ -223,11 +223,11 @@ export type GatewayEvents = {
   readonly [N in keyof typeof EVENTS]: Required<(typeof EVENTS)[N]>['fields'];
 };
 
-/** The same words as in logs, traces and the audit log: see CallOutcome. `failed`: no answer. */
+/** The public name of CallOutcome: the same words as in logs, traces and the audit log. `failed`: no answer. */
 export type ExchangeOutcome = CallOutcome;
 
 /** `refused`: no instance could take it. */
-export type RequestOutcome = ExchangeOutcome | 'refused';
+export type RequestOutcome = CallOutcome | 'refused';
 
 export type EventName = keyof GatewayEvents;
 export type GatewayEvent = { [N in EventName]: { readonly type: N } & GatewayEvents[N] }[EventName];

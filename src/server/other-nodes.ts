@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import type { Auth } from '../auth/auth.ts';
 import type { SigningSecrets } from '../auth/secrets/signing-secret.ts';
 import { type ChannelKeys, channelKeys } from '../cluster/channel/channel-keys.ts';
+import type { PeerCertificates } from '../cluster/channel/peer-certificates.ts';
 import type { ForwardingPeers } from '../cluster/channel/peers.ts';
 import { deploymentSalt } from '../cluster/deployment-key.ts';
 import { loneNode } from '../cluster/lone-node.ts';
@@ -13,6 +14,7 @@ import type { NodeTable } from '../cluster/node-table.ts';
 import type { ReachableLife } from '../cluster/reachable-life.ts';
 import type { ServeQuestion } from '../cluster/sharing/share-with-peers.ts';
 import type { Config } from '../config/config.ts';
+import { ConfigError } from '../config/config-error.ts';
 import { ClusterCounts } from '../counts/cluster-counts.ts';
 import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
 import type { NodeView, SharedPrograms } from '../domain/nodes/nodes.ts';
@@ -25,7 +27,6 @@ import type { HttpApp } from '../http/app.ts';
 import { databaseHost } from '../persistence/database-url.ts';
 import type { Store } from '../persistence/store.ts';
 import { addressesOfWorkers, readByWorkers } from './other-workers.ts';
-import { certificatesOf } from './peer-certificates.ts';
 import type { PeerChannel } from './peer-channel.ts';
 
 interface OtherNodesOptions {
@@ -233,4 +234,17 @@ export class OtherNodes {
     if (this.serveForwarded !== undefined) this.serveForwarded(request, response, caller);
     else response.writeHead(503, { 'Retry-After': '1', 'Content-Length': '0' }).end();
   }
+}
+
+/** The settings `cluster.tls`, all three or none. Undefined without certificates of the operator. Rejects with ConfigError, and with OperatorError for files that cannot be used. */
+async function certificatesOf(
+  { cert, key, ca }: Config['cluster']['tls'],
+  log: Pick<Logger, 'warn'>,
+): Promise<PeerCertificates | undefined> {
+  if (cert === undefined && key === undefined && ca === undefined) return undefined;
+  if (cert === undefined || key === undefined || ca === undefined)
+    throw new ConfigError('cluster.tls: cert, key and ca belong together; set all three or none');
+  const { readCertificates } = await import('../cluster/channel/peer-certificates.ts');
+  const onWarning = (line: string) => log.warn(line);
+  return readCertificates({ cert, key, ca }, { clock: systemClock, onWarning });
 }

@@ -7,6 +7,7 @@ import type { CallVerdict, SentCall } from '../../balancing/outliers.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import {
   type AttemptTrace,
+  type CallOutcome,
   type ExchangeEvent,
   type ExchangeRequest,
   isAnswered,
@@ -16,7 +17,6 @@ import {
 } from '../../domain/calls/exchange.ts';
 import { backendUnavailable, notConnected } from '../../domain/errors/error-catalogue.ts';
 import { asGatewayError, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
-import type { ExchangeOutcome } from '../../domain/events.ts';
 import { type ClientReply, type ServerRequest, serverRequest } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -61,7 +61,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   readonly #trace: AttemptTrace | undefined;
   #source: Subscription | undefined;
   #onMessage: ((event: ExchangeEvent) => void) | undefined;
-  #outcome: ExchangeOutcome = 'cancelled';
+  #outcome: CallOutcome = 'cancelled';
   #error: GatewayError | undefined;
   /** Questions that the client has not answered. */
   #unanswered = 0;

@@ -2,9 +2,9 @@
 // order (one hidden class): a call makes four at most, and thousands are kept.
 
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
-import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
+import { type CallOutcome, type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
 import type { ErrorCode, GatewayError } from '../../domain/errors/errors.ts';
-import type { ExchangeOutcome, GatewayEvent } from '../../domain/events.ts';
+import type { GatewayEvent } from '../../domain/events.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { cutText } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
@@ -26,7 +26,7 @@ interface Attempted {
 
 /** How an attempt ended. */
 export interface AttemptEnding {
-  readonly outcome: ExchangeOutcome;
+  readonly outcome: CallOutcome;
   readonly durationMs: number;
   readonly error: GatewayError | undefined;
 }

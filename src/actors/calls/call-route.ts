@@ -110,7 +110,7 @@ export interface RunningCall {
   /** True while the backend waits for the client: the call uses no capacity. */
   readonly isAwaitingClient: boolean;
   readonly deadline: Pick<Deadline, 'timeoutAtMs'>;
-  readonly retries: Pick<Retries, 'failure' | 'repeats'>;
+  readonly retries: Pick<Retries, 'failure' | 'retriesMade'>;
   giveUp(error: GatewayError): void;
 }
 

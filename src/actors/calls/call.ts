@@ -236,7 +236,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
       this.#lookUpTool(ref);
       return false;
     }
-    if (!this.retries.affordsRepeat()) {
+    if (!this.retries.affordsRetry()) {
       this.giveUp();
       return false;
     }
@@ -347,7 +347,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
       return;
     }
     this.retries.noteFailure(failed, error, hasOthers ? undefined : bound);
-    const mayGoOn = this.#input.route.bound !== undefined || this.retries.left > 0; // a bound call goes to no other instance
+    const mayGoOn = this.#input.route.bound !== undefined || this.retries.attemptsLeft > 0; // a bound call goes to no other instance
     const wayKnown$ = step?.kind === 'none' ? this.retries.untilWayKnown(this.#deps) : undefined;
     if (next === 'others') this.#hedge();
     else if (step === undefined || !mayGoOn) this.giveUp();
@@ -381,7 +381,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     const silent = this.#attempt;
     if (silent === undefined || this.#isAnswering || this.#search !== undefined) return;
     if (this.#silent.length >= MAX_SILENT) return;
-    if (!mayHedge(silent, this.retries.left, this.retries.mayAffordHedge)) return;
+    if (!mayHedge(silent, this.retries.attemptsLeft, this.retries.mayAffordHedge)) return;
     this.#exclude(silent.ref);
     const error = this.#silence(silent);
     const step = this.#step({ kind: 'hedge', error, plan: silent.plan });

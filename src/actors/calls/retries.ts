@@ -1,4 +1,4 @@
-// Which requests may be repeated, the repeats of one call, and the retry budget of the gateway. domain/calls/retry-rules.ts decides; a route says
+// Which requests may be repeated, the retries of one call, and the retry budget of the gateway. domain/calls/retry-rules.ts decides; a route says
 // at which instance (call-route.ts). Source: ADR 9.
 
 import { Observable } from 'rxjs';
@@ -34,36 +34,36 @@ export interface FailedAttempt {
   readonly mayRepeat: boolean;
 }
 
-/** The failures and repeats of one call. */
+/** The failures, retries and hedges of one call. */
 export class Retries {
   readonly #budget: RetryBudget;
   readonly #events: CallEvents;
-  /** Repeats and hedges that may still be made. */
-  left: number;
+  /** Retries and hedges that may still be made. */
+  attemptsLeft: number;
   /** The last failure of an attempt, or of the opening before it. */
   failure: GatewayError | undefined;
-  /** The attempt that failed last and its error, until the repeat is reported. */
+  /** The attempt that failed last and its error, until the retry is reported. */
   #last: { readonly failed: FailedAttempt; readonly error: GatewayError } | undefined;
-  /** A repeat after the last failure needs budget that was not taken yet. */
+  /** A retry after the last failure needs budget that was not taken yet. */
   #needsBudget = false;
   /** The budget for the next hedge is taken. */
   #isHedgePaid = false;
-  /** Repeats that were sent, without hedges. */
-  repeats = 0;
+  /** Retries that were sent, without hedges. */
+  retriesMade = 0;
   /** The instance to which the call was bound when it failed and may have arrived, for the first time. */
   #uncertainAt: InstanceRef | undefined;
 
   constructor(budget: RetryBudget, events: CallEvents, maxRetries: number) {
     this.#budget = budget;
     this.#events = events;
-    this.left = maxRetries;
+    this.attemptsLeft = maxRetries;
   }
 
   /** What is allowed after a failure at `bound`, the only instance that may answer. */
   nextAtBound(error: GatewayError, bound: InstanceRef): NextAtBound {
     const place = this.#uncertainAt === bound ? 'here' : 'earlier';
     const mayHaveArrived = this.#uncertainAt !== undefined && place;
-    return nextAtBound(error, { repeats: this.repeats, mayHaveArrived });
+    return nextAtBound(error, { repeats: this.retriesMade, mayHaveArrived });
   }
 
   /**
@@ -84,21 +84,22 @@ export class Retries {
    */
   untilWayKnown({ alarm }: Pick<DeadlineDeps, 'alarm'>): Observable<void> | undefined {
     const { failed, error } = this.#last ?? {};
-    if (this.left <= 0 || failed?.ref.isElsewhere !== true || error?.delivered !== 'no') return undefined;
+    if (this.attemptsLeft <= 0 || failed?.ref.isElsewhere !== true || error?.delivered !== 'no')
+      return undefined;
     return new Observable((asker) => alarm(WAY_KNOWN_MS, () => asker.next()));
   }
 
-  /** Called last, with an instance ready, so that a repeat that is not made costs no budget. */
-  affordsRepeat(): boolean {
+  /** Called last, with an instance ready, so that a retry that is not made costs no budget. */
+  affordsRetry(): boolean {
     if (this.#needsBudget && !this.#budget.take()) return false;
     this.#needsBudget = false;
     return true;
   }
 
-  /** Reports the repeat after the last failure, once. */
+  /** Reports the retry after the last failure, once. */
   report(): void {
     if (this.#last === undefined) return;
-    this.repeats += 1;
+    this.retriesMade += 1;
     this.#report(this.#last.failed, this.#last.error);
   }
 
@@ -123,16 +124,16 @@ export class Retries {
 
   #report({ ref, number }: FailedAttempt, { code }: GatewayError): void {
     this.#last = undefined;
-    this.left -= 1;
+    this.attemptsLeft -= 1;
     this.#events.retried(ref, number, code);
   }
 }
 
-/** Bounds the repeats of uncertain calls of a gateway by its recent traffic: they would overload a failing backend. */
+/** Bounds the retries of uncertain calls of a gateway by its recent traffic: they would overload a failing backend. */
 export class RetryBudget {
   readonly #now: () => number;
   readonly #calls = new RecentCount();
-  readonly #repeats = new RecentCount();
+  readonly #retries = new RecentCount();
 
   /** `now` is a monotonic clock in ms. */
   constructor(now: () => number) {
@@ -143,17 +144,17 @@ export class RetryBudget {
     this.#calls.add(this.#now());
   }
 
-  /** True when one more repeat is within the bound of `take`. */
+  /** True when one more retry is within the bound of `take`. */
   get hasRoom(): boolean {
     const now = this.#now();
     const most = this.#calls.sum(now) * LIMITS.retryBudgetShare + LIMITS.retryBudgetAllowance;
-    return this.#repeats.sum(now) + 1 <= most;
+    return this.#retries.sum(now) + 1 <= most;
   }
 
-  /** True, and counted, when one more repeat is within 20 % of the last 10 s plus 10. Source: ADR 9. */
+  /** True, and counted, when one more retry is within 20 % of the last 10 s plus 10. Source: ADR 9. */
   take(): boolean {
     if (!this.hasRoom) return false;
-    this.#repeats.add(this.#now());
+    this.#retries.add(this.#now());
     return true;
   }
 }

@@ -3,9 +3,9 @@
 // synchronously, past the mailbox. The balancer chooses the instance. Source: ADR 41, ADR 67.
 
 import { ewma } from '../../balancing/health-score.ts';
+import type { CallOutcome } from '../../domain/calls/exchange.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { tooManyAwaitingClient } from '../../domain/errors/session-errors.ts';
-import type { ExchangeOutcome } from '../../domain/events.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isWithinEqualPart, OwnerShares } from '../../domain/memory/held-bytes.ts';
 
@@ -65,7 +65,7 @@ export class CallCounter {
    *  answer is an answer. */
   end(
     ownerId: string,
-    { outcome, durationMs }: { readonly outcome: ExchangeOutcome; readonly durationMs: number },
+    { outcome, durationMs }: { readonly outcome: CallOutcome; readonly durationMs: number },
   ): void {
     this.#active.release(ownerId);
     if (outcome === 'cancelled') return;

@@ -267,7 +267,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   #waitBeforeRepeat({ retries }: RunningCall): Wait {
     this.#release();
-    const waitMs = FIRST_WAIT_MS * WAIT_FACTOR ** retries.repeats;
+    const waitMs = FIRST_WAIT_MS * WAIT_FACTOR ** retries.retriesMade;
     return { kind: 'wait', until$: timer$(this.#session.deps, waitMs) };
   }
 }
