@@ -2,7 +2,7 @@
 // of its own: it is never an old one, and no other run changes it. A start of it takes half as long as one of the sources.
 
 import { rmSync } from 'node:fs';
-import { mkdtemp } from 'node:fs/promises';
+import { chmod, mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { installProgram } from '../../bench/installed.ts';
@@ -14,6 +14,7 @@ export const PROGRAM_VARIABLE = 'STAGEDOOR_SPEC_PROGRAM';
 export async function buildProgram(): Promise<void> {
   if (process.env[PROGRAM_VARIABLE] || process.env.NODE_V8_COVERAGE) return;
   const folder = await mkdtemp(join(tmpdir(), 'stagedoor-program-'));
+  await chmod(folder, 0o755); // some specs start it as another user
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   const { programPath } = await installProgram(folder, 'watched-program.vite.config.ts');
   process.env[PROGRAM_VARIABLE] = programPath;
