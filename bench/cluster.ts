@@ -5,7 +5,7 @@
 import { parseArgs } from 'node:util';
 import { CallingClient } from './cluster/clients.ts';
 import { startDeployment } from './cluster/deployment.ts';
-import { FAULTS, type Fault } from './cluster/faults.ts';
+import { FAULTS, type Fault, RUN_LENGTHS, type RunLength } from './cluster/faults.ts';
 import type { HerdOptions } from './cluster/herd.ts';
 import type { HerdRecord, IdleLoad, NodeLoad } from './cluster/herd-verdicts.ts';
 import { Herds } from './cluster/herds.ts';
@@ -29,13 +29,15 @@ const STREAMS: Record<NonNullable<Fault['herd']>, HerdOptions['streams']> = {
   'with news': 'read',
   idle: 'none',
 };
+/** Of each fault. */
+const SECONDS: Record<RunLength, number> = { quick: 10, standard: 30, long: 120 };
 /** The first client of a group only reads, the second often does more, the third seldom; and so on. */
 const UNSAFE_SHARES = [0, 0.5, 0.05];
 
 answerHelp(`npm run cluster -- [options]
   --only A,B         faults: ${FAULTS.map(({ name }) => name).join(', ')}
   --seed N           other times and another mix (default 1)
-  --seconds N        of each fault (default 40)
+  --seconds N        of each fault (default 30)
   --clients N        times the clients of the fault (default 1)
   --port N           first port of the nodes (default: a random one, which no connection takes while its node is away)
   --kind NAME        only these clients: legacy, sse, "bare sse", asked, modern or plain
@@ -43,6 +45,7 @@ answerHelp(`npm run cluster -- [options]
   --sessions N       of the faults herd, news and idle (default 3,000)
   --profile FOLDER   profiles of the nodes that go on, for herd
   --quick            a few faults for 10 s each, as in .ci/run
+  --long             all faults for 120 s each
   --json             figures only
 Exits with 1 when a bar is missed.
 `);
@@ -58,14 +61,16 @@ const { values } = parseArgs({
     sessions: { type: 'string', default: '3000' },
     profile: { type: 'string' },
     quick: { type: 'boolean', default: false },
+    long: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
   },
 });
 
 if (values.database !== undefined && values.database !== 'mariadb')
   throw new Error(`--database knows mariadb, not "${values.database}"`);
+const length: RunLength = values.quick ? 'quick' : values.long ? 'long' : 'standard';
 const faults = chosen(values.only?.split(','));
-const seconds = Number(values.seconds ?? (values.quick ? 10 : 40));
+const seconds = Number(values.seconds ?? SECONDS[length]);
 const print = (text: string): void => {
   if (!values.json) process.stdout.write(`${text}\n`);
 };
@@ -92,7 +97,8 @@ function chosen(names: readonly string[] | undefined): readonly Fault[] {
   const unknown = names?.find((name) => !FAULTS.some((fault) => fault.name === name));
   if (unknown !== undefined)
     throw new Error(`--only knows ${FAULTS.map(({ name }) => name).join(', ')}, not "${unknown}"`);
-  return FAULTS.filter(({ name, isQuick }) => names?.includes(name) ?? (!values.quick || isQuick));
+  const runs = RUN_LENGTHS.slice(0, RUN_LENGTHS.indexOf(length) + 1);
+  return FAULTS.filter(({ name, shortestRun }) => names?.includes(name) ?? runs.includes(shortestRun));
 }
 
 async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<Outcome> {

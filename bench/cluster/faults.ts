@@ -11,14 +11,19 @@ import { PROFILED } from './node-loads.ts';
 import { killedWorker, late, momentary, present, withoutRedis } from './part-faults.ts';
 import type { Run } from './run.ts';
 
+/** Each run has the faults of those before it. */
+export const RUN_LENGTHS = ['quick', 'standard', 'long'] as const;
+
+export type RunLength = (typeof RUN_LENGTHS)[number];
+
 export interface Fault extends DeploymentOptions {
   readonly name: string;
   /** One line for the reader. */
   readonly what: string;
   readonly clients: readonly Clients[];
   readonly bars: Bars;
-  /** Whether `--quick` runs it: it holds, and its short form shows something. */
-  readonly isQuick: boolean;
+  /** Longer ones have it, too. `quick`: its short form shows something. `long`: others show much of it, or it takes long. */
+  readonly shortestRun: RunLength;
   /** Many sessions besides: those with streams are open before the fault, the others are opened by its disturbance. */
   readonly herd?: 'with streams' | 'with news' | 'idle';
   /** Disturbs until the time is over; resolves when everything serves again. */
@@ -65,7 +70,7 @@ export const FAULTS: readonly Fault[] = [
     templates: ['far'],
     clients: [STEADY.legacy, STEADY.modern, VISITORS],
     bars: { firstAnswerMs: [2_000, 5_000] },
-    isQuick: true,
+    shortestRun: 'quick',
     disturb: (run) => repeatedly(run, 4_000, (one) => killed(one, 0)),
   },
   {
@@ -76,7 +81,7 @@ export const FAULTS: readonly Fault[] = [
     templates: ['far'],
     clients: [ASKED, OVER_SSE, OVER_BARE_SSE],
     bars: { firstAnswerMs: [2_000, 5_000] },
-    isQuick: false,
+    shortestRun: 'standard',
     disturb: (run) => repeatedly(run, 4_000, (one) => killed(one, 0)),
   },
   {
@@ -87,7 +92,7 @@ export const FAULTS: readonly Fault[] = [
     templates: ['near'],
     clients: [STEADY.legacy, STEADY.modern, VISITORS],
     bars: { firstAnswerMs: [2_000, 5_000], programBackMs: 15_000 },
-    isQuick: true,
+    shortestRun: 'quick',
     disturb: (run) => repeatedly(run, 4_000, (one) => killed(one, 0)),
   },
   {
@@ -99,7 +104,7 @@ export const FAULTS: readonly Fault[] = [
     templates: ['far'],
     clients: ALL_CLIENTS,
     bars: { firstAnswerMs: [2_000, 5_000] },
-    isQuick: false,
+    shortestRun: 'standard',
     disturb: (run) => repeatedly(run, 8_000, killedWorker),
   },
   {
@@ -110,7 +115,7 @@ export const FAULTS: readonly Fault[] = [
     templates: ['far'],
     clients: [STEADY.legacy, STEADY.modern].map((group) => ({ ...group, pauseMs: 5 })),
     bars: { endsNoLife: true },
-    isQuick: true,
+    shortestRun: 'quick',
     disturb: async ({ seconds }) => {
       await delay(seconds * 1_000);
       return [];
@@ -124,7 +129,7 @@ export const FAULTS: readonly Fault[] = [
     templates: ['far'],
     clients: ALL_CLIENTS,
     bars: { firstAnswerMs: [2_000, 5_000] },
-    isQuick: false,
+    shortestRun: 'standard',
     disturb: (run) => repeatedly(run, 8_000, (one) => killed(one, Math.floor(one.random() * 3))),
   },
   {
@@ -135,7 +140,7 @@ export const FAULTS: readonly Fault[] = [
     templates: ['near'],
     clients: [STEADY.legacy, STEADY.modern],
     bars: { programBackMs: 15_000 },
-    isQuick: false,
+    shortestRun: 'standard',
     disturb: (run) => repeatedly(run, 5_000, moved),
   },
   {
@@ -146,7 +151,7 @@ export const FAULTS: readonly Fault[] = [
     templates: ['far'],
     clients: [STEADY.legacy, STEADY.modern, { ...VISITORS, count: 30 }],
     bars: { firstAnswerMs: [2_000, 5_000] },
-    isQuick: false,
+    shortestRun: 'standard',
     disturb: (run) => repeatedly(run, 2_000, killedInMoment),
   },
   {
@@ -157,7 +162,7 @@ export const FAULTS: readonly Fault[] = [
     templates: ['far'],
     clients: ALL_CLIENTS,
     bars: { firstAnswerMs: [2_000, 5_000] },
-    isQuick: false,
+    shortestRun: 'standard',
     disturb: rolling,
   },
   {
@@ -168,7 +173,7 @@ export const FAULTS: readonly Fault[] = [
     templates: ['far'],
     clients: ALL_CLIENTS,
     bars: { firstAnswerMs: [15_000, 15_000] },
-    isQuick: false,
+    shortestRun: 'standard',
     disturb: (run) => repeatedly(run, 5_000, ({ deployment: { nodes } }) => frozen(nodes.at(-1), 15_000)),
   },
   {
@@ -179,7 +184,7 @@ export const FAULTS: readonly Fault[] = [
     templates: ['far'],
     clients: ALL_CLIENTS,
     bars: { firstAnswerMs: [4_000, 5_000], endsNoLife: true },
-    isQuick: false,
+    shortestRun: 'standard',
     disturb: (run) => repeatedly(run, 7_000, ({ deployment: { nodes } }) => frozen(nodes.at(-1), 3_000)),
   },
   {
@@ -190,7 +195,7 @@ export const FAULTS: readonly Fault[] = [
     templates: ['far'],
     clients: [STEADY.legacy, STEADY.modern],
     bars: { firstAnswerMs: [2_000, 5_000], endsNoLife: true },
-    isQuick: false,
+    shortestRun: 'standard',
     disturb: (run) => repeatedly(run, 5_000, (one) => withoutDatabase(one, 60_000)),
   },
   {
@@ -202,7 +207,7 @@ export const FAULTS: readonly Fault[] = [
     templates: ['far'],
     clients: [STEADY.legacy, STEADY.modern, VISITORS],
     bars: { firstAnswerMs: [2_000, 5_000], endsNoLife: true },
-    isQuick: false,
+    shortestRun: 'standard',
     disturb: (run) => repeatedly(run, 5_000, (one) => withoutRedis(one, 20_000)),
   },
   {
@@ -213,7 +218,7 @@ export const FAULTS: readonly Fault[] = [
     templates: ['far'],
     clients: ALL_CLIENTS,
     bars: { firstAnswerMs: [2_000, 5_000], endsNoLife: true },
-    isQuick: false,
+    shortestRun: 'long',
     disturb: (run) => repeatedly(run, 5_000, ({ deployment: { nodes } }) => late(nodes.at(-1), 150, 20_000)),
   },
   {
@@ -224,7 +229,7 @@ export const FAULTS: readonly Fault[] = [
     templates: ['far'],
     clients: [STEADY.legacy, STEADY.modern],
     bars: { firstAnswerMs: [15_000, 15_000] },
-    isQuick: false,
+    shortestRun: 'long',
     disturb: (run) => repeatedly(run, 5_000, ({ deployment: { nodes } }) => cutOff(nodes.at(-1), 20_000)),
   },
   {
@@ -235,7 +240,7 @@ export const FAULTS: readonly Fault[] = [
     templates: ['far'],
     clients: [STEADY.legacy, STEADY.modern],
     bars: { firstAnswerMs: [15_000, 15_000] },
-    isQuick: false,
+    shortestRun: 'long',
     disturb: (run) =>
       repeatedly(run, 5_000, ({ deployment: { nodes } }) => unreachable(nodes.at(-1), 20_000)),
   },
@@ -251,6 +256,7 @@ export const FAULTS: readonly Fault[] = [
     name: 'news',
     what: 'three nodes on PostgreSQL: kill -9 of one, while each of many sessions (--sessions) gets numbered messages on its stream',
     ...MANY_STREAMS,
+    shortestRun: 'long',
     settings: { ...MANY_SESSIONS, ...PROFILED },
     hasNews: true,
     clients: [],
@@ -268,7 +274,7 @@ export const FAULTS: readonly Fault[] = [
     clients: [],
     herd: 'idle',
     bars: { idleBytes: 6_000 },
-    isQuick: false,
+    shortestRun: 'long',
     disturb: idleSessions,
   },
   {
@@ -280,7 +286,7 @@ export const FAULTS: readonly Fault[] = [
     templates: ['far', 'near'],
     clients: [STEADY.legacy, STEADY.modern],
     bars: { firstAnswerMs: [15_000, 15_000], programBackMs: 15_000 },
-    isQuick: false,
+    shortestRun: 'standard',
     disturb: partitions,
   },
 ];

@@ -23,7 +23,7 @@ export const MANY_STREAMS = {
   settings: MANY_SESSIONS,
   isDirect: true,
   bars: { herdServedMs: 30_000, herdBytes: [128e6, 50_000] },
-  isQuick: false,
+  shortestRun: 'standard',
 } as const;
 
 /** Sessions before the first measurement. */
