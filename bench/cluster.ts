@@ -30,14 +30,14 @@ const STREAMS: Record<NonNullable<Fault['herd']>, HerdOptions['streams']> = {
   idle: 'none',
 };
 /** Of each fault. */
-const SECONDS: Record<RunLength, number> = { quick: 10, standard: 30, long: 120 };
+const SECONDS: Record<RunLength, number> = { quick: 10, standard: 25, long: 120 };
 /** The first client of a group only reads, the second often does more, the third seldom; and so on. */
 const UNSAFE_SHARES = [0, 0.5, 0.05];
 
 answerHelp(`npm run cluster -- [options]
   --only A,B         faults: ${FAULTS.map(({ name }) => name).join(', ')}
   --seed N           other times and another mix (default 1)
-  --seconds N        of each fault (default 30)
+  --seconds N        of each fault (default 25)
   --clients N        times the clients of the fault (default 1)
   --port N           first port of the nodes (default: a random one, which no connection takes while its node is away)
   --kind NAME        only these clients: legacy, sse, "bare sse", asked, modern or plain
