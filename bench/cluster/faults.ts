@@ -1,5 +1,5 @@
 // TABLE of the faults of `npm run cluster`. A row has its deployment, its clients, its bars and the disturbance itself, which runs
-// while the clients call. Source: the bars of issue 44.
+// while the clients call. Source: docs/explanation/cluster.md, the bars.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Kind } from './clients.ts';

@@ -22,7 +22,7 @@ import { againWith, chosenSeed, Dice } from '../helpers/dice.ts';
 import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 
-const test = suite('member table');
+const test = suite('node table');
 const SECRET = 'a secret of these nodes, 32 bytes or more';
 let store: MemoryStore;
 /** What pings of each life meet; silent: no answer. */

@@ -61,7 +61,6 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
   const initialPasswordFile = join(stateFolder, passwordFileName(description));
   const tokens = credentialsPath(env ?? process.env);
   const { programs, forward } = config.cluster;
-  const { registryFile, templatesFolder } = config;
   const isDatabaseShared = description.kind !== 'memory' && description.kind !== 'sqlite';
   return {
     store,
@@ -74,22 +73,17 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
       { path: tokens, what: 'the tokens of `gateway login`' },
       { path: join(dirname(tokens), 'environments.json'), what: 'the keys of named gateways' },
       ...config.files.map((path) => ({ path, what: 'the configuration of this gateway' })),
-      ...(registryFile === undefined
-        ? []
-        : [{ path: registryFile, what: 'the registry file of this gateway' }]),
-      ...(templatesFolder === undefined
-        ? []
-        : [
-            {
-              path: templatesFolder,
-              what: 'the folder of templates of this gateway',
-              isWhole: true as const,
-            },
-          ]),
-      ...[config.tls.key, config.cluster.tls.key]
-        .filter((path) => path !== undefined)
-        .map((path) => ({ path, what: 'the private key of this gateway' })),
-    ],
+      { path: config.registryFile, what: 'the registry file of this gateway' },
+      {
+        path: config.templatesFolder,
+        what: 'the folder of templates of this gateway',
+        isWhole: true as const,
+      },
+      ...[config.tls.key, config.cluster.tls.key].map((path) => ({
+        path,
+        what: 'the private key of this gateway',
+      })),
+    ].flatMap(({ path, ...rest }) => (path === undefined ? [] : [{ path, ...rest }])),
     signingSecrets: async () =>
       local === undefined ? sharedSecret(store) : { secrets: local, isInDatabase: false },
   };
