@@ -177,6 +177,18 @@ for (const [door, { list, call }] of Object.entries(DOORS)) {
   });
 }
 
+test('a name in a field that only servers read which ignore its case is refused at each door', async () => {
+  const limited = await keyWith(LIMITED);
+  const headers = await openSession(app, '/mcp/git', { credentials: limited });
+  const params = { name: 'issues_list', arguments: {}, Name: 'issues_delete' };
+  const inSession = await app.ask('POST', '/mcp/git', { body: rpc('tools/call', params), headers });
+  const stateless = modern('tools/call', params);
+  const without = await app.as(limited, 'POST', '/mcp/git', stateless);
+  const rest = await app.as(limited, 'POST', '/mcp/git/tools/call', { body: params });
+  for (const answer of [inSession, without]) assert.is(Object(rpcOf(answer).error).code, -32602, answer.text);
+  assert.is(rest.status, 422);
+});
+
 test('a template that the list does not mention does not exist', async () => {
   const limited = await keyWith(LIMITED);
   const none = await keyWith({ tools: [] });

@@ -31,11 +31,16 @@ export function isTooLong(text: string): boolean {
 }
 
 /**
- * What is wrong with the field that names a page, a resource, a task, a tool or a prompt: it is too long, or no text, which a backend may
- * read in another way than the gateway (`["delete"]` as `delete`). Undefined when nothing is wrong. A cursor may be null.
+ * What is wrong with the field that names a page, a resource, a task, a tool or a prompt: it is too long, or a backend may read it in
+ * another way than the gateway, because it is no text (`["delete"]` as `delete`) or comes in other letters, too (`Name`). Undefined when
+ * nothing is wrong. A cursor may be null.
  */
 export function badReferenceIn(method: string, params: JsonFields = {}): string | undefined {
   const { cursor, uri, taskId, name } = params;
+  if (METHODS[method] !== undefined || ABOUT_RESOURCES.has(method) || isTaskMethod(method))
+    for (const field in params)
+      if (!READ_HERE.has(field) && READ_ELSEWHERE.test(field))
+        return `"${field}" is no field: upper and lower case count`;
   if (isTaskMethod(method) && method !== 'tasks/list' && !isTaskId(taskId))
     return `taskId must be a string of at most ${LONGEST_TASK_ID} characters`;
   if (ABOUT_RESOURCES.has(method)) return badText('uri', uri);
@@ -55,6 +60,23 @@ function badText(name: string, value: unknown): string | undefined {
 export function shortKey(...texts: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(texts)).digest('base64url');
 }
+
+/** The fields by which the gateway decides. */
+const READ_HERE: ReadonlySet<string> = new Set([
+  'name',
+  'arguments',
+  'uri',
+  'taskId',
+  'task',
+  'ref',
+  'cursor',
+  '_meta',
+]);
+/**
+ * The same for a reader that ignores their case, such as Go's encoding/json: to it the last one of `name` and `Name` counts. The letters
+ * that are equal are those of Unicode's simple case folding, as in Go.
+ */
+const READ_ELSEWHERE = new RegExp(`^(?:${[...READ_HERE].join('|')})$`, 'iu');
 
 const ABOUT_RESOURCES: ReadonlySet<string> = new Set([
   'resources/read',

@@ -90,7 +90,7 @@ test('initialize with invalid parameters: 400, -32602', async () => {
 
 const TOO_LONG = 'x'.repeat(8 * 1024 + 1);
 
-test('a cursor or a URI that is too long, and a reference that is no text, are answered with -32602', async () => {
+test('references that are too long, no text, or in a field that only some servers read, are answered with -32602', async () => {
   for (const [method, params] of [
     ['tools/list', { cursor: TOO_LONG }],
     ['resources/read', { uri: TOO_LONG }],
@@ -104,6 +104,14 @@ test('a cursor or a URI that is too long, and a reference that is no text, are a
     ['tools/call', { name: ['secret'] }],
     ['tools/call', { name: null }],
     ['prompts/get', { name: { toString: 'secret' } }],
+    ['tools/call', { name: 'open', Name: 'secret' }],
+    ['tools/call', { NAME: 'secret' }],
+    ['tools/call', { name: 'open', ARGUMENT\u017f: {} }], // a long s, in which they agree, too
+    ['prompts/get', { name: 'open', nAme: 'secret' }],
+    ['resources/subscribe', { uri: 'x:1', Uri: 'x:2' }],
+    ['completion/complete', { ref: { type: 'ref/prompt', name: 'open' }, Ref: {} }],
+    ['tasks/result', { taskId: '1', tas\u212aid: '2' }],
+    ['tasks/list', { Cursor: '1' }],
   ] as const) {
     const { post, session, left } = legacyHarness();
     const { reply, done } = post(request(1, method, params));
