@@ -170,7 +170,7 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
       if (Object.values(options.roles ?? {}).some(isNamed)) return true;
       return (await accounts.findUsers()).some(isNamed) || (await accounts.findApiKeys()).some(isNamed);
     },
-    /** Those that the settings define. */
+    /** Roles that the settings define. */
     roles: options.roles,
     accounts: new Accounts({
       store: accounts,
@@ -201,7 +201,7 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
     changed$: revalidator.changed$.asObservable(),
     /** INVALID_CREDENTIALS after the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
     login: async (attempt: LoginAttempt): Promise<IssuedToken> => issued(await checked(attempt), false),
-    /** The same check for a page that signs a browser in. */
+    /** The check of `login`, for a page that signs a browser in. */
     checkPassword: (attempt: LoginAttempt): Promise<User> => checked(attempt),
     /** The token of a user whom an identity provider signed in. */
     tokenOfProvider: (user: User): Promise<IssuedToken> => issued(user, true),
@@ -232,7 +232,7 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
      * valid. DATABASE_UNAVAILABLE.
      */
     logout: (credentials: Credentials): Promise<void> => authenticator.endToken(credentials),
-    /** The same for the login token with this id (claim `jti`). */
+    /** Ends the login token with this id (claim `jti`). */
     endToken: (userId: string, token: EndedToken): Promise<void> =>
       authenticator.endLoginToken(userId, token),
     /** Writes all buffered entries and closes the connection to Redis; bounded in time. */

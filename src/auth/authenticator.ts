@@ -180,7 +180,7 @@ export class Authenticator {
     return this.endLoginToken(userId, { id, expiresAtMs });
   }
 
-  /** The same for a token that the caller does not have. */
+  /** As `endToken`, for a login token of which only the id is known. */
   async endLoginToken(userId: string, { id, expiresAtMs }: EndedToken): Promise<void> {
     const { accounts, wall, oauth } = this.#options;
     // First: if it fails, the caller can still log out again.

@@ -95,12 +95,12 @@ export function accessPrincipal(
 /** What a token of another issuer says, and the role of its groups. */
 interface IssuedRights {
   readonly audience: ResourcePath;
-  /** Those of this gateway that the token names; undefined: it does not limit the role. */
+  /** Scopes of this gateway that the token names; undefined: the token does not limit the role. */
   readonly scopes: readonly Scope[] | undefined;
   readonly role: GroupRole;
   /** What the client could get with another token. Default: all of the role. */
   readonly obtainable?: readonly Scope[];
-  /** Those of the client. Default: nothing is limited. */
+  /** Rights lists of the client. Default: nothing is limited. */
   readonly lists?: RightsLists | undefined;
 }
 

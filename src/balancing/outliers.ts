@@ -40,7 +40,7 @@ export interface SentCall<C> {
   readonly record: CandidateRecord<C>;
   readonly atMs: number;
   isAnswered: boolean;
-  /** Its silence was reported. */
+  /** True when the silence was reported. */
   isSilent: boolean;
   /** The backend waits for the client: the call uses no capacity. */
   isAwaitingClient: boolean;
@@ -56,7 +56,7 @@ export interface Suspension {
 
 export interface OutlierOptions<C> extends Pick<Clock, 'now' | 'alarm'> {
   readonly policy: () => Pick<TemplatePolicy, 'ejectionFailures'>;
-  /** It is a candidate now. */
+  /** True for what is a candidate now. */
   readonly isUp: (candidate: C) => boolean;
   readonly suspended: (candidate: C, suspension: Suspension, forMs: number) => void;
   readonly readmitted: (candidate: C) => void;
@@ -66,7 +66,7 @@ export interface OutlierOptions<C> extends Pick<Clock, 'now' | 'alarm'> {
 
 interface CandidateRecord<C> {
   readonly candidate: C;
-  /** Its part of `Outliers.underWay`, while it is up. */
+  /** Part of `Outliers.underWay`, while the candidate is up. */
   underWay: number;
   readonly successes: RecentCount;
   readonly failures: RecentCount;

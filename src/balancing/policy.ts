@@ -169,7 +169,7 @@ const POLICY = {
     title: 'Annotations of tools',
     doc: 'Hints instead of those of the server, by tool: `{"report": {"readOnlyHint": true}}`. They decide about repeats.',
   }),
-  /** It takes the scope `admin`. Source: ADR 238. */
+  /** A change takes the scope `admin`. Source: ADR 238. */
   approve: row({
     name: 'approve',
     kind: choice(['none', 'pinned'], { meanings: (word) => APPROVE_MEANINGS[word] }),

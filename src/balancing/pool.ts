@@ -27,7 +27,7 @@ export class Pool<C extends Candidate> {
   #candidates: C[] = [];
   /** A list that was read never changes: the next change makes another one. While thousands come up, few lists are read. */
   #isRead = false;
-  /** Its callers report every call to it; it decides which candidates are out. */
+  /** Decides which candidates are out. The callers of the pool report every call to it. */
   readonly outliers: Outliers<C>;
   readonly #options: PoolOptions<C>;
   #strategy: Strategy<C>;
@@ -50,7 +50,7 @@ export class Pool<C extends Candidate> {
     changes$.subscribe({ next: (change) => this.#apply(change), error: end, complete: end });
   }
 
-  /** Those that are up, full ones included, in the order of their ids. A list that was read never changes. */
+  /** Candidates that are up, full ones included, in the order of their ids. A list that was read never changes. */
   get candidates(): readonly C[] {
     this.#isRead = true;
     return this.#candidates;

@@ -7,7 +7,7 @@ export function speaksHttps(url: string, status: number, text: string): boolean 
   return url.startsWith('http:') && status === 400 && text.startsWith('This port speaks HTTPS');
 }
 
-/** The same address by https. */
+/** The address with https. */
 export function secured(url: string): string {
   return url.replace(/^http:/, 'https:');
 }

@@ -16,7 +16,7 @@ export interface DemoServer {
   readonly input: InstanceInput;
 }
 
-/** It has two instances over stdio and one over Streamable HTTP. Each other template has one instance. */
+/** The template with two instances over stdio and one over Streamable HTTP. Each other template has one instance. */
 export const SHOWCASE = 'everything';
 
 /**

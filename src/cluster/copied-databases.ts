@@ -28,7 +28,7 @@ export class CopiedDatabases {
   readonly #options: CopiedDatabasesOptions;
   /** Lives that have ended here by their silence. */
   readonly #asked = new Map<string, Asked>();
-  /** Those that go on. */
+  /** Copies that go on. */
   readonly #found = new Set<string>();
   #isAsked = false;
 

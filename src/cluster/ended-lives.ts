@@ -9,18 +9,18 @@ export class EndedLives {
   /** When this node first saw that a life had ended. */
   readonly #endedAtMs = new Map<string, number>();
 
-  /** Its process may be there still: nothing but its silence ended this life, a short time ago. */
+  /** True when the process may be there still: nothing but its silence ended this life, a short time ago. */
   mayReturn(life: ReadLife | undefined, nowMs: number): boolean {
     if (life?.stored.end?.cause !== 'expired') return false;
     return nowMs - (this.#endedAtMs.get(life.stored.life) ?? nowMs) < RETURN_MS;
   }
 
-  /** It has ended, and its process does not go on. */
+  /** True for a life that has ended, and whose process does not go on. */
   isSure(life: ReadLife | undefined, nowMs: number): boolean {
     return life?.stored.end !== undefined && !this.mayReturn(life, nowMs);
   }
 
-  /** Those that this node has seen ended for this time, and whose sessions and programs are free. `known`: as just read. */
+  /** Lives that this node has seen ended for this time, and whose sessions and programs are free. `known`: as just read. */
   old(known: ReadonlyMap<string, ReadLife>, nowMs: number, afterMs: number): string[] {
     const old: string[] = [];
     for (const [life, { stored }] of known) {

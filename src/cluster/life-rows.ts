@@ -50,7 +50,7 @@ export interface ReadLife {
   readonly report: Report | undefined;
   /** On which this node reaches it. */
   readonly address: string;
-  /** Its row is one of this version of the protocol, signed with a key of this node. */
+  /** True for a row of this version of the protocol, signed with a key of this node. */
   readonly isMember: boolean;
 }
 

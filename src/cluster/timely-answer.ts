@@ -5,7 +5,7 @@ import type { Clock } from '../domain/time/clock.ts';
 export interface TimelyAnswer<Result> {
   readonly answerMs: number;
   readonly onAnswer: (result: Result) => void;
-  /** It failed, or had no answer in time. `sentAtMs`: when it was asked, by the monotonic clock. */
+  /** The question failed, or had no answer in time. `sentAtMs`: when it was asked, by the monotonic clock. */
   readonly onFailure: (sentAtMs: number) => void;
 }
 

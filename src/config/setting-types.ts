@@ -16,7 +16,7 @@ interface SettingRow<T> {
   readonly variable?: string;
   /** Masked wherever it is shown; may also come from the file named by `<variable>_FILE`. */
   readonly secret?: true;
-  /** It decides about requests, and all nodes need the same value: differences are named. Source: ADR 172. */
+  /** All nodes need the same value, because it decides about requests: differences are named. Source: ADR 172. */
   readonly mustAgree?: true;
   readonly kind: SettingType<T>;
   readonly default: T;

@@ -95,7 +95,7 @@ export const EVENTS = {
   'gateway.started': fields<EventFields>(),
   /** `calls`: those in flight, for which it waits. */
   'gateway.closing': fields<EventFields & { readonly calls: number; readonly graceMs: number }>(),
-  /** It takes no new sessions until `gateway.resumed`. */
+  /** The gateway takes no new sessions until `gateway.resumed`. */
   'gateway.draining': fields<EventFields>(),
   'gateway.resumed': fields<EventFields>(),
   'instance.registered': fields<InstanceFields & { readonly replaced: boolean }>(),
@@ -116,12 +116,12 @@ export const EVENTS = {
   'instance.stopped': fields<InstanceFields>(),
   /** The actor of the instance failed, by a bug of the gateway: its calls are answered, and it is started again. */
   'instance.crashed': fields<InstanceFields & { readonly reason: string }>(),
-  /** Its calls failed or are unanswered: it gets no calls for this time, whatever its health. `reason` is a clause. */
+  /** Calls failed or are unanswered: the instance gets no calls for this time, whatever its health. `reason` is a clause. */
   'instance.ejected': fields<InstanceFields & { readonly reason: string; readonly forMs: number }>(),
-  /** It gets calls again: a trial call was answered, or too many others are ejected. Not after a time in which it was not healthy. */
+  /** The instance gets calls again: a trial call was answered, or too many others are ejected. Not after it was unhealthy. */
   'instance.readmitted': fields<InstanceFields>(),
   'probe.finished': fields<InstanceFields & { readonly passed: boolean; readonly durationMs: number }>(),
-  /** It notified that its list of tools changed, or a tool was found to want other headers than before. */
+  /** The instance notified that its list of tools changed, or a tool was found to want other headers than before. */
   'tools.changed': fields<InstanceFields>(),
   /** The list ends before its last page, because it has no end or too much: `reason` is a clause. Once per session and reason. */
   'list.cut': fields<InstanceFields & { readonly list: string; readonly reason: string }>(),
@@ -136,7 +136,7 @@ export const EVENTS = {
         /** The pinned view in which it waits for approval. */
         readonly view?: string;
         readonly list?: string;
-        /** Its name or URI; its place in the list if it has none. */
+        /** Name or URI of the item; its place in the list if it has none. */
         readonly tool: string;
         readonly reason: string;
         readonly alias: 'tool.omitted';
@@ -172,7 +172,7 @@ export const EVENTS = {
   >(),
   /** A client has a session. A session that cannot be opened emits no event: its client gets the error. */
   'session.opened': fields<SessionFields>(),
-  /** It continues at this instance instead of `fromInstanceId`, without its state in the old backend. */
+  /** The session continues at this instance instead of `fromInstanceId`, without its state in the old backend. */
   'session.moved': fields<
     SessionFields & { readonly fromInstanceId: string; readonly fromServerId: string }
   >(),
@@ -180,7 +180,7 @@ export const EVENTS = {
   'session.ended': fields<SessionFields & Ending>(),
   /** Followed by one `upstream.ended`. Not emitted for the shared conversation of an instance. */
   'upstream.opened': fields<ConversationFields>(),
-  /** It could not be opened. Not emitted when its client disconnected meanwhile. */
+  /** The conversation could not be opened. Not emitted when its client disconnected meanwhile. */
   'upstream.failed': fields<ConversationFields & { readonly code: ErrorCode; readonly reason: string }>(),
   /** `isLost`: the gateway did not end it. Its process died, or its HTTP backend forgot it. */
   'upstream.ended': fields<ConversationFields & Ending>(),

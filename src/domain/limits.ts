@@ -31,7 +31,7 @@ export const LIMITS = {
   pipelinedRequestBytes: 4 * 1024,
   /** Largest message of a backend (one line, one SSE event, one JSON answer). Over it: BACKEND_UNAVAILABLE. */
   backendMessageBytes: 64 * 1024 * 1024,
-  /** The same for a message that is parsed; results are not. */
+  /** Largest message that is parsed; results are not. */
   parsedMessageBytes: 8 * 1024 * 1024,
   /** Largest body of an HTTP refusal without JSON; the rest is not read. Beginning of its text that callers get, in UTF-16 units. */
   refusalBytes: 256 * 1024,

@@ -5,7 +5,7 @@ export function nearest(written: string, candidates: readonly string[]): string 
   return closest(written, candidates).word;
 }
 
-/** The same, but only when the difference is probably a typing error: one edit in two letters, two in six. Else undefined. */
+/** The nearest word, but only when the difference is probably a typing error: one edit in two letters, two in six. Else undefined. */
 export function nearMiss(
   written: string,
   candidates: readonly string[],
@@ -26,7 +26,7 @@ export function didYouMean(written: string, candidates: readonly string[]): stri
   return word === undefined ? undefined : `did you mean "${word}"?`;
 }
 
-/** The same for a name that a caller sent, among the names of servers: of any length, and of any number. */
+/** As `nearMiss`, for a name that a caller sent, among the names of servers: of any length, and of any number. */
 export function nearName(written: string, names: Iterable<string>, isShown?: IsShown): string | undefined {
   if (written.length > LONGEST_MISSPELT) return undefined;
   const similar = [...names].filter((name) => Math.abs(name.length - written.length) <= MAX_UNITS_APART);

@@ -35,7 +35,7 @@ export interface PiecesReply extends ReplyFields {
   readonly kind: 'pieces';
   readonly status: number;
   readonly first: string;
-  /** Its result is the last piece. */
+  /** The pieces after the first; the result of the generator is the last one. */
   readonly others: AsyncGenerator<string, string, void>;
 }
 

@@ -14,7 +14,7 @@ import { PlainContext, plainCalls } from './plain-call.ts';
 import type { HttpMiddleware, HttpStep, KoaContext, RequestState, RouteContext } from './request.ts';
 import type { Route } from './route.ts';
 
-/** Its CommonJS form: its ES modules import node:http; see server/listeners.ts. */
+/** The CommonJS form of the router: its ES modules import node:http; see server/listeners.ts. */
 const { Router }: typeof import('@koa/router') = createRequire(import.meta.url)('@koa/router');
 
 /** Diagnostics channel: every request to the routes of any app of the process, published before the answer. */

@@ -61,7 +61,7 @@ class McpServing implements McpEndpointReply {
     this.#sessionId = this.#connection ?? (services.peers && sessionIdOf(method, input));
   }
 
-  /** Itself, once it is known which node holds the session. */
+  /** This object, once it is known which node holds the session. */
   located(): McpServing | Promise<McpServing> {
     const id = this.#sessionId;
     const peer = id === undefined ? undefined : this.#services.peers?.ofSession(id);

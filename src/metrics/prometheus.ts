@@ -27,7 +27,7 @@ type Lag = ReturnType<typeof monitorEventLoopDelay>;
 
 /** As prom-client measures it, in ms. */
 const LAG_RESOLUTION_MS = 10;
-/** Its own measurement, which begins at the first scrape, is replaced and never ticks. */
+/** Interval of prom-client's own measurement, in ms: it would begin at the first scrape, is replaced, and never ticks. */
 const NEVER_MS = 2 ** 31;
 
 /** The lag of the event loop since the previous scrape, the first time since the start; 0 before the first measurement. */

@@ -139,7 +139,7 @@ export class LoadHistory {
     return this.#visible(viewer, ({ point }) => point);
   }
 
-  /** The same, to be added to those of other nodes. */
+  /** As `read`, in parts that can be added to those of other nodes. */
   parts(viewer: Principal): readonly HistoryPart[] {
     return this.#visible(viewer, ({ point, atMs, elsewhere, durations = [] }) => ({
       ...point,

@@ -124,7 +124,7 @@ export function booleanOption(
   throw urlRefused(`${name} must be true or false`);
 }
 
-/** The same for any thrown value; undefined also for an error that no driver raised. */
+/** What an error of a driver means, for any thrown value; undefined also for an error that no driver raised. */
 export function failureOf({ failure }: Database, thrown: unknown): DatabaseFailure | undefined {
   const error = driverErrorOf(thrown);
   return error && failure(error);

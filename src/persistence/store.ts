@@ -54,7 +54,7 @@ export interface Store {
     definition: InstanceDefinition,
     before?: InstanceDefinition | null,
   ): Promise<number | undefined>;
-  /** The same for several instances in one transaction: all are saved, or none. */
+  /** As `saveInstance`, for several instances in one transaction: all are saved, or none. */
   saveInstances(saves: readonly InstanceSave[]): Promise<number | undefined>;
   /** Undefined when there was none. `fingerprint`: of an entry of a file or of sync, which leaves a tombstone. */
   deleteInstance(template: string, id: string, fingerprint?: string): Promise<number | undefined>;

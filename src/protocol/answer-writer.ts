@@ -112,7 +112,7 @@ export abstract class AnswerWriter<A> implements Waiter {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  /** It is slow. */
+  /** The answer is slow. */
   onDue(): void {
     if (this.#isOver) return;
     const { sentTo } = this.report;

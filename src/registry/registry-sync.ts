@@ -31,7 +31,7 @@ export async function syncListing(
   return synchronize(registry, { source: 'sync', wanted, skipped, isOwn }, rules);
 }
 
-/** The same with a registry file. VALIDATION_ERROR for invalid settings of a template, DATABASE_UNAVAILABLE. */
+/** Applies a registry file. VALIDATION_ERROR for invalid settings of a template, DATABASE_UNAVAILABLE. */
 export async function importContents(
   registry: Registry,
   { templates, entries, views, isPartial = false }: FileContents,

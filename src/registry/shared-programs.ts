@@ -33,7 +33,7 @@ export class RunShared implements SharedPrograms {
   /** The instances that run here, or are being stopped. */
   readonly #refs = new Map<string, Set<InstanceRef>>();
   readonly #places = new Map<string, Place>();
-  /** Those whose last start this node refused. */
+  /** Programs whose last start this node refused. */
   readonly #refused = new Set<string>();
   /** Hot: programs that a node runs from now on. */
   readonly #placed$ = new Subject<string>();
@@ -52,7 +52,7 @@ export class RunShared implements SharedPrograms {
     return this.#listeners.has(serverId);
   }
 
-  /** This node must not start it: a rule of the node or of the template, not a failure. */
+  /** Notes that this node must not start the program: a rule of the node or of the template, not a failure. */
   refused(serverId: string): void {
     this.#refused.add(serverId);
   }
@@ -78,7 +78,7 @@ export class RunShared implements SharedPrograms {
     return merge(of(serverId), this.#placed$).pipe(filter(isPlaced), take(1));
   }
 
-  /** Those that are registered, as they are here at each moment: their state is `starting` until this node or another one runs them. */
+  /** Registered programs, as they are here at each moment: their state is `starting` until this node or another one runs them. */
   opening(): { readonly state: InstanceState }[] {
     const { fleet } = this.#deps;
     return fleet.existingInstances().flatMap(({ definition }) => {
@@ -155,7 +155,7 @@ export class RunShared implements SharedPrograms {
     if (where !== undefined) this.#placed$.next(program);
   }
 
-  /** It leaves the pool, and is listed as one of another node. */
+  /** Takes a program out of the pool; it is listed as one of another node. */
   #unlist(program: string): void {
     this.#listeners.delete(program);
     this.#refused.delete(program);

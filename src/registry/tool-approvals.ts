@@ -77,7 +77,7 @@ export class ToolApprovals {
     this.#deps.onChanged(template);
   }
 
-  /** The same for a view. `definition`: undefined for one that is gone. */
+  /** As `setPinned`, for a view. `definition`: undefined for a view that is gone. */
   setView(id: string, definition: ViewDefinition | undefined): void {
     const before = this.#views.get(id);
     if (definition?.approve === 'pinned') {
@@ -169,7 +169,7 @@ export class ToolApprovals {
       reason,
     }));
 
-  /** Those of a list of the view that are not approved, which are noted. */
+  /** The items in a list of the view that are not approved; they are noted. */
   readonly waitingIn = (view: string, chosen: readonly ChosenItem[]): ReadonlyMap<ChosenItem, Waiting> => {
     const scope = this.#views.get(view)?.scope;
     if (scope === undefined) return new Map();
@@ -195,7 +195,7 @@ export class ToolApprovals {
     return approvals.map(({ tool }) => tool);
   }
 
-  /** Those that the view takes now, in several turns; all of a template. `other` gets each other one. */
+  /** The items that the view takes now, all of a template, in several turns. `other` gets each other item. */
   async #takenOf<T extends { readonly tool: string }>(
     id: string,
     items: readonly T[],

@@ -108,7 +108,7 @@ export function homeFolder(env: Environment): string {
   }
 }
 
-/** They show the memory, the environment, the open files and the folders of every process of the same user. */
+/** Folders that show the memory, the environment, the open files and the folders of every process of the same user. */
 const SYSTEM_FOLDERS: readonly ProtectedPath[] = (
   process.platform === 'win32' ? [] : ['/proc', '/sys', '/dev']
 ).map((path) => ({

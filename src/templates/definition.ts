@@ -90,7 +90,7 @@ export function readTemplate(text: string, folder?: string): TemplateDefinition 
   return definitionOf(parseTemplate(text), folder);
 }
 
-/** The same for the value of the text. */
+/** As `readTemplate`, for the value of the text. */
 export function definitionOf(written: unknown, folder?: string): TemplateDefinition {
   const { value } = tolerated(written, folder);
   if (!templateFile.accepts(value)) throw new TemplateError(issueLines(templateFile.issues(value)));

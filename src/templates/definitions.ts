@@ -23,7 +23,7 @@ export class Definitions {
     return this.#folder.has(id);
   }
 
-  /** That of the database, also where the folder's counts. */
+  /** The definition in the database, also where that of the folder counts. */
   stored(id: string): TemplateDefinition | undefined {
     return this.#stored.get(id);
   }

@@ -17,7 +17,7 @@ export interface ImportedInstance {
 }
 
 export interface ImportedServer {
-  /** Its name in the file. */
+  /** Name of the server in the file. */
   readonly name: string;
   /** The id that it would have if it were alone. */
   readonly id: string;

@@ -33,7 +33,7 @@ export class BackendFetchFailure extends Error {
 export interface BackendFetchOptions extends Pick<Clock, 'alarm' | 'now'> {
   /** Addresses that no endpoint may have. */
   readonly isDenied: AddressCheck;
-  /** Those of the process. Default: own ones. */
+  /** System look-ups of the process. Default: own ones. */
   readonly systemLookups?: SystemLookups | undefined;
   /** Networks that are reached although they are not public, in CIDR form. */
   readonly openNetworks: readonly string[];

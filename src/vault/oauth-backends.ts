@@ -54,7 +54,7 @@ export interface OAuthBackend {
   readonly server: ServerMetadata;
   /** What it asked for. */
   readonly scopes: readonly string[];
-  /** It named another one later, which an admin has not confirmed. */
+  /** Another server that the backend named later, and that an admin has not confirmed. */
   readonly changedTo?: string | undefined;
 }
 
@@ -110,7 +110,7 @@ export class OAuthBackends {
     return next;
   }
 
-  /** Its answer without an account. BackendFetchFailure when there is none. */
+  /** The answer of the backend to a request without an account. BackendFetchFailure when there is none. */
   async ask({ endpoint }: Pick<Target, 'endpoint'>): Promise<Response> {
     const answer = await this.#options.fetch.send(endpoint, endpoint, {
       method: 'POST',

@@ -100,7 +100,7 @@ export interface CallInput {
   readonly route: CallRoute;
   /** The tool that an instance must have; undefined when any instance will do, or the backend itself may reject the tool. */
   readonly wantedTool: string | undefined;
-  /** That of its caller. Default: as in timeoutFor. */
+  /** The timeout that the caller wants, in ms. Default: as in timeoutFor. */
   readonly timeoutMs?: number | undefined;
 }
 

@@ -77,7 +77,7 @@ export class Requests {
   readonly #exchange: Exchange;
   readonly #scheduler: Pick<TaskScheduler, 'each' | 'turn'>;
   readonly #memory: ListMemory;
-  /** The same items for the same pages. */
+  /** Pages that were read before: the same page gives the same items. */
   readonly #read = new ReadLists<{ readonly cut: string | undefined }>();
 
   constructor(exchange: Exchange, { scheduler, listMemory }: RequestsDeps) {

@@ -184,7 +184,7 @@ export const clientSessionMachine = setup({
       if (binding === undefined || hasOthers(host.group, binding.ref)) return false;
       return binding.isIntact || binding.mayContinue;
     },
-    /** The same, and the way to its instance, where its state may be, is being opened. Without requests, no place among those that wait is taken. */
+    /** As `mustKeepBinding`, while the way to the instance is being opened. Without requests, the session takes no place among those that wait. */
     mayAwaitStart: ({ context }) => {
       const { binding, host } = context;
       if (!host.isAwaited || binding === undefined || binding.isIntact) return false;

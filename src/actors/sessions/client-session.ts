@@ -55,7 +55,7 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
   readonly #table: SessionTable;
   readonly #binder: Binder;
   readonly #options: SessionOptions;
-  /** Its actor, which has the state; the state itself while there is no actor. */
+  /** The actor of the session, which has the state; the state itself while there is no actor. */
   #state: ClientSessionActor | SessionState;
   #holds = 0;
   // A session at rest consists of few objects: these are made at their first use.
@@ -227,7 +227,7 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
     return this.#row?.save();
   }
 
-  /** Its callers are answered; the first reason counts. Resolves when nothing is left of a dedicated conversation. */
+  /** Answers the callers of the session; the first reason counts. Resolves when nothing is left of a dedicated conversation. */
   async close(reason: EndReason = 'closed'): Promise<void> {
     const state = this.#state;
     if (state instanceof Actor) state.send({ type: 'end', reason });
@@ -410,7 +410,7 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
     return true;
   }
 
-  /** It has this binding from now on, and leaves the one before. */
+  /** Moves the session to the binding in its state, and releases the one before. */
   #bound(from: SessionState): void {
     const { binding } = this;
     if (binding === undefined) return;

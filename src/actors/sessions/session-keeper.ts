@@ -12,7 +12,7 @@ import { KeptSession, type RowWriter } from './kept-session.ts';
 
 /** Longest wait of a client for a write, in ms. A later write is counted, and made all the same. */
 const WAIT_MS = 5_000;
-/** That wait, in ms, after a write that failed or took longer than a client waits. */
+/** The wait of a client, in ms, after a write that failed or took longer than a client waits. */
 const AWAY_WAIT_MS = 250;
 /** Shortest time from one group of awaited writes to the next, in ms. */
 const GROUP_MS = 2;

@@ -62,7 +62,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   binding: Binding | undefined;
   #needsDedicated = false;
   #hasAwaitedTools = false;
-  /** This call has made the session move. */
+  /** True after this call has made the session move. */
   #hasMoved = false;
   /** Bindings at other instances, for hedges beside a silent attempt. They end with the call. Source: ADR 103. */
   #hedgeBindings: Binding[] = [];

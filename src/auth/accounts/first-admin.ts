@@ -36,7 +36,7 @@ export interface FirstAdminOptions {
   /** Absolute path of that file, which belongs to this database alone; a missing folder is created. */
   readonly passwordFile: string;
   readonly wall: Clock['wall'];
-  /** Those of the settings: a user with another role has no rights, which is a warning. */
+  /** Roles of the settings: a user with another role has no rights, which is a warning. */
   readonly roles?: DefinedRoles;
 }
 

@@ -50,7 +50,7 @@ const UNSEEN = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
 export interface IssuersOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
   readonly settings: readonly IssuerSetting[];
-  /** Those whose assertions are for accounts here. Their tokens are not accepted. */
+  /** Identity providers whose assertions are for accounts here. Their tokens are not accepted. */
   readonly providers?: readonly ProviderSetting[] | undefined;
   /** The accounts of the providers. */
   readonly company?: (() => Pick<CompanyAccounts, 'vouched'> | undefined) | undefined;
@@ -82,7 +82,7 @@ export interface Assertion {
   readonly holder: () => Promise<AssertionHolder>;
   /** What the role of its groups allows. */
   readonly scopes: readonly Scope[];
-  /** Those of this gateway that it names; undefined: it does not limit the resource. */
+  /** Resources of this gateway that the token names; undefined: the token does not limit the resource. */
   readonly resources: readonly ResourcePath[] | undefined;
 }
 
@@ -326,7 +326,7 @@ function subjectOf(payload: JWTPayload, { issuer, claims }: IssuerSetting) {
   };
 }
 
-/** Those of this gateway, as text or as a list. */
+/** The scopes of this gateway in a claim, which is text or a list. */
 function scopesIn(payload: JWTPayload, name: string | undefined) {
   const value =
     name === undefined ? (claimOf(payload, 'scope') ?? claimOf(payload, 'scp')) : claimOf(payload, name);

@@ -25,7 +25,7 @@ export interface ChunkRequest extends Held {
   readonly limit: number;
   /** Requests that it needs besides those that it holds. */
   readonly wanted: number;
-  /** It asked another home before, or none: the home asks all nodes what they hold. */
+  /** True when the asker had no home before, or another one: the home then asks all nodes what they hold. */
   readonly isFirst: boolean;
 }
 

@@ -39,7 +39,7 @@ export class Grants {
     });
   }
 
-  /** Those of these ids that have not ended. */
+  /** The grants with these ids that have not ended. */
   async find(ids: readonly string[]): Promise<readonly Grant[]> {
     if (ids.length === 0) return [];
     const { store, wall } = this.#options;

@@ -121,7 +121,7 @@ function signingOf(keys: readonly SigningKey[], nowMs: number): SigningKey {
   return signing;
 }
 
-/** The same list while nothing is to be changed. */
+/** The keys after a rotation; the same list while nothing is to be changed. */
 async function rotated(keys: readonly SigningKey[], nowMs: number): Promise<readonly SigningKey[]> {
   const [newest] = keys;
   if (newest === undefined) return [await newKey(nowMs)];

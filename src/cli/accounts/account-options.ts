@@ -44,7 +44,7 @@ export const SCOPES_OPTION: OptionTable = {
   '--scopes <list>': `Scopes of the role to which the user is limited: ${SCOPES.join(', ')}; "all" for all of the role`,
 };
 
-/** Those of `--scopes`; null for all of the role, undefined without the option. */
+/** Scopes in `--scopes`; null for all of the role, undefined without the option. */
 export function scopesOf(input: CommandInput): readonly Scope[] | null | undefined {
   const words = wordsOf(input, 'scopes');
   if (words?.join() === 'all') return null;

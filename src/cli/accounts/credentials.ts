@@ -19,7 +19,7 @@ export interface RequestCredentials {
   renew?(timeoutMs?: number): Promise<void>;
   /** Awaited before the headers are sent; see `requireProof`. Absent where no proof is needed. */
   prove?(timeoutMs?: number): Promise<void>;
-  /** Their kind and id, as a clause: `the API key ab12 in STAGEDOOR_API_KEY`. */
+  /** Kind and id of the credentials, as a clause: `the API key ab12 in STAGEDOOR_API_KEY`. */
   readonly name: string;
   /** The reason of the failure when the gateway answers 401 with this detail. */
   refused(detail: string): string;

@@ -25,7 +25,7 @@ export interface LinkRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly signal: AbortSignal;
-  /** It may be sent again when its delivery is unknown. */
+  /** True for a message that may be sent again when its delivery is unknown. */
   readonly isRepeatable: boolean;
 }
 

@@ -163,7 +163,7 @@ function recordOf(
   return pairs.length === 0 ? undefined : Object.fromEntries(pairs);
 }
 
-/** The same, and `KEY=@file` takes the value from a file. */
+/** As `recordOf`, and `KEY=@file` takes the value from a file. */
 async function recordWithFiles(
   input: CommandInput,
   option: string,

@@ -90,7 +90,7 @@ export async function listedBy(definition: InstanceDefinition, listMs = LIST_MS)
   }
 }
 
-/** The same for a client of the HTTP API: lists the tools with one request. */
+/** Verifies a client of the HTTP API: lists the tools with one request. */
 export async function verifyApi(target: ConnectTarget, env: Terminal['env']): Promise<Verification> {
   const beganAtMs = performance.now();
   const { headers, prove } = credentialsOf(target, env);

@@ -27,7 +27,7 @@ const ANSWER_MS = 1_000;
 const PING_MS = 1_000;
 /** A worker that did not answer for this time, in ms, is killed: before its row expires, which other nodes would see. */
 const SILENT_MS = 8_000;
-/** The same from the start of its process to its first message, before which it loads its code: long on a busy machine. */
+/** Longest time, in ms, from the start of a worker to its first message, before which it loads its code: long on a busy machine. */
 const FIRST_SIGN_MS = 60_000;
 /** A gap between two pings, in ms, after which this process slept itself. */
 const SLEPT_MS = 3_000;
@@ -101,9 +101,9 @@ class Workers {
   readonly #sockets = openSocketFolder();
   readonly #ended = Promise.withResolvers<Error | undefined>();
   #isStopping = false;
-  /** Its id, once the first worker is ready. */
+  /** Id of the gateway, once the first worker is ready. */
   #gateway: string | undefined;
-  /** Those of workers that wait for the answers of the others. */
+  /** Questions of workers that wait for the answers of the others. */
   readonly #questions = new Map<string, { hear(slot: Slot, answer?: string): void }>();
   /** Why the first start failed. */
   #failure: Error | undefined;

@@ -98,7 +98,7 @@ export class PeerClient {
     return this.#peer.node;
   }
 
-  /** It does not answer the requests here, or was not heard here for as long as a ping takes, and does not answer the members. */
+  /** True for a node that does not answer requests here, or was not heard for as long as a ping takes, and does not answer the members. */
   get isSilent(): boolean {
     if (this.#silentSinceMs !== undefined) return true;
     return this.#options.clock.now() - this.#heardAtMs >= LOST_PING_MS && this.#options.isSilent();
@@ -180,7 +180,7 @@ export class PeerClient {
     if (this.#ping === undefined) this.#sendPing();
   }
 
-  /** Its connections may lead to a node that is gone or frozen: then it is unknown whether it carried the request out. */
+  /** False when the connections may lead to a node that is gone or frozen: then it is unknown whether it carried the request out. */
   #mayBeSent({ request }: PeerExchange): boolean {
     return this.#options.clock.now() - this.#heardAtMs < FRESH_MS || request.isRepeatable();
   }

@@ -34,7 +34,7 @@ export class PeerExchange implements AnswerReceiver, Forwarding, Linked {
   readonly startedAtMs: number;
   /** Since when it waits for the node. A request that was sent and is sent again waits anew. */
   waitsSinceMs: number;
-  /** It was sent again after its token had expired. */
+  /** True after the request was sent again because its token had expired. */
   isRepeated = false;
   readonly #answer: ForwardedAnswer;
   readonly #events: ExchangeEvents;
@@ -68,7 +68,7 @@ export class PeerExchange implements AnswerReceiver, Forwarding, Linked {
     this.#answer.notHolder(sinceMs);
   }
 
-  /** It is sent again: nothing of an answer came, and it may be carried out twice. */
+  /** True when the request is sent again: nothing of an answer came, and it may be carried out twice. */
   retract(): boolean {
     if (this.#isOver || this.#hasHead || !this.request.isRepeatable()) return false;
     this.#connection?.abort(this);

@@ -50,7 +50,7 @@ export interface OpenedConversation {
   readonly pid?: number | undefined;
   readonly isIndependent?: boolean | undefined;
   readonly endsAfterCall?: boolean | undefined;
-  /** Its node has the connection that exchanges share. */
+  /** True when the node has the connection that exchanges share. */
   readonly sharesExchanges?: boolean | undefined;
 }
 

@@ -351,7 +351,7 @@ function isGreeting(path: string): path is (typeof PEER_PATHS)[keyof typeof PEER
   return Object.values<string>(PEER_PATHS).includes(path);
 }
 
-/** Its body is not read. */
+/** Answers a request without reading its body. */
 function answer(response: ServerResponse, status: number, reason: string): void {
   const body = JSON.stringify({
     detail: `The request is refused: ${reason}.`,

@@ -39,7 +39,7 @@ export function pskTls(secrets: Secrets, salt = ''): PeerTls {
   };
 }
 
-/** It crosses in clear text: without the salt a guess of the secret cannot be compared with it. Source: ADR 178. */
+/** The identity crosses in clear text: without the salt a guess of the secret cannot be compared with it. Source: ADR 178. */
 function identityOf(secret: Uint8Array, salt: string): string {
   const id = hkdfSync('sha256', secret, salt, 'stagedoor peer channel: identity', 8);
   return IDENTITY + Buffer.from(id).toString('hex');

@@ -50,7 +50,7 @@ export class SharedConnection {
   readonly #writer: MessageWriter;
   readonly #reader = new MessageReader((kind, number, content) => this.#message(kind, number, content));
   #exchanges = new CallMap<PeerExchange>();
-  /** Those of this turn of the event loop. */
+  /** Requests of this turn of the event loop. */
   #pending: Pending[] = [];
   /** The place of each token, and the token of each place. */
   readonly #places = new Map<string, number>();
@@ -102,7 +102,7 @@ export class SharedConnection {
     } else if (nowMs - this.#askedAtMs >= LOST_PING_MS) this.leave();
   }
 
-  /** It takes no more requests, and closes after its last answer. */
+  /** Takes no more requests, and closes after the last answer. */
   leave(): void {
     if (this.#isLeaving) return;
     this.#isLeaving = true;

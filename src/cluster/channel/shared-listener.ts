@@ -17,7 +17,7 @@ import {
 
 /** Where the answer of one exchange goes: to a connection of its own, or to a shared one. */
 export interface ExchangeAnswer {
-  /** It has ended, or nothing receives it. */
+  /** True for an answer that has ended, or that nothing receives. */
   readonly isOver: boolean;
   /** Bytes that the other node has not read. */
   readonly unreadBytes: number;

@@ -24,7 +24,7 @@ export const MESSAGE = {
   refused: 6,
   /** The answer breaks off. */
   broken: 7,
-  /** It takes no further requests. */
+  /** The sender takes no further requests. */
   leaving: 8,
   pong: 10,
 } as const;

@@ -6,7 +6,10 @@ import type { LifeRow } from './rows.ts';
 
 /** A row without a change for this time, in ms, is expired. Longer than a lease (LEASE_MS) by the time that SIGKILL and late timers take. */
 const EXPIRY_MS = 10_000;
-/** The same for the programs of a member that has not seen the present life of this node: they may run by the opinion of others for KEPT_MS. */
+/**
+ * As EXPIRY_MS, for the programs of a member that has not seen the present life of this node: they may run by the opinion of others for
+ * KEPT_MS.
+ */
 export const UNSEEN_MS = 310_000;
 /** Fewest reads without a change. */
 const MIN_READS = 4;
@@ -115,13 +118,13 @@ export function hearAgain(watch: LifeWatch, atMs: number): LifeWatch {
   };
 }
 
-/** It answered a ping that was sent at `sentAtMs`. */
+/** The member answered a ping that was sent at `sentAtMs`. */
 export function hearAnswer(watch: LifeWatch, sentAtMs: number, atMs: number): LifeWatch {
   const slowSinceMs = atMs - sentAtMs > SLOW_PING_MS ? (watch.slowSinceMs ?? atMs) : undefined;
   return { ...watch, answeredAtMs: atMs, slowSinceMs, refusedAtMs: undefined, isRefused: false };
 }
 
-/** It refused or reset a connection. */
+/** The member refused or reset a connection. */
 export function hearRefusal(watch: LifeWatch, atMs: number): LifeWatch {
   if (watch.refusedAtMs === undefined) return { ...watch, refusedAtMs: atMs };
   return { ...watch, isRefused: atMs - watch.refusedAtMs >= REFUSED_AGAIN_MS };
@@ -132,7 +135,7 @@ export function forgetRefusals(watch: LifeWatch): LifeWatch {
   return { ...watch, refusedAtMs: undefined, isRefused: false };
 }
 
-/** It may be ended for refused connections, if a third member confirms them. */
+/** True for a member that may be ended for refused connections, if a third member confirms them. */
 export function isRefusing({ row, firstSeenMs, isRefused }: LifeWatch, atMs: number): boolean {
   const isSpared = row.followsRefusal && atMs - firstSeenMs < SPARED_MS;
   return row.end === undefined && isRefused && !isSpared;

@@ -25,7 +25,7 @@ export interface OwnLife {
   /** `joining`: the row is not confirmed. `ended`: the programs of the ended life are being killed. `stopped`: for ever. */
   readonly stage: 'joining' | 'living' | 'ended' | 'stopped';
   readonly isDraining: boolean;
-  /** It runs no programs of any node. */
+  /** True for a node that runs no programs. */
   readonly takesNoPrograms: boolean;
   readonly joinedAtMs: number;
   readonly heartbeatAtMs: number;
@@ -263,7 +263,7 @@ export function nextLife(own: OwnLife, life: string, now: Moment): OwnLife {
   return { ...newOwnLife(node, life, now, takesNoPrograms), former, isDraining };
 }
 
-/** Its sessions are released and its programs gone. */
+/** Ends the life: its sessions are released and its programs gone. */
 export function stopLife(own: OwnLife): LifeTransition {
   if (own.stage === 'stopped') return step(own);
   return step({ ...own, stage: 'stopped' }, { type: 'stop', life: own.life });

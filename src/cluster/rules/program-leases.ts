@@ -173,7 +173,7 @@ function hasGroup({ phase }: ProgramLease): boolean {
   return phase === 'starting' || phase === 'running' || phase === 'killing' || phase === 'stopping';
 }
 
-/** It failed often enough here, and another node may be able to start it. */
+/** True for a program that failed often enough here, and that another node may be able to start. */
 function mayGiveUp({ row, failedStarts }: ProgramLease, { node, ready }: LeaseView): boolean {
   if (failedStarts < MAX_FAILED_STARTS) return false;
   return ready.some((other) => other !== node && !row.failedOn.includes(other));

@@ -26,7 +26,7 @@ export interface Grant {
   readonly createdAt: string;
   /** Of an access token of it. Absent: never. */
   readonly lastUsedAt?: string | undefined;
-  /** Its refresh tokens end then at the latest. */
+  /** Time at which the refresh tokens end at the latest. */
   readonly expiresAt: string;
 }
 
@@ -35,6 +35,6 @@ export interface IssuedSubject {
   readonly issuer: string;
   /** For people. */
   readonly name: string;
-  /** Those that had a role at this gateway. */
+  /** Groups that had a role at this gateway. */
   readonly groups: readonly string[];
 }

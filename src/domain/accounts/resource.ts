@@ -62,7 +62,7 @@ export class GatewayAddress {
     return isOwn ? path : undefined;
   }
 
-  /** The same resource in its one spelling. */
+  /** The one spelling of a resource. */
   normalise(resource: string): string | undefined {
     const path = this.pathOf(resource);
     return path === undefined ? undefined : `${new URL(resource).origin}${path}`;

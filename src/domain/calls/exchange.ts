@@ -132,11 +132,11 @@ export interface Answer {
   readonly event: ExchangeEvent;
   readonly instanceId: string;
   readonly serverId: string;
-  /** It was cached: no backend was asked, and the instance may be gone. */
+  /** The answer is from a cache: no backend was asked, and the instance may be gone. */
   readonly isRemembered?: true;
-  /** Its age, when it is no longer fresh and no backend could be asked. */
+  /** Age of a cached answer that is no longer fresh, in ms, when no backend could be asked. */
   readonly staleMs?: number;
-  /** That of the request, if it needed one. */
+  /** The confirmation of the request, if it needed one. */
   readonly confirmed?: string;
 }
 

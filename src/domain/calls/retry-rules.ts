@@ -14,7 +14,7 @@ export interface Failed {
   readonly wasSent?: boolean;
   /** Others for the same call are under way. Default: none. */
   readonly hasOthers?: boolean;
-  /** Its caller has messages of it. Default: none. */
+  /** True when the caller has messages of the call. Default: none. */
   readonly isAnswering?: boolean;
 }
 

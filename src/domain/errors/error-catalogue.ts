@@ -173,7 +173,7 @@ export function keysNeedAnAccount(): GatewayError {
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message);
 }
 
-/** Its owner is not the person who uses it. */
+/** An API key has no account at a backend: its owner is not the person who uses it. */
 export function keysHaveNoAccount(): GatewayError {
   const message = 'An API key has no account at servers: sign in as the user whose account it is.';
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message);
@@ -387,7 +387,7 @@ export function backendUnavailable(reason: string, details: BackendFacts): Gatew
   });
 }
 
-/** The same for a backend at an endpoint: every caller gets the reason, which names nothing of the gateway's machine. */
+/** As `backendUnavailable`, for a backend at an endpoint: every caller gets the reason, which names nothing of the gateway's machine. */
 export function endpointUnavailable(reason: string, details: BackendFacts): GatewayError {
   const { code, message, facts } = backendUnavailable(reason, details);
   const { plainMessage: _, ...others } = facts;

@@ -146,7 +146,7 @@ export function databaseUnavailable(
   });
 }
 
-/** Its disk or its quota is full: it answers queries, and refuses changes. */
+/** The disk or the quota of the database is full: it answers queries, and refuses changes. */
 export function databaseFull(cause: unknown, delivered: Delivered): GatewayError {
   return databaseUnavailable(cause, delivered, undefined, 'The database has no space left.');
 }

@@ -97,7 +97,7 @@ export function eventStreamLimit(most: number, isShare: boolean): GatewayError {
   return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
 }
 
-/** It serves all templates. */
+/** Draining concerns all templates, because a node serves them all. */
 export function nodesNeedAllTemplates(): GatewayError {
   const message = 'Callers with a list of templates or tools cannot drain or resume a node.';
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message);

@@ -145,7 +145,7 @@ export interface InstanceDefinition {
   readonly auth?: InstanceAuth;
   /** The only era that is spoken with it. Default: the server decides. */
   readonly era?: PinnedEra;
-  /** Its command may name secrets and files of the gateway. */
+  /** True when the command may name secrets and files of the gateway. */
   readonly force?: true;
   readonly weight: number;
   readonly metadata: Readonly<Record<string, unknown>>;

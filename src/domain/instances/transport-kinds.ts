@@ -11,7 +11,7 @@ export interface TransportTraits {
   readonly isNetworked: boolean;
   /** A conversation of a single client is a process. */
   readonly hasProcesses: boolean;
-  /** It is known to which call a request of the backend belongs. */
+  /** True when it is known to which call a request of the backend belongs. */
   readonly attributesRequests: boolean;
   /** The backend has one conversation for all clients, and sends no requests to them. */
   readonly isAlwaysShared: boolean;
@@ -19,7 +19,7 @@ export interface TransportTraits {
   readonly defaultPath?: string;
   /** The only era that it can speak. */
   readonly onlyEra?: PinnedEra;
-  /** Its full name in messages. */
+  /** Full name of the kind in messages. */
   readonly title: string;
   /** Further names in registry files and template definitions, in lower case. */
   readonly aliases: readonly string[];
@@ -91,7 +91,7 @@ export function isNetworked({ transport }: { readonly transport: TransportKind }
   return TRANSPORT_TRAITS[transport].isNetworked;
 }
 
-/** It is stored; a function lasts as long as its program. */
+/** True for an instance that is stored; a function lasts as long as its program. */
 export function isStored({ transport }: { readonly transport: TransportKind }): boolean {
   return isName(transport);
 }

@@ -33,7 +33,7 @@ export interface Scanned {
   readonly words: Int32Array;
   /** Where the bytes begin in the memory of the words. */
   readonly offset: number;
-  /** The same as text, if that is short and plain ASCII, so that indexes are equal; else empty. */
+  /** The JSON as text, if that is short and plain ASCII, so that indexes are equal; else empty. */
   readonly text: string;
   readonly levels: number;
   /** Number of further values that are accepted. */

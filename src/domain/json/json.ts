@@ -18,7 +18,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof JsonText);
 }
 
-/** The same for an object that may have fields which are kept as text. */
+/** As `isJsonObject`, for an object that may have fields which are kept as text. */
 export function isFields(value: JsonFields[string]): value is JsonFields {
   return isJsonObject(value);
 }

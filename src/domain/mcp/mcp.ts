@@ -5,7 +5,7 @@ import { isFields, isJsonObject, type JsonFields, type JsonObject } from '../jso
 
 /** Revisions with the `initialize` handshake, newest first. */
 export const LEGACY_VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const;
-/** Those that are accepted. The last one was never released, but the SDKs still use its name. */
+/** Legacy versions that are accepted. The last one was never released, but the SDKs still use its name. */
 export const ACCEPTED_LEGACY_VERSIONS: readonly string[] = [...LEGACY_VERSIONS, '2024-10-07'];
 /** Revisions without a handshake: every request carries its version in `_meta`. */
 export const MODERN_VERSIONS = ['2026-07-28'] as const;
@@ -107,7 +107,7 @@ export interface Tool {
 /** An item that is left out of a list, because clients could not use it. */
 export interface WithheldItem {
   readonly list: ListField;
-  /** Its name or URI, which may be cut; its place in the list if it has none. */
+  /** Name or URI of the item, which may be cut; its place in the list if it has none. */
   readonly name: string;
   /** A clause without values of the item. */
   readonly reason: string;

@@ -158,7 +158,7 @@ function collect(
   return undefined;
 }
 
-/** The same for schemas by name. */
+/** As `collect`, for schemas by name. */
 function collectIn(
   schemas: JsonFields,
   path: string[],

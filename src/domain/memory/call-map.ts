@@ -99,7 +99,7 @@ function entryKeyOf(id: Id): string | number {
 
 /** An object that can be in one LinkedSet at a time. */
 export interface Linked {
-  /** Its neighbours, while it is in a set. Used by LinkedSet only. */
+  /** The neighbours of the entry, while it is in a set. Used by LinkedSet only. */
   links?: Links | undefined;
 }
 

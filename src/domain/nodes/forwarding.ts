@@ -26,9 +26,9 @@ export interface ForwardedRequest {
   readonly headers: ForwardedHeaders;
   /** Empty for GET and DELETE. */
   readonly body: Buffer;
-  /** Its answer may stay open: it takes none of the places for calls. */
+  /** True for an answer that may stay open: it takes none of the places for calls. */
   readonly isStream: boolean;
-  /** It may go over the connection that exchanges share: it is small, and its answer never waits for `resume`. Default: false. */
+  /** True for a small request whose answer never waits for `resume`: it may go over the connection that exchanges share. Default: false. */
   readonly mayShare?: boolean;
   /** Whether it may be carried out twice. */
   readonly isRepeatable: () => boolean;

@@ -148,9 +148,9 @@ export interface NodeLife {
 
 /** What happens to a program that was started. */
 export interface ProgramListener {
-  /** It serves. */
+  /** The program serves. */
   onStarted(): void;
-  /** Its processes are gone, or it could not be started; it is started again after a pause. `isRefused`: this node must not start it. */
+  /** The processes are gone, or could not be started; the program is started again after a pause. `isRefused`: this node must not start it. */
   onEnded(reason: string, isRefused: boolean): void;
 }
 
@@ -168,7 +168,7 @@ export interface SharedPrograms {
   start(program: string, listener: ProgramListener): void;
   /** Calls in flight may finish. Resolves when no process of it is left. Never rejects. */
   stop(program: string): Promise<void>;
-  /** The same at once. */
+  /** As `stop`, without waiting for calls in flight. */
   kill(program: string): Promise<void>;
   /** Until this moment of the monotonic clock, in ms, the programs may run: their reaper kills them then, whatever this process does. */
   lease(untilMs: number): void;

@@ -35,7 +35,7 @@ export function tooLongLists(
   });
 }
 
-/** The same of a verified caller. */
+/** The lists of a verified caller. */
 export interface Rights {
   readonly templates?: ReadonlySet<string>;
   readonly views?: ReadonlySet<string>;

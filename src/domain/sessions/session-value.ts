@@ -126,11 +126,11 @@ export interface StorableSession {
 
 /** How a session is opened. */
 export interface SessionOpening {
-  /** Its id, a new one. Default: the table chooses it. */
+  /** A new id for the session. Default: the table chooses it. */
   readonly id?: string | undefined;
   /** When it aborts, the opening rejects, and no session is left open. */
   readonly signal?: AbortSignal | undefined;
-  /** It is a part of the session of a client with several templates. Where another session would end, it begins anew at an instance. */
+  /** True for a part of the session of a client with several templates: it begins anew at an instance where another session would end. */
   readonly isPart?: boolean | undefined;
   /** Of a part: the mark of the whole, if that is stored. */
   readonly mark?: UnsafeMark | undefined;

@@ -7,10 +7,10 @@ import type { TaskScheduler } from './task-scheduler.ts';
 /** Waits that end within this time end together, in ms: the later ones so much early. */
 const TOGETHER_MS = 50;
 
-/** It can wait for one timer at a time. */
+/** What waits for a timer, for one at a time. */
 export interface Waiter extends Linked {
   dueAtMs: number;
-  /** It has waited. */
+  /** The wait is over. */
   onDue(): void;
 }
 

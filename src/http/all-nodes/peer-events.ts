@@ -49,7 +49,7 @@ interface FollowedPeer {
   /** Of its newest event here: a new stream goes on after it. */
   lastId: string | undefined;
   stream: { readonly types: string; readonly openedAtMs: number; cancel: () => void } | undefined;
-  /** Its events do not come, though they are wanted. */
+  /** True when the events of the node do not come, though they are wanted. */
   isMissing: boolean;
   /** In a row. */
   failures: number;

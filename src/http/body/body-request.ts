@@ -11,7 +11,7 @@ export interface BodySink {
   gone(): void;
 }
 
-/** It is either collected, or read as a stream. */
+/** A request whose body is either collected, or read as a stream. */
 export class BodyRequest extends IncomingMessage {
   #sink: BodySink | undefined;
   /** A piece of the body, or its end, was given to the stream. */

@@ -117,7 +117,7 @@ function shortened(id: string): string {
   return `${id.slice(0, SHOWN_CHARACTERS)}...`;
 }
 
-/** Those of calls have no secrets. */
+/** The path without its secrets; paths of calls have none. */
 function loggedPath(path: string): string {
   return path.startsWith('/mcp/') ? path : path.replace(SIGN_IN_ID, shortened).replace(USER_CODE, '...');
 }

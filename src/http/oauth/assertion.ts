@@ -40,7 +40,7 @@ export interface AssertionOptions extends Pick<Clock, 'wall'> {
   readonly pathOf: (resource: string) => ResourcePath | undefined;
   /** The network of the request that is being served. */
   readonly causedBy: () => string;
-  /** That request. */
+  /** The request that is being served. */
   readonly request: () => { readonly address: string; readonly requestId: string };
   /** The part of the library's configuration that signs tokens. */
   readonly resourceServer: () => Promise<ResourceServerInfo>;

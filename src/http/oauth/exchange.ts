@@ -82,7 +82,7 @@ export function sendJson(
 
 export const NOT_STORED: readonly string[] = ['Cache-Control', 'no-store'];
 
-/** Those of the form of a client. Undefined when the request was refused, because it has none. */
+/** Fields of the form of a client. Undefined when the request was refused, because it has none. */
 export async function fieldsOf({
   request,
   response,

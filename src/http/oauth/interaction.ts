@@ -146,7 +146,7 @@ export class Interactions {
     sendPage(response, errorPage(client.name, fault.error_description, answer));
   }
 
-  /** Those of the user that the client will use at servers: their templates. */
+  /** Templates at whose servers the client will use accounts of the user. */
   async accountsOf(user: User, client: ClientRecord, path: string): Promise<readonly string[]> {
     const rights = commonRights(user, roleRights(user.role, this.#options.roles), client.lists ?? {});
     const all = (await this.#options.accountsOf?.(user.id)) ?? [];

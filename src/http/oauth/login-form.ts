@@ -12,7 +12,7 @@ import type { Trail } from './trail.ts';
 
 /** A page that a sign-in leads to. */
 export interface LoginPlace {
-  /** Its path; the ways to sign in are below it. */
+  /** Path of the form; the ways to sign in are below it. */
   readonly action: string;
   /** Why the page wants a sign-in. */
   readonly intro: string;
@@ -60,7 +60,7 @@ export class LoginForm {
     }
   }
 
-  /** The same for the login page of the console, which is no page of these. */
+  /** Begins at an identity provider for the login page of the console, which is not one of these pages. */
   async fromConsole(exchange: OAuthExchange, id: string): Promise<void> {
     try {
       if (await this.#options.providers?.begin(exchange, id, { kind: 'console' })) return;

@@ -211,7 +211,7 @@ export class ProviderSignIns {
     return own !== undefined && other === undefined && BROWSER.test(own.value) ? own.value : undefined;
   }
 
-  /** Those of all sign-ins on their way. */
+  /** Cookies of all sign-ins on their way. */
   #cookiesIn(cookies = ''): readonly { readonly name: string; readonly value: string }[] {
     return cookies
       .split(';')

@@ -69,7 +69,7 @@ export interface OAuthServiceOptions extends Pick<InteractionOptions, 'accountsO
   readonly openNetworks: readonly string[];
   readonly keepsSecrets: boolean;
   readonly tokenSeconds: number;
-  /** That browsers without a sign-in begin from one network. Default 60. */
+  /** Sign-ins a minute that browsers without one may begin from one network. Default 60. */
   readonly signInsPerMinute?: number | undefined;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn' | 'error'>;

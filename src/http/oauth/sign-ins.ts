@@ -68,7 +68,7 @@ export class SignIns {
     return set;
   }
 
-  /** The same for a login of the console. No headers when the console was opened at an address that has no pages. */
+  /** Begins a sign-in with a login of the console. No headers when the console was opened at an address that has no pages. */
   async beginForConsole(
     user: User,
     token: EndedToken,

@@ -15,7 +15,7 @@ export class StoreTurns {
     this.#network = network;
   }
 
-  /** The same part of the store; the operations of one network begin in the order in which they were asked for. */
+  /** The part of the store with turns: the operations of one network begin in the order in which they were asked for. */
   spread<T extends object>(part: T): T {
     return new Proxy(part, {
       get: (target, name) => {

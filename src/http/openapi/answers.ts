@@ -55,7 +55,7 @@ interface StatusErrors {
 /** What all answers of one route have in common. */
 interface Frame extends SharedAnswers {
   readonly headers: Described;
-  /** Its errors may be those of JSON-RPC. */
+  /** True when errors may be those of JSON-RPC. */
   readonly isRpc: boolean;
 }
 

@@ -20,7 +20,7 @@ const Snippet = Type.Object({
   title: text('Cursor'),
   /** `stdio`: by the program `stagedoor bridge`. */
   transport: Type.Enum(TRANSPORTS),
-  /** Those that the client can use. */
+  /** Transports that the client can use. */
   transports: Type.Array(Type.Enum(TRANSPORTS)),
   text: text('{ "mcpServers": { "everything": { "url": "http://127.0.0.1:8080/mcp/everything" } } }'),
   location: Type.Optional(text('~/.cursor/mcp.json')),

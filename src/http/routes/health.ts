@@ -147,7 +147,7 @@ const PartHealth = Type.Object({
   healthy_instances: Type.Integer(),
 });
 
-/** The same of a view: its status is the worst of its templates. */
+/** Health of a view: the worst status of its templates. */
 const ViewHealth = named('ViewHealth', {
   view: text('support'),
   ...PartHealth.properties,

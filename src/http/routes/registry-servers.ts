@@ -51,7 +51,7 @@ const ServerList = Type.Object({
   }),
 });
 
-/** Its name in cursors. */
+/** Name of the list in cursors. */
 const LIST = 'registry';
 /** Servers of one page, as at the official registry. */
 const USUAL_PAGE = 30;

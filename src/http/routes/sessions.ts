@@ -60,7 +60,7 @@ const SessionPage = Type.Object({
 type SessionPage = Static<typeof SessionPage>;
 const SESSION_PAGE = compileShape(SessionPage, 'body');
 
-/** Its name in cursors. */
+/** Name of the list in cursors. */
 const LIST = 'sessions';
 
 const SessionQuery = closed({

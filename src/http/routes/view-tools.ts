@@ -11,7 +11,7 @@ import { visibleView } from './views.ts';
 const ViewTool = Type.Object({
   ...TOOL_FIELDS,
   template: text('everything'),
-  /** Its name at its server. */
+  /** Name at the server. */
   tool: text('echo'),
 });
 

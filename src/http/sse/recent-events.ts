@@ -18,7 +18,7 @@ export interface SelectableEvent {
   readonly type: string;
   readonly template?: string;
   readonly principal?: string;
-  /** Its own name. */
+  /** Name at the server. */
   readonly tool?: string | undefined;
   readonly view?: string | undefined;
   readonly alias?: string;

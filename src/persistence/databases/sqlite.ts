@@ -69,7 +69,7 @@ interface BetterSqlite {
 }
 
 interface Compiled {
-  /** It gives rows. */
+  /** True for a statement that gives rows. */
   readonly reader: boolean;
   all(values: readonly Value[]): readonly Readonly<Record<string, unknown>>[];
   run(values: readonly Value[]): { readonly changes: number };

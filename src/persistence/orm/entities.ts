@@ -351,7 +351,7 @@ export function toDocument(value: unknown): string {
   return documentOf(JSON.stringify(value));
 }
 
-/** The same for a value that is already JSON. */
+/** As `toDocument`, for a value that is already JSON. */
 export function documentOf(json: string): string {
   // No u flag: a surrogate pair is two UTF-16 units.
   return json.replace(

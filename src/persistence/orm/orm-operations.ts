@@ -55,7 +55,7 @@ type ChangeWork<T> = (em: SqlEntityManager, tables: Tables, revision: number) =>
 
 interface Operation {
   startedAt: number | undefined;
-  /** Its caller already got an error: it must not change anything from now on. */
+  /** True when the caller already got an error: the operation must not change anything from now on. */
   hasEnded: boolean;
   /** `unknown` once a commit was sent. */
   delivered: Delivered;

@@ -58,7 +58,7 @@ const LOOKUP_MS = 1_000;
 export interface AggregateOptions extends Omit<AggregateSessionDeps, 'search' | 'extensions'> {
   /** The lists of templates, which the aggregate and all views share. */
   readonly lists: AggregateLists;
-  /** Those of all that has search mode. */
+  /** Search indexes of everything with search mode. */
   readonly indexes: ToolIndexes;
 }
 

@@ -31,7 +31,7 @@ export interface OwnTarget extends OwnName {
   readonly mayRepeat?: boolean | undefined;
   /** Arguments that the gateway sets. */
   readonly defaults?: { addedTo(given: JsonFields[string]): JsonFields[string] | string };
-  /** Its user confirms each call. */
+  /** True when the user confirms each call. */
   readonly asks?: boolean;
 }
 
@@ -50,11 +50,11 @@ interface NamedList {
 /** The names and URIs of several templates as one server: of all templates, or of a view. */
 export interface Directory {
   list(list: ListField, client: Client): Promise<JsonObject[]>;
-  /** The same, and what is incomplete. */
+  /** As `list`, and what is incomplete. */
   listing(list: ListField, client: Client): Promise<AggregateListing>;
   /** What a tool or prompt is at its template; undefined when there is none of this name. */
   ownerOfName(name: string, list: 'tools' | 'prompts', client: Client): Promise<OwnTarget | undefined>;
-  /** The same without reading a list, in which the name may be new. */
+  /** As `ownerOfName`, without reading a list, in which the name may be new. */
   knownOwner(name: string, owner: Owner, list?: 'tools' | 'prompts'): OwnTarget | undefined;
   /** The names that were probably meant instead of an unknown one. Reads the list. */
   nearestNames(written: string, list: 'tools' | 'prompts', client: Client): Promise<readonly string[]>;
@@ -164,7 +164,7 @@ export class AggregateDirectory implements Directory {
     return this.knownOwner(aggregated, client.owner, list) ?? this.#lookUp(aggregated, list, client);
   }
 
-  /** The same without reading a list, in which the name may be new. */
+  /** As `ownerOfName`, without reading a list, in which the name may be new. */
   knownOwner(aggregated: string, owner: Owner, list: 'tools' | 'prompts' = 'tools'): OwnName | undefined {
     if (list === 'tools' && isOwnName(aggregated)) {
       const [template, ...others] = this.#listing(aggregated, owner);

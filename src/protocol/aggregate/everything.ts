@@ -37,7 +37,7 @@ export function everything(
   };
 }
 
-/** That of a view of all templates, which keeps no names: they are the same on every node. Source: ADR 253. */
+/** The directory of a view of all templates. No names are kept: they are the same on every node. Source: ADR 253. */
 function bareDirectory(
   deps: { readonly lists: AggregateLists; readonly scheduler: Pick<TaskScheduler, 'each'> },
   templates: () => readonly string[],

@@ -90,7 +90,7 @@ function either(a: JsonValue | undefined, b: JsonValue | undefined): JsonValue {
   return a ?? b ?? null;
 }
 
-/** Those of a template are the first that an instance of it has. They are given as a whole, or named as left out. */
+/** The instructions of the templates: the first that an instance of each has, given as a whole or named as left out. */
 function instructionsOf(templates: readonly TemplateHandshakes[], isPrefixed: boolean): string | undefined {
   const sections = isPrefixed ? [INTRODUCTION] : [];
   const omitted: string[] = [];

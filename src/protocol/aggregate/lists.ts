@@ -105,7 +105,7 @@ export class AggregateLists {
   readonly #remembered = new ListCache<Crawled>(MAX_REMEMBERED_BYTES);
   /** The lists that are being read: each ends within its wait, though its reading may take longer. */
   readonly #crawls = new Map<string, Promise<Found>>();
-  /** The same items for the same pages. */
+  /** Pages that were read before: the same page gives the same items. */
   readonly #read = new ReadLists<Readable>();
   /** When a first list was requested. */
   readonly #firstAtMs = new LruMap<number>(MAX_AWAITED);

@@ -34,7 +34,7 @@ export function aggregateName(
   return `${beginningOf(full, length)}_${digest(template, name)}`;
 }
 
-/** The same without a prefix: `wished` where that is possible. An empty one is mapped. */
+/** As `aggregateName`, without a prefix: `wished` where that is possible. An empty name is mapped. */
 export function safeName(template: string, name: string, wished: string, length: number): string {
   if (isPlain(wished) && wished.length <= length) return wished;
   return `${beginningOf(wished || name, length)}_${digest(template, name)}`;

@@ -136,7 +136,7 @@ export class ResourceOwners {
     return (await this.targetsOf([uri], client, readSkills)).get(uri);
   }
 
-  /** The same for several; unknown ones are left out. */
+  /** As `targetOf`, for several URIs; unknown ones are left out. */
   async targetsOf(
     uris: Iterable<string>,
     client: Client,

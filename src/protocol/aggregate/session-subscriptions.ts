@@ -87,7 +87,7 @@ export function messagesAsAsked(
   return isUpdate(message) ? updatesAsAsked(message, subscribedAt(value, template)) : [message];
 }
 
-/** The same for what comes while the template answers. */
+/** As `messagesAsAsked`, for what comes while the template answers. */
 export function answersAsAsked(
   value: AggregateSessionValue,
   template: string,

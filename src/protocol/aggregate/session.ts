@@ -133,7 +133,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     return this.#row?.save();
   }
 
-  /** It was read from its row. */
+  /** Notes that the session was read from its row. */
   recoverAs(generation: number): void {
     this.recovered = { value: this.#value, generation };
     this.#row = this.#deps.sessions.keep(this, true);
@@ -383,7 +383,7 @@ export class AggregateSession implements McpSession, SessionRecord {
       this.#parts.with(template).catch((thrown) => this.#reopeningFailed(template, thrown));
   }
 
-  /** It is tried again, unless the template was deleted. */
+  /** A failed part is opened again later, unless the template was deleted. */
   #reopeningFailed(template: string, thrown: unknown): void {
     if (hasCode(thrown, 'TEMPLATE_NOT_FOUND')) this.#change(withoutSubscriptions(this.#value, template));
   }

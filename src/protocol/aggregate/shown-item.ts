@@ -7,7 +7,7 @@ import { objectSchemaOf } from './schemas.ts';
 interface Shown {
   /** As it is listed. */
   readonly name: string;
-  /** Its name at its server. */
+  /** Name at the server. */
   readonly own: string;
   /** For a client of the legacy era. */
   readonly isLegacy: boolean;

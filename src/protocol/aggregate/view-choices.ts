@@ -18,7 +18,7 @@ import type { Presentation } from './selection.ts';
 
 export interface ChosenItem {
   readonly template: string;
-  /** Its name, URI or URI template at its server. */
+  /** Name, URI or URI template at the server. */
   readonly own: string;
   /** The name that it gets if nothing else has it. */
   readonly wished: string;

@@ -131,7 +131,7 @@ export class ViewDirectory implements Directory {
     this.#compiledLists.used(this, items, this.#forget);
   }
 
-  /** They are learnt anew when the view changes. */
+  /** Owners of resources, learnt anew when the view changes. */
   get uris(): ResourceOwners {
     const { lists, templates, view } = this.#deps;
     const of = view();

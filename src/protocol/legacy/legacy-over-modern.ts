@@ -102,7 +102,7 @@ interface Round {
   readonly repeated?: ExchangeRequest;
   /** The number of rounds before. */
   readonly count?: number;
-  /** That of the answer before. */
+  /** Reservation of the answer before. */
   readonly reservation?: Reservation;
 }
 

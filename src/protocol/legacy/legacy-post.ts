@@ -41,7 +41,7 @@ export class LegacyPost {
     return this.#stream?.isLive ?? !this.#isGone;
   }
 
-  /** Its event stream, begun if need be, by default with the usual first event; undefined when the client has left before. */
+  /** The event stream of the request, begun if need be, by default with the usual first event; undefined when the client has left. */
   open(hasFirstEvent = this.#canPoll): LegacyStream | undefined {
     if (this.#stream !== undefined || this.#isGone) return this.#stream;
     const stream = this.#openStream(this.#request);

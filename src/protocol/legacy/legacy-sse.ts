@@ -407,7 +407,7 @@ class SseConnection {
     this.#stream?.send(this.#hasPositions ? { data, id: this.#position.eventId } : { data });
   }
 
-  /** Its name is none that clients listen to. */
+  /** Sends the position, as an event with a name that clients do not listen to. */
   #sendPosition(): void {
     if (this.#hasPositions && !this.#isClosed)
       this.#stream?.send({ name: 'position', data: '', id: this.#position.eventId });

@@ -23,7 +23,7 @@ const MAX_EVENTS = 256;
 /** How long a client may take to resume a stream, from when a connection carried it last. */
 const KEPT_MS = 60_000;
 
-/** The same for all streams of a session. */
+/** What all streams of a session need. */
 export interface SessionStreamDeps extends LogDeps, Pick<Clock, 'now'> {
   /** Of the session: event ids begin with it. */
   readonly generation: number;
@@ -63,7 +63,7 @@ export class LegacyStream {
   /** Connections so far: only the latest one matters. */
   #connections = 0;
   #lastNumber = 0;
-  /** Its client got an event id before any message. */
+  /** True when the client got an event id before any message. */
   #hasFirstId = false;
   /** When a connection carried it last. */
   #carriedAtMs = 0;

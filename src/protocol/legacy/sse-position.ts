@@ -115,7 +115,7 @@ export class SsePosition {
     return { number, lost };
   }
 
-  /** They are answered with the last message. False when none of them waited. */
+  /** Notes requests that the last message answered. False when none of them waited. */
   answer(ids: readonly JsonRpcId[]): boolean {
     const answered = ids.filter((id) => this.#waiting.delete(id));
     for (const id of answered) {
@@ -126,7 +126,7 @@ export class SsePosition {
     return answered.length > 0;
   }
 
-  /** They get none. False when none of them waited. */
+  /** Notes requests that get no answer. False when none of them waited. */
   end(ids: readonly JsonRpcId[]): boolean {
     return ids.map((id) => this.#waiting.delete(id)).includes(true);
   }

@@ -54,7 +54,7 @@ export class BodyDecoder {
   /** The codings below. */
   readonly #below: readonly string[];
   #inner: BodyDecoder | undefined;
-  /** That the decoders below got since they gave anything. */
+  /** Bytes that the decoders below got since they gave anything. */
   #innerBytes = 0;
   #isPaused = false;
   #isCut = false;

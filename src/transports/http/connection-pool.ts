@@ -29,7 +29,7 @@ export class ConnectionPool {
   readonly run: (failure: () => void) => void;
   readonly #connections = new Set<Http1Connection>();
   readonly #idle: Http1Connection[] = [];
-  /** Those that were freed in this turn of the event loop: what follows the answer, such as their end, is read in the next one. */
+  /** Connections that were freed in this turn of the event loop: what follows the answer, such as their end, is read in the next one. */
   readonly #fresh: Http1Connection[] = [];
   /** The idle connection that lives as long as its server allows. Not the first one ever made: a stream may hold that for days. */
   #kept: Http1Connection | undefined;

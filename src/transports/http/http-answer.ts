@@ -45,7 +45,7 @@ export interface AnswerSink {
 export interface Sending {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
-  /** Those of this request, without the cookies of the jar; the sender adds its own. */
+  /** Headers of this request, without the cookies of the jar; the sender adds its own. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
   readonly isLasting: boolean;
@@ -417,7 +417,7 @@ export class HttpAnswer implements AnswerReceiver {
   }
 }
 
-/** It takes some ms to read: many of them may end together. */
+/** A body of this size takes some ms to read, and many may end together. */
 const LARGE_BODY_BYTES = 512 * 1024;
 
 /** Most bytes that are read of the body of a redirect. */

@@ -49,7 +49,7 @@ interface Polling {
   cancelWait?: () => void;
 }
 
-/** It fails with `isRepaired` only after its answer has ended, so that no message of it can arrive during the repeat. */
+/** A call that fails with `isRepaired` does so after its answer has ended, so that no message of it can arrive during the repeat. */
 export class HttpCall implements AnswerSink {
   readonly #conversation: HttpCallHost;
   readonly #request: ExchangeRequest;

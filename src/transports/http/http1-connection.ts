@@ -27,7 +27,7 @@ export interface Http1Request {
 interface ConnectionOwner {
   /** The connection can carry another request. */
   freed(connection: Http1Connection): void;
-  /** It carries no other request. Called before the answer that was under way fails. */
+  /** The connection carries no other request. Called before the answer that was under way fails. */
   closed(connection: Http1Connection): void;
   /** Runs what handles the failure of a connection, now or in a later turn: thousands fail together when their server ends. */
   run(failure: () => void): void;

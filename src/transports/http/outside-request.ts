@@ -34,7 +34,7 @@ export interface OutsideAnswer {
 /** Why there is no answer, as the end of a sentence about the server; nothing of what it sent is in it. */
 export class OutsideFailure extends Error {}
 
-/** It did not answer in time. */
+/** The server did not answer in time. */
 export class OutsideSilence extends OutsideFailure {}
 
 /** Rejects with OutsideFailure, what `read` and `lookup` throw, or the error of the connection. */

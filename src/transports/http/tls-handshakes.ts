@@ -31,7 +31,7 @@ export class TlsHandshakes {
     return this.#sockets.get(endsOf(secure));
   }
 
-  /** The same; the handshake is over. */
+  /** As `of`, at the end of the handshake: the socket is forgotten. */
   end(secure: Socket): Socket | undefined {
     const socket = this.of(secure);
     this.#sockets.delete(endsOf(secure));

@@ -15,7 +15,7 @@ export const WARM_IDLE_MS = 5 * 60_000;
 
 /** Programs of one instance that start at the same time; others wait, because a start is mostly work for the processor. */
 export const STARTS_AT_ONCE = 4;
-/** The same for one owner, so that another owner can start one, too. */
+/** Programs of one owner that start at the same time, so that another owner can start one, too. */
 export const STARTS_PER_OWNER = 3;
 
 type DedicatedProgramsOptions = Pick<

@@ -17,7 +17,7 @@ export interface LineListener {
 }
 
 export interface OversizeLine {
-  /** Its first and its last bytes, at most EDGE_BYTES of each. */
+  /** The first and the last bytes of the line, at most EDGE_BYTES of each. */
   readonly head: Buffer;
   readonly tail: Buffer;
   readonly bytes: number;

@@ -10,7 +10,7 @@ import { codeOf, reasonOf } from '../../domain/errors/errors.ts';
 import { sleep, systemClock } from '../../domain/time/clock.ts';
 
 export interface ReaperPipeOptions {
-  /** The same at each start of a node, and different for each node. Its folder is created. */
+  /** Path of the pipe: the same at each start of a node, and different for each node. Its folder is created. */
   readonly path: string;
   /** Gets a line when programs have to wait. */
   readonly onNotice: (line: string) => void;

@@ -155,7 +155,7 @@ export class Reaper implements GroupWatch {
     for (const leader of this.#groups) this.#send('+', leader);
   }
 
-  /** It was killed, or the system had no process or file handle left. The next child tries at once. */
+  /** Starts a child again later: it was killed, or the system had no process or file handle left. The next child tries at once. */
   #startLater(): void {
     this.#cancelRestart ??= systemClock.background.alarm(RESTART_MS, () => {
       this.#cancelRestart = undefined;

@@ -259,7 +259,7 @@ export class StdioChannel extends Channel {
 class StdioCall implements OutgoingLine, Unsubscribable {
   readonly line: string;
   readonly ownerId: string;
-  /** Its body is counted until the call ends. */
+  /** Nothing: the body of the call is counted until the call ends. */
   readonly waitingBytes = 0;
   links: Linked['links'];
   readonly #exchange: PendingExchange;
