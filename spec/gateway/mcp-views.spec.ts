@@ -139,6 +139,47 @@ test('the names of a view do not depend on the rights of the caller that lists i
   assert.equal(namesIn((await modern('tools/list')).answer.result), ['look', 'a__shared', 'b__shared']);
 });
 
+test('a resource that a view does not take is not read, however its URI is written', async () => {
+  await gateway.register(
+    'files',
+    {
+      id: 'one',
+      handler: ({ method, params }) => {
+        if (method === 'resources/list') return { resources: [{ uri: 'file:///public/a', name: 'a' }] };
+        if (method !== 'resources/read') return { tools: [] };
+        const { href } = new URL(String(Object(params).uri)); // as the SDKs do
+        return { contents: [{ uri: href, text: decodeURIComponent(href) }] };
+      },
+    },
+    { waitMs: 5_000 },
+  );
+  const read = async (uri: string) => {
+    const { result } = (await modern('resources/read', { uri })).answer;
+    return result === undefined ? undefined : Object(result).contents[0].uri;
+  };
+  for (const resources of [['file:///public/*', 'note://Z%C3%BCrich/*'], ['!file:///private/*']]) {
+    await gateway.views.put({ ...VIEW, from: [{ template: 'files', resources }] });
+    const served = ['file:///public/a', 'file:///public/b%20c', 'file:///public/b c', 'note://Z%C3%BCrich/1'];
+    for (const uri of served) assert.is(await read(uri), new URL(uri).href, uri);
+    for (const uri of [
+      'file:///private/key',
+      'file:///public/../private/key',
+      'file:///public/%2e%2E/private/key',
+      'file:///public/..%2fprivate/key',
+      'file:///public/%252e%252e/private/key',
+      'file:///public/%23/../../private/key',
+      'file:///public/..\\private/key',
+      'file:///priv%61te/key',
+      'FILE:///private/key',
+      'file://localhost/private/key',
+      ' file:///private/key',
+      'file:///priv\tate/key',
+      'file:/private/key',
+    ])
+      assert.is(await read(uri), undefined, uri);
+  }
+});
+
 test('names and definitions are those of before after a restart', async () => {
   await gateway.views.put({ id: 'v', from: [{ template: 'b' }] });
   await gateway.views.put({ id: 'v', from: [{ template: 'a' }, { template: 'b' }] });

@@ -1,5 +1,5 @@
-// Maps updates of resources to subscriptions of clients. A server may report a part of a subscribed resource; the structure of the
-// URIs determines the parts of a resource.
+// The URIs of resources: what servers may read one as, and which subscriptions of clients an update belongs to. A server may report a
+// part of a subscribed resource; the structure of the URIs determines the parts of a resource.
 // Source: MCP 2025-11-25 and 2026-07-28 schema, ResourceUpdatedNotification: "a sub-resource of the one that the client
 // actually subscribed to".
 
@@ -31,3 +31,31 @@ export function enclosingUris(uri: string): string[] {
 }
 
 const MARKS: ReadonlySet<string> = new Set(['/', '?', '#']);
+
+/**
+ * What servers may read a URI as, each in plain form: those with a parser of URLs, as the SDKs have, remove `..` and spaces at the ends, others
+ * read escapes first. Source: WHATWG URL.
+ */
+export function readingsOf(uri: string): readonly string[] {
+  return [uri, withoutEscapes(uri)].map((each) => {
+    const parsed = URL.parse(each)?.href ?? each;
+    return plainUri(parsed === `${each}/` ? each : parsed);
+  });
+}
+
+/** A URI, or a glob for URIs, without escapes, and with scheme and authority in lower case. */
+export function plainUri(text: string): string {
+  return withoutEscapes(text).replace(AUTHORITY, (beginning) => beginning.toLowerCase());
+}
+
+const AUTHORITY = /^[a-z][a-z0-9+.-]*:(?:\/\/[^/?#]*)?/i;
+
+function withoutEscapes(text: string): string {
+  return text.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => {
+    try {
+      return decodeURIComponent(escapes);
+    } catch {
+      return escapes;
+    }
+  });
+}

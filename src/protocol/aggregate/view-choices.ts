@@ -3,6 +3,7 @@
 
 import { definedFields, isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import { isRepeatableBy, type ListField } from '../../domain/mcp/mcp.ts';
+import { plainUri, readingsOf } from '../../domain/mcp/resource-uris.ts';
 import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../domain/rights/globs.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type {
@@ -103,6 +104,8 @@ export class CompiledView {
 class TemplateChoices {
   readonly #source: ViewSource;
   readonly #takes: Readonly<Record<ListField, GlobMatcher>>;
+  /** The same for URIs in plain form. */
+  readonly #takesPlain: GlobMatcher;
   readonly #defaults: ReadonlyMap<string, DefaultArguments>;
   #chosen = new WeakMap<readonly JsonObject[], Map<ListField, readonly ChosenItem[]>>();
 
@@ -116,6 +119,7 @@ class TemplateChoices {
       // A template stands for many URIs: each is checked when it is read.
       resourceTemplates: source.resources === 'none' ? NONE : ALL,
     };
+    this.#takesPlain = matcherOf(source.resources, plainUri);
     this.#defaults = new Map(
       Object.entries(source.defaults ?? {}).map(([tool, values]) => [tool, new DefaultArguments(values)]),
     );
@@ -129,8 +133,10 @@ class TemplateChoices {
     return this.#takes[list](own);
   }
 
+  /** As it is written, and as its server may read it. */
   mayRead(uri: string): boolean {
-    return this.#takes.resources(uri);
+    if (!Array.isArray(this.#source.resources)) return this.#takes.resources(uri);
+    return this.#takes.resources(uri) && readingsOf(uri).every(this.#takesPlain);
   }
 
   chosen(list: ListField, items: readonly JsonObject[]): readonly ChosenItem[] {
@@ -217,9 +223,10 @@ const NO_ITEMS: ReadonlyMap<ListField, readonly ChosenItem[]> = new Map();
 const ALL: GlobMatcher = () => true;
 const NONE: GlobMatcher = () => false;
 
-function matcherOf(choice: ViewChoice = 'all'): GlobMatcher {
+function matcherOf(choice: ViewChoice = 'all', as = (glob: string) => glob): GlobMatcher {
   if (choice === 'all') return ALL;
-  return choice === 'none' ? NONE : compileGlobs(choice);
+  if (choice === 'none') return NONE;
+  return compileGlobs(choice.map((glob) => (glob.startsWith('!') ? `!${as(glob.slice(1))}` : as(glob))));
 }
 
 /** Hints that a tool does not give have the defaults of MCP. Source: MCP 2025-11-25 schema#ToolAnnotations. */
