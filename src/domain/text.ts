@@ -6,6 +6,11 @@ export function isCleanText(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
+/** Equal for texts that readers which ignore case take for the same: for Go's encoding/json the Kelvin sign is a `k`, and the long s an `s`. */
+export function caseless(text: string): string {
+  return text.toLowerCase().toUpperCase();
+}
+
 /** `1 instance`, `2 instances`. */
 export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;

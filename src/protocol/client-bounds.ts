@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import { type JsonFields, type JsonObject, valuesIn } from '../domain/json/json.ts';
 import { listOf, METHODS } from '../domain/mcp/mcp.ts';
+import { caseless } from '../domain/text.ts';
 import { isTaskId, isTaskMethod, LONGEST_TASK_ID } from './task-log.ts';
 
 /** Capabilities and client info, which are stored as long as the session: UTF-16 units of JSON, and values with keys. */
@@ -39,7 +40,7 @@ export function badReferenceIn(method: string, params: JsonFields = {}): string 
   const { cursor, uri, taskId, name } = params;
   if (METHODS[method] !== undefined || ABOUT_RESOURCES.has(method) || isTaskMethod(method))
     for (const field in params)
-      if (!READ_HERE.has(field) && READ_ELSEWHERE.test(field))
+      if (!READ_HERE.has(field) && READ_CASELESS.has(caseless(field)))
         return `"${field}" is no field: upper and lower case count`;
   if (isTaskMethod(method) && method !== 'tasks/list' && !isTaskId(taskId))
     return `taskId must be a string of at most ${LONGEST_TASK_ID} characters`;
@@ -72,11 +73,7 @@ const READ_HERE: ReadonlySet<string> = new Set([
   'cursor',
   '_meta',
 ]);
-/**
- * The same for a reader that ignores their case, such as Go's encoding/json: to it the last one of `name` and `Name` counts. The letters
- * that are equal are those of Unicode's simple case folding, as in Go.
- */
-const READ_ELSEWHERE = new RegExp(`^(?:${[...READ_HERE].join('|')})$`, 'iu');
+const READ_CASELESS: ReadonlySet<string> = new Set([...READ_HERE].map(caseless));
 
 const ABOUT_RESOURCES: ReadonlySet<string> = new Set([
   'resources/read',

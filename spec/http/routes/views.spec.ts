@@ -124,7 +124,7 @@ test('a view lists what it has, under its names, and calls go to the right tool'
   assert.equal(await said({ name: 'issues_list', arguments: { page: 1 } }), ['github', listed]);
   assert.is((await call({ name: 'issues_delete' })).error_code, 'TOOL_NOT_FOUND');
   assert.is((await call({ name: 'github__issues_list' })).error_code, 'TOOL_NOT_FOUND');
-  for (const key of ['repo', 're\\u0070o']) {
+  for (const key of ['repo', 're\\u0070o', 'Repo']) {
     const body = `{"name":"list_tickets","arguments":{"${key}":"other"}}`;
     const refused = await app.ask('POST', '/mcp/support/tools/call', { body });
     const { error_code, backend_error = null, detail } = refused.body;

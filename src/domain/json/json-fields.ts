@@ -1,5 +1,6 @@
 // Finds and changes fields of an object that is valid JSON, without parsing it: everything else keeps its bytes.
 
+import { caseless } from '../text.ts';
 import {
   CLOSE_BRACE,
   COMMA,
@@ -109,14 +110,14 @@ function* fieldsOf(object: Buffer): Generator<FieldSpan> {
 }
 
 /**
- * The first of these fields that an object has, however its key is written: with escapes, too. Empty for none, undefined for anything but an
- * object. The JSON is valid.
+ * The first of these fields that an object has, however its key is written: with escapes, or in other letters. Empty for none, undefined for
+ * anything but an object. The JSON is valid. `names`: in the form of `caseless`.
  */
 export function hasField(object: Buffer, names: ReadonlySet<string>): string | undefined {
   if (object[skipSpace(object, 0)] !== OPEN_BRACE) return undefined;
   for (const { start, keyEnd } of fieldsOf(object)) {
     const key = keyOf(object, start, keyEnd);
-    if (names.has(key)) return key;
+    if (names.has(caseless(key))) return key;
   }
   return '';
 }

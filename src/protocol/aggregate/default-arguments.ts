@@ -3,16 +3,19 @@
 
 import { type JsonFields, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { hasField, withFields } from '../../domain/json/json-fields.ts';
+import { caseless } from '../../domain/text.ts';
 
 export class DefaultArguments {
   readonly values: JsonObject;
   readonly #names: ReadonlySet<string>;
+  readonly #caseless: ReadonlySet<string>;
   /** The fields as JSON, without braces. */
   readonly #fields: Buffer;
 
   constructor(values: JsonObject) {
     this.values = values;
     this.#names = new Set(Object.keys(values));
+    this.#caseless = new Set(Object.keys(values).map(caseless));
     this.#fields = Buffer.from(JSON.stringify(values).slice(1, -1));
   }
 
@@ -34,7 +37,7 @@ export class DefaultArguments {
     if (this.#names.size === 0) return given;
     if (given === undefined || given === null) return this.values;
     const text = given instanceof JsonText ? given : JsonText.ofValue(given);
-    const sent = hasField(text.bytes, this.#names);
+    const sent = hasField(text.bytes, this.#caseless);
     if (sent === undefined) return 'The arguments are not an object.';
     if (sent !== '') return `The argument ${JSON.stringify(sent)} is set by the gateway: leave it out.`;
     return JsonText.ofBytes(withFields(text.bytes, this.#fields));
