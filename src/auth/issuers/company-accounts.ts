@@ -57,7 +57,7 @@ export interface CompanyAccountsOptions extends Pick<Clock, 'wall' | 'alarm'> {
 }
 
 /** Which user of which provider an account belongs to. */
-export interface Identity {
+export interface CompanyIdentity {
   readonly issuer: string;
   readonly subject: string;
 }
@@ -69,7 +69,7 @@ export interface Vouched extends Pick<ProviderAnswer, 'subject' | 'claims'> {
 }
 
 /** As it is stored. Times are in ms since 1970. */
-interface Stored extends Identity {
+interface Stored extends CompanyIdentity {
   /** The claim `sub`, by which the provider knows the user. */
   readonly sub: string;
   /** When the provider last said what the user may do. */
@@ -176,7 +176,7 @@ export class CompanyAccounts {
    * From now on this user of the provider signs in to the account, with the rights that the provider gives; an earlier link of the account
    * ends. VALIDATION_ERROR for another issuer, and for a user who has an account already.
    */
-  async link(user: User, identity: Identity): Promise<void> {
+  async link(user: User, identity: CompanyIdentity): Promise<void> {
     const { store, providers } = this.#options;
     if (!providers.some(({ setting }) => setting.issuer === identity.issuer)) throw unknownProvider();
     const owner = await this.#find(identity);
@@ -302,11 +302,11 @@ export class CompanyAccounts {
     return awake;
   }
 
-  async #find(identity: Identity): Promise<User | undefined> {
+  async #find(identity: CompanyIdentity): Promise<User | undefined> {
     return this.#userOf(await this.#rowOf(identity));
   }
 
-  async #rowOf(identity: Identity): Promise<OAuthRow | undefined> {
+  async #rowOf(identity: CompanyIdentity): Promise<OAuthRow | undefined> {
     const [row] = await this.#options.store.find('identity', [identityKey(identity)]);
     return row;
   }
@@ -319,7 +319,7 @@ export class CompanyAccounts {
 
   async #create(
     setting: ProviderSetting,
-    identity: Identity,
+    identity: CompanyIdentity,
     claims: Claims,
     role: GroupRole,
   ): Promise<User> {
@@ -374,11 +374,11 @@ function rightsOf({ role, scopes, templates, views, tools }: GroupRole) {
   };
 }
 
-function identityKey({ issuer, subject }: Identity): string {
+function identityKey({ issuer, subject }: CompanyIdentity): string {
   return oauthKey('identity', JSON.stringify([issuer, subject]));
 }
 
-function rowOf(identity: Identity | Stored, { id, createdAt }: User): Omit<OAuthRow, 'version'> {
+function rowOf(identity: CompanyIdentity | Stored, { id, createdAt }: User): Omit<OAuthRow, 'version'> {
   return {
     kind: 'identity',
     key: identityKey(identity),

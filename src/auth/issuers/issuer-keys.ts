@@ -28,10 +28,10 @@ export interface IssuerKeysOptions extends Pick<Clock, 'now'> {
 }
 
 /** Chooses the key of a token. Rejects with JWKSNoMatchingKey. */
-export type KeySet = ReturnType<typeof createLocalJWKSet>;
+export type IssuerKeySet = ReturnType<typeof createLocalJWKSet>;
 
 interface KnownKeys {
-  readonly set: KeySet;
+  readonly set: IssuerKeySet;
   readonly atMs: number;
 }
 
@@ -52,7 +52,7 @@ export class IssuerKeys {
    * The keys for a token. `isKnown`: it was verified before, so that keys which are a little old are good enough without a wait.
    * ISSUER_UNAVAILABLE.
    */
-  async current(isKnown: boolean): Promise<KeySet> {
+  async current(isKnown: boolean): Promise<IssuerKeySet> {
     const known = this.#known;
     const ageMs = known === undefined ? Number.POSITIVE_INFINITY : this.#options.now() - known.atMs;
     if (known !== undefined && ageMs <= FRESH_MS) return known.set;
@@ -66,7 +66,7 @@ export class IssuerKeys {
   }
 
   /** The keys after a request for one that is not among them; undefined when there was such a request within the last minute. */
-  async refetched(): Promise<KeySet | undefined> {
+  async refetched(): Promise<IssuerKeySet | undefined> {
     const nowMs = this.#options.now();
     if (nowMs - this.#askedForUnknownAtMs < AGAIN_MS) return undefined;
     this.#askedForUnknownAtMs = nowMs;
@@ -97,7 +97,7 @@ export class IssuerKeys {
     return this.#fetching;
   }
 
-  async #keys(): Promise<KeySet> {
+  async #keys(): Promise<IssuerKeySet> {
     const document = await this.#read(this.#setting.jwksUri ?? (await this.#discover()));
     const keys = isJsonObject(document) ? document.keys : undefined;
     if (!Array.isArray(keys) || !keys.every(isJwk)) throw new Unusable('the document has no list of keys');

@@ -29,7 +29,7 @@ import { type AccessClaims, isScope } from '../oauth/access-tokens.ts';
 import { type HourlyLimits, issuedPrincipal, scopesOfRole } from '../permissions.ts';
 import { claimOf, groupsIn, roleForGroups } from './claims.ts';
 import type { CompanyAccounts } from './company-accounts.ts';
-import { IssuerKeys, type KeySet } from './issuer-keys.ts';
+import { type IssuerKeySet, IssuerKeys } from './issuer-keys.ts';
 
 /** Asymmetric ones only: no public key is ever a secret. */
 const ALGORITHMS = [
@@ -238,7 +238,7 @@ export class Issuers implements ForeignTokens {
     isKnown: boolean,
     checks: JWTVerifyOptions,
   ): Promise<JWTPayload> {
-    const verified = async (set: KeySet) => {
+    const verified = async (set: IssuerKeySet) => {
       const { payload } = await jwtVerify(token, set, {
         algorithms: ALGORITHMS,
         issuer,

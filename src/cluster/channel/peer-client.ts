@@ -22,7 +22,7 @@ import { peerConnector, peerHost } from './peer-connector.ts';
 import { PeerExchange } from './peer-exchange.ts';
 import { LOST_PING_MS, Ping } from './peer-ping.ts';
 import { PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
-import { requestText } from './peer-request.ts';
+import { peerRequestText } from './peer-request.ts';
 import { TokenIssuer } from './peer-tokens.ts';
 import { SharedConnection } from './shared-connection.ts';
 
@@ -193,7 +193,7 @@ export class PeerClient {
 
   #sendAlone(exchange: PeerExchange, token: string): void {
     const { request } = exchange;
-    const text = requestText(request, this.#host, token);
+    const text = peerRequestText(request, this.#host, token);
     const pool = request.isStream ? this.#streams : this.#calls;
     pool.dispatch({ text, answer: exchange });
   }

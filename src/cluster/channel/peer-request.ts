@@ -10,7 +10,7 @@ const CROSSING = [
 ];
 
 /** Head and body of a forwarded request. `host`: for the header of this name, which HTTP/1.1 requires. */
-export function requestText(request: ForwardedRequest, host: string, token: string): string | Buffer {
+export function peerRequestText(request: ForwardedRequest, host: string, token: string): string | Buffer {
   const { hop = 'session', caller, method, target, headers, body } = request;
   let head = `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\n${PEER_HEADERS.token}: ${token}\r\n`;
   head += `${PEER_HEADERS.hops}: ${hop}\r\nx-request-id: ${caller.requestId}\r\n`;

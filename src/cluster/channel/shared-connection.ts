@@ -32,7 +32,7 @@ interface Pending {
   readonly token: string;
 }
 
-export interface SharedOptions {
+export interface SharedConnectionOptions {
   readonly connector: Connector;
   /** For the header of this name. */
   readonly host: string;
@@ -45,7 +45,7 @@ export interface SharedOptions {
 }
 
 export class SharedConnection {
-  readonly #options: SharedOptions;
+  readonly #options: SharedConnectionOptions;
   readonly #socket: Socket;
   readonly #writer: MessageWriter;
   readonly #reader = new MessageReader((kind, number, content) => this.#message(kind, number, content));
@@ -66,7 +66,7 @@ export class SharedConnection {
   readonly #cancelOpening: () => void;
 
   /** Throws when the system cannot connect. */
-  constructor(options: SharedOptions) {
+  constructor(options: SharedConnectionOptions) {
     const { connector } = options;
     this.#options = options;
     this.#cancelOpening = systemClock.background.alarm(LIMITS.connectMs, () => this.destroy());

@@ -11,7 +11,7 @@ import { shareLimits } from './shared-limits.ts';
 import { shareLogins } from './shared-logins.ts';
 import { shareTasks } from './shared-tasks.ts';
 
-export interface SharedOptions extends PeerQuestionsOptions {
+export interface ShareWithPeersOptions extends PeerQuestionsOptions {
   /** Undefined: nothing is counted. */
   readonly limiter: Pick<RateLimiter, 'shareIn'> | undefined;
   /** Counts the calls that views limit. */
@@ -37,7 +37,7 @@ export function shareWithPeers({
   tasks,
   process,
   ...options
-}: SharedOptions): ServeQuestion {
+}: ShareWithPeersOptions): ServeQuestion {
   const peers = peerQuestions(options);
   const answers = new Map<string, AnswerPeer>([shareTasks(tasks, peers), shareLogins(logins, peers)]);
   if (limiter !== undefined) answers.set(...shareLimits({ limiter, process, peers }));

@@ -25,8 +25,8 @@ import { formOf, type OAuthExchange, redirect, sendPage } from './exchange.ts';
 import type { LoginForm, LoginPlace } from './login-form.ts';
 import { consentPage, foreignFormPage, powerlessPage } from './pages.ts';
 import type { Purpose } from './provider-sign-ins.ts';
+import type { SignInTrail } from './sign-in-trail.ts';
 import type { SignedIn, SignIns } from './sign-ins.ts';
-import type { Trail } from './trail.ts';
 
 /** The scopes that every client may get. Others write, and are for clients that an admin allowed them. */
 export const OPEN_SCOPES: readonly Scope[] = ['tools:call', 'gateway:read'];
@@ -54,7 +54,7 @@ export interface InteractionOptions extends Pick<Clock, 'wall'> {
   readonly clients: Clients;
   readonly signIns: SignIns;
   readonly login: LoginForm;
-  readonly trail: Trail;
+  readonly trail: SignInTrail;
   /** The path of a resource; undefined when it is none of this gateway. */
   readonly pathOf: (resource: string) => string | undefined;
   readonly issuer: () => string;

@@ -7,8 +7,8 @@ import { asGatewayError } from '../../domain/errors/errors.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from './exchange.ts';
 import { faultPage, type LoginView, loginPage, type Page } from './pages.ts';
 import type { ProviderSignIns, Purpose } from './provider-sign-ins.ts';
+import type { SignInTrail } from './sign-in-trail.ts';
 import type { SignIns } from './sign-ins.ts';
-import type { Trail } from './trail.ts';
 
 /** A page that a sign-in leads to. */
 export interface LoginPlace {
@@ -24,7 +24,7 @@ export interface LoginPlace {
 export interface LoginFormOptions {
   readonly signIns: SignIns;
   readonly auth: Pick<Auth, 'checkPassword'>;
-  readonly trail: Trail;
+  readonly trail: SignInTrail;
   /** Undefined: there are none. */
   readonly providers: ProviderSignIns | undefined;
 }

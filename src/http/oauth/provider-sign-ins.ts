@@ -20,7 +20,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import type { OAuthStore } from '../../persistence/store.ts';
 import { type OAuthExchange, redirect, sendPage } from './exchange.ts';
 import { faultPage, type ProviderChoice, tooManyPage } from './pages.ts';
-import type { Trail } from './trail.ts';
+import type { SignInTrail } from './sign-in-trail.ts';
 
 const LIFE_SECONDS = 600;
 const COUNTED = 10_000;
@@ -54,7 +54,7 @@ export interface ProviderSignInsOptions extends Pick<Clock, 'wall' | 'now'> {
   readonly providers: readonly IdentityProvider[];
   readonly accounts: CompanyAccounts;
   readonly address: { readonly issuer: string };
-  readonly trail: Trail;
+  readonly trail: SignInTrail;
   /** Sign-ins that one network begins within a minute: each is a row, and needs no account. */
   readonly perMinute: number;
   readonly continue: (purpose: Purpose) => Continuation;

@@ -43,8 +43,8 @@ import { makeProvider } from './provider.ts';
 import { ProviderSignIns } from './provider-sign-ins.ts';
 import { isHabit } from './refresh.ts';
 import { oncePerRequest, type RequestRows } from './request-rows.ts';
+import { SignInTrail } from './sign-in-trail.ts';
 import type { SignIns } from './sign-ins.ts';
-import { Trail } from './trail.ts';
 
 export interface OAuthServiceOptions extends Pick<InteractionOptions, 'accountsOf' | 'templatesOf'> {
   readonly address: {
@@ -127,7 +127,7 @@ export class OAuthService {
     this.#fetch = new GuardedFetch({ openNetworks, now, alarm: clock.alarm, ca });
     const documents = new ClientDocuments({ store, fetch: this.#fetch, now, wall });
     this.clients = new Clients({ store, documents, rule, keepsSecrets, now, wall });
-    const trail = new Trail(auth.audit, now);
+    const trail = new SignInTrail(auth.audit, now);
     const pathOf = (resource: string) => address.pathOf(resource);
     this.#providerSignIns =
       auth.company &&

@@ -1,6 +1,6 @@
 // What a backend asks for in a 401 or a 403. Source: RFC 9728 section 5.1, RFC 6750 section 3.
 
-export interface Challenge {
+export interface BackendChallenge {
   readonly resourceMetadata?: string | undefined;
   readonly scopes: readonly string[];
   readonly error?: string | undefined;
@@ -12,7 +12,7 @@ const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/;
 const MAX_SCOPES = 64;
 
 /** Of the first Bearer challenge in the header. */
-export function challengeIn(header: string | null | undefined): Challenge {
+export function challengeIn(header: string | null | undefined): BackendChallenge {
   const text = /\bbearer\b(.*)/is.exec((header ?? '').slice(0, MAX_CHARACTERS))?.[1] ?? '';
   const parameter = (name: string): string | undefined => {
     const found = new RegExp(`(?:^|[\\s,])${name}\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s,"]+))`, 'i').exec(

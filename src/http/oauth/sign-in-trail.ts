@@ -7,7 +7,7 @@ import type { NewEntry } from '../../domain/audit/audit.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
-export class Trail {
+export class SignInTrail {
   /** All unknown callers count as one, as in middleware/audit-trail.ts. */
   readonly #failures = new WindowCounter({ windowSeconds: 60, keys: 1 });
   readonly #audit: Auth['audit'];
