@@ -216,10 +216,10 @@ export class LegacyEndpoint {
   #sweep(): void {
     if (this.#isSweeping) return;
     this.#isSweeping = true;
-    this.#scheduler.each(this.#sweptConversations(), () => undefined).catch(this.#deps.onFault);
+    this.#scheduler.each(this.#sweptTraffic(), () => undefined).catch(this.#deps.onFault);
   }
 
-  *#sweptConversations(): Generator<void> {
+  *#sweptTraffic(): Generator<void> {
     try {
       for (const [id, traffic] of [...this.#traffic]) {
         const isPresent = this.#traffic.get(id) === traffic;

@@ -52,9 +52,9 @@ export class ListenStreams {
   }
 
   /** Acknowledges the granted changes, then sends them; ends at once if none are granted. RpcFailure (-32602), QUEUE_FULL. */
-  open(call: ModernRequest, reply: McpReply, capabilities: JsonObject, serverInfo: JsonObject): void {
-    const { id, backends, owner, params } = call;
-    const { profile } = call.envelope;
+  open(request: ModernRequest, reply: McpReply, capabilities: JsonObject, serverInfo: JsonObject): void {
+    const { id, backends, owner, params } = request;
+    const { profile } = request.envelope;
     const { shown, wanted } = grant(params, capabilities);
     if (this.#shares.isFull) throw listenLimit(MAX_STREAMS, false);
     if (this.#shares.isShareFull(owner.id)) throw listenLimit(this.#shares.share, true);

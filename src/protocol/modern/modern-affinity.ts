@@ -56,42 +56,44 @@ export class ModernAffinity {
    * Throws RpcFailure (-32602) when state or cursor were not given out here, to this client, for this call, a state within the hour,
    * and for a task of another owner. Undefined when any instance may answer.
    */
-  targetOf(call: ModernRequest): ModernTarget | undefined {
-    const { method, params } = call;
-    if (params.requestState !== undefined && hasRounds(method)) return this.#byState(call);
-    if (params.cursor !== undefined && listOf(method) !== undefined) return this.#byCursor(call);
-    return isTaskMethod(method) && isTaskId(params.taskId) ? this.#byTask(call, params.taskId) : undefined;
+  targetOf(request: ModernRequest): ModernTarget | undefined {
+    const { method, params } = request;
+    if (params.requestState !== undefined && hasRounds(method)) return this.#byState(request);
+    if (params.cursor !== undefined && listOf(method) !== undefined) return this.#byCursor(request);
+    return isTaskMethod(method) && isTaskId(params.taskId) ? this.#byTask(request, params.taskId) : undefined;
   }
 
   /** The id of the waiting call that a request continues, if it does. */
-  waitingCallIdOf(call: ModernRequest): string | undefined {
-    const { requestState } = call.params;
-    if (typeof requestState !== 'string' || !hasRounds(call.method)) return undefined;
-    const content = this.#cipher.decrypt(requestState, callKey(call));
+  waitingCallIdOf(request: ModernRequest): string | undefined {
+    const { requestState } = request.params;
+    if (typeof requestState !== 'string' || !hasRounds(request.method)) return undefined;
+    const content = this.#cipher.decrypt(requestState, callKey(request));
     return typeof content?.p === 'string' ? content.p : undefined;
   }
 
   /** Resolves when the other nodes have told where the task of the request is; undefined where there is nothing to ask. */
-  whenTaskKnown(call: ModernRequest): Promise<void> | undefined {
-    const { taskId } = call.params;
-    return isTaskMethod(call.method) && isTaskId(taskId) ? this.#tasks.whenKnown(call, taskId) : undefined;
+  whenTaskKnown(request: ModernRequest): Promise<void> | undefined {
+    const { taskId } = request.params;
+    return isTaskMethod(request.method) && isTaskId(taskId)
+      ? this.#tasks.whenKnown(request, taskId)
+      : undefined;
   }
 
   /** Remembers the task of a result: the caller of `tools/call` owns it. Source: SEP-2663, only that begins tasks. */
-  learnTask(call: ModernRequest, result: JsonText, instanceId: string): void {
-    if (call.method === 'tools/call') this.#tasks.learn(call, result, instanceId);
+  learnTask(request: ModernRequest, result: JsonText, instanceId: string): void {
+    if (request.method === 'tools/call') this.#tasks.learn(request, result, instanceId);
   }
 
   /**
    * The result with its cursor encrypted; the same one when it has none. A cursor that is too long is left out. Equal cursors stay
    * equal, because clients end a list whose cursor repeats.
    */
-  encryptCursor(call: ModernRequest, result: JsonText, instanceId: string): JsonText {
-    if (listOf(call.method) === undefined || !result.bytes.includes('"nextCursor"')) return result;
+  encryptCursor(request: ModernRequest, result: JsonText, instanceId: string): JsonText {
+    if (listOf(request.method) === undefined || !result.bytes.includes('"nextCursor"')) return result;
     const value = parsedResult(result, 'exactValue');
     if (!isJsonObject(value) || typeof value.nextCursor !== 'string') return result;
     const { nextCursor, ...rest } = value;
-    const encrypted = this.#cipher.encryptEqually({ i: instanceId, c: nextCursor }, cursorKey(call));
+    const encrypted = this.#cipher.encryptEqually({ i: instanceId, c: nextCursor }, cursorKey(request));
     const isKept = encrypted !== undefined && !isTooLong(encrypted);
     return JsonText.ofValue(isKept ? { ...rest, nextCursor: encrypted } : rest);
   }
@@ -100,20 +102,20 @@ export class ModernAffinity {
    * An `input_required` result with its state encrypted; unchanged without a state, since then any instance may be asked next, unless
    * the call was confirmed: its state says so.
    */
-  encryptState(call: ModernRequest, result: JsonText, answer: Answered): JsonText {
+  encryptState(request: ModernRequest, result: JsonText, answer: Answered): JsonText {
     const value = parsedResult(result, 'exactValue');
     if (!isJsonObject(value)) return result;
     const { requestState: own } = value;
     const isConfirmed = answer.confirmed !== undefined;
     if (typeof own !== 'string' && (own !== undefined || !isConfirmed)) return result;
     const state = { ...placeOf(answer), ...(own === undefined ? {} : { s: own }) };
-    const requestState = this.#encryptFor(call, state, isConfirmed ? CONFIRM_MS : undefined);
+    const requestState = this.#encryptFor(request, state, isConfirmed ? CONFIRM_MS : undefined);
     return JsonText.ofValue({ ...value, requestState });
   }
 
   /** The result for a call that needs something of its client first: `state` names the waiting call, the instance that refused it, or the tool. */
   inputRequired(
-    call: ModernRequest,
+    request: ModernRequest,
     requests: InputRequests,
     state: JsonObject,
     serverInfo: JsonObject,
@@ -122,15 +124,15 @@ export class ModernAffinity {
     return JsonText.ofValue({
       resultType: 'input_required',
       inputRequests: requests,
-      requestState: this.#encryptFor(call, state, validMs),
+      requestState: this.#encryptFor(request, state, validMs),
       _meta: { [META.serverInfo]: serverInfo },
     });
   }
 
-  #byState(call: ModernRequest): ModernTarget {
-    const { requestState, ...params } = call.params;
+  #byState(request: ModernRequest): ModernTarget {
+    const { requestState, ...params } = request.params;
     const content =
-      typeof requestState === 'string' ? this.#cipher.decrypt(requestState, callKey(call)) : undefined;
+      typeof requestState === 'string' ? this.#cipher.decrypt(requestState, callKey(request)) : undefined;
     if (typeof content?.p === 'string') return { waitingCallId: content.p, replies: repliesOf(params) };
     const tool = content?.[ASKED] ?? content?.[CONFIRMED];
     const isAsked = content?.[ASKED] !== undefined;
@@ -149,24 +151,24 @@ export class ModernAffinity {
   }
 
   /** An empty cursor is a cursor like any other. */
-  #byCursor(call: ModernRequest): ModernTarget {
-    const { cursor } = call.params;
-    const content = typeof cursor === 'string' ? this.#cipher.decrypt(cursor, cursorKey(call)) : undefined;
+  #byCursor(request: ModernRequest): ModernTarget {
+    const { cursor } = request.params;
+    const content = typeof cursor === 'string' ? this.#cipher.decrypt(cursor, cursorKey(request)) : undefined;
     if (typeof content?.i !== 'string' || typeof content.c !== 'string') {
       throw invalidParams('Invalid or expired cursor', { reason: 'invalid_cursor' });
     }
-    return { params: { ...call.params, cursor: content.c }, instanceId: content.i };
+    return { params: { ...request.params, cursor: content.c }, instanceId: content.i };
   }
 
-  #byTask(call: ModernRequest, taskId: string): ModernTarget | undefined {
-    const instanceId = this.#tasks.instancesOf(call, taskId).at(-1);
-    if (instanceId !== undefined) return { params: call.params, instanceId };
-    if (this.#tasks.isOthers(call, taskId)) throw invalidParams('Unknown task');
+  #byTask(request: ModernRequest, taskId: string): ModernTarget | undefined {
+    const instanceId = this.#tasks.instancesOf(request, taskId).at(-1);
+    if (instanceId !== undefined) return { params: request.params, instanceId };
+    if (this.#tasks.isOthers(request, taskId)) throw invalidParams('Unknown task');
     return undefined;
   }
 
-  #encryptFor(call: ModernRequest, content: JsonObject, validMs?: number): string {
-    const encrypted = this.#cipher.encrypt(content, callKey(call), validMs);
+  #encryptFor(request: ModernRequest, content: JsonObject, validMs?: number): string {
+    const encrypted = this.#cipher.encrypt(content, callKey(request), validMs);
     if (encrypted !== undefined) return encrypted;
     throw new RpcFailure(200, {
       code: RPC.internalError,
@@ -191,8 +193,8 @@ function actionIn(params: JsonFields): unknown {
   return reply !== undefined && 'result' in reply ? Object(reply.result).action : undefined;
 }
 
-function cursorKey(call: ModernRequest): string {
-  return pathKey(`cursor of ${call.method}`, call);
+function cursorKey(request: ModernRequest): string {
+  return pathKey(`cursor of ${request.method}`, request);
 }
 
 /** Replies are plain results: a wrapped one, or one that is not an object, is dropped, and the server asks again. RpcFailure (-32602). */

@@ -82,11 +82,11 @@ export class ModernEndpoint {
     reply.log.rpcMethod = message.method;
     if (message.kind === 'notification') return this.#drop(message, request, reply);
     try {
-      const call = this.#read(message, request, backends);
-      this.#listed.check(call, request.headers);
+      const asked = this.#read(message, request, backends);
+      this.#listed.check(asked, request.headers);
       const consumed = request.consumeRateLimit(1);
-      if (consumed === undefined) return this.#serve(call, request, reply);
-      const serve = () => this.#serve(call, request, reply);
+      if (consumed === undefined) return this.#serve(asked, request, reply);
+      const serve = () => this.#serve(asked, request, reply);
       return consumed.then(serve).catch((thrown: unknown) => {
         throw rpcFailureOf(thrown, message.id);
       });
@@ -124,42 +124,42 @@ export class ModernEndpoint {
     return { id, method, params, envelope, owner, template, backends };
   }
 
-  #serve(call: ModernRequest, request: McpRequest, reply: McpReply): void | Promise<void> {
-    switch (call.method) {
+  #serve(asked: ModernRequest, request: McpRequest, reply: McpReply): void | Promise<void> {
+    switch (asked.method) {
       case 'server/discover':
-        return started(call, () =>
-          reply.json(200, resultMessage(call.id, JsonText.ofValue(this.#discover(call)))),
+        return started(asked, () =>
+          reply.json(200, resultMessage(asked.id, JsonText.ofValue(this.#discover(asked)))),
         );
       case 'subscriptions/listen':
-        return started(call, () =>
+        return started(asked, () =>
           this.#listens.open(
-            call,
+            asked,
             reply,
-            commonCapabilities(call.backends.handshakes(call.owner)),
-            infoFor(call),
+            commonCapabilities(asked.backends.handshakes(asked.owner)),
+            infoFor(asked),
           ),
         );
       default: {
         const waitingCallId =
-          request.forward === undefined ? undefined : this.#deps.affinity.waitingCallIdOf(call);
+          request.forward === undefined ? undefined : this.#deps.affinity.waitingCallIdOf(asked);
         const forwarded = waitingCallId === undefined ? undefined : request.forward?.(waitingCallId);
-        const waiting = forwarded ?? this.#deps.affinity.whenTaskKnown(call)?.then(() => false);
-        if (waiting === undefined) return this.#begin(call, request, reply);
+        const waiting = forwarded ?? this.#deps.affinity.whenTaskKnown(asked)?.then(() => false);
+        if (waiting === undefined) return this.#begin(asked, request, reply);
         const otherwise = (isForwarded: boolean): void => {
-          if (!isForwarded) this.#begin(call, request, reply);
+          if (!isForwarded) this.#begin(asked, request, reply);
         };
         return waiting.then(otherwise).catch((thrown: unknown) => {
-          throw rpcFailureOf(thrown, call.id);
+          throw rpcFailureOf(thrown, asked.id);
         });
       }
     }
   }
 
-  #begin(call: ModernRequest, request: McpRequest, reply: McpReply): void {
-    const report = request.report(call);
-    const exchange = new ModernCall(call, report, reply, this.#deps);
-    exchange.start(this.#answers(call, request, report), this.#deps.slow);
-    if (!exchange.isOver) reply.onGone(() => exchange.cancel());
+  #begin(asked: ModernRequest, request: McpRequest, reply: McpReply): void {
+    const report = request.report(asked);
+    const call = new ModernCall(asked, report, reply, this.#deps);
+    call.start(this.#answers(asked, request, report), this.#deps.slow);
+    if (!call.isOver) reply.onGone(() => call.cancel());
   }
 
   #discover({ backends, owner, template }: ModernRequest): JsonObject {
@@ -170,16 +170,16 @@ export class ModernEndpoint {
   }
 
   /** Continues a call that waits for its client, or sends the request to the instance that it is about, or to any. */
-  #answers(call: ModernRequest, from: McpRequest, tracker: CallReport): Observable<Answer | ClientQuestion> {
+  #answers(asked: ModernRequest, from: McpRequest, tracker: CallReport): Observable<Answer | ClientQuestion> {
     const { affinity, questions } = this.#deps;
-    const target = affinity.targetOf(call);
-    if (target === undefined) return this.#begun(call, from, { tracker }); // nearly always
+    const target = affinity.targetOf(asked);
+    if (target === undefined) return this.#begun(asked, from, { tracker }); // nearly always
     if (!('waitingCallId' in target)) {
       const { confirmation } = target;
-      const begun = (confirmed?: string) => this.#begun(call, from, { tracker, ...target, confirmed });
-      return confirmation === undefined ? begun() : this.#whenUsed(call, confirmation, begun);
+      const begun = (confirmed?: string) => this.#begun(asked, from, { tracker, ...target, confirmed });
+      return confirmation === undefined ? begun() : this.#whenUsed(asked, confirmation, begun);
     }
-    const resumed = questions.resume(target.waitingCallId, call.owner, call.method, target.replies);
+    const resumed = questions.resume(target.waitingCallId, asked.owner, asked.method, target.replies);
     if (resumed === undefined) throw invalidParams(CALL_LOST, { reason: 'call_lost' });
     return resumed;
   }
@@ -204,14 +204,14 @@ export class ModernEndpoint {
   }
 
   #begun(
-    call: ModernRequest,
+    asked: ModernRequest,
     from: McpRequest,
-    { tracker, params = call.params, instanceId, confirmed }: Begun,
+    { tracker, params = asked.params, instanceId, confirmed }: Begun,
   ): Observable<Answer | ClientQuestion> {
     const headers = paramHeadersIn(from.headers);
-    const { method, owner, backends } = call;
+    const { method, owner, backends } = asked;
     const { tools } = owner;
-    const { profile } = call.envelope;
+    const { profile } = asked.envelope;
     const { questions } = this.#deps;
     const { requestId } = from;
     const usual = { method, params, tracker, requestId };

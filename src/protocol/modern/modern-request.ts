@@ -52,14 +52,14 @@ export function pathKey(
 /**
  * A key that a call shares with its retries: it covers the arguments, but not `_meta`, state and responses. Not for the hot path.
  */
-export function callKey(call: ModernRequest): string {
-  const { method, params } = call;
+export function callKey(request: ModernRequest): string {
+  const { method, params } = request;
   const { name = null, uri = null, arguments: args = {} } = params;
   const digest = createHash('sha256')
     .update(JSON.stringify([name, uri].map(fieldValue)))
     .update(args instanceof JsonText ? comparedText(args) : canonicalText(args))
     .digest('base64url');
-  return `${pathKey(method, call)}${digest}`;
+  return `${pathKey(method, request)}${digest}`;
 }
 
 /**
