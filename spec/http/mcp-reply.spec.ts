@@ -3,6 +3,7 @@
 import * as assert from 'uvu/assert';
 import { invalidCredentials } from '../../src/domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { HttpMcpReply } from '../../src/http/mcp-reply.ts';
 import { type HttpContext, whenGone } from '../../src/http/request.ts';
 import {
   type EventStreamOptions,
@@ -10,7 +11,6 @@ import {
   OpenStream,
   soleEvent,
 } from '../../src/http/sse/event-stream.ts';
-import { HttpMcpReply } from '../../src/http/sse/mcp-reply.ts';
 import { headersOf } from '../helpers/http-app.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
 import { head, openRaw, readAll, untilClosed } from '../helpers/http-raw.ts';

@@ -87,14 +87,15 @@ interface StreamReply {
   readonly tracker?: Tracker;
 }
 
-export interface McpEndpointReply {
+/** The reply of a route of the MCP endpoint, which serves the request itself. */
+export interface ServedReply {
   readonly kind: 'mcp';
-  /**
-   * Writes its answer itself, now or later: one body, none, or an event stream. An error before that is answered. `relay` writes the
-   * answer of another node instead.
-   */
-  readonly serve: (reply: McpReply, relay: (answer: ForwardReply) => Promise<void>) => void | Promise<void>;
+  /** Writes the answer, now or later: one body, none, or an event stream. An error before that is answered. */
+  readonly serve: (reply: McpReply, relay: Relay) => void | Promise<void>;
 }
+
+/** Writes the answer of another node instead. */
+export type Relay = (answer: ForwardReply) => Promise<void>;
 
 /** The answer of another node, which holds the session of the request. */
 export interface ForwardReply {
@@ -110,7 +111,7 @@ export interface ForwardReply {
   readonly countRefusal: () => void | Promise<void>;
 }
 
-export type Reply = BytesReply | PiecesReply | StreamReply | McpEndpointReply;
+export type Reply = BytesReply | PiecesReply | StreamReply | ServedReply;
 
 export function json(status: number, value: unknown, fields: ReplyFields = {}): BytesReply {
   return bytes(status, JSON.stringify(value), fields);

@@ -15,13 +15,12 @@ import { sessionOfEvent } from '../protocol/legacy/sse-position.ts';
 import { rpcFailureOf } from '../protocol/rpc.ts';
 import { NO_BYTES } from './body/read.ts';
 import { whenKnown } from './caller-check.ts';
-import type { ForwardReply, McpEndpointReply, Reply } from './reply.ts';
+import type { ForwardReply, Relay, Reply, ServedReply } from './reply.ts';
 import type { Method, RouteInput, Services } from './route.ts';
 import { AT_HOLDER_MS, serveAtHolder, unlessRefused } from './serve-at-holder.ts';
 
 type McpInput = RouteInput<unknown, unknown, unknown>;
 type McpMethod = Extract<Method, McpRequest['method']>;
-type Relay = Parameters<McpEndpointReply['serve']>[1];
 
 /** The answer of this node, or that of the node that holds the session. After a freeze it waits until this node knows its own sessions. */
 export function serve(
@@ -37,7 +36,7 @@ export function serve(
 }
 
 /** One request, and the reply that serves it. */
-class McpServing implements McpEndpointReply {
+class McpServing implements ServedReply {
   readonly kind = 'mcp';
   readonly #method: McpMethod;
   readonly #input: McpInput;

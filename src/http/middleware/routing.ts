@@ -8,6 +8,7 @@ import { methodNotAllowed, routeNotFound } from '../../domain/errors/error-catal
 import type { Gateway } from '../../gateway/gateway.ts';
 import { credentialsOf, whenKnown } from '../caller-check.ts';
 import { HTTP_LIMITS } from '../limits.ts';
+import { HttpMcpReply } from '../mcp-reply.ts';
 import type { OpenRequests } from '../open-requests.ts';
 import type { Proxies } from '../proxies.ts';
 import { relay } from '../relay.ts';
@@ -24,7 +25,6 @@ import { respond } from '../respond.ts';
 import { respondInPieces } from '../respond-in-pieces.ts';
 import type { RawInput, Route, Services } from '../route.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
-import { HttpMcpReply } from '../sse/mcp-reply.ts';
 
 interface HandleOptions {
   readonly proxies: Proxies;
