@@ -9,14 +9,14 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('retry rules');
 
-const failed = (delivered: Delivered, mayRepeat: boolean) => ({
+const failed = (delivered: Delivered, isRepeatable: boolean) => ({
   error: backendUnavailable('x', { delivered }),
-  mayRepeat,
+  isRepeatable,
 });
 
 test('what did not arrive is done again, what may have arrived only if that does no harm, an answer never', () => {
   const rows = (['no', 'unknown', 'yes'] as const).map((delivered) =>
-    [true, false].map((mayRepeat) => nextAfter(failed(delivered, mayRepeat))),
+    [true, false].map((isRepeatable) => nextAfter(failed(delivered, isRepeatable))),
   );
   assert.equal(rows, [
     ['next', 'next'],
@@ -32,7 +32,7 @@ test('once the caller has messages of it, the failure is final', () => {
 test('an answer about the request is final, also for others under way; after any other failure they continue', () => {
   const next = (backendStatus: number, wasSent: boolean, hasOthers: boolean) => {
     const error = backendUnavailable('x', { delivered: 'no', backendStatus });
-    return nextAfter({ error, mayRepeat: false, wasSent, hasOthers });
+    return nextAfter({ error, isRepeatable: false, wasSent, hasOthers });
   };
   assert.equal([next(422, true, false), next(422, true, true)], ['stop', 'stop']);
   assert.equal(
@@ -58,8 +58,8 @@ test('at the only instance it is done three times more, and not there once it ma
 });
 
 test('one more begins beside what is silent if it does no harm, a try is left, and the budget has room', () => {
-  const found = [true, false].map((mayRepeat) =>
-    [0, 1].map((left) => [true, false].map((isAffordable) => mayHedge({ mayRepeat }, left, isAffordable))),
+  const found = [true, false].map((isRepeatable) =>
+    [0, 1].map((left) => [true, false].map((isAffordable) => mayHedge({ isRepeatable }, left, isAffordable))),
   );
   const never = [false, false];
   assert.equal(found, [

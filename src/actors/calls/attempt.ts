@@ -55,7 +55,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   /** Time between the arrival of the call and this attempt. */
   readonly waitMs: number;
   /** A repeat does no harm. */
-  readonly mayRepeat: boolean;
+  readonly isRepeatable: boolean;
   readonly #caller: AttemptCaller;
   readonly #ownerId: string;
   readonly #trace: AttemptTrace | undefined;
@@ -87,7 +87,7 @@ export class Attempt implements Observer<ExchangeEvent> {
     this.sent = sent;
     this.number = number;
     this.waitMs = sent.atMs - caller.deadline.beganAtMs;
-    this.mayRepeat = isRepeatable(plan.request, ref);
+    this.isRepeatable = isRepeatable(plan.request, ref);
     this.#ownerId = plan.request.caller ?? ANONYMOUS.id;
     this.#trace = parent?.attempt({
       method: plan.request.method,

@@ -45,10 +45,10 @@ export class BalancedRoute implements CallRoute, StrategyRequest {
   /** An instance below its capacity; if all are full, one whose headroom is open to the owner of the request. Source: ADR 41. */
   next(tried: Tried): InstanceRef | undefined {
     const ownerId = this.#request.caller ?? ANONYMOUS.id;
-    const mayRepeat = (ref: InstanceRef) => isRepeatable(this.#request, ref);
+    const isRepeatableAt = (ref: InstanceRef) => isRepeatable(this.#request, ref);
     return (
-      this.#pool.pick(tried, mayRepeat, this) ??
-      this.#pool.pick(tried, mayRepeat, this, (ref) => ref.hasCapacityFor(ownerId))
+      this.#pool.pick(tried, isRepeatableAt, this) ??
+      this.#pool.pick(tried, isRepeatableAt, this, (ref) => ref.hasCapacityFor(ownerId))
     );
   }
 

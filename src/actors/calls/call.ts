@@ -279,8 +279,8 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
 
   /** Counts as a failed attempt, although nothing was sent. */
   #preparationFailed(ref: InstanceRef, error: GatewayError): void {
-    const mayRepeat = isRepeatable(this.#input.request, ref);
-    this.#continue({ ref, number: this.#events.nextAttemptNumber(), mayRepeat }, error);
+    const number = this.#events.nextAttemptNumber();
+    this.#continue({ ref, number, isRepeatable: isRepeatable(this.#input.request, ref) }, error);
   }
 
   #answer(ref: InstanceRef, event: FinalEvent, waitMs: number): void {
@@ -336,9 +336,9 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#exclude(failed.ref);
     const hasOthers = this.#attempt !== undefined;
     const { bound } = this.#input.route;
-    const { mayRepeat } = failed;
+    const { isRepeatable } = failed;
     const isAnswering = this.#isAnswering;
-    const next = nextAfter({ error, mayRepeat, wasSent: plan !== undefined, hasOthers, isAnswering });
+    const next = nextAfter({ error, isRepeatable, wasSent: plan !== undefined, hasOthers, isAnswering });
     const atBound = bound && this.retries.nextAtBound(error, bound);
     const step = next === 'next' ? this.#step({ kind: 'failed', error, plan, atBound }) : undefined;
     if (step?.kind === 'reopen') {
@@ -360,7 +360,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   /** Ends the silent attempt when its route has to wait for a better instance. */
   #abandonSilent(silent: Attempt): void {
     const { bound } = this.#input.route;
-    if (bound === undefined || !silent.mayRepeat) return;
+    if (bound === undefined || !silent.isRepeatable) return;
     const error = this.#silence(silent);
     const step = this.#step({ kind: 'silent', error, plan: silent.plan });
     if (step.kind !== 'wait') return;

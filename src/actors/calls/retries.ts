@@ -19,7 +19,7 @@ export function isRepeatable(
   { tools }: { readonly tools: Pick<ToolCache, 'isRepeatable'> | undefined },
 ): boolean {
   const tool = toolOf(request);
-  if (tool !== undefined) return request.mayRepeat ?? tools?.isRepeatable(tool) ?? false;
+  if (tool !== undefined) return request.isRepeatable ?? tools?.isRepeatable(tool) ?? false;
   return isRepeatableMethod(request.method);
 }
 
@@ -31,7 +31,7 @@ export interface FailedAttempt {
   readonly ref: InstanceRef;
   readonly number: number;
   /** A repeat does no harm. */
-  readonly mayRepeat: boolean;
+  readonly isRepeatable: boolean;
 }
 
 /** The failures, retries and hedges of one call. */

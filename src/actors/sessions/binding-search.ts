@@ -40,7 +40,7 @@ interface SearchDeps
 }
 
 /** An opening may always be repeated: without a request it does no work. */
-const OPENING = { mayRepeat: true };
+const OPENING = { isRepeatable: true };
 
 /** One search; `run` is called once. */
 export class BindingSearch {

@@ -36,7 +36,7 @@ export interface ExchangeRequest {
    */
   readonly arrivedAtMs?: number;
   /** Whether a view says that calling its tool twice does no harm. Not sent. Default: the annotations of the tool. */
-  readonly mayRepeat?: boolean | undefined;
+  readonly isRepeatable?: boolean | undefined;
   /** The limit of a view for the first answer, in ms. Not sent. Default: that of the tool or the template. */
   readonly viewTimeoutMs?: number | undefined;
   /** Has the reason of a cancellation, if the client gives one. Not sent itself. */

@@ -9,7 +9,7 @@ import { type GatewayError, isUnanswered } from '../errors/errors.ts';
 export interface Failed {
   readonly error: GatewayError;
   /** Doing it twice does no harm. */
-  readonly mayRepeat: boolean;
+  readonly isRepeatable: boolean;
   /** The call itself was sent, so that the error may be its answer. Default: something before it failed. */
   readonly wasSent?: boolean;
   /** Others for the same call are under way. Default: none. */
@@ -56,16 +56,16 @@ export function nextAtBound(
 
 /** True when one more may begin elsewhere, beside what is silent and continues. `isAffordable`: the retry budget has room for it. */
 export function mayHedge(
-  { mayRepeat }: Pick<Failed, 'mayRepeat'>,
+  { isRepeatable }: Pick<Failed, 'isRepeatable'>,
   left: number,
   isAffordable: boolean,
 ): boolean {
-  return mayRepeat && left > 0 && isAffordable;
+  return isRepeatable && left > 0 && isAffordable;
 }
 
 /** What certainly did not arrive may be done again; what perhaps did, if it does no harm; never what was answered. */
-function isDone({ error: { delivered }, mayRepeat }: Failed): boolean {
-  return delivered === 'yes' || (delivered === 'unknown' && !mayRepeat);
+function isDone({ error: { delivered }, isRepeatable }: Failed): boolean {
+  return delivered === 'yes' || (delivered === 'unknown' && !isRepeatable);
 }
 
 /** True for an answer over HTTP that is about the request: every instance of the template would give it. Source: ADR 107. */

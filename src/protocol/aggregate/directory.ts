@@ -28,7 +28,7 @@ export interface OwnTarget extends OwnName {
   /** Under which name it is listed; absent where that does not matter. */
   readonly listed?: string;
   /** Whether it may be called twice, where annotations of the view say it. */
-  readonly mayRepeat?: boolean | undefined;
+  readonly isRepeatable?: boolean | undefined;
   /** Arguments that the gateway sets. */
   readonly defaults?: { addedTo(given: JsonFields[string]): JsonFields[string] | string };
   /** True when the user confirms each call. */

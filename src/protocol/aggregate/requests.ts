@@ -192,7 +192,7 @@ function sent(
 ): Observable<Answer> {
   const listed = own.listed ?? own.name;
   const limit = list === 'tools' ? selection.limitOf?.(listed) : undefined;
-  const isSafe = own.mayRepeat === undefined ? undefined : { mayRepeat: own.mayRepeat };
+  const isSafe = own.isRepeatable === undefined ? undefined : { isRepeatable: own.isRepeatable };
   if (limit === undefined) return toTemplate(own.template, { ...request, params, ...isSafe });
   const viewTimeoutMs = limit.timeout === undefined ? undefined : limit.timeout * 1_000;
   const most = limit.calls_per_minute;

@@ -30,7 +30,7 @@ export interface ChosenItem {
   readonly item: JsonObject;
   readonly defaults?: DefaultArguments | undefined;
   /** Whether calling it twice does no harm, where the view annotates it. */
-  readonly mayRepeat?: boolean | undefined;
+  readonly isRepeatable?: boolean | undefined;
 }
 
 /** A definition, ready for use. */
@@ -91,8 +91,8 @@ export class CompiledView {
   }
 
   /** Whether calling a tool of an unknown definition twice does no harm; undefined where the view does not annotate it. */
-  mayRepeatUnlisted(template: string, own: string): boolean | undefined {
-    return this.#choices.get(template)?.mayRepeatUnlisted(own);
+  isUnlistedRepeatable(template: string, own: string): boolean | undefined {
+    return this.#choices.get(template)?.isUnlistedRepeatable(own);
   }
 
   /** True for a tool or a prompt that the view has if its server lists it, whatever its hints are. */
@@ -185,17 +185,17 @@ class TemplateChoices {
     const defaults = this.#defaults.get(wished);
     const shown = this.#shown(item, wished, defaults);
     if (only !== undefined && !hasHints(shown, only)) return [];
-    const mayRepeat = this.#mayRepeat(wished, item.annotations);
-    return { template, own, wished, isRenamed, listed: item, item: shown, defaults, mayRepeat };
+    const isRepeatable = this.#isRepeatable(wished, item.annotations);
+    return { template, own, wished, isRenamed, listed: item, item: shown, defaults, isRepeatable };
   }
 
-  #mayRepeat(wished: string, annotations?: unknown): boolean | undefined {
+  #isRepeatable(wished: string, annotations?: unknown): boolean | undefined {
     const hints = ownField(this.#source.annotate ?? {}, wished);
     return hints && isRepeatableBy(hints, isJsonObject(annotations) ? annotations : {});
   }
 
-  mayRepeatUnlisted(own: string): boolean | undefined {
-    return this.#mayRepeat(ownField(this.#source.rename ?? {}, own) ?? own);
+  isUnlistedRepeatable(own: string): boolean | undefined {
+    return this.#isRepeatable(ownField(this.#source.rename ?? {}, own) ?? own);
   }
 
   #shown(item: JsonObject, wished: string, defaults: DefaultArguments | undefined): JsonObject {

@@ -274,7 +274,7 @@ export class ViewDirectory implements Directory {
     // Nor where a call may need its user's confirmation: by which name the tool is listed is not known.
     if (list === 'tools' && view.isConfirmed !== undefined) return undefined;
     if (!view.takes(list, own.template, own.name)) return undefined;
-    return { ...own, listed: name, mayRepeat: view.mayRepeatUnlisted(own.template, own.name) };
+    return { ...own, listed: name, isRepeatable: view.isUnlistedRepeatable(own.template, own.name) };
   }
 
   async #compile(
@@ -383,11 +383,11 @@ function isAllowed(owner: Owner, list: ListField, { template, own }: ChosenItem)
 }
 
 function targetOf(item: ChosenItem, { asking }: Compiled, listed: string): OwnTarget {
-  const { template, own, defaults, mayRepeat } = item;
+  const { template, own, defaults, isRepeatable } = item;
   return {
     template,
     name: own,
-    mayRepeat,
+    isRepeatable,
     ...(defaults === undefined ? {} : { defaults }),
     ...(asking?.has(item) && { asks: true }),
     listed,
