@@ -25,6 +25,7 @@ import { type DedicatedBounds, LIMITS } from '../../src/domain/limits.ts';
 import type { ClientProfile, ServerMessage } from '../../src/domain/mcp/client.ts';
 import { type Handshake, META, type Tool } from '../../src/domain/mcp/mcp.ts';
 import { ByteBudget, memoryBounds } from '../../src/domain/memory/held-bytes.ts';
+import { ListMemory } from '../../src/domain/memory/list-memory.ts';
 import { type Clock, spreadClock } from '../../src/domain/time/clock.ts';
 import type { Conversation, Transport } from '../../src/transports/transport.ts';
 import { instanceDefinition } from '../conformance/transport.ts';
@@ -169,7 +170,15 @@ export class Harness {
     const clock = spreadClock(scheduler, simulatedClock);
     const { alarm = clock.alarm } = timing;
     const now = () => this.now();
-    const deps = { ...clock, emit: this.emit, now, alarm, scheduler, isAccepting: () => this.isAccepting };
+    const deps = {
+      ...clock,
+      emit: this.emit,
+      now,
+      alarm,
+      scheduler,
+      listMemory: new ListMemory(),
+      isAccepting: () => this.isAccepting,
+    };
     this.fleet = new Fleet({
       ...deps,
       scheduler,

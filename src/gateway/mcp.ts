@@ -133,6 +133,7 @@ export class Mcp {
       feed: new ChangeFeed({ fleet, pool, scheduler, random, alarm }),
       clock,
       scheduler,
+      listMemory: deps.listMemory,
       cache: new ListCache(),
       userNotices$: deps.userNotices$?.pipe(
         takeUntil(fleet.listChanged$.pipe(ignoreElements(), endWith(true))),

@@ -33,6 +33,7 @@ import {
   type Tool,
   type WantedChanges,
 } from '../domain/mcp/mcp.ts';
+import type { ListMemory } from '../domain/memory/list-memory.ts';
 import { mayCall } from '../domain/rights/rights.ts';
 import type { SessionOpening } from '../domain/sessions/session-value.ts';
 import type { Clock } from '../domain/time/clock.ts';
@@ -49,6 +50,7 @@ export interface BackendDeps {
   readonly stateless: StatelessClients;
   readonly feed: ChangeFeed;
   readonly scheduler: TaskScheduler;
+  readonly listMemory: ListMemory;
   /** What a server, or a new connection, has to say to one user. Hot. Default: nothing. */
   readonly userNotices$?: Observable<UserNotice> | undefined;
   /** The stored lists of all templates. */
@@ -150,7 +152,7 @@ export class TemplateBackends implements Backends {
     const ownRequest = { ...request, caller: options.owner.id };
     const load = () => this.#deps.stateless.exchange(this.#template, ownRequest, options);
     const answers$ = this.#lists.exchange(ownRequest, options, load);
-    return listedAnswers(this.#template, request, answers$, this.#deps.scheduler);
+    return listedAnswers(this.#template, request, answers$, this.#deps);
   }
 
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {

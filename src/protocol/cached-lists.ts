@@ -26,9 +26,10 @@ import {
   tap,
   throttle,
 } from 'rxjs';
-import { type Answer, type ExchangeRequest, isFinal, parsedResult } from '../domain/calls/exchange.ts';
+import { type Answer, type ExchangeRequest, isFinal } from '../domain/calls/exchange.ts';
 import { GatewayError, hasCode } from '../domain/errors/errors.ts';
-import { canonicalText, isJsonObject } from '../domain/json/json.ts';
+import { canonicalText, type JsonText } from '../domain/json/json.ts';
+import { memberBytes, memberText } from '../domain/json/json-scanner.ts';
 import {
   type ClientProfile,
   listNotice,
@@ -274,7 +275,7 @@ export class CachedLists {
     if (event.kind !== 'result') return;
     if (isLarge(answer)) return;
     const bytes = event.result.bytes.byteLength;
-    const { freshMs, isPublic } = cachingOf(parsedResult(event.result, 'exactValue'));
+    const { freshMs, isPublic } = cachingOf(event.result);
     const now = this.#options.clock.now();
     const times = {
       storedAtMs: now,
@@ -316,9 +317,10 @@ function isLarge({ event }: Answer): boolean {
 }
 
 /** Source: MCP 2026-07-28 server/utilities/caching. A list without a scope is private to its caller. */
-function cachingOf(result: unknown): { readonly freshMs: number; readonly isPublic: boolean } {
-  const { ttlMs, cacheScope } = isJsonObject(result) ? result : {};
-  const isGiven = typeof ttlMs === 'number' && ttlMs >= 0;
+function cachingOf({ bytes }: JsonText): { readonly freshMs: number; readonly isPublic: boolean } {
+  const ttlMs = Number(memberBytes(bytes, 'ttlMs')?.toString());
+  const cacheScope = memberText(bytes, 'cacheScope');
+  const isGiven = ttlMs >= 0;
   return {
     freshMs: isGiven ? Math.min(ttlMs, LONGEST_FRESH_MS) : DEFAULT_FRESH_MS,
     isPublic: cacheScope === 'public',

@@ -5,12 +5,14 @@ import * as assert from 'uvu/assert';
 import type { Answer } from '../../../src/domain/calls/exchange.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { allowedTools, listedAnswers } from '../../../src/domain/mcp/listed-tools.ts';
+import { ListMemory } from '../../../src/domain/memory/list-memory.ts';
 import { ToolRights } from '../../../src/domain/rights/rights.ts';
 import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('listed tools');
 
+const listMemory = new ListMemory();
 const TOOLS = Array.from({ length: 10_000 }, (_, index) => ({ name: `tool_${10_000 + index}` }));
 /** Of names of 10 characters, more than a task may match. */
 const MOST_IN_TASK = 200;
@@ -44,7 +46,10 @@ function watched(rights: Counted) {
 const DOORS: Record<string, (rights: ToolRights, scheduler: TaskScheduler) => Promise<readonly unknown[]>> = {
   'that were read': (rights, scheduler) => allowedTools('t', rights, [...TOOLS], scheduler),
   'of an answer': async (rights, scheduler) => {
-    const answers$ = listedAnswers('t', { method: 'tools/list', tools: rights }, of(answerOf()), scheduler);
+    const answers$ = listedAnswers('t', { method: 'tools/list', tools: rights }, of(answerOf()), {
+      scheduler,
+      listMemory,
+    });
     const [answer, ...others] = await lastValueFrom(answers$.pipe(toArray()));
     assert.equal(others, []);
     assert.is(answer?.event.kind, 'result');
@@ -90,9 +95,21 @@ test('a list is limited however its key is written, and as often as it occurs', 
   ]) {
     const answer = { ...answerOf(), event: { kind: 'result' as const, result: JsonText.ofText(text) } };
     const request = { method: 'tools/list', tools: rights };
-    const { event } = await lastValueFrom(listedAnswers('t', request, of(answer), new TaskScheduler()));
+    const deps = { scheduler: new TaskScheduler(), listMemory };
+    const { event } = await lastValueFrom(listedAnswers('t', request, of(answer), deps));
     assert.not.match(event.kind === 'result' ? event.result.text : 'secret', 'secret', text);
   }
+});
+
+test('the tools of an answer that remain keep their bytes, whatever stands before their name', async () => {
+  const open =
+    '{ "inputSchema":{"name":"secret","x":1.0,"y":12345678901234567890},\n"n\\u0061me":"op\\u0065n"}';
+  const text = `{"n":1.0,"tools":[ {"name":"secret"} , ${open},{"name":"open","name":"secret"},[] ],"nextCursor":"x"}`;
+  const answer = { ...answerOf(), event: { kind: 'result' as const, result: JsonText.ofText(text) } };
+  const request = { method: 'tools/list', tools: new ToolRights([['t/open']]) };
+  const deps = { scheduler: new TaskScheduler(), listMemory };
+  const { event } = await lastValueFrom(listedAnswers('t', request, of(answer), deps));
+  assert.is(event.kind === 'result' && event.result.text, `{"n":1.0,"tools":[${open}],"nextCursor":"x"}`);
 });
 
 test('tools that were read are the same array for equal rights, and others for other rights', async () => {

@@ -176,7 +176,7 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
       listOf(method) !== undefined && binding !== undefined && binding.conversation === undefined;
     const next = () => this.#madeCalls.carry(request);
     const answers$ = (isListed && this.#options.lists?.exchangeIn(this, request, next)) || next();
-    return listedAnswers(this.template, request, answers$, this.deps.scheduler);
+    return listedAnswers(this.template, request, answers$, this.deps);
   }
 
   reserve(answer: Answer, lost: (error: GatewayError) => void) {

@@ -1,6 +1,7 @@
 // What the gateway provides to its sessions, and whether new ones are opened.
 
 import type { GatewayEvent } from '../../domain/events.ts';
+import type { ListMemory } from '../../domain/memory/list-memory.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
@@ -15,6 +16,7 @@ export interface SessionServices extends Clock {
   readonly budget: Pick<RetryBudget, 'countCall' | 'hasRoom' | 'take'>;
   /** For tasks that come due by the thousand. */
   readonly scheduler: TaskScheduler;
+  readonly listMemory: ListMemory;
   readonly emit: (event: GatewayEvent) => void;
   /** False while the gateway closes: no session is opened, and no call of one begins. */
   readonly isAccepting: () => boolean;

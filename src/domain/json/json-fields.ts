@@ -62,28 +62,50 @@ export function editedFields(
  * anything but an array is unchanged.
  */
 export function editedItems(array: Buffer, edit: (item: Buffer) => Buffer | undefined): Buffer {
-  let at = skipSpace(array, 0);
-  if (array[at] !== OPEN_BRACKET) return array;
-  const source = scanned(array, { levels: Number.POSITIVE_INFINITY, values: array.length });
   const parts: Buffer[] = [];
   let keptFrom = 0;
+  for (const { start, end } of itemsOf(array)) {
+    const edited = edit(array.subarray(start, end));
+    if (edited === undefined) continue;
+    parts.push(array.subarray(keptFrom, start), edited);
+    keptFrom = end;
+  }
+  return parts.length === 0 ? array : Buffer.concat([...parts, array.subarray(keptFrom)]);
+}
+
+/** Where an item begins and ends. */
+export interface ItemSpan {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The items of an array that is valid JSON; none of anything else. */
+export function* itemsOf(array: Buffer): Generator<ItemSpan> {
+  let at = skipSpace(array, 0);
+  if (array[at] !== OPEN_BRACKET) return;
+  const source = scanned(array, { levels: Number.POSITIVE_INFINITY, values: array.length });
   do {
     const start = skipSpace(array, at + 1);
     const end = skipValue(source, start, 1);
-    if (end === NONE) break; // it is empty
-    const edited = edit(array.subarray(start, end));
-    if (edited !== undefined) {
-      parts.push(array.subarray(keptFrom, start), edited);
-      keptFrom = end;
-    }
+    if (end === NONE) return; // it is empty
+    yield { start, end };
     at = skipSpace(array, end);
   } while (array[at] === COMMA);
-  return parts.length === 0 ? array : Buffer.concat([...parts, array.subarray(keptFrom)]);
+}
+
+/** An array with these items of an array. */
+export function arrayOf(array: Buffer, items: readonly ItemSpan[]): Buffer {
+  const parts = items.flatMap(({ start, end }, index) =>
+    index === 0 ? [array.subarray(start, end)] : [COMMA_TEXT, array.subarray(start, end)],
+  );
+  return Buffer.concat([OPEN_ARRAY, ...parts, CLOSE_ARRAY]);
 }
 
 const COMMA_TEXT = Buffer.from(',');
 const OPEN_TEXT = Buffer.from('{');
 const CLOSE_TEXT = Buffer.from('}');
+const OPEN_ARRAY = Buffer.from('[');
+const CLOSE_ARRAY = Buffer.from(']');
 
 interface FieldSpan {
   /** Where the key, the value and the field begin or end. */

@@ -236,6 +236,12 @@ export function memberBytes(json: Buffer, key: string): Buffer | undefined {
   return membersOf(json, (name) => name === key).get(key);
 }
 
+/** The same member as text, if it is a string. */
+export function memberText(json: Buffer, key: string): string | undefined {
+  const written = memberBytes(json, key);
+  return written?.[0] === QUOTE ? String(JSON.parse(written.toString())) : undefined;
+}
+
 /**
  * The bytes of the members of an object that is valid JSON, none of anything else, in one pass. Of repeated keys the last one counts, as for
  * a parser.

@@ -1,11 +1,13 @@
 // The tools in a list of a template that a caller may call. Names are matched in several turns of the event loop, and once for equal
-// rights: a list may have thousands, and rights have globs. Source: ADR 230, ADR 269.
+// rights: a list may have thousands, and rights have globs. An answer is not parsed. Source: ADR 230, ADR 269, ADR 348.
 
 import { hash } from 'node:crypto';
 import { concatMap, type Observable } from 'rxjs';
-import { type Answer, type ExchangeRequest, parsedResult } from '../calls/exchange.ts';
-import { isJsonObject, type JsonObject, JsonText } from '../json/json.ts';
-import { editedFields } from '../json/json-fields.ts';
+import { type Answer, type ExchangeRequest, isFinalAnswer, tooLargePage } from '../calls/exchange.ts';
+import { type JsonObject, JsonText } from '../json/json.ts';
+import { arrayOf, editedFields, itemsOf } from '../json/json-fields.ts';
+import { memberBytes, memberText } from '../json/json-scanner.ts';
+import type { ListMemory } from '../memory/list-memory.ts';
 import { LruMap } from '../memory/lru-map.ts';
 import { groupsToMatch } from '../rights/globs.ts';
 import type { Rights, ToolRights } from '../rights/rights.ts';
@@ -13,36 +15,57 @@ import type { TaskScheduler } from '../time/task-scheduler.ts';
 
 type Scheduler = Pick<TaskScheduler, 'each'>;
 
+export interface AnswersDeps {
+  readonly scheduler: Pick<TaskScheduler, 'each' | 'turn'>;
+  readonly listMemory: ListMemory;
+}
+
 /**
  * The answers of a request, with `tools/list` without the tools that the caller may not call. To be used after a cache, which callers
  * with other rights share.
  */
 export function listedAnswers(
   template: string,
-  { method, tools }: ExchangeRequest,
+  request: ExchangeRequest,
   answers$: Observable<Answer>,
-  scheduler: Scheduler,
+  deps: AnswersDeps,
 ): Observable<Answer> {
+  const { method, tools } = request;
   if (tools === undefined || method !== 'tools/list') return answers$;
-  return answers$.pipe(concatMap((answer) => listedAnswer(template, tools, answer, scheduler)));
+  return answers$.pipe(concatMap((answer) => listedAnswer({ ...request, template, tools }, answer, deps)));
+}
+
+interface LimitedRequest extends ExchangeRequest {
+  readonly template: string;
+  readonly tools: ToolRights;
 }
 
 async function listedAnswer(
-  template: string,
-  tools: ToolRights,
+  request: LimitedRequest,
   answer: Answer,
-  scheduler: Scheduler,
+  { scheduler, listMemory }: AnswersDeps,
 ): Promise<Answer> {
   const { event } = answer;
-  if (event.kind !== 'result') return answer;
-  const value = parsedResult(event.result, 'exactValue');
-  const listed: readonly unknown[] = isJsonObject(value) && Array.isArray(value.tools) ? value.tools : [];
-  const places = await allowedPlaces(template, tools, listed, scheduler);
-  const allowed = JsonText.ofValue(places.map((place) => listed[place]));
+  if (!isFinalAnswer(answer) || event.kind !== 'result') return answer;
+  const tooLarge = tooLargePage(request, event.result);
+  if (tooLarge !== undefined) throw tooLarge;
+  await listMemory.turn(answer, scheduler); // many may have arrived together
+  const { bytes } = event.result;
+  const listed = memberBytes(bytes, 'tools') ?? NO_TOOLS;
+  const items = Array.from(itemsOf(listed));
+  const names = items.map(({ start, end }) => memberText(listed.subarray(start, end), 'name') ?? null);
+  const work = allowedPlaces(request.template, request.tools, names, scheduler);
+  const places = await listMemory.during(answer, work);
+  const allowed = arrayOf(
+    listed,
+    places.flatMap((place) => items[place] ?? []),
+  );
   // Everything else keeps its bytes.
-  const bytes = editedFields(event.result.bytes, (key) => (key === 'tools' ? allowed.bytes : undefined));
-  return { ...answer, event: { kind: 'result', result: JsonText.ofBytes(bytes) } };
+  const shown = editedFields(bytes, (key) => (key === 'tools' ? allowed : undefined));
+  return { ...answer, event: { kind: 'result', result: JsonText.ofBytes(shown) } };
 }
+
+const NO_TOOLS = Buffer.from('[]');
 
 /** The items of a list that were read. The same array for the same items and equal rights. */
 export function allowedTools(
@@ -52,8 +75,8 @@ export function allowedTools(
   scheduler: Scheduler,
 ): Promise<readonly JsonObject[]> {
   return ITEMS.of(items, rightsAt(template, tools), async () => {
-    const places = await allowedPlaces(template, tools, items, scheduler);
-    const allowed = new Set(places);
+    const names = items.map(({ name }) => (typeof name === 'string' ? name : null));
+    const allowed = new Set(await allowedPlaces(template, tools, names, scheduler));
     return items.filter((_, place) => allowed.has(place));
   });
 }
@@ -62,12 +85,9 @@ export function allowedTools(
 function allowedPlaces(
   template: string,
   tools: ToolRights,
-  listed: readonly unknown[],
+  names: readonly (string | null)[],
   scheduler: Scheduler,
 ): Promise<readonly number[]> {
-  const names = listed.map((item) =>
-    isJsonObject(item) && typeof item.name === 'string' ? item.name : null,
-  );
   const key = hash('sha256', JSON.stringify([template, tools.text, names]), 'base64url');
   return PLACES.of(scheduler, key, () => matchedPlaces(template, tools, names, scheduler));
 }

@@ -26,16 +26,21 @@ export class ListMemory {
     this.#answers = answers;
   }
 
-  /** Waits for a turn, in which a page is parsed. BACKEND_UNAVAILABLE when its bytes are needed for others. */
-  async turn({ event, serverId }: FinalAnswer, scheduler: Pick<TaskScheduler, 'turn'>): Promise<void> {
+  /** Waits for a turn, in which a page is read. BACKEND_UNAVAILABLE when its bytes are needed for others. */
+  async turn(answer: FinalAnswer, scheduler: Pick<TaskScheduler, 'turn'>): Promise<void> {
     const turn = scheduler.turn();
-    if (turn === undefined || event.kind !== 'result') return turn;
+    return turn && this.during(answer, turn);
+  }
+
+  /** Counts the bytes of a page until `work` is done, which does not use them. BACKEND_UNAVAILABLE when they are needed for others. */
+  async during<T>({ event, serverId }: FinalAnswer, work: Promise<T>): Promise<T> {
+    if (event.kind !== 'result') return work;
     const { promise: cut, reject } = Promise.withResolvers<never>();
     const refuse = () => reject(backendUnavailable(ANSWERS_HOLD_TOO_MUCH, { delivered: 'yes' }));
     const holding = this.#answers.hold(serverId, refuse);
     try {
       holding.set(event.result.bytes.length);
-      await Promise.race([turn, cut]);
+      return await Promise.race([work, cut]);
     } finally {
       holding.release();
     }

@@ -12,6 +12,8 @@ import {
   type JsonObject,
   JsonText,
 } from '../../domain/json/json.ts';
+import { editedFields } from '../../domain/json/json-fields.ts';
+import { memberText } from '../../domain/json/json-scanner.ts';
 import type { ClientReply } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { hasRounds, listOf, META } from '../../domain/mcp/mcp.ts';
@@ -90,12 +92,13 @@ export class ModernAffinity {
    */
   encryptCursor(request: ModernRequest, result: JsonText, instanceId: string): JsonText {
     if (listOf(request.method) === undefined || !result.bytes.includes('"nextCursor"')) return result;
-    const value = parsedResult(result, 'exactValue');
-    if (!isJsonObject(value) || typeof value.nextCursor !== 'string') return result;
-    const { nextCursor, ...rest } = value;
+    const nextCursor = memberText(result.bytes, 'nextCursor');
+    if (nextCursor === undefined) return result;
     const encrypted = this.#cipher.encryptEqually({ i: instanceId, c: nextCursor }, cursorKey(request));
     const isKept = encrypted !== undefined && !isTooLong(encrypted);
-    return JsonText.ofValue(isKept ? { ...rest, nextCursor: encrypted } : rest);
+    const written = Buffer.from(isKept ? JSON.stringify(encrypted) : '');
+    const bytes = editedFields(result.bytes, (key) => (key === 'nextCursor' ? written : undefined));
+    return JsonText.ofBytes(bytes);
   }
 
   /**

@@ -51,6 +51,8 @@ export class ToolHeaders {
   /** Removes tools whose declarations break the rules from a list of tools. Source: MCP 2026-07-28 server/tools#x-mcp-header. */
   checkTools({ method }: ExchangeRequest, { era }: Handshake, result: JsonText): JsonText {
     if (method !== 'tools/list' || era !== 'modern') return result;
+    // Nearly all servers declare none, and a page may be large.
+    if (this.#declarations === undefined && !result.bytes.includes(DECLARATION)) return result;
     const page = jsonIn(result.text, parseExact); // one that is not JSON is left to the reader of the list
     if (!isJsonObject(page) || !Array.isArray(page.tools)) return result;
     const usable = page.tools.filter((tool) => this.#take(tool));
@@ -104,3 +106,5 @@ export function areTooLarge(headers: Readonly<Record<string, string>>): boolean 
 export const MAX_REPORTED = 100;
 /** Longest name in a report; a longer name is cut. In UTF-16 units. */
 const NAME_UNITS = 256;
+
+const DECLARATION = Buffer.from('x-mcp-header');
