@@ -1,8 +1,16 @@
-// Requests of the gateway itself, which no call carries: health checks and lists.
+// Requests of the gateway itself, which no call carries: health checks, lists, and what a client has its backend remember.
 
-import { catchError, defer, type Observable } from 'rxjs';
-import type { ExchangeEvent, ExchangeRequest } from '../domain/calls/exchange.ts';
+import { catchError, defer, filter, lastValueFrom, map, type Observable, race } from 'rxjs';
+import {
+  type ExchangeEvent,
+  type ExchangeRequest,
+  type FinalEvent,
+  isFinal,
+} from '../domain/calls/exchange.ts';
+import { backendTimeout } from '../domain/errors/error-catalogue.ts';
 import { asGatewayError } from '../domain/errors/errors.ts';
+import type { Clock } from '../domain/time/clock.ts';
+import { timer$ } from '../domain/time/clock-streams.ts';
 import type { Conversation } from './transport.ts';
 
 /** Sends a request of the gateway itself, which no Call carries. Cold, like `exchange`. */
@@ -16,4 +24,18 @@ export function ownExchange(
       return conversation.exchange({ ...request, isRepeat: true });
     }),
   );
+}
+
+/** The answer in an exchange of the gateway itself, which is cancelled after `timeoutMs`. BACKEND_TIMEOUT. */
+export function answerOf(
+  exchange$: Observable<ExchangeEvent>,
+  timeoutMs: number,
+  clock: Pick<Clock, 'alarm'>,
+): Promise<FinalEvent> {
+  const late$ = timer$(clock, timeoutMs).pipe(
+    map(() => {
+      throw backendTimeout(timeoutMs);
+    }),
+  );
+  return lastValueFrom(race(exchange$.pipe(filter(isFinal)), late$));
 }

@@ -1,20 +1,17 @@
 // Requests for callers that do not stream: one promise each, for a result, a whole list, or the meaning of an error answer.
 
-import { filter, fromEvent, lastValueFrom, map, type Observable, race, takeUntil } from 'rxjs';
+import { filter, fromEvent, lastValueFrom, type Observable, takeUntil } from 'rxjs';
 import { errorOfAnswer, needsList, promptOf } from '../../domain/calls/answer-errors.ts';
 import {
   type Answer,
-  type ExchangeEvent,
   type ExchangeOptions,
   type ExchangeRequest,
   type FinalAnswer,
-  type FinalEvent,
-  isFinal,
   isFinalAnswer,
   parsedResult,
   type Tracker,
 } from '../../domain/calls/exchange.ts';
-import { backendTimeout, backendUnavailable } from '../../domain/errors/error-catalogue.ts';
+import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import { atInstance, type GatewayError } from '../../domain/errors/errors.ts';
 import { definedFields, type JsonObject } from '../../domain/json/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
@@ -25,8 +22,6 @@ import { ReadLists } from '../../domain/mcp/read-lists.ts';
 import { NO_CALLER } from '../../domain/memory/held-bytes.ts';
 import type { ListMemory, ListValues } from '../../domain/memory/list-memory.ts';
 import type { ToolRights } from '../../domain/rights/rights.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 
 /** Aborting `signal` cancels the request on the backend and rejects with the reason of the signal. */
@@ -188,20 +183,6 @@ export async function finalAnswer(answers$: Observable<Answer>, signal?: AbortSi
   signal?.throwIfAborted();
   if (answer === undefined) throw backendUnavailable('it ended without an answer', { delivered: 'unknown' });
   return answer;
-}
-
-/** The answer in an exchange of the gateway itself, which is cancelled after `timeoutMs`. BACKEND_TIMEOUT. */
-export function answerOf(
-  exchange$: Observable<ExchangeEvent>,
-  timeoutMs: number,
-  clock: Pick<Clock, 'alarm'>,
-): Promise<FinalEvent> {
-  const late$ = timer$(clock, timeoutMs).pipe(
-    map(() => {
-      throw backendTimeout(timeoutMs);
-    }),
-  );
-  return lastValueFrom(race(exchange$.pipe(filter(isFinal)), late$));
 }
 
 /** The result of an answer. Throws the error of errorOfAnswer for an error answer, and BACKEND_UNAVAILABLE for a result that is not JSON. */

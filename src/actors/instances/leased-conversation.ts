@@ -13,8 +13,8 @@ import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { includesLevel, LEGACY_VERSIONS } from '../../domain/mcp/mcp.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import { answerOf } from '../../transports/own-exchange.ts';
 import type { CallConversation, Closed, Conversation } from '../../transports/transport.ts';
-import { answerOf } from '../calls/requests.ts';
 import { Feed } from '../subscriptions/feed.ts';
 
 /** The session that a lease is for. */

@@ -7,8 +7,8 @@ import { backendUnavailable, notConnected } from '../../domain/errors/error-cata
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { SerialQueue } from '../../domain/time/serial-queue.ts';
+import { answerOf } from '../../transports/own-exchange.ts';
 import type { Conversation } from '../../transports/transport.ts';
-import { answerOf } from '../calls/requests.ts';
 
 /** One client's part in a subscription. */
 export interface SharedSubscription {
