@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import * as assert from 'uvu/assert';
-import { isAboutTask } from '../../src/actors/calls/conversation-choice.ts';
+import { isAboutTask } from '../../src/actors/instances/process-sharing.ts';
 import { MessageBuffer } from '../../src/actors/message-buffer.ts';
 import { sessionFingerprint } from '../../src/actors/sessions/session-fingerprint.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';

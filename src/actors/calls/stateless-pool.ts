@@ -23,7 +23,7 @@ import type { CallConversation, Conversation } from '../../transports/transport.
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { type LeasedConversation, NO_SUBSCRIBER, sharedBy } from '../instances/leased-conversation.ts';
 import { conversationKeyOf, type Lease } from '../instances/leases.ts';
-import { tellsCallsApart } from './conversation-choice.ts';
+import { tellsCallsApart } from '../instances/process-sharing.ts';
 
 type LeasingInstance = Pick<InstanceRef, 'definition' | 'lease'>;
 

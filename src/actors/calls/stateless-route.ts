@@ -1,5 +1,5 @@
 // The route of calls without a session, on instances of either era: in the conversation of the instance, or in a dedicated one of
-// the owner, leased after the choice (stateless-pool.ts). conversation-choice.ts has the rules; everything else is in calls/call.ts.
+// the owner, leased after the choice (stateless-pool.ts). process-sharing.ts has the rules; everything else is in calls/call.ts.
 
 import { from, Observable, of, race, tap } from 'rxjs';
 import {
@@ -18,6 +18,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import type { CallConversation } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { NO_SUBSCRIBER } from '../instances/leased-conversation.ts';
+import { type ConversationChoice, conversationFor, NO_TASKS } from '../instances/process-sharing.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import { BalancedRoute } from './balanced-route.ts';
 import { BoundRoute } from './bound-route.ts';
@@ -37,15 +38,8 @@ import {
   type Tried,
   type Trouble,
 } from './call-route.ts';
-import {
-  type ConversationChoice,
-  conversationFor,
-  forLegacy,
-  isLogged,
-  logLevelOf,
-  NO_TASKS,
-} from './conversation-choice.ts';
 import type { EqualToolLists } from './equal-tool-lists.ts';
+import { forLegacy, isLogged, logLevelOf } from './legacy-form.ts';
 import type { StatelessLease, StatelessPool } from './stateless-pool.ts';
 
 /** A leased conversation for an attempt that is not sent yet. */

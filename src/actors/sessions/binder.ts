@@ -1,17 +1,17 @@
 // Opens a binding for a session at an instance: the shared one, or one through a conversation of its own. binding-search.ts has the order
 // in which instances are tried.
 
-import type { TemplatePolicy } from '../../balancing/policy.ts';
 import { notConnected } from '../../domain/errors/error-catalogue.ts';
-import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
+import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/mcp/client.ts';
+import { extensionsOf } from '../../domain/mcp/client.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
 import { FairSlots } from '../../domain/time/fair-slots.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
 import { type LeasingSession, sharedBy } from '../instances/leased-conversation.ts';
 import type { Lease } from '../instances/leases.ts';
+import { type ClientNeeds, isIsolated, isShareable, needsDedicated } from '../instances/process-sharing.ts';
 import type { Feed } from '../subscriptions/feed.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import { Binding } from './binding.ts';
@@ -19,13 +19,10 @@ import { BindingSearch, pickFor, type SearchOptions } from './binding-search.ts'
 import type { SessionServices } from './session-services.ts';
 
 /** What a session needs of a binding. */
-export interface SessionNeeds {
+export interface SessionNeeds extends ClientNeeds {
   readonly group: TemplateGroup;
   readonly ownerId: string;
-  readonly profile: ClientProfile;
   readonly session?: LeasingSession | undefined;
-  /** The session has set a log level, or is about to: log messages name no client. */
-  readonly asksForLog: boolean;
   /** Repeats the state of the client in a new conversation, before it is used. */
   readonly repeatState?: ((conversation: Conversation, signal: AbortSignal) => Promise<void>) | undefined;
 }
@@ -156,8 +153,8 @@ export class Binder {
 
 /** Leases an open conversation; one without `inner` where the backend keeps none. Rejects like the opening; aborting ends the lease. */
 async function lease(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<Lease> {
-  const { ownerId, profile, session } = needs;
-  const extensions = isShareable(ref, needs) ? extensionsOf(profile) : undefined;
+  const { group, ownerId, profile, session } = needs;
+  const extensions = isShareable(ref, group.policy, needs) ? extensionsOf(profile) : undefined;
   const shared = extensions === undefined ? {} : sharedBy(extensions);
   const leased = ref.lease({ owner: { id: ownerId }, profile, session, ...shared });
   signal.addEventListener('abort', leased.release, { once: true });
@@ -167,38 +164,4 @@ async function lease(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal)
   } finally {
     signal.removeEventListener('abort', leased.release);
   }
-}
-
-/**
- * Whether a session needs a dedicated conversation. Over HTTP always: legacy backends have sessions there, and a modern one may
- * speak both eras. Over a pipe when the template requires it, or when a legacy backend may send messages or requests that cannot
- * be attributed to one client of a shared process; a modern program may speak both eras, and send requests only in the legacy
- * one. A client that declares extensions shares one with its like. Bare backends know no clients. Source: ADR 24, ADR 48, ADR 104.
- */
-function needsDedicated(
-  ref: InstanceRef,
-  { era }: Handshake,
-  policy: TemplatePolicy,
-  { profile, asksForLog }: SessionNeeds,
-): boolean {
-  if (era === 'bare') return false;
-  if (isNetworked(ref.definition) || isIsolated(ref, policy)) return true;
-  if (policy.processSharing !== 'auto') return false;
-  return (
-    acceptsServerRequests(profile) || extensionsOf(profile) !== undefined || (era === 'legacy' && asksForLog)
-  );
-}
-
-/** True when clients with the same extensions may share the process of the session. */
-function isShareable(
-  { definition: { transport } }: InstanceRef,
-  { group, profile, asksForLog }: SessionNeeds,
-) {
-  const isAuto = TRANSPORT_TRAITS[transport].hasProcesses && group.policy.processSharing === 'auto';
-  return isAuto && !asksForLog && !acceptsServerRequests(profile);
-}
-
-/** True where the template requires a dedicated process, in whichever era. */
-function isIsolated({ definition: { transport } }: InstanceRef, { processSharing }: TemplatePolicy): boolean {
-  return processSharing === 'isolated' && TRANSPORT_TRAITS[transport].hasProcesses;
 }

@@ -29,11 +29,10 @@ import {
   type Trouble,
   type Wait,
 } from '../calls/call-route.ts';
-import { isAboutTask, NO_TASKS } from '../calls/conversation-choice.ts';
 import { isRepeatable } from '../calls/retries.ts';
 import type { YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { TemplateGroup } from '../template-group.ts';
+import { allowsDedicated, isAboutTask, NO_TASKS } from '../instances/process-sharing.ts';
 import type { Binding } from './binding.ts';
 import { asksForLog } from './client-state.ts';
 import type { SessionCore } from './session-host.ts';
@@ -148,7 +147,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const binding = this.#isReserved ? reservation : this.#session.usableBinding;
     if (binding === undefined) return this.#untilBound();
     const wantsDedicated = isMixedTask(request, binding) || asksForLog(request, binding);
-    if (wantsDedicated && !this.#needsDedicated && mayUpgrade(this.#session.group)) {
+    if (wantsDedicated && !this.#needsDedicated && allowsDedicated(this.#session.group.policy)) {
       this.#needsDedicated = true; // once: the session gets one, or the call is refused
       return this.#untilBound();
     }
@@ -324,11 +323,6 @@ class SessionPlan implements At, AttemptPlan {
     const isForgotten = conversation?.endsAfterCall === true;
     this.#route.noteUnsafe(isForgotten || error?.delivered === 'no' ? 'no' : 'yes');
   }
-}
-
-/** False when the template demands that clients share a conversation. */
-function mayUpgrade({ policy }: TemplateGroup): boolean {
-  return policy.processSharing !== 'shared';
 }
 
 function isFirst(plan: AttemptPlan | undefined): boolean {

@@ -1,23 +1,68 @@
-// How a call of a stateless client travels to an instance: the conversation, the form of a modern request for a legacy backend,
-// and the log messages that reach the client. stateless-route.ts applies these rules.
+// Which clients share a conversation with an instance, and which need one of their own: of a session (`needsDedicated`, `isShareable`), and
+// for a request of a client without one (`conversationFor`). binder.ts and stateless-route.ts apply these rules.
 
-import type { ProcessSharing } from '../../balancing/policy.ts';
-import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/calls/exchange.ts';
+import type { ProcessSharing, TemplatePolicy } from '../../balancing/policy.ts';
+import type { ExchangeRequest, FinalEvent } from '../../domain/calls/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
-import { isJsonObject } from '../../domain/json/json.ts';
 import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
-import {
-  includesLevel,
-  isLogLevel,
-  isOfOtherEra,
-  LOG,
-  listOf,
-  META,
-  withoutMeta,
-} from '../../domain/mcp/mcp.ts';
-import type { InstanceRef } from '../instances/instance-ref.ts';
+import { type Handshake, isOfOtherEra, listOf } from '../../domain/mcp/mcp.ts';
+import type { InstanceRef } from './instance-ref.ts';
+
+// --- sessions ------------------------------------------------------------------------------------------------------------
+
+/** What a client needs of the conversation of its session. */
+export interface ClientNeeds {
+  readonly profile: ClientProfile;
+  /** The session has set a log level, or is about to: log messages name no client. */
+  readonly asksForLog: boolean;
+}
+
+/**
+ * Whether a session needs a dedicated conversation. Over HTTP always: legacy backends have sessions there, and a modern one may
+ * speak both eras. Over a pipe when the template requires it, or when a legacy backend may send messages or requests that cannot
+ * be attributed to one client of a shared process; a modern program may speak both eras, and send requests only in the legacy
+ * one. A client that declares extensions shares one with its like. Bare backends know no clients. Source: ADR 24, ADR 48, ADR 104.
+ */
+export function needsDedicated(
+  ref: InstanceRef,
+  { era }: Handshake,
+  policy: TemplatePolicy,
+  { profile, asksForLog }: ClientNeeds,
+): boolean {
+  if (era === 'bare') return false;
+  if (isNetworked(ref.definition) || isIsolated(ref, policy)) return true;
+  if (policy.processSharing !== 'auto') return false;
+  return (
+    acceptsServerRequests(profile) || extensionsOf(profile) !== undefined || (era === 'legacy' && asksForLog)
+  );
+}
+
+/** True when clients with the same extensions may share the process of the session. */
+export function isShareable(
+  { definition: { transport } }: InstanceRef,
+  { processSharing }: TemplatePolicy,
+  { profile, asksForLog }: ClientNeeds,
+): boolean {
+  const isAuto = TRANSPORT_TRAITS[transport].hasProcesses && processSharing === 'auto';
+  return isAuto && !asksForLog && !acceptsServerRequests(profile);
+}
+
+/** True where the template requires a dedicated process, in whichever era. */
+export function isIsolated(
+  { definition: { transport } }: InstanceRef,
+  { processSharing }: TemplatePolicy,
+): boolean {
+  return processSharing === 'isolated' && TRANSPORT_TRAITS[transport].hasProcesses;
+}
+
+/** False when the template demands that clients share a conversation. */
+export function allowsDedicated({ processSharing }: TemplatePolicy): boolean {
+  return processSharing !== 'shared';
+}
+
+// --- clients without a session -------------------------------------------------------------------------------------------
 
 /**
  * `direct`: unchanged in the conversation of the instance; the backend tells callers apart by request. `shared`: in the same
@@ -95,36 +140,7 @@ function needsOwnProcess(
   return isAskable && (isExtended || (list === 'tools' && !hasEqualTools));
 }
 
-/** Keys of `_meta` that only the modern era defines; all others belong to the caller and are kept. */
-const MODERN_KEYS = [
-  META.protocolVersion,
-  META.clientCapabilities,
-  META.clientInfo,
-  META.logLevel,
-  META.subscriptionId,
-] as const;
-
-/** The level of log messages that the request opts in to, if any. */
-export function logLevelOf({ params }: ExchangeRequest): string | undefined {
-  const meta = params?._meta;
-  const level = isJsonObject(meta) ? meta[META.logLevel] : undefined;
-  return isLogLevel(level) ? level : undefined;
-}
-
-/** The request without the metadata that only modern backends read. */
-export function forLegacy(request: ExchangeRequest): ExchangeRequest {
-  const meta = request.params?._meta;
-  if (!isJsonObject(meta) || !MODERN_KEYS.some((key) => key in meta)) return request;
-  return { ...request, params: withoutMeta(request.params ?? {}, MODERN_KEYS) };
-}
-
-/** Makes the filter for a client that opted in to `level`: log messages only from that level on. */
-export function isLogged(level: string | undefined): (event: ExchangeEvent) => boolean {
-  return (event) => {
-    if (event.kind !== 'notification' || event.method !== LOG) return true;
-    return level !== undefined && includesLevel(level, event.params.level);
-  };
-}
+// --- tasks, for both -----------------------------------------------------------------------------------------------------
 
 /**
  * True when a request starts a task or refers to one. A legacy backend keeps tasks by conversation, so clients that share one could

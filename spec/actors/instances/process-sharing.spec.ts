@@ -1,22 +1,15 @@
 // Which conversation takes the request of a client without a session.
 
 import * as assert from 'uvu/assert';
-import {
-  type ConversationChoice,
-  conversationFor,
-  isLogged,
-  logLevelOf,
-} from '../../../src/actors/calls/conversation-choice.ts';
+import { type ConversationChoice, conversationFor } from '../../../src/actors/instances/process-sharing.ts';
 import type { ProcessSharing } from '../../../src/balancing/policy.ts';
-import type { ExchangeEvent } from '../../../src/domain/calls/exchange.ts';
 import type { TransportKind } from '../../../src/domain/instances/transport-kinds.ts';
-import type { JsonObject, JsonValue } from '../../../src/domain/json/json.ts';
-import { type Era, META } from '../../../src/domain/mcp/mcp.ts';
-import { ASKABLE, definition, modernCall, modernProfile } from '../../helpers/failing-backend.ts';
+import type { Era } from '../../../src/domain/mcp/mcp.ts';
+import { ASKABLE, definition, modernProfile } from '../../helpers/failing-backend.ts';
 import { HANDSHAKE } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('conversation choice');
+const test = suite('process sharing');
 type Client =
   | 'quiet'
   | 'askable'
@@ -122,25 +115,4 @@ test('uses the last known handshake while none is connected, as a dedicated proc
   assert.is(conversationFor(gone, input), 'dedicated');
 });
 
-test('a request opts in to log messages with a known level only', () => {
-  const level = (value: JsonValue) => logLevelOf(modernCall({ [META.logLevel]: value }));
-  const found = [level('debug'), level('loud'), level(3), level(null)];
-  assert.equal(found, ['debug', undefined, undefined, undefined]);
-  assert.equal([logLevelOf({ method: 'x' }), logLevelOf(modernCall())], [undefined, undefined]);
-});
-
-test('passes log messages from the requested level on, and all other notifications', () => {
-  const received = (level: string | undefined, params: JsonObject) =>
-    isLogged(level)(notice('notifications/message', params));
-  assert.is(received(undefined, { level: 'emergency' }), false);
-  assert.is(received('info', { level: 'debug' }), false);
-  assert.equal([received('info', { level: 'info' }), received('info', { level: 'alert' })], [true, true]);
-  assert.equal([received('info', { level: 'loud' }), received('info', {})], [true, true]);
-  assert.is(isLogged(undefined)(notice('notifications/progress', {})), true);
-});
-
 test.run();
-
-function notice(method: string, params: JsonObject): ExchangeEvent {
-  return { kind: 'notification', method, params };
-}
