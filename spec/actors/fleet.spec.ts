@@ -184,7 +184,7 @@ test('answers the calls of a crashed instance, which is stopped and refuses new 
   assert.equal(types, ['instance.stopped', 'instance.crashed', 'call.finished', 'call.finished']);
   for (const command of [() => ref.drain(), () => ref.resume(), () => ref.restart(), () => ref.leave(0)])
     command();
-  assert.equal([ref.state, ref.working, ref.opened], ['stopped', 0, undefined]);
+  assert.equal([ref.state, ref.activeCalls, ref.opened], ['stopped', 0, undefined]);
 });
 
 test('closes a session that opens while its instance crashes', async () => {
@@ -298,7 +298,7 @@ test('closing gives instances that are already leaving no more than the grace ti
     assert.equal(errorView(await end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
   const found = harness.eventsOf('instance.stopped').map(({ instanceId }) => instanceId);
   assert.equal(found, ['a', 'b']);
-  assert.equal([harness.fleet.all(), harness.fleet.carried], [[], 0]);
+  assert.equal([harness.fleet.all(), harness.fleet.underWay], [[], 0]);
 });
 
 test('refuses new instances with SHUTTING_DOWN once it is closed', async () => {

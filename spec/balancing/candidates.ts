@@ -12,7 +12,7 @@ type MayTake<C> = (candidate: C) => boolean;
 
 /** A healthy, idle candidate of weight 1 with room for 256; `fields` says what is different. */
 export function candidate(id: string, fields: Partial<Candidate> = {}): TestCandidate {
-  return { id, weight: 1, working: 0, capacity: 256, successRate: 1, latencyMs: undefined, ...fields };
+  return { id, weight: 1, activeCalls: 0, capacity: 256, successRate: 1, latencyMs: undefined, ...fields };
 }
 
 /** One candidate per id. */

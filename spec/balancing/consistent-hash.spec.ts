@@ -88,12 +88,12 @@ test('no candidate has more than 1.25 times the mean in flight, rounded up, at l
         const caller = `user:${Math.floor(random() * callers)}`;
         const chosen = choose(strategy, all, undefined, { caller });
         const most = Math.max(1, Math.ceil((1.25 * total) / size));
-        chosen.working += 1;
+        chosen.activeCalls += 1;
         total += 1;
-        assert.ok(chosen.working <= most, `${chosen.working} in flight, at most ${most}`);
+        assert.ok(chosen.activeCalls <= most, `${chosen.activeCalls} in flight, at most ${most}`);
         const ending = all[Math.floor(random() * size)];
-        if (random() < 0.4 && ending !== undefined && ending.working > 0) {
-          ending.working -= 1;
+        if (random() < 0.4 && ending !== undefined && ending.activeCalls > 0) {
+          ending.activeCalls -= 1;
           total -= 1;
         }
       }
@@ -106,11 +106,11 @@ test('the mean is that of the candidates that may take the call', () => {
   const all = many(4);
   const [one, two, three, four] = all;
   if (two === undefined || three === undefined || four === undefined) throw new Error('there are four');
-  [one.working, two.working] = [4, 4];
+  [one.activeCalls, two.activeCalls] = [4, 4];
   const strategy = create<TestCandidate>();
   const chosen = Array.from({ length: 4 }, () => {
     const next = choose(strategy, all, (each) => each === one || each === two, { caller: 'user:1' });
-    next.working += 1;
+    next.activeCalls += 1;
     return next.id;
   });
   assert.equal(new Set(chosen).size, 2);
@@ -121,9 +121,9 @@ test('a busy candidate gets its callers back when it has ended enough calls', ()
   const request = { caller: 'user:1' };
   const strategy = create<TestCandidate>();
   const first = choose(strategy, all, undefined, request);
-  first.working = 1;
+  first.activeCalls = 1;
   assert.is.not(choose(strategy, all, undefined, request), first);
-  first.working = 0;
+  first.activeCalls = 0;
   assert.is(choose(strategy, all, undefined, request), first);
 });
 

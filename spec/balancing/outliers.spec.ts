@@ -219,9 +219,9 @@ test('a candidate whose three newest calls are silent for over 3 s is avoided un
     'a is out for 5 s: its newest 3 calls or more are unanswered for over 3 s',
   ]);
   assert.equal(bench.picked(2), ['b', 'b']);
-  bench.at('b').working = bench.at('b').capacity;
+  bench.at('b').activeCalls = bench.at('b').capacity;
   assert.equal([bench.pool.pick()?.id, bench.pool.isFull()], ['a', false]);
-  bench.at('b').working = 0;
+  bench.at('b').activeCalls = 0;
   if (silent[1] !== undefined) bench.end(silent[1], 'answered');
   assert.equal([bench.isOut('a'), bench.reported.at(-1)], [false, 'a is in']);
 });

@@ -26,13 +26,13 @@ for (const strategy of STRATEGY_NAMES) {
         const shares = [0, 0.1, 0.9, 1];
         const share = () => shares[Math.floor(random() * shares.length)] ?? 0;
         for (const { id } of someOf(share() / 2)) fail(pool, all, id);
-        for (const full of someOf(share())) full.working = full.capacity;
+        for (const full of someOf(share())) full.activeCalls = full.capacity;
         const tried = new Set(someOf(share()).map(({ id }) => id));
 
         const untried = all.filter(({ id }) => !tried.has(id));
         const included = untried.filter((one) => !pool.outliers.isEjected(one));
         const allowed = included.length > 0 ? included : untried;
-        const able = allowed.filter(({ working, capacity }) => working < capacity);
+        const able = allowed.filter(({ activeCalls, capacity }) => activeCalls < capacity);
 
         for (const request of [{}, { caller: 'user:1' }]) {
           for (let pick = 0; pick < 3; pick += 1) {
@@ -72,23 +72,23 @@ test('consistent_hash: calls at candidates that left, or that wait for their cli
   const [one, , , four] = all;
   if (one === undefined || four === undefined) throw new Error('there are four');
   const begin = (at: TestCandidate) => {
-    at.working += 1;
+    at.activeCalls += 1;
     return pool.outliers.sent(at);
   };
   const calls = Array.from({ length: 32 }, () => begin(four));
   changes$.next({ kind: 'down', id: four.id });
   for (let call = 0; call < 32; call += 1) {
     pool.outliers.setAwaitingClient(begin(one), true);
-    one.working -= 1;
+    one.activeCalls -= 1;
   }
-  const counts = () => all.slice(0, 3).map(({ working }) => working);
+  const counts = () => all.slice(0, 3).map(({ activeCalls }) => activeCalls);
   const hot = { caller: 'user:1' };
   for (let call = 0; call < 6; call += 1) begin(pool.pick(undefined, undefined, hot) ?? four);
   assert.equal(counts().toSorted(), [1, 2, 3]); // the last one: 1.25 times 5 / 3, rounded up
   changes$.next({ kind: 'up', candidate: four });
-  assert.is(pool.outliers.underWay, 32 + 6);
+  assert.is(pool.outliers.activeCalls, 32 + 6);
   for (const call of calls) pool.outliers.ended(call, 'answered');
-  assert.is(pool.outliers.underWay, 6);
+  assert.is(pool.outliers.activeCalls, 6);
 });
 
 test('the candidates are in the order of their ids, whatever the order in which they come, go and return', () => {

@@ -43,7 +43,7 @@ test('random: picks the candidate whose share of [0, 1) contains the number', ()
 });
 
 test('least_connections picks the least loaded in turn, round_robin all whatever their load', () => {
-  const from = [candidate('a', { working: 2 }), ...candidates('b', 'c')] as const;
+  const from = [candidate('a', { activeCalls: 2 }), ...candidates('b', 'c')] as const;
   assert.equal(picks(leastConnections(), from, 4), ['b', 'c', 'b', 'c']);
   assert.equal(picks(roundRobin(), from, 4), ['a', 'b', 'c', 'a']);
 });
@@ -52,16 +52,16 @@ test('least_connections: of equal loads, one of this node comes first', () => {
   const elsewhere = candidate('a', { isElsewhere: true });
   const from = [elsewhere, candidate('b'), candidate('c')] as const;
   assert.equal(picks(leastConnections(), from, 3), ['b', 'c', 'b']);
-  const busy = [elsewhere, candidate('b', { working: 1 })] as const;
+  const busy = [elsewhere, candidate('b', { activeCalls: 1 })] as const;
   assert.equal(picks(leastConnections(), busy, 2), ['a', 'a']);
   assert.equal(picks(roundRobin(), from, 3), ['a', 'b', 'c']);
 });
 
 test('least_connections: calls of other nodes at their instance count', () => {
   const used = candidate('a', { isElsewhere: true, otherCalls: 2 });
-  const from = [used, candidate('b', { working: 1 }), candidate('c', { working: 3 })] as const;
+  const from = [used, candidate('b', { activeCalls: 1 }), candidate('c', { activeCalls: 3 })] as const;
   assert.equal(picks(leastConnections(), from, 2), ['b', 'b']);
-  assert.equal(picks(leastConnections(), [used, candidate('c', { working: 3 })], 1), ['a']);
+  assert.equal(picks(leastConnections(), [used, candidate('c', { activeCalls: 3 })], 1), ['a']);
 });
 
 test('least_connections: uses an idle pool evenly when calls come one after another', () => {
@@ -136,15 +136,15 @@ test('least_connections: spreads bursts over 1,000 candidates evenly, whatever e
   const all = many(1_000);
   const random = seeded(3);
   const begin = (times: number) => {
-    for (let call = 0; call < times; call += 1) choose(strategy, all).working += 1;
+    for (let call = 0; call < times; call += 1) choose(strategy, all).activeCalls += 1;
   };
-  const loads = () => all.map(({ working }) => working);
+  const loads = () => all.map(({ activeCalls }) => activeCalls);
   begin(3_000);
   assert.equal([Math.min(...loads()), Math.max(...loads())], [3, 3]);
   for (let call = 0; call < 10_000; call += 1) {
     const ending = all[Math.floor(random() * 1_000)];
-    if (ending === undefined || ending.working === 0) continue;
-    ending.working -= 1;
+    if (ending === undefined || ending.activeCalls === 0) continue;
+    ending.activeCalls -= 1;
     begin(1);
   }
   assert.ok(Math.max(...loads()) <= 4, `${Math.max(...loads())} in flight, of 3 on average`);

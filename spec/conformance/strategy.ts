@@ -153,7 +153,7 @@ const arbitraryCandidates: fc.Arbitrary<Candidates> = arbitraryIds.chain((ids) =
         fc.record({
           id: fc.constant(id),
           weight: fc.integer({ min: 1, max: 1_000 }),
-          working: fc.nat(255),
+          activeCalls: fc.nat(255),
           capacity: fc.constant<number>(256),
           successRate: fc.double({ min: 0, max: 1, noNaN: true }),
           latencyMs: fc.option(fc.double({ min: 0, max: 60_000, noNaN: true }), { nil: undefined }),
@@ -166,7 +166,7 @@ const arbitraryCandidates: fc.Arbitrary<Candidates> = arbitraryIds.chain((ids) =
 /** 1,000 candidates in any load. */
 const arbitraryMany = fc.nat().map((seed) => {
   const random = seeded(seed);
-  return asCandidates(manyIdle().map((each) => ({ ...each, working: Math.floor(random() * 3) })));
+  return asCandidates(manyIdle().map((each) => ({ ...each, activeCalls: Math.floor(random() * 3) })));
 });
 
 /** 1,000 equal candidates. */

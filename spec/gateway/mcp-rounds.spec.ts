@@ -139,7 +139,7 @@ for (const [events, meetings, failovers, afterMs, seenBefore, seenAfter] of TABL
           const before = client.seen;
           await client.reply();
           assert.equal([before, client.seen, client.answers], [seenBefore, seenAfter, 1]);
-          assert.equal([harness.calls, harness.inner.fleet.carried], others(event), 'nothing of it is left');
+          assert.equal([harness.calls, harness.inner.fleet.underWay], others(event), 'nothing of it is left');
         });
       }
     }
@@ -382,5 +382,5 @@ function toolCalls(): number {
 async function nothingIsLeft(): Promise<void> {
   await settled();
   const waitedFor = harness.inner.fleet.all().map((ref) => ref.snapshot(1).inFlight);
-  assert.equal([harness.calls, harness.inner.fleet.carried, waitedFor], [0, 0, waitedFor.map(() => 0)]);
+  assert.equal([harness.calls, harness.inner.fleet.underWay, waitedFor], [0, 0, waitedFor.map(() => 0)]);
 }

@@ -259,13 +259,13 @@ export class Fleet {
     const programs = this.all().filter(
       ({ definition, state }) => TRANSPORT_TRAITS[definition.transport].hasProcesses && state !== 'stopped',
     );
-    return { programs: programs.length, calls: this.carried };
+    return { programs: programs.length, calls: this.underWay };
   }
 
   /** Exchanges under way, including those of instances that leave. */
-  get carried(): number {
+  get underWay(): number {
     const refs = this.templates.flatMap((template) => this.refs(template));
-    return [...refs, ...this.#endings.refs].reduce((sum, ref) => sum + ref.calls.carried, 0);
+    return [...refs, ...this.#endings.refs].reduce((sum, ref) => sum + ref.calls.underWay, 0);
   }
 
   /** Empties the pools, lets calls in flight finish within the grace, ends every instance and then the root. */

@@ -173,7 +173,7 @@ export class TemplateGroup {
   get inFlight(): number {
     let sum = 0;
     for (const instance of this.instances.values())
-      if (instance instanceof InstanceRef) sum += instance.calls.held;
+      if (instance instanceof InstanceRef) sum += instance.calls.inFlight;
     return sum;
   }
 
@@ -183,7 +183,7 @@ export class TemplateGroup {
     let serverIds: Set<string> | undefined;
     for (const instance of this.instances.values()) {
       if (!(instance instanceof InstanceRef) || !instance.isElsewhere) continue;
-      calls += instance.calls.carried + instance.calls.reserved;
+      calls += instance.calls.inFlight;
       serverIds ??= new Set();
       serverIds.add(instance.serverId);
     }

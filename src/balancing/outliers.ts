@@ -66,8 +66,8 @@ export interface OutlierOptions<C> extends Pick<Clock, 'now' | 'alarm'> {
 
 interface CandidateRecord<C> {
   readonly candidate: C;
-  /** Part of `Outliers.underWay`, while the candidate is up. */
-  underWay: number;
+  /** Part of `Outliers.activeCalls`, while the candidate is up. */
+  activeCalls: number;
   readonly successes: RecentCount;
   readonly failures: RecentCount;
   failuresInARow: number;
@@ -94,8 +94,8 @@ export class Outliers<C extends object> {
   /** Exponentially weighted time to the first message of a call, over all candidates. */
   #usualMs: number | undefined;
   #stopCheck: (() => void) | undefined;
-  /** Calls under way at the candidates that are up, without those that wait for their client. */
-  underWay = 0;
+  /** Active calls at the candidates that are up: not those that wait for their client. */
+  activeCalls = 0;
   /** Calls that have not ended, at any candidate. */
   #calls = 0;
 
@@ -129,7 +129,7 @@ export class Outliers<C extends object> {
     const call: SentCall<C> = { record, atMs, isAnswered: false, isSilent: false, isAwaitingClient: false };
     record.unanswered.push(call);
     this.#calls += 1;
-    this.#countUnderWay(record, 1);
+    this.#countActive(record, 1);
     const out = this.#out.get(candidate);
     if (out !== undefined && out.trial === undefined && atMs >= out.untilMs) out.trial = call;
     if (this.#stopCheck === undefined) this.#scheduleCheck();
@@ -161,21 +161,21 @@ export class Outliers<C extends object> {
 
   /** The candidate is up; perhaps again, with calls under way. */
   joined(candidate: C): void {
-    this.underWay += this.#records.get(candidate)?.underWay ?? 0;
+    this.activeCalls += this.#records.get(candidate)?.activeCalls ?? 0;
   }
 
   /** The candidate left the pool. When it returns, its earlier results do not count: health checks took care of it. */
   left(candidate: C): void {
     const record = this.#records.get(candidate);
     if (record === undefined) return;
-    this.underWay -= record.underWay;
+    this.activeCalls -= record.activeCalls;
     this.#forgive(record);
   }
 
   close(): void {
     this.#endCheck();
     this.#members = [];
-    this.underWay = 0;
+    this.activeCalls = 0;
     this.#out.clear();
   }
 
@@ -195,8 +195,7 @@ export class Outliers<C extends object> {
   }
 
   setAwaitingClient(call: SentCall<C>, isAwaitingClient: boolean): void {
-    if (isAwaitingClient !== call.isAwaitingClient)
-      this.#countUnderWay(call.record, isAwaitingClient ? -1 : 1);
+    if (isAwaitingClient !== call.isAwaitingClient) this.#countActive(call.record, isAwaitingClient ? -1 : 1);
     call.isAwaitingClient = isAwaitingClient;
   }
 
@@ -204,7 +203,7 @@ export class Outliers<C extends object> {
     const { record } = call;
     this.#calls -= 1;
     if (this.#calls === 0) this.#endCheck();
-    if (!call.isAwaitingClient) this.#countUnderWay(record, -1);
+    if (!call.isAwaitingClient) this.#countActive(record, -1);
     const index = call.isAnswered ? -1 : record.unanswered.lastIndexOf(call);
     if (index >= 0) record.unanswered.splice(index, 1);
     const out = this.#out.get(record.candidate);
@@ -222,9 +221,9 @@ export class Outliers<C extends object> {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  #countUnderWay(record: CandidateRecord<C>, change: 1 | -1): void {
-    record.underWay += change;
-    if (this.#options.isUp(record.candidate)) this.underWay += change;
+  #countActive(record: CandidateRecord<C>, change: 1 | -1): void {
+    record.activeCalls += change;
+    if (this.#options.isUp(record.candidate)) this.activeCalls += change;
   }
 
   #countSuccess(record: CandidateRecord<C>): void {
@@ -323,7 +322,7 @@ export class Outliers<C extends object> {
     if (known !== undefined) return known;
     const record: CandidateRecord<C> = {
       candidate,
-      underWay: 0,
+      activeCalls: 0,
       successes: new RecentCount(),
       failures: new RecentCount(),
       failuresInARow: 0,

@@ -115,7 +115,7 @@ export class Pool<C extends Candidate> {
   #makeStrategy(): Strategy<C> {
     return STRATEGIES[this.#options.policy().strategy].create({
       ...this.#options,
-      underWay: () => this.outliers.underWay,
+      activeCalls: () => this.outliers.activeCalls,
     });
   }
 
@@ -144,6 +144,6 @@ export class Pool<C extends Candidate> {
   }
 }
 
-function isBelowCapacity({ working, capacity }: Candidate): boolean {
-  return working < capacity;
+function isBelowCapacity({ activeCalls, capacity }: Candidate): boolean {
+  return activeCalls < capacity;
 }

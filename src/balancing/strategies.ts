@@ -13,10 +13,10 @@ export interface Candidate extends Measured {
   /** Positive integer. */
   readonly weight: number;
   /** Calls that fill its capacity: not those whose backend waits for its client. */
-  readonly working: number;
+  readonly activeCalls: number;
   /** Another node runs it: between equals, one of this node is chosen. Default false. */
   readonly isElsewhere?: boolean;
-  /** Of an instance of another node: calls there that are not among `working`. Default 0. */
+  /** Of an instance of another node: calls there that are not among `activeCalls`. Default 0. */
   readonly otherCalls?: number;
   /** Most exchanges; at this number the pool leaves the candidate out. */
   readonly capacity: number;
@@ -46,8 +46,8 @@ export const ARGUMENT = 'argument:';
 interface StrategyOptions {
   /** The settings in force. Default: those of the gateway. */
   readonly policy?: () => { readonly hashOn: string };
-  /** Calls in flight at all candidates. Default: their sum. */
-  readonly underWay?: () => number;
+  /** Active calls at all candidates. Default: their sum. */
+  readonly activeCalls?: () => number;
   /** Returns [0, 1). Default: Math.random. */
   readonly random?: () => number;
 }
@@ -94,7 +94,7 @@ export const STRATEGIES = table({
   least_connections: {
     meaning: 'the one with the fewest calls in flight',
     create: () =>
-      inTurns((candidate) => (candidate.isElsewhere ? callsThere(candidate) + 0.5 : candidate.working)),
+      inTurns((candidate) => (candidate.isElsewhere ? callsThere(candidate) + 0.5 : candidate.activeCalls)),
   },
 
   /**
@@ -196,7 +196,7 @@ export const STRATEGIES = table({
   consistent_hash: {
     meaning:
       'the same one for the same caller or argument, while that is not busier than 1.25 times the mean',
-    create: <C extends Candidate>({ policy, underWay }: StrategyOptions = {}): Strategy<C> => {
+    create: <C extends Candidate>({ policy, activeCalls }: StrategyOptions = {}): Strategy<C> => {
       const inTurn = inTurns<C>(() => 0);
       const keys: KnownKeys = new WeakMap();
       let hashed: readonly C[] = [];
@@ -213,12 +213,12 @@ export const STRATEGIES = table({
           let bound: number | undefined;
           return firstByHash(candidates, hashes, hash, (candidate) => {
             if (!mayTake(candidate)) return false;
-            if (candidate.working === 0) return true;
+            if (candidate.activeCalls === 0) return true;
             bound ??= LOAD_BOUND * mean();
-            return candidate.working < bound;
+            return candidate.activeCalls < bound;
           });
         };
-        const ofAll = underWay && firstBelow(() => underWay() / candidates.length);
+        const ofAll = activeCalls && firstBelow(() => activeCalls() / candidates.length);
         return ofAll ?? firstBelow(() => meanInFlight(candidates, mayTake));
       };
     },
@@ -258,8 +258,8 @@ function inTurns<C extends Candidate>(loadOf: (candidate: C) => number): Strateg
   };
 }
 
-function callsThere({ working, otherCalls = 0 }: Candidate): number {
-  return working + otherCalls;
+function callsThere({ activeCalls, otherCalls = 0 }: Candidate): number {
+  return activeCalls + otherCalls;
 }
 
 /** Index of the first candidate whose id is greater; the length of the list if there is none. `candidates`: in the order of ids. */
@@ -370,7 +370,7 @@ function meanInFlight<C extends Candidate>(
   for (const candidate of candidates) {
     if (!mayTake(candidate)) continue;
     count += 1;
-    total += candidate.working;
+    total += candidate.activeCalls;
   }
   return total / count;
 }

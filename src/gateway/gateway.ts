@@ -369,7 +369,7 @@ export class Gateway {
   stats(): GatewayStats {
     const { fleet, mcp, metrics } = this.#deps;
     const clients = { maxSessions: mcp.sessions.max, templates: metrics.clients() };
-    return { ...metrics.summary(), activeConnections: fleet.carried, clients };
+    return { ...metrics.summary(), activeConnections: fleet.underWay, clients };
   }
 
   /** Counts by template and by instance, for the metrics of Prometheus and the samples of the load. */
@@ -439,7 +439,7 @@ export class Gateway {
     this.readiness.close();
     const { fleet, registry, shared, mcp, sync, tests, clock, reaper } = this.#deps;
     const synced = Promise.all([sync.close(), mcp.endpoint.dismiss(), shared?.close()]); // no new call begins
-    this.#events.emit({ type: 'gateway.closing', atMs: clock.wall(), calls: fleet.carried, graceMs });
+    this.#events.emit({ type: 'gateway.closing', atMs: clock.wall(), calls: fleet.underWay, graceMs });
     // Running changes may finish, but a database that does not answer must not keep the children alive.
     await settlesWithin(registry.close(), Math.min(graceMs, LIMITS.backgroundMs), clock);
     await Promise.all([mcp.close(graceMs), fleet.close(graceMs), synced, tests.close()]);

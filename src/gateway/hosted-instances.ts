@@ -91,7 +91,7 @@ export class HostedInstances implements InstanceHost {
       exchange: (request: ExchangeRequest) =>
         subscriptionOf(request, opened, subscriptions) ?? hosted.exchange(request),
       duty$: state$.pipe(map(() => ({ isDraining: ref.state === 'draining' }))),
-      otherCalls$: this.#changesOf(() => ref.calls.working - way.calls),
+      otherCalls$: this.#changesOf(() => ref.calls.active - way.calls),
       closed$: closed$.pipe(take(1)),
       release: () => {
         for (const subscription of subscriptions.values()) subscription.release();

@@ -240,7 +240,7 @@ export class Mcp {
     const untilMs = now() + graceMs;
     const { promise, resolve } = Promise.withResolvers<void>();
     const check = (): void => {
-      if (fleet.carried + this.sessions.size === 0 || now() >= untilMs) resolve();
+      if (fleet.underWay + this.sessions.size === 0 || now() >= untilMs) resolve();
       else alarm(IDLE_CHECK_MS, check);
     };
     check();

@@ -39,7 +39,7 @@ test('is sent synchronously when another call ends', async () => {
   const call = harness.call('write');
   assert.is(waiting(), 1);
   finishOne('a');
-  assert.equal([waiting(), harness.ref('a').working], [0, 256]);
+  assert.equal([waiting(), harness.ref('a').activeCalls], [0, 256]);
   harness.backend('a').last.result();
   assert.is(await call.end, 'a');
 });
@@ -51,11 +51,11 @@ test('takes over the capacity of a call that waits for its client, and that call
   const [asking] = harness.backend('a').open;
   asking?.ask('elicitation/create');
   asking?.ask('roots/list');
-  assert.equal([waiting(), harness.ref('a').working, harness.ref('a').calls.carried], [0, 256, 257]);
+  assert.equal([waiting(), harness.ref('a').activeCalls, harness.ref('a').calls.underWay], [0, 256, 257]);
   harness.backend('a').last.result();
-  assert.equal([await call.end, harness.ref('a').working, harness.fleet.carried], ['a', 255, 256]);
+  assert.equal([await call.end, harness.ref('a').activeCalls, harness.fleet.underWay], ['a', 255, 256]);
   asking?.result();
-  assert.equal([harness.ref('a').working, harness.ref('a').calls.carried], [255, 255]);
+  assert.equal([harness.ref('a').activeCalls, harness.ref('a').calls.underWay], [255, 255]);
 });
 
 test('waits 5 s in total, even if an instance it has tried has capacity again', async () => {
@@ -89,7 +89,7 @@ test('does not exceed the capacity of an instance that is resumed with calls in 
   harness.fill('b');
   for (let caller = 0; caller < 200; caller += 1) harness.call('write');
   ref.resume();
-  assert.equal([ref.working, waiting()], [256, 144]);
+  assert.equal([ref.activeCalls, waiting()], [256, 144]);
 });
 
 test('fails at once when the instance that it names is drained', async () => {
@@ -145,12 +145,12 @@ test('when one owner fills the capacity, others share the headroom, and none tak
   await harness.add('a', silent);
   for (let call = 0; call < 512; call += 1) callOf('ann');
   const taken = ['bob', 'cyd', 'dan', 'eve', 'fay', 'gil'].map((owner) => {
-    const before = harness.ref('a').working;
+    const before = harness.ref('a').activeCalls;
     for (let call = 0; call < 32; call += 1) callOf(owner);
-    return harness.ref('a').working - before;
+    return harness.ref('a').activeCalls - before;
   });
   assert.equal(taken, [16, 8, 4, 2, 1, 1]);
-  assert.equal([harness.ref('a').working, waiting()], [256 + LIMITS.inFlightHeadroom, 256]);
+  assert.equal([harness.ref('a').activeCalls, waiting()], [256 + LIMITS.inFlightHeadroom, 256]);
 });
 
 for (const [what, at, seen] of [
@@ -232,5 +232,5 @@ function waiting(): number {
 }
 
 function inFlight(): number[] {
-  return harness.fleet.refs('t').map((ref) => ref.working);
+  return harness.fleet.refs('t').map((ref) => ref.activeCalls);
 }

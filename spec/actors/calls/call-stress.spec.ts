@@ -49,12 +49,12 @@ test('each call ends once, as its last instance ended it, and is repeated only w
       for (const [number, name] of names.entries()) {
         await check(callers[number], fates[number] ?? [], name !== 'write');
       }
-      const found = harness.fleet.all().map(({ working }) => working);
+      const found = harness.fleet.all().map(({ activeCalls }) => activeCalls);
       assert.equal(found, [0, 0, 0, 0, 0]);
-      const underWay = harness.fleet.templates.map(
-        (name) => harness.fleet.group(name).pool.outliers.underWay,
+      const active = harness.fleet.templates.map(
+        (name) => harness.fleet.group(name).pool.outliers.activeCalls,
       );
-      assert.equal(underWay, [0], 'the pool counts the same');
+      assert.equal(active, [0], 'the pool counts the same');
       const finished = harness.attempts().length;
       assert.is(finished, fates.flat().length);
       assert.is(finished - harness.eventsOf('call.retried').length, names.length);

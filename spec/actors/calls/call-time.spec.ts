@@ -41,7 +41,7 @@ test('a repeatable call is sent to a second instance after a third of its time, 
   assert.is(harness.asked('b'), 0);
   mock.timers.tick(1);
   const { last: second } = harness.backend('b');
-  const found = [first.isOpen, second.isOpen, harness.ref('a').working, harness.ref('b').working];
+  const found = [first.isOpen, second.isOpen, harness.ref('a').activeCalls, harness.ref('b').activeCalls];
   assert.equal(found, [true, true, 1, 1]);
   second.result();
   assert.is(await call.end, 'b');
@@ -70,7 +70,7 @@ for (const [winner, ends] of [
     sent[winner]?.result();
     assert.is(await call.end, winner);
     for (const [id, exchange] of Object.entries(sent))
-      assert.equal([exchange?.isCancelled, harness.ref(id).working], [id !== winner, 0]);
+      assert.equal([exchange?.isCancelled, harness.ref(id).activeCalls], [id !== winner, 0]);
     assert.equal(
       facts().slice(2),
       ends.map((end) => `finished ${end}`),
@@ -167,7 +167,7 @@ test('a queued call does not take capacity that is offered at an ejected instanc
   await addAll({ a: breaks, b: silent });
   for (let time = 0; time < 10; time += 1) harness.call('write', { timeoutMs: 60_000 });
   const [a, b] = [harness.ref('a'), harness.ref('b')];
-  while (b.working < b.capacity) harness.call('write', { timeoutMs: 60_000 });
+  while (b.activeCalls < b.capacity) harness.call('write', { timeoutMs: 60_000 });
   const yielded: string[] = [];
   const { queue } = harness.fleet.group('t');
   queue.offer({ target: a, yield: () => yielded.push('a') });

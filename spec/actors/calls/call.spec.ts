@@ -195,7 +195,7 @@ test('the next queued call is sent when the first one has to look up its tool', 
   const lookingUp = harness.call('new');
   const next = harness.call('write');
   harness.backend('a').open[0]?.result();
-  assert.equal([harness.fleet.group('t').queue.length, harness.ref('a').working], [1, 256]);
+  assert.equal([harness.fleet.group('t').queue.length, harness.ref('a').activeCalls], [1, 256]);
   slow.finish();
   assert.equal(errorView(await lookingUp.end), NOT_FOUND);
   next.subscription.unsubscribe();
@@ -225,14 +225,14 @@ test('makes no second attempt when the caller disconnects while the retry is rep
   const call = harness.call('write');
   harness.onEvent = ({ type }) => type === 'call.retried' && call.subscription.unsubscribe();
   harness.backend('a').last.fail(backendUnavailable('it broke', { delivered: 'no' }));
-  assert.equal([harness.asked('b'), harness.ref('a').working, harness.ref('b').working], [0, 0, 0]);
+  assert.equal([harness.asked('b'), harness.ref('a').activeCalls, harness.ref('b').activeCalls], [0, 0, 0]);
   await nothingIsLeft();
 });
 
 test('is cancelled at the backend when the caller leaves at a message that came at once', async () => {
   await harness.add('a', (exchange) => exchange.notify('notifications/progress'));
   await firstValueFrom(harness.dispatcher.exchange('t', toolCall('write')));
-  assert.equal([harness.backend('a').last.isCancelled, harness.ref('a').working], [true, 0]);
+  assert.equal([harness.backend('a').last.isCancelled, harness.ref('a').activeCalls], [true, 0]);
 });
 
 test.run();
@@ -271,7 +271,7 @@ async function nothingIsLeft(): Promise<void> {
   const after = harness.events.slice(before).filter(({ type }) => type.startsWith('exchange.'));
   assert.equal(after, []);
   assert.equal(
-    harness.fleet.refs('t').map(({ id, working }) => [harness.asked(id), working]),
+    harness.fleet.refs('t').map(({ id, activeCalls }) => [harness.asked(id), activeCalls]),
     asked.map((count) => [count, 0]),
   );
 }

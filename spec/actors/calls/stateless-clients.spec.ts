@@ -120,7 +120,7 @@ test('calls are picked and counted synchronously when a conversation is already 
   }
   await settled();
   for (let n = 0; n < 396; n += 1) harness.callStateless(modernCall());
-  const found = harness.fleet.refs('t').map(({ working }) => working);
+  const found = harness.fleet.refs('t').map(({ activeCalls }) => activeCalls);
   assert.equal(found, [100, 100, 100, 100]);
 });
 

@@ -173,7 +173,7 @@ test('serves an owner below its share after at most one call of each other owner
         }
       }
       while (model.running.length > 0) model.end(0);
-      assert.equal([queue.length, model.slots.working], [0, 0]);
+      assert.equal([queue.length, model.slots.active], [0, 0]);
     }),
     { numRuns: 60, seed: 41 },
   );
@@ -218,7 +218,7 @@ class Model {
       if (queue.join(call, LIMITS.queuedPerInstance) && !this.#passed.has(ownerId))
         this.#passed.set(ownerId, new Map());
     }
-    assert.ok(this.slots.working <= most);
+    assert.ok(this.slots.active <= most);
     assert.ok(queue.length <= LIMITS.queuedPerInstance);
   }
 

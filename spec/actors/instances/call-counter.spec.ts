@@ -48,9 +48,9 @@ test('a call may not wait for its client when too many do, in total or of its ow
   for (let call = 0; call <= LIMITS.callsAwaitingClient; call += 1) calls.begin('ann');
   for (const owner of ['ann', 'bob', 'cyd', 'dan'])
     for (let call = 0; call < LIMITS.callsAwaitingClient / 4; call += 1) assert.ok(calls.awaitClient(owner));
-  assert.equal([calls.awaitClient('eve'), calls.working], [false, 1]);
+  assert.equal([calls.awaitClient('eve'), calls.active], [false, 1]);
   calls.resume('ann');
-  assert.equal([calls.awaitClient('bob'), calls.awaitClient('ann'), calls.working], [false, true, 1]);
+  assert.equal([calls.awaitClient('bob'), calls.awaitClient('ann'), calls.active], [false, true, 1]);
 });
 
 test('capacity above the limit is only for owners below an equal share, while another is above it', () => {
@@ -65,16 +65,16 @@ test('capacity above the limit is only for owners below an equal share, while an
   assert.is(calls.hasCapacityFor('0'), true);
   assert.equal([calls.hasCapacityFor('1'), calls.isBelowShare('1')], [false, false]);
   take('0', 1);
-  assert.is(calls.working, LIMITS.inFlightPerInstance + 1);
+  assert.is(calls.active, LIMITS.inFlightPerInstance + 1);
 });
 
 test('counts calls up and down', () => {
   const calls = new CallCounter();
   for (const outcome of ['result', 'error', 'failed', 'cancelled'] as const) {
     calls.begin('ann');
-    assert.equal([calls.carried, calls.isIdle], [1, false]);
+    assert.equal([calls.underWay, calls.isIdle], [1, false]);
     calls.end('ann', ended(outcome));
-    assert.equal([calls.carried, calls.isIdle], [0, true]);
+    assert.equal([calls.underWay, calls.isIdle], [0, true]);
   }
 });
 

@@ -72,7 +72,7 @@ function holds({ harness, callers }: World): void {
   const { ref, actor } = harness;
   const { context, status, value } = actor.getSnapshot();
   const waiting = callers.filter(({ ends, endings }) => ends === 0 && endings.length === 0).length;
-  assert.is(ref.working, waiting, 'in flight are as many calls as callers wait');
+  assert.is(ref.activeCalls, waiting, 'in flight are as many calls as callers wait');
   const waitsForCalls = ['leaving', 'restarting', 'restartingDrained'].includes(value.duty);
   if (status === 'active' && waitsForCalls)
     assert.not(context.calls.isIdle, 'it waits for calls, not in vain');
@@ -97,7 +97,10 @@ async function ends(world: World, isStopped: boolean): Promise<void> {
   if (isStopped) harness.actor.stop();
   else harness.ref.leave(1_000);
   for (const waitMs of isStopped ? [0] : [1_000, LIMITS.drainMs]) await harness.pass(waitMs);
-  assert.equal([harness.ref.state, harness.states.at(-1), harness.ref.working], ['stopped', 'stopped', 0]);
+  assert.equal(
+    [harness.ref.state, harness.states.at(-1), harness.ref.activeCalls],
+    ['stopped', 'stopped', 0],
+  );
   if (!harness.scripted.heedsSignal) harness.scripted.last.succeed();
   await settled();
   assert.ok(

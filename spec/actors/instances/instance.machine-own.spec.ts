@@ -35,11 +35,11 @@ check(
     assert.equal([harness.ref.state, harness.ref.acceptsCalls(own)], ['starting', true]);
     const starting = call(harness, own);
     await harness.healthy(withOwn());
-    assert.is(harness.ref.working, 4);
+    assert.is(harness.ref.activeCalls, 4);
     for (const exchange of scripted.open) exchange.result();
     for (const caller of [before, lost, waiting, starting])
       assert.equal([caller.ends, caller.error], [1, undefined]);
-    assert.equal([harness.ref.working, scripted.isClosed], [0, false]);
+    assert.equal([harness.ref.activeCalls, scripted.isClosed], [0, false]);
   },
 );
 

@@ -87,7 +87,10 @@ check('is unhealthy at once when its session is lost, and its calls are answered
   await settled();
   assert.equal([caller.ends, caller.error?.delivered], [1, 'unknown']);
   assert.equal([harness.ref.state, harness.ref.reason], ['unhealthy', 'exited with code 7']);
-  assert.equal([harness.ref.working, harness.ref.tools, harness.ref.handshake], [0, undefined, undefined]);
+  assert.equal(
+    [harness.ref.activeCalls, harness.ref.tools, harness.ref.handshake],
+    [0, undefined, undefined],
+  );
   assert.is(harness.call().error?.delivered, 'no');
 });
 
@@ -239,7 +242,7 @@ check('answers the caller when the transport throws, and serves the next call', 
   transport.thrownByExchange = undefined;
   const next = harness.call();
   transport.last.result();
-  const found = [next.ends, next.error, harness.ref.working, harness.ref.state];
+  const found = [next.ends, next.error, harness.ref.activeCalls, harness.ref.state];
   assert.equal(found, [1, undefined, 0, 'healthy']);
 });
 
@@ -248,7 +251,7 @@ check('answers the caller when an exchange ends without an answer', async (harne
   const caller = harness.call();
   transport.last.complete();
   const { delivered, facts } = caller.error ?? {};
-  assert.equal([caller.ends, delivered, facts?.suspicious, harness.ref.working], [1, 'unknown', true, 0]);
+  assert.equal([caller.ends, delivered, facts?.suspicious, harness.ref.activeCalls], [1, 'unknown', true, 0]);
 });
 
 check('answers the caller once when an exchange is answered twice', async (harness) => {
@@ -387,7 +390,7 @@ check('a restart waits at most 30 s for calls in flight, and answers them', asyn
   assert.equal([caller.ends, transport.isClosed], [0, false]);
   await harness.pass(1);
   assert.equal([caller.ends, caller.error?.delivered, transport.isClosed], [1, 'unknown', true]);
-  assert.is(harness.ref.working, 0);
+  assert.is(harness.ref.activeCalls, 0);
 });
 
 check('restarts immediately during a back-off, which then starts from the beginning', async (harness) => {

@@ -73,7 +73,11 @@ check('its snapshot shows state, traffic and process of the instance', async (ha
 check('a call uses no capacity while its backend waits for the client', async (harness) => {
   const transport = await harness.healthy();
   const { events, leave } = harness.call();
-  const counts = () => [harness.ref.working, harness.ref.calls.carried, harness.ref.snapshot(0).inFlight];
+  const counts = () => [
+    harness.ref.activeCalls,
+    harness.ref.calls.underWay,
+    harness.ref.snapshot(0).inFlight,
+  ];
   transport.last.ask('roots/list');
   transport.last.ask('elicitation/create');
   assert.equal(counts(), [0, 1, 1]);
@@ -101,7 +105,7 @@ check('answers a question itself when too many calls wait for that client', asyn
     assert.equal(call('user:ann'), [1, 0]);
   assert.equal(call('user:ann'), [0, 1]);
   assert.equal(call('user:bob'), [1, 0]);
-  assert.is(harness.ref.working, 1);
+  assert.is(harness.ref.activeCalls, 1);
 });
 
 for (const [kind, fields, waitMs] of [

@@ -305,7 +305,7 @@ test('the end of a session ends its calls and reservations', async () => {
     { code, delivered: sent },
     { code, delivered: 'no' },
   ]);
-  const found = [session.calls, harness.ref('a').calls.carried, harness.ref('a').snapshot(1).inFlight];
+  const found = [session.calls, harness.ref('a').calls.underWay, harness.ref('a').snapshot(1).inFlight];
   assert.equal(found, [0, 0, 0]);
   reserve(await harness.openSession(), (error) => ends.push(error.code));
   await harness.sessions.closeAll(60_000);

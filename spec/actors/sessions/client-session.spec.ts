@@ -52,7 +52,7 @@ test('when closed, answers its calls, ends its streams and refuses new calls', a
   assert.equal(ends, ['closed', 'closed', 'closed']);
   assert.equal(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
   assert.is(listenTo(session).subscription.closed, true);
-  assert.is(harness.ref('a').working, 0);
+  assert.is(harness.ref('a').activeCalls, 0);
 });
 
 test('sends list requests, and no others, through the lists of its template', async () => {
@@ -168,15 +168,15 @@ test('ends the calls of an absent client one by one when other calls wait for ca
   const session = await harness.openSession(PLAIN, 'ann');
   const calls = Array.from({ length: 256 }, () => ask(session, 'write'));
   session.setAway(true);
-  assert.equal([session.calls, harness.ref('a').working], [256, 256], 'no call waits');
+  assert.equal([session.calls, harness.ref('a').activeCalls], [256, 256], 'no call waits');
   const other = harness.call('write');
-  assert.equal([session.calls, harness.ref('a').working], [255, 256]);
+  assert.equal([session.calls, harness.ref('a').activeCalls], [255, 256]);
   const end = await calls[0]?.end;
   assert.equal(errorView(end ?? ''), { code: 'QUEUE_FULL', delivered: 'unknown' });
   assert.equal(harness.backend('a').exchanges.filter(({ isCancelled }) => isCancelled).length, 1);
   session.setAway(false);
   const late = harness.call('write');
-  assert.equal([session.calls, harness.ref('a').working], [255, 256], 'its client is back');
+  assert.equal([session.calls, harness.ref('a').activeCalls], [255, 256], 'its client is back');
   session.setAway(true);
   assert.equal([session.calls, harness.fleet.group('t').queue.length], [254, 0]);
   for (const { subscription } of [...calls, other, late]) subscription.unsubscribe();

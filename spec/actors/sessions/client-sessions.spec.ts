@@ -95,7 +95,7 @@ test('a thousand closed sessions leave no call, subscription or conversation at 
   assert.is(harness.sessions.size, 0);
   assert.is(harness.subscribed, 0);
   for (const id of ids) {
-    assert.is(harness.ref(id).working, 0);
+    assert.is(harness.ref(id).activeCalls, 0);
     // Only the instance's own session still listens to its conversation, directly and by its feed.
     assert.is(harness.backend(id).listeners, 2);
     for (const conversation of harness.conversations(id)) {

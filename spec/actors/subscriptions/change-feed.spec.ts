@@ -140,7 +140,7 @@ test('has one subscription at a modern instance for all clients', async () => {
   listen?.notify(UPDATED, { uri: 'x:1' });
   const found = [listens(instance).length, ...clients.map(({ received }) => received)];
   assert.equal(found, [1, [`${UPDATED} x:1`], [`${UPDATED} x:1`]]);
-  assert.is(harness.ref('a').working, 0);
+  assert.is(harness.ref('a').activeCalls, 0);
   for (const client of clients) client.leave();
   await settled();
   assert.is(listen?.isCancelled, true);

@@ -91,7 +91,7 @@ test('answer each call once and hold nothing in the end', () =>
             void harness.fleet.remove('t', one.id, 3_000);
           }
           await settled();
-          for (const ref of pool.candidates) assert.ok(ref.working <= 288, 'within the places');
+          for (const ref of pool.candidates) assert.ok(ref.activeCalls <= 288, 'within the places');
         }
         for (let second = 0; second < 20; second += 1) {
           mock.timers.tick(1_000);
@@ -102,7 +102,7 @@ test('answer each call once and hold nothing in the end', () =>
           'each call has ended',
         );
         assert.is(queue.length, 0);
-        const found = refs.map(({ working }) => working);
+        const found = refs.map(({ activeCalls }) => activeCalls);
         assert.equal(found, [0, 0, 0]);
         for (const { answers } of callers) {
           assert.ok(answers.filter(({ event }) => event.kind === 'result').length <= 1);

@@ -53,7 +53,7 @@ export class BoundRoute implements CallRoute {
   }
 
   isOnlyFull(tried: Tried): boolean {
-    return this.isOpen(tried) && this.bound.working >= this.bound.capacity;
+    return this.isOpen(tried) && this.bound.activeCalls >= this.bound.capacity;
   }
 }
 

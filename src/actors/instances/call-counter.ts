@@ -18,12 +18,12 @@ export class CallCounter {
   readonly #active = new OwnerShares(LIMITS.inFlightPerInstance);
   readonly #reservations = new OwnerShares(LIMITS.callsAwaitingClient);
 
-  /** Calls that are at the instance: those that work, and those that wait for their client. */
-  get carried(): number {
+  /** Calls that are at the instance: active ones, and those that wait for their client. */
+  get underWay(): number {
     return this.#active.total + this.#awaitingClient.total;
   }
   /** Calls that fill the capacity. */
-  get working(): number {
+  get active(): number {
     return this.#active.total;
   }
   /** Calls between two rounds. */
@@ -31,12 +31,12 @@ export class CallCounter {
     return this.#reservations.total;
   }
   /** All that it has a place for: what users see as calls in flight. */
-  get held(): number {
-    return this.carried + this.reserved;
+  get inFlight(): number {
+    return this.underWay + this.reserved;
   }
   /** True when nothing is under way. */
   get isIdle(): boolean {
-    return this.held === 0;
+    return this.inFlight === 0;
   }
 
   /**
@@ -45,8 +45,8 @@ export class CallCounter {
    * has left, so that one owner takes half of it at most, and the next one half of the rest.
    */
   hasCapacityFor(ownerId: string): boolean {
-    if (this.working < LIMITS.inFlightPerInstance) return true;
-    const taken = Math.max(0, this.working - LIMITS.inFlightPerInstance);
+    if (this.active < LIMITS.inFlightPerInstance) return true;
+    const taken = Math.max(0, this.active - LIMITS.inFlightPerInstance);
     return this.#active.held(ownerId) < LIMITS.inFlightHeadroom - taken && this.isBelowShare(ownerId);
   }
 

@@ -132,8 +132,8 @@ export class InstanceRef implements Candidate {
     return this.definition.weight;
   }
   /** Exchanges that fill its capacity: not those whose backend waits for its client. */
-  get working(): number {
-    return this.calls.working;
+  get activeCalls(): number {
+    return this.calls.active;
   }
   /** Calls of other nodes at an instance of another node, as that one says. */
   get otherCalls(): number {
@@ -293,7 +293,7 @@ export class InstanceRef implements Candidate {
       template: definition.template,
       state,
       healthy: state === 'healthy',
-      inFlight: calls.held,
+      inFlight: calls.inFlight,
       weight: definition.weight,
       score,
       latencyMs: calls.latencyMs ?? null,

@@ -278,7 +278,7 @@ const LASTING_JITTER = 0.1;
 /** The last time at which a message showed that the backend serves calls: any message while a call is under way, else an answer. */
 function lastSignMs({ calls, opened }: InstanceContext): number {
   if (opened === undefined) return 0;
-  return calls.carried > 0 ? opened.lastMessageAtMs : opened.lastAnswerAtMs;
+  return calls.underWay > 0 ? opened.lastMessageAtMs : opened.lastAnswerAtMs;
 }
 
 /** After a passed probe, an opening, or a message that replaced a probe. */

@@ -104,7 +104,7 @@ export class Binding {
     if (!this.isIntact) return;
     const { ref, conversation } = this;
     if (conversation !== undefined && !this.isShared) forwardNotification(conversation, method, params);
-    else if (isOnlyCall && isCustomNotice(method) && hasProcesses(ref) && ref.working === 1)
+    else if (isOnlyCall && isCustomNotice(method) && hasProcesses(ref) && ref.activeCalls === 1)
       (conversation ?? ref).notify(method, params, ownerId);
   }
 
