@@ -11,7 +11,7 @@ import type { ServerMessage } from '../../src/domain/mcp/client.ts';
 import type { ListField } from '../../src/domain/mcp/mcp.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { CachedLists, ListCache, withListNotices } from '../../src/protocol/cached-lists.ts';
-import type { StatelessOptions } from '../../src/protocol/ports.ts';
+import type { StatelessOptions } from '../../src/protocol/endpoint-backends.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 import { answered, PROFILE } from './listing-backends.ts';

@@ -9,7 +9,7 @@ import { type Handshake, LIST_METHODS, type ListField } from '../../src/domain/m
 import { newSessionId } from '../../src/domain/nodes/life.ts';
 import type { SessionTable } from '../../src/domain/sessions/session-table.ts';
 import type { SessionOpening } from '../../src/domain/sessions/session-value.ts';
-import type { McpSession, StatelessOptions } from '../../src/protocol/ports.ts';
+import type { McpSession, StatelessOptions } from '../../src/protocol/endpoint-backends.ts';
 import { HANDSHAKE } from '../helpers/scripted-transport.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';
 import { ScriptedBackends, ScriptedSession } from './scripted-backends.ts';

@@ -1,5 +1,5 @@
 // Backends and sessions for the specs of the endpoint in both eras: they answer when the spec says so, and record requests. They
-// honour the contracts of protocol/ports.ts.
+// honour the contracts of protocol/endpoint-backends.ts.
 
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
@@ -10,7 +10,12 @@ import type { ClientProfile, Owner, ServerMessage, ServerNotification } from '..
 import type { Handshake, Tool, WantedChanges } from '../../src/domain/mcp/mcp.ts';
 import type { EndReason } from '../../src/domain/sessions/session-ends.ts';
 import type { SessionOpening } from '../../src/domain/sessions/session-value.ts';
-import type { Backends, McpSession, Reservation, StatelessOptions } from '../../src/protocol/ports.ts';
+import type {
+  Backends,
+  McpSession,
+  Reservation,
+  StatelessOptions,
+} from '../../src/protocol/endpoint-backends.ts';
 import { AnsweredExchange, HANDSHAKE as SILENT_HANDSHAKE } from '../helpers/scripted-transport.ts';
 
 export const HANDSHAKE: Handshake = {

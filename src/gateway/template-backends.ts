@@ -1,4 +1,4 @@
-// Adapts the instances of one template to the interface of the MCP endpoint (protocol/ports.ts), with their lists from a cache.
+// Adapts the instances of one template to the interface of the MCP endpoint (protocol/endpoint-backends.ts), with their lists from a cache.
 // src/actors owns sessions, stateless clients and changes.
 
 import {
@@ -40,7 +40,7 @@ import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { CachedLists, type ListCache } from '../protocol/cached-lists.ts';
-import type { Backends, McpSession, StatelessOptions } from '../protocol/ports.ts';
+import type { Backends, McpSession, StatelessOptions } from '../protocol/endpoint-backends.ts';
 import type { UserNotice } from './accounts-at-backends.ts';
 
 export interface BackendDeps {

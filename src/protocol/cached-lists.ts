@@ -42,7 +42,7 @@ import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { shortKey } from './client-bounds.ts';
-import type { McpSession, StatelessOptions } from './ports.ts';
+import type { McpSession, StatelessOptions } from './endpoint-backends.ts';
 
 /** Bytes of JSON of all stored lists, and of the largest one that is stored. Parsed values come on top. */
 const MAX_BYTES = 32 * 1024 * 1024;

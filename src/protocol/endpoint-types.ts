@@ -9,9 +9,9 @@ import type { PlacedInstance } from '../domain/nodes/forwarding.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { ClientRequest } from './client-message.ts';
+import type { Backends, CallQuestions } from './endpoint-backends.ts';
 import type { RequestHeaders } from './headers.ts';
 import type { StateKeys } from './modern/state-cipher.ts';
-import type { Backends, CallQuestions } from './ports.ts';
 import type { TaskLog, TemplatesOfView } from './task-log.ts';
 
 /** One HTTP request to the endpoint. Host, origin, credentials, scope and template were checked before. */

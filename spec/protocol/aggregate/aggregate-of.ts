@@ -10,7 +10,7 @@ import { everything } from '../../../src/protocol/aggregate/everything.ts';
 import { ToolIndexes } from '../../../src/protocol/aggregate/findable-tools.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import type { Selection } from '../../../src/protocol/aggregate/selection.ts';
-import type { Backends } from '../../../src/protocol/ports.ts';
+import type { Backends } from '../../../src/protocol/endpoint-backends.ts';
 import { CLOCK, TABLE } from '../listing-backends.ts';
 
 interface AggregateOptions {

@@ -9,7 +9,7 @@ import type { ServerMessage } from '../../../src/domain/mcp/client.ts';
 import type { ListField } from '../../../src/domain/mcp/mcp.ts';
 import { readSession, writeSession } from '../../../src/domain/sessions/session-value.ts';
 import { ResourceOwners } from '../../../src/protocol/aggregate/resource-owners.ts';
-import type { McpSession } from '../../../src/protocol/ports.ts';
+import type { McpSession } from '../../../src/protocol/endpoint-backends.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, answered, ListingBackends, type Lists, PROFILE } from '../listing-backends.ts';

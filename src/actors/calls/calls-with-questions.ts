@@ -60,9 +60,9 @@ export class CallsWithQuestions {
   }
 
   /**
-   * See CallQuestions of protocol/ports.ts. A waiting call continues until its deadline, and its end is kept for LIMITS.unreadEndMs.
-   * QUEUE_FULL when LIMITS.callsAwaitingClient wait, or the owner's share of them, without those whose exchange has ended: of these
-   * the oldest are given up.
+   * See CallQuestions of protocol/endpoint-backends.ts. A waiting call continues until its deadline, and its end is kept for
+   * LIMITS.unreadEndMs. QUEUE_FULL when LIMITS.callsAwaitingClient wait, or the owner's share of them, without those whose
+   * exchange has ended: of these the oldest are given up.
    */
   follow(owner: CallOwner, call: string, answers$: Observable<Answer>): Observable<Answer | ClientQuestion> {
     return new Observable((subscriber) => {
@@ -90,8 +90,8 @@ export class CallsWithQuestions {
   }
 
   /**
-   * See CallQuestions of protocol/ports.ts. Questions without a reply stay open and are asked again. Unsubscribing before the end
-   * cancels the exchange. The observable is for one subscriber, which subscribes at once.
+   * See CallQuestions of protocol/endpoint-backends.ts. Questions without a reply stay open and are asked again. Unsubscribing
+   * before the end cancels the exchange. The observable is for one subscriber, which subscribes at once.
    */
   resume(
     id: string,

@@ -26,7 +26,7 @@ export class StatelessClients {
   }
 
   /**
-   * See Backends.exchange of protocol/ports.ts. Fails over as call.ts says, but does not look up tools; QUEUE_FULL also
+   * See Backends.exchange of protocol/endpoint-backends.ts. Fails over as call.ts says, but does not look up tools; QUEUE_FULL also
    * when an instance can have no more conversations. With `instanceId` only that instance may answer, even drained or unhealthy:
    * the request continues something there.
    */

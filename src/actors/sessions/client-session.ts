@@ -44,7 +44,7 @@ import type { SessionServices } from './session-services.ts';
 import { boundTo, type ClientSessionEvent, endedBy, placeLeft, type SessionState } from './session-state.ts';
 import { WaitingRequests } from './waiting-requests.ts';
 
-/** What is not described here: see McpSession of protocol/ports.ts, SessionRecord, and session-host.ts. */
+/** What is not described here: see McpSession of protocol/endpoint-backends.ts, SessionRecord, and session-host.ts. */
 export class ClientSession implements SessionHost, SessionCore, SessionRecord, StorableSession {
   readonly id: string;
   readonly group: TemplateGroup;

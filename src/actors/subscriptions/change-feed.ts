@@ -58,7 +58,7 @@ export class ChangeFeed {
     this.#deps = deps;
   }
 
-  /** See Backends.changes of protocol/ports.ts. */
+  /** See Backends.changes of protocol/endpoint-backends.ts. */
   changes(
     template: string,
     owner: { readonly id: string },

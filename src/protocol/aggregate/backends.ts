@@ -35,7 +35,7 @@ import type { AggregateSessionValue, SessionOpening } from '../../domain/session
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
-import type { Backends, McpSession, StatelessOptions } from '../ports.ts';
+import type { Backends, McpSession, StatelessOptions } from '../endpoint-backends.ts';
 import { isUpdate, updatesAsAsked } from './composed-uris.ts';
 import { AggregateExtensions, type ToTemplate } from './extensions.ts';
 import { FindableTools, type ToolIndexes } from './findable-tools.ts';

@@ -21,7 +21,7 @@ import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
 import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { ListCache } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
-import type { Backends } from '../ports.ts';
+import type { Backends } from '../endpoint-backends.ts';
 import { clientMessageOf } from '../rpc.ts';
 import { checkedItem, KEY_FIELDS } from './items.ts';
 

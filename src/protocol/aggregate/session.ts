@@ -38,8 +38,8 @@ import type { Clock } from '../../domain/time/clock.ts';
 import { ticks$ } from '../../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { withListNotices } from '../cached-lists.ts';
+import type { Backends, McpSession } from '../endpoint-backends.ts';
 import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
-import type { Backends, McpSession } from '../ports.ts';
 import type { AggregateExtensions } from './extensions.ts';
 import { splitInstance, withAggregateInstance } from './names.ts';
 import { aggregateExchange, localAnswer, rpcErrorAnswer } from './requests.ts';
@@ -127,7 +127,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     return this.#value;
   }
 
-  /** See McpSession of protocol/ports.ts. */
+  /** See McpSession of protocol/endpoint-backends.ts. */
   keep(): Promise<boolean> | undefined {
     if (!this.#isOver) this.#row ??= this.#deps.sessions.keep(this);
     return this.#row?.save();

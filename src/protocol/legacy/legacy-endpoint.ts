@@ -28,6 +28,7 @@ import {
   readClientMessage,
   requestsOf,
 } from '../client-message.ts';
+import type { Backends, McpSession } from '../endpoint-backends.ts';
 import {
   type CommonOptions,
   type EndpointOptions,
@@ -38,7 +39,6 @@ import {
 } from '../endpoint-types.ts';
 import { checkGetTypes, headerOf } from '../headers.ts';
 import { OpaqueNumbers } from '../opaque-numbers.ts';
-import type { Backends, McpSession } from '../ports.ts';
 import { errorMessage, invalidRequest, resultMessage, rpcFailureOf } from '../rpc.ts';
 import { isTaskMethod, type TaskLog } from '../task-log.ts';
 import type { LegacyPost } from './legacy-post.ts';

@@ -17,6 +17,7 @@ import { editedFields } from '../../domain/json/json-fields.ts';
 import type { ClientReply } from '../../domain/mcp/client.ts';
 import { hasRounds, META } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import type { McpSession, Reservation } from '../endpoint-backends.ts';
 import {
   connectionInWords,
   errorEvent,
@@ -26,7 +27,6 @@ import {
   readInputRequired,
 } from '../input-requests.ts';
 import { resultTypeOf } from '../modern/modern-over-legacy.ts';
-import type { McpSession, Reservation } from '../ports.ts';
 
 /** Rounds of one call. */
 const MAX_ROUNDS = 8;

@@ -12,9 +12,9 @@ import {
   MAX_PROFILE_UNITS,
   MAX_PROFILE_VALUES,
 } from '../client-bounds.ts';
+import type { Backends, McpSession } from '../endpoint-backends.ts';
 import type { McpRequest } from '../endpoint-types.ts';
 import { headerOf } from '../headers.ts';
-import type { Backends, McpSession } from '../ports.ts';
 import { type RpcFailure, refused } from '../rpc.ts';
 
 const SESSION_ID = 'mcp-session-id';

@@ -12,6 +12,7 @@ import { type JsonRpcId, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { OwnerShares } from '../../domain/memory/held-bytes.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { readBody } from '../client-message.ts';
+import type { Backends, McpSession } from '../endpoint-backends.ts';
 import {
   type CommonOptions,
   type EndpointOptions,
@@ -23,7 +24,6 @@ import {
   type SseOpening,
 } from '../endpoint-types.ts';
 import { checkContentType, checkGetTypes, namesEventStream } from '../headers.ts';
-import type { Backends, McpSession } from '../ports.ts';
 import { faultOf, type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
 import { KeptMessages } from './kept-messages.ts';
 import type { LegacyEndpoint } from './legacy-endpoint.ts';

@@ -14,6 +14,7 @@ import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { hasRounds, includesLevel, isCustomNotice, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
 import { AnswerWriter } from '../answer-writer.ts';
+import type { CallQuestions } from '../endpoint-backends.ts';
 import { type McpReply, type McpStream, noteError } from '../endpoint-types.ts';
 import {
   connectionInWords,
@@ -23,7 +24,6 @@ import {
   missingCapabilities,
   missingCapabilityError,
 } from '../input-requests.ts';
-import type { CallQuestions } from '../ports.ts';
 import { errorMessage, notificationMessage, RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import { infoFor } from './discover.ts';
 import { ASKED, type ModernAffinity, placeOf } from './modern-affinity.ts';

@@ -13,6 +13,7 @@ import { hasRounds, isOfOtherEra, META } from '../../domain/mcp/mcp.ts';
 import { slowAnswers } from '../answer-writer.ts';
 import { badReferenceIn } from '../client-bounds.ts';
 import type { ClientNotification, ClientRequest } from '../client-message.ts';
+import type { Backends } from '../endpoint-backends.ts';
 import {
   type CommonOptions,
   type EndpointOptions,
@@ -22,7 +23,6 @@ import {
 } from '../endpoint-types.ts';
 import { checkMirroredHeaders, checkSentHeaders, headerOf } from '../headers.ts';
 import { failure } from '../input-requests.ts';
-import type { Backends } from '../ports.ts';
 import { RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import type { TaskLog } from '../task-log.ts';
 import { commonCapabilities, discoverResult, infoFor } from './discover.ts';

@@ -24,7 +24,7 @@ import {
   MAX_PROFILE_UNITS,
   MAX_PROFILE_VALUES,
 } from '../client-bounds.ts';
-import type { Backends } from '../ports.ts';
+import type { Backends } from '../endpoint-backends.ts';
 import { RpcFailure } from '../rpc.ts';
 
 /** A request, its owner, and the backends of its path. */
