@@ -10,7 +10,7 @@ import type { PeerCertificates } from '../cluster/channel/peer-certificates.ts';
 import type { ForwardingPeers } from '../cluster/channel/peers.ts';
 import { deploymentSalt } from '../cluster/deployment-key.ts';
 import { loneNode } from '../cluster/lone-node.ts';
-import type { NodeTable } from '../cluster/node-table.ts';
+import type { NodeTable } from '../cluster/node-table/node-table.ts';
 import type { ReachableLife } from '../cluster/reachable-life.ts';
 import type { ServeQuestion } from '../cluster/sharing/share-with-peers.ts';
 import type { Config } from '../config/config.ts';
@@ -197,7 +197,7 @@ export class OtherNodes {
   ): Promise<NodeTable> {
     const { config, store, log, gatewayId, worker, secrets, keys } = this.#options;
     const { PeerProber } = await import('../cluster/channel/peer-prober.ts');
-    const { NodeTable } = await import('../cluster/node-table.ts');
+    const { NodeTable } = await import('../cluster/node-table/node-table.ts');
     const prober = new PeerProber({ keys, clock: systemClock, life: () => table.life });
     const table = new NodeTable({
       own,

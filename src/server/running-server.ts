@@ -3,7 +3,7 @@
 import type { Logger } from 'pino';
 import type { Subscription } from 'rxjs';
 import type { Auth } from '../auth/auth.ts';
-import type { NodeTable } from '../cluster/node-table.ts';
+import type { NodeTable } from '../cluster/node-table/node-table.ts';
 import type { WorkerQuestion } from '../domain/nodes/workers.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { HttpApp } from '../http/app.ts';

@@ -10,7 +10,7 @@ import { type Auth, createAuth } from '../auth/auth.ts';
 import type { Issuers } from '../auth/issuers/issuers.ts';
 import { OAuthKeys } from '../auth/oauth/oauth-keys.ts';
 import { unreadableRows } from '../auth/oauth/oauth-rows.ts';
-import type { NodeTable } from '../cluster/node-table.ts';
+import type { NodeTable } from '../cluster/node-table/node-table.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { GatewayAddress, SignIn } from '../domain/accounts/resource.ts';

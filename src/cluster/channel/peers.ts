@@ -11,7 +11,7 @@ import { lifeOf } from '../../domain/nodes/life.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 import { type Clock, sleep } from '../../domain/time/clock.ts';
 import type { Open } from '../../transports/open-options.ts';
-import type { NodeTable } from '../node-table.ts';
+import type { NodeTable } from '../node-table/node-table.ts';
 import type { ReachableLife } from '../reachable-life.ts';
 import type { ChannelKeys } from './channel-keys.ts';
 import { type Peer, PeerClient } from './peer-client.ts';

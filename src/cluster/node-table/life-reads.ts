@@ -1,6 +1,6 @@
 // When a node reads the table of lives: one read at a time, and those that requests cause once a second at most. None of them rejects.
 
-import { type Clock, sleep } from '../domain/time/clock.ts';
+import { type Clock, sleep } from '../../domain/time/clock.ts';
 
 /** Shortest time between two reads that requests cause, in ms. */
 const SOON_MS = 1_000;

@@ -1,12 +1,12 @@
 // Whether the database is away for all members, or for this node alone: what the members say to each other on the peer channel. While it is
 // away for all of them, no life ends, and their programs go on. The rules: rules/own-life.ts. Source: ADR 146, 186.
 
-import { type Clock, settlesWithin } from '../domain/time/clock.ts';
-import type { PeerProber } from './channel/peer-prober.ts';
-import type { ReachableLife } from './reachable-life.ts';
-import type { NodeEvent } from './rules/node.ts';
-import type { LifeAction } from './rules/own-life.ts';
-import type { Moment } from './rules/rows.ts';
+import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
+import type { PeerProber } from '../channel/peer-prober.ts';
+import type { ReachableLife } from '../reachable-life.ts';
+import type { NodeEvent } from '../rules/node.ts';
+import type { LifeAction } from '../rules/own-life.ts';
+import type { Moment } from '../rules/rows.ts';
 
 export interface DatabaseOpinionsOptions {
   readonly prober: Pick<PeerProber, 'askDatabase'>;

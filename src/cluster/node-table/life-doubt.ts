@@ -1,8 +1,8 @@
 // While it is in doubt whether the life of this node goes on, requests wait: others may have recovered its sessions. A doubt that lasts
 // refuses them, because a node that serves all the same could serve a session beside its holder. Source: ADR 162, 183.
 
-import { nodeUnavailable } from '../domain/errors/session-errors.ts';
-import { type Clock, settlesWithin } from '../domain/time/clock.ts';
+import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
+import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
 
 /** Longest wait of a request, in ms. */
 const DOUBT_MS = 5_000;

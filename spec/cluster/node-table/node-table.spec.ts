@@ -4,11 +4,11 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import type { PingResult } from '../../src/cluster/channel/peer-prober.ts';
-import { loneNode } from '../../src/cluster/lone-node.ts';
-import { NodeTable } from '../../src/cluster/node-table.ts';
-import { ClusterCounts } from '../../src/counts/cluster-counts.ts';
-import { RELEASED } from '../../src/domain/nodes/life.ts';
+import type { PingResult } from '../../../src/cluster/channel/peer-prober.ts';
+import { loneNode } from '../../../src/cluster/lone-node.ts';
+import { NodeTable } from '../../../src/cluster/node-table/node-table.ts';
+import { ClusterCounts } from '../../../src/counts/cluster-counts.ts';
+import { RELEASED } from '../../../src/domain/nodes/life.ts';
 import {
   foreignNodes,
   type NodeView,
@@ -16,11 +16,11 @@ import {
   otherVersions,
   type SharedPrograms,
   silentNodes,
-} from '../../src/domain/nodes/nodes.ts';
-import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
-import { againWith, chosenSeed, Dice } from '../helpers/dice.ts';
-import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
-import { suite } from '../helpers/suite.ts';
+} from '../../../src/domain/nodes/nodes.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
+import { againWith, chosenSeed, Dice } from '../../helpers/dice.ts';
+import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('node table');
 const SECRET = 'a secret of these nodes, 32 bytes or more';

@@ -1,6 +1,6 @@
 // Answers of the database that count only if they come in time: a late one is dropped, because the rules took it for a failure.
 
-import type { Clock } from '../domain/time/clock.ts';
+import type { Clock } from '../../domain/time/clock.ts';
 
 export interface TimelyAnswer<Result> {
   readonly answerMs: number;

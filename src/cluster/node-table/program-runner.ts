@@ -2,15 +2,15 @@
 // start and to end. The rules decide (rules/program-leases.ts). Source: ADR 146, 168.
 
 import Type, { type Static } from 'typebox';
-import type { ClusterCounts } from '../counts/cluster-counts.ts';
-import { jsonIn } from '../domain/json/json.ts';
-import type { NodeLife, SharedPrograms } from '../domain/nodes/nodes.ts';
-import type { Clock } from '../domain/time/clock.ts';
-import { compileShape } from '../domain/validation.ts';
-import type { ProgramStore, StoredProgram } from '../persistence/store.ts';
-import type { NodeEvent, NodeState } from './rules/node.ts';
-import type { ProgramAction } from './rules/program-leases.ts';
-import type { ProgramRow } from './rules/rows.ts';
+import type { ClusterCounts } from '../../counts/cluster-counts.ts';
+import { jsonIn } from '../../domain/json/json.ts';
+import type { NodeLife, SharedPrograms } from '../../domain/nodes/nodes.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import { compileShape } from '../../domain/validation.ts';
+import type { ProgramStore, StoredProgram } from '../../persistence/store.ts';
+import type { NodeEvent, NodeState } from '../rules/node.ts';
+import type { ProgramAction } from '../rules/program-leases.ts';
+import type { ProgramRow } from '../rules/rows.ts';
 
 /** The lease of a program that is not registered is deleted after this time, in ms: all nodes know that by then. */
 const FORGOTTEN_MS = 600_000;

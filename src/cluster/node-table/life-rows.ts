@@ -3,14 +3,14 @@
 
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import Type from 'typebox';
-import type { Secrets } from '../auth/secrets/secrets.ts';
-import { jsonIn } from '../domain/json/json.ts';
-import { gatewayOf, type NodeView, otherVersions, unreachable } from '../domain/nodes/nodes.ts';
-import { compileShape } from '../domain/validation.ts';
-import type { StoredLife } from '../persistence/store.ts';
-import type { ReachableLife } from './reachable-life.ts';
-import type { Standing } from './rules/life-watch.ts';
-import type { LifeRow } from './rules/rows.ts';
+import type { Secrets } from '../../auth/secrets/secrets.ts';
+import { jsonIn } from '../../domain/json/json.ts';
+import { gatewayOf, type NodeView, otherVersions, unreachable } from '../../domain/nodes/nodes.ts';
+import { compileShape } from '../../domain/validation.ts';
+import type { StoredLife } from '../../persistence/store.ts';
+import type { ReachableLife } from '../reachable-life.ts';
+import type { Standing } from '../rules/life-watch.ts';
+import type { LifeRow } from '../rules/rows.ts';
 
 /** Version of the rows, and of the protocol between nodes. */
 const PROTOCOL = 1;

@@ -1,19 +1,19 @@
 // The nodes of the deployment from the table of lives: carries out the actions of the rules for this node, and knows the others. It sends
 // the heartbeats of this node, reads the rows, pings the others, and ends lives that are over. Source: ADR 146, 147.
 
-import type { ClusterCounts } from '../counts/cluster-counts.ts';
-import { databaseUnavailable, OperatorError } from '../domain/errors/errors.ts';
-import type { InstanceDefinition } from '../domain/instances/instance.ts';
-import { LIMITS } from '../domain/limits.ts';
-import { newLife, RELEASED, type SessionDecision } from '../domain/nodes/life.ts';
+import type { ClusterCounts } from '../../counts/cluster-counts.ts';
+import { databaseUnavailable, OperatorError } from '../../domain/errors/errors.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { newLife, RELEASED, type SessionDecision } from '../../domain/nodes/life.ts';
 import {
   isOrHas,
   type NodeView,
   runsAnywhere,
   runsProgramsOf,
   type SharedPrograms,
-} from '../domain/nodes/nodes.ts';
-import { type Clock, settlesWithin, sleep } from '../domain/time/clock.ts';
+} from '../../domain/nodes/nodes.ts';
+import { type Clock, settlesWithin, sleep } from '../../domain/time/clock.ts';
 import type {
   NodeStore,
   ProgramStore,
@@ -21,11 +21,24 @@ import type {
   StoredLife,
   StoredProgram,
   StoredSession,
-} from '../persistence/store.ts';
-import type { PeerProber } from './channel/peer-prober.ts';
+} from '../../persistence/store.ts';
+import type { PeerProber } from '../channel/peer-prober.ts';
+import { KEY_SETTING, knowsDeploymentKey, otherKey } from '../deployment-key.ts';
+import type { ReachableLife } from '../reachable-life.ts';
+import {
+  isAlone,
+  type NodeAction,
+  type NodeEvent,
+  type NodeState,
+  newNode,
+  standings,
+  stepNode,
+} from '../rules/node.ts';
+import { isInDoubt } from '../rules/own-life.ts';
+import type { LifeRow, Moment } from '../rules/rows.ts';
+import { decideSession } from '../rules/session-claims.ts';
 import { CopiedDatabases } from './copied-databases.ts';
 import { DatabaseOpinions } from './database-opinions.ts';
-import { KEY_SETTING, knowsDeploymentKey, otherKey } from './deployment-key.ts';
 import { EndedLives } from './ended-lives.ts';
 import { LifeDoubt } from './life-doubt.ts';
 import { LifeReads } from './life-reads.ts';
@@ -40,19 +53,6 @@ import {
   successorIn,
 } from './life-rows.ts';
 import { ProgramRunner } from './program-runner.ts';
-import type { ReachableLife } from './reachable-life.ts';
-import {
-  isAlone,
-  type NodeAction,
-  type NodeEvent,
-  type NodeState,
-  newNode,
-  standings,
-  stepNode,
-} from './rules/node.ts';
-import { isInDoubt } from './rules/own-life.ts';
-import type { LifeRow, Moment } from './rules/rows.ts';
-import { decideSession } from './rules/session-claims.ts';
 import { answeredInTime } from './timely-answer.ts';
 
 /** Longest wait for an answer of the store, in ms: two of them fit into a lease. */
