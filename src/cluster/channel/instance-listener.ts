@@ -20,10 +20,10 @@ import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
 import { mayUse } from '../../domain/rights/rights.ts';
 import { REFUSED } from '../../transports/caller-messages.ts';
 import type { HostedConversation, InstanceHost, InstanceWay } from './instance-host.ts';
+import type { ExchangeAnswer, ServeExchange } from './multiplexed-listener.ts';
 import { exchangeIn, failureOf, frameOf, objectIn, type PeerFrame } from './peer-frames.ts';
 import type { PeerRefusal, ServePeer } from './peer-listener.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from './peer-protocol.ts';
-import type { ExchangeAnswer, ServeExchange } from './shared-listener.ts';
 
 /** Bytes of messages besides results that a node leaves unread before its answer breaks off. */
 const UNREAD_BYTES = 16 * 1024 * 1024;

@@ -18,13 +18,13 @@ import type { Connector } from '../../transports/http/connector.ts';
 import type { ReachableLife } from '../reachable-life.ts';
 import { waitForHolderMs } from '../rules/session-claims.ts';
 import type { ChannelKeys } from './channel-keys.ts';
+import { MultiplexedConnection } from './multiplexed-connection.ts';
 import { peerConnector, peerHost } from './peer-connector.ts';
 import { PeerExchange } from './peer-exchange.ts';
 import { LOST_PING_MS, Ping } from './peer-ping.ts';
 import { PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
 import { peerRequestText } from './peer-request.ts';
 import { TokenIssuer } from './peer-tokens.ts';
-import { SharedConnection } from './shared-connection.ts';
 
 /** Requests under way at one node. Over it: NODE_UNAVAILABLE. */
 export const MAX_CALLS = 1_024;
@@ -36,8 +36,8 @@ const SLEPT_MS = 3_000;
 const AWAKE_MS = 3_000;
 /** A request that must not be carried out twice is sent to a node that was heard in this time, in ms, or after a ping. */
 const FRESH_MS = 20;
-/** After a shared connection that failed, the next one is opened this much later. */
-const SHARED_AGAIN_MS = 5_000;
+/** After a multiplexed connection that failed, the next one is opened this much later. */
+const MULTIPLEXED_AGAIN_MS = 5_000;
 /** Connections for pings beside the calls. */
 const PING_CONNECTIONS = 2;
 
@@ -69,8 +69,8 @@ export class PeerClient {
   /** All requests that have not ended. */
   readonly #exchanges = new LinkedSet<PeerExchange>();
   readonly #waiting = new Set<PeerExchange>();
-  #shared: SharedConnection | undefined;
-  #sharedAgainAtMs = 0;
+  #multiplexed: MultiplexedConnection | undefined;
+  #multiplexedAgainAtMs = 0;
   #openStreams = 0;
   #hasEnded = false;
   /** The one under way. */
@@ -147,8 +147,8 @@ export class PeerClient {
     for (const exchange of this.#exchanges.values())
       exchange.fail(this.#unavailable('it has left', exchange.isSent));
     this.#stopPings?.();
-    this.#sharedAgainAtMs = Number.POSITIVE_INFINITY;
-    this.#shared?.destroy();
+    this.#multiplexedAgainAtMs = Number.POSITIVE_INFINITY;
+    this.#multiplexed?.destroy();
     this.#calls.destroy();
     this.#streams.destroy();
   }
@@ -198,19 +198,19 @@ export class PeerClient {
     pool.dispatch({ text, answer: exchange });
   }
 
-  /** False: it takes a connection of its own, also while the shared one is opened. */
+  /** False: it takes a connection of its own, also while the multiplexed one is opened. */
   #share(exchange: PeerExchange, token: string): boolean {
-    if (this.#shared !== undefined) return this.#shared.dispatch(exchange, token);
+    if (this.#multiplexed !== undefined) return this.#multiplexed.dispatch(exchange, token);
     const nowMs = this.#options.clock.now();
-    if (nowMs < this.#sharedAgainAtMs) return false;
-    this.#sharedAgainAtMs = nowMs + SHARED_AGAIN_MS;
+    if (nowMs < this.#multiplexedAgainAtMs) return false;
+    this.#multiplexedAgainAtMs = nowMs + MULTIPLEXED_AGAIN_MS;
     try {
-      this.#shared = new SharedConnection({
+      this.#multiplexed = new MultiplexedConnection({
         connector: this.#connector,
         host: this.#host,
         token,
         over: () => {
-          this.#shared = undefined;
+          this.#multiplexed = undefined;
         },
         returned: (unsent, withToken) => this.#sendAlone(unsent, withToken),
       });
@@ -300,10 +300,10 @@ export class PeerClient {
     if (nowMs - sentAtMs >= LOST_PING_MS) {
       this.#silentSinceMs ??= sentAtMs;
       this.#giveUpPing();
-      this.#shared?.leave(); // after a cut TCP repeats what was lost ever more rarely
+      this.#multiplexed?.leave(); // after a cut TCP repeats what was lost ever more rarely
     }
     if (this.isSilent) this.#silentSinceMs ??= nowMs;
-    if (!hasSlept) this.#shared?.probe(nowMs);
+    if (!hasSlept) this.#multiplexed?.probe(nowMs);
     for (const exchange of this.#exchanges.values())
       if (nowMs >= Math.max(this.#givesUpAtMs(exchange), this.#givesUpFromMs))
         exchange.fail(this.#unavailable('it does not answer', exchange.isSent));

@@ -14,11 +14,11 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { ForwardedCaller, Hop } from '../../domain/nodes/forwarding.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import { handshakeBytes, TlsHandshakes } from '../../transports/http/tls-handshakes.ts';
+import { MultiplexedListener, type ServeExchange } from './multiplexed-listener.ts';
+import { MULTIPLEXED_PROTOCOL } from './multiplexed-wire.ts';
 import { INSTANCE_PATHS, PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
 import type { PeerTls } from './peer-tls.ts';
 import type { TokenProblem, TokenVerifier } from './peer-tokens.ts';
-import { type ServeExchange, SharedListener } from './shared-listener.ts';
-import { SHARED_PROTOCOL } from './shared-wire.ts';
 
 /** A request that the listener refused. */
 export interface PeerRefusal {
@@ -105,7 +105,7 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
     // Only members finish it.
     server.on('secureConnection', (secure) => unproven.prove(handshakes.end(secure)));
   }
-  const shared = shareExchanges(server, options, unproven);
+  const multiplexed = upgradeConnections(server, options, unproven);
   await new Promise<void>((resolve, reject) => {
     server.on('error', (error) => {
       // While it listens, errors concern single connections that the system could not accept.
@@ -121,7 +121,7 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
   return {
     port: typeof address === 'object' && address !== null ? address.port : port,
     close: async (timeoutMs) => {
-      await closeServer(server, unproven, shared, timeoutMs);
+      await closeServer(server, unproven, multiplexed, timeoutMs);
       endCuts();
     },
   };
@@ -287,14 +287,14 @@ function refusalOf(
   return status;
 }
 
-/** Upgrades connections that exchanges are to share, and refuses tunnels. Returns those that are open. */
-function shareExchanges(
+/** Upgrades connections that are to be multiplexed, and refuses tunnels. Returns those that are open. */
+function upgradeConnections(
   server: Server,
   options: PeerListenerOptions,
   unproven: UnprovenConnections,
-): ReadonlySet<SharedListener> {
+): ReadonlySet<MultiplexedListener> {
   const { instances, certain } = options;
-  const open = new Set<SharedListener>();
+  const open = new Set<MultiplexedListener>();
   const upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
     socket.on('error', () => socket.destroy());
     const { url, headers } = request;
@@ -303,18 +303,18 @@ function shareExchanges(
       // Else a program that does not close its end would keep the connection.
       socket.end(`HTTP/1.1 ${status} Refused\r\nconnection: close\r\n\r\n`, () => socket.destroy());
     };
-    const isShared = url === INSTANCE_PATHS.shared && headers.upgrade === SHARED_PROTOCOL;
+    const isMultiplexed = url === INSTANCE_PATHS.multiplexed && headers.upgrade === MULTIPLEXED_PROTOCOL;
     const isFirstHop = headerOf(request, PEER_HEADERS.hops) === ('instance' satisfies Hop);
     admit(
       headerOf(request, PEER_HEADERS.token),
       options,
       () => {
-        if (!isShared || !isFirstHop || instances === undefined) {
+        if (!isMultiplexed || !isFirstHop || instances === undefined) {
           refuse('loop');
           return;
         }
         unproven.prove(request.socket);
-        const listener: SharedListener = new SharedListener(
+        const listener: MultiplexedListener = new MultiplexedListener(
           socket,
           head,
           {
@@ -375,16 +375,16 @@ function headerOf(request: IncomingMessage, name: string): string | undefined {
 async function closeServer(
   server: Server,
   unproven: UnprovenConnections,
-  shared: ReadonlySet<SharedListener>,
+  multiplexed: ReadonlySet<MultiplexedListener>,
   timeoutMs: number,
 ): Promise<void> {
   const closed = new Promise((resolve) => server.once('close', resolve));
   server.close(); // and idle connections
-  for (const connection of shared) connection.leave();
+  for (const connection of multiplexed) connection.leave();
   const cancel = systemClock.alarm(timeoutMs, () => {
     server.closeAllConnections();
     unproven.closeAll(); // Node does not know those in a handshake
-    for (const connection of shared) connection.destroy();
+    for (const connection of multiplexed) connection.destroy();
   });
   await closed;
   cancel();

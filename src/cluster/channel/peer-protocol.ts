@@ -29,8 +29,8 @@ export const INSTANCE_PATHS = {
   notification: '/peer/notification',
   /** The answer of a client to a question of the backend. */
   reply: '/peer/reply',
-  /** Becomes the connection that exchanges share. Source: ADR 149. */
-  shared: '/peer/exchanges',
+  /** Becomes a multiplexed connection, which exchanges share. Source: ADR 149. */
+  multiplexed: '/peer/exchanges',
 } as const;
 
 /** Questions of one conversation that its client has not answered. */

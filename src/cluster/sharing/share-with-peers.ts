@@ -7,9 +7,9 @@ import { CALL_WINDOW_SECONDS, type RateLimiter } from '../../auth/limits/rate-li
 import type { Principal } from '../../domain/accounts/account.ts';
 import type { McpEndpoint } from '../../protocol/endpoint-types.ts';
 import { type AnswerPeer, type PeerQuestionsOptions, peerQuestions } from './peer-questions.ts';
-import { shareLimits } from './shared-limits.ts';
-import { shareLogins } from './shared-logins.ts';
-import { shareTasks } from './shared-tasks.ts';
+import { shareLimits } from './share-limits.ts';
+import { shareLogins } from './share-logins.ts';
+import { shareTasks } from './share-tasks.ts';
 
 export interface ShareWithPeersOptions extends PeerQuestionsOptions {
   /** Undefined: nothing is counted. */

@@ -1,11 +1,12 @@
-// What two nodes say on the connection that exchanges share: messages, after an upgrade of HTTP. A message is four bytes for its length,
-// one for its kind, four for the number of the exchange, and its content. Both ends write once per turn of the event loop, which is
-// what makes it cheaper than a request per exchange. A large answer goes in parts, in turn with others. Source: ADR 149.
+// What two nodes say on a multiplexed connection, which exchanges share: messages, after an upgrade of HTTP. A message is four
+// bytes for its length, one for its kind, four for the number of the exchange, and its content. Both ends write once per turn
+// of the event loop, which is what makes it cheaper than a request per exchange. A large answer goes in parts, in turn with
+// others. Source: ADR 149.
 
 import type { Socket } from 'node:net';
 
 /** Named in the header `Upgrade`. Another form of the messages gets another name. */
-export const SHARED_PROTOCOL = 'stagedoor-exchanges-1';
+export const MULTIPLEXED_PROTOCOL = 'stagedoor-exchanges-1';
 
 export const MESSAGE = {
   // From the node of the call:
@@ -32,7 +33,7 @@ export const MESSAGE = {
 /** Content of a message, at most. Larger requests, and those with larger tokens, get a connection of their own, larger answers several messages. */
 export const PART_BYTES = 64 * 1024;
 /** Exchanges under way on one connection. */
-export const MAX_SHARED = 1_024;
+export const MAX_MULTIPLEXED = 1_024;
 /** Tokens that both ends of a connection remember. */
 export const TOKEN_PLACES = 4_096;
 const HEAD_BYTES = 9;

@@ -18,7 +18,7 @@ const WAIT_MS = 250;
 /** Longest wait of the home for the others, in ms: its answer has to come in time. */
 const HELD_MS = 100;
 
-export interface SharedLimitsOptions {
+export interface ShareLimitsOptions {
   readonly limiter: Pick<RateLimiter, 'shareIn'>;
   /** Any id that no other process has. */
   readonly process: string;
@@ -35,7 +35,7 @@ export function shareLimits({
   peers,
   path = '/peer/limit',
   windowSeconds = WINDOW_SECONDS,
-}: SharedLimitsOptions): [string, AnswerPeer] {
+}: ShareLimitsOptions): [string, AnswerPeer] {
   const limitPeers: LimitPeers = {
     lives: peers.lives,
     ask: async (life, { key, process: from, limit, held, endsInMs, wanted, isFirst }) => {

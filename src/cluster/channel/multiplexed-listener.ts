@@ -1,21 +1,21 @@
-// The connection that exchanges share, at the node of the instances: each request gets what one on a connection of its own gets, above all
-// the check of its token. Source: ADR 149.
+// A multiplexed connection, which exchanges share, at the node of the instances: each request gets what one on a connection of
+// its own gets, above all the check of its token. Source: ADR 149.
 
 import type { Duplex } from 'node:stream';
 import type { Principal } from '../../domain/accounts/account.ts';
 import { CallMap } from '../../domain/memory/call-map.ts';
 import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
-import { INSTANCE_PATHS } from './peer-protocol.ts';
 import {
-  MAX_SHARED,
+  MAX_MULTIPLEXED,
   MESSAGE,
   MessageReader,
   MessageWriter,
-  SHARED_PROTOCOL,
+  MULTIPLEXED_PROTOCOL,
   TOKEN_PLACES,
-} from './shared-wire.ts';
+} from './multiplexed-wire.ts';
+import { INSTANCE_PATHS } from './peer-protocol.ts';
 
-/** Where the answer of one exchange goes: to a connection of its own, or to a shared one. */
+/** Where the answer of one exchange goes: to a connection of its own, or to a multiplexed one. */
 export interface ExchangeAnswer {
   /** True for an answer that has ended, or that nothing receives. */
   readonly isOver: boolean;
@@ -36,7 +36,7 @@ export type ServeExchange = (
   caller: ForwardedCaller,
 ) => void;
 
-export interface SharedListenerOptions {
+export interface MultiplexedListenerOptions {
   readonly serve: ServeExchange;
   /** Calls one of the two, once. */
   readonly admit: (
@@ -53,17 +53,17 @@ const REQUEST_HEAD_BYTES = 4;
 const KEEP_ALIVE_DELAY_MS = 10_000;
 
 /** One connection with its exchanges. */
-export class SharedListener {
-  readonly #options: SharedListenerOptions;
+export class MultiplexedListener {
+  readonly #options: MultiplexedListenerOptions;
   readonly #socket: Duplex;
   readonly #writer: MessageWriter;
   /** By number: what came of a request whose token is still checked has none yet. */
-  #answers = new CallMap<SharedAnswer>();
+  #answers = new CallMap<MultiplexedAnswer>();
   readonly #tokens: string[] = [];
   #isClosed = false;
 
   /** `head`: what came after the request for the upgrade. `over`: called once. */
-  constructor(socket: Duplex, head: Buffer, options: SharedListenerOptions, over: () => void) {
+  constructor(socket: Duplex, head: Buffer, options: MultiplexedListenerOptions, over: () => void) {
     this.#socket = socket;
     this.#options = options;
     this.#writer = new MessageWriter(socket);
@@ -85,7 +85,7 @@ export class SharedListener {
       over();
     });
     socket.write(
-      `HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ${SHARED_PROTOCOL}\r\n\r\n`,
+      `HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ${MULTIPLEXED_PROTOCOL}\r\n\r\n`,
     );
     if (head.length > 0) read(head);
   }
@@ -120,9 +120,9 @@ export class SharedListener {
     const path = PATHS[content.readUInt8(2)];
     const bodyAt = REQUEST_HEAD_BYTES + content.readUInt8(3);
     const requestId = content.toString('latin1', REQUEST_HEAD_BYTES, bodyAt);
-    if (path === undefined || this.#answers.has(number) || this.#answers.size >= MAX_SHARED)
+    if (path === undefined || this.#answers.has(number) || this.#answers.size >= MAX_MULTIPLEXED)
       throw new RangeError('a request of another node is invalid');
-    const answer = new SharedAnswer(this.#writer, number, () => this.#end(number));
+    const answer = new MultiplexedAnswer(this.#writer, number, () => this.#end(number));
     this.#answers.set(number, answer);
     this.#options.admit(
       token,
@@ -147,7 +147,7 @@ export class SharedListener {
   }
 }
 
-class SharedAnswer implements ExchangeAnswer {
+class MultiplexedAnswer implements ExchangeAnswer {
   readonly #writer: MessageWriter;
   readonly #number: number;
   readonly #ended: () => void;

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { LoginThrottle } from '../../../src/auth/accounts/login.ts';
 import type { Peer } from '../../../src/cluster/channel/peer-client.ts';
 import { peerQuestions } from '../../../src/cluster/sharing/peer-questions.ts';
-import { shareLogins } from '../../../src/cluster/sharing/shared-logins.ts';
+import { shareLogins } from '../../../src/cluster/sharing/share-logins.ts';
 import type { ForwardedRequest } from '../../../src/domain/nodes/forwarding.ts';
 import { codeOf } from '../../auth/auth-harness.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { DividedCounter } from '../../../src/auth/limits/rate-limiter.ts';
 import { peerQuestions } from '../../../src/cluster/sharing/peer-questions.ts';
-import { shareLimits } from '../../../src/cluster/sharing/shared-limits.ts';
+import { shareLimits } from '../../../src/cluster/sharing/share-limits.ts';
 import type { NodeView } from '../../../src/domain/nodes/nodes.ts';
 import { suite } from '../../helpers/suite.ts';
 

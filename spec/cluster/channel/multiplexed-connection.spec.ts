@@ -1,5 +1,5 @@
-// The connection that exchanges share, between real listeners in one process: which requests take it, and what happens to them when it is
-// lost, left, full of a large answer, or not read. ADR 149.
+// Multiplexed connections, which exchanges share, between real listeners in one process: which requests take it, and what
+// happens to them when it is lost, left, full of a large answer, or not read. ADR 149.
 
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
@@ -9,16 +9,16 @@ import { lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { channelKeys } from '../../../src/cluster/channel/channel-keys.ts';
 import { type ServedInstances, serveInstances } from '../../../src/cluster/channel/instance-listener.ts';
-import { exchangeBody, frameOf } from '../../../src/cluster/channel/peer-frames.ts';
-import { INSTANCE_PATHS } from '../../../src/cluster/channel/peer-protocol.ts';
-import { TokenIssuer, TokenVerifier } from '../../../src/cluster/channel/peer-tokens.ts';
 import {
   MESSAGE,
   MessageReader,
   MessageWriter,
+  MULTIPLEXED_PROTOCOL,
   PART_BYTES,
-  SHARED_PROTOCOL,
-} from '../../../src/cluster/channel/shared-wire.ts';
+} from '../../../src/cluster/channel/multiplexed-wire.ts';
+import { exchangeBody, frameOf } from '../../../src/cluster/channel/peer-frames.ts';
+import { INSTANCE_PATHS } from '../../../src/cluster/channel/peer-protocol.ts';
+import { TokenIssuer, TokenVerifier } from '../../../src/cluster/channel/peer-tokens.ts';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
@@ -29,7 +29,7 @@ import { HeldTool, serving, text } from '../../helpers/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ask, Deployment, forward, type PeerNode } from './peer-nodes.ts';
 
-const test = suite('the connection that exchanges share');
+const test = suite('multiplexed connections');
 const [A, B] = ['AAAAAAAA', 'BBBBBBBB'] as const;
 const SECRET = 'a secret of these nodes, 32 bytes or more';
 let deployment: Deployment;
@@ -38,7 +38,7 @@ let held: HeldTool;
 let a: PeerNode;
 let b: PeerNode;
 /** Ways that requests took. */
-let ways: { alone: string[]; shared: string[] };
+let ways: { alone: string[]; multiplexed: string[] };
 
 test.before.each(async () => {
   held = new HeldTool();
@@ -55,7 +55,7 @@ test.before.each(async () => {
   });
   await gateway.register('demo', { id: 'one', handler }, { waitMs: 5_000 });
   deployment = new Deployment();
-  ways = { alone: [], shared: [] };
+  ways = { alone: [], multiplexed: [] };
   a = await deployment.node(A);
   b = await deployment.node(B, { instances: instancesOf(gateway) });
 });
@@ -68,7 +68,7 @@ test('after the first exchange, exchanges share a connection; a large request ta
   const transport = await sharing();
   const before = ways.alone.length;
   for (let n = 0; n < 5; n += 1) assert.match(await echo(transport, { n }), `\\"n\\":${n}`);
-  assert.equal([ways.shared.length >= 5, ways.alone.length], [true, before]);
+  assert.equal([ways.multiplexed.length >= 5, ways.alone.length], [true, before]);
   assert.match(await echo(transport, { t: 'y'.repeat(100_000) }), 'yyyy');
   assert.is(ways.alone.at(-1), INSTANCE_PATHS.exchange);
   assert.is(ways.alone.length, before + 1);
@@ -116,10 +116,10 @@ test('a call that its caller leaves ends at the instance, and the others go on',
 
 test('a call that its caller leaves in the same turn is not sent', async () => {
   const transport = await sharing();
-  const before = ways.shared.length;
+  const before = ways.multiplexed.length;
   transport.exchange(calling('held')).subscribe().unsubscribe();
   await echo(transport, {});
-  assert.equal([ways.shared.length, held.cancelled], [before + 1, 0]);
+  assert.equal([ways.multiplexed.length, held.cancelled], [before + 1, 0]);
   await transport.close();
 });
 
@@ -176,7 +176,7 @@ test('a node of the previous release, without such connections, gets a request p
   const way = a.peers.openInstance({ ...definition, nodeId: old.member.node });
   const transport = await way(new AbortController().signal);
   for (let n = 0; n < 5; n += 1) assert.match(await echo(transport, { n }), `\\"n\\":${n}`);
-  assert.equal([ways.shared, ways.alone.length, old.refusals], [[], 6, []]);
+  assert.equal([ways.multiplexed, ways.alone.length, old.refusals], [[], 6, []]);
   await transport.close();
 });
 
@@ -216,7 +216,7 @@ test('after a cut exchanges do not wait for the connection from before it', asyn
   }
 });
 
-test('when the shared connection alone is cut, exchanges soon go another way', async () => {
+test('when the multiplexed connection alone is cut, exchanges soon go another way', async () => {
   let nowMs = 0;
   const ticks = new Set<() => void>();
   const every = (_ms: number, tick: () => void) => {
@@ -228,7 +228,7 @@ test('when the shared connection alone is cut, exchanges soon go another way', a
   const relay = await relayTo(b.listener.port);
   deployment.rows.set(B, { ...b.member, address: `http://127.0.0.1:${relay.port}` });
   const transport = await sharing(c);
-  relay.cutShared();
+  relay.cutMultiplexed();
   let answer = '';
   for (let tries = 0; tries < 5 && answer === ''; tries += 1) {
     // The first one is lost.
@@ -258,8 +258,8 @@ test('a request of a program without the key opens none', async () => {
   assert.equal(
     b.refusals.map(({ reason, path }) => [reason, path]),
     [
-      ['forged token', INSTANCE_PATHS.shared],
-      ['forged token', INSTANCE_PATHS.shared],
+      ['forged token', INSTANCE_PATHS.multiplexed],
+      ['forged token', INSTANCE_PATHS.multiplexed],
     ],
   );
 });
@@ -269,7 +269,7 @@ test('exchanges that took a hop to another instance are not taken on', async () 
     const { status } = await upgraded(undefined, hops);
     assert.is(status, '421', hops);
   }
-  const loop = ['loop', 421, INSTANCE_PATHS.shared];
+  const loop = ['loop', 421, INSTANCE_PATHS.multiplexed];
   assert.equal(
     b.refusals.map(({ reason, status, path }) => [reason, status, path]),
     [loop, loop, loop],
@@ -348,13 +348,13 @@ function instancesOf({ host }: Gateway): ServedInstances {
       request(...given);
     },
     exchange: (...given) => {
-      ways.shared.push(given[0]);
+      ways.multiplexed.push(given[0]);
       exchange(...given);
     },
   };
 }
 
-/** Says nothing of shared connections when a conversation opens. */
+/** Says nothing of multiplexed connections when a conversation opens. */
 function withoutSharing({ request, exchange }: ServedInstances): ServedInstances {
   return {
     exchange,
@@ -386,10 +386,10 @@ async function sharing(from = a): Promise<Transport> {
   const { definition } = gateway.instance('demo', 'one');
   const way = from.peers.openInstance({ ...definition, nodeId: `node ${B}` });
   const transport = await way(new AbortController().signal);
-  const before = ways.shared.length;
+  const before = ways.multiplexed.length;
   await becomes(async () => {
     await echo(transport, {});
-    return ways.shared.length > before;
+    return ways.multiplexed.length > before;
   }, true);
   return transport;
 }
@@ -409,8 +409,8 @@ async function upgraded(given?: string, hops = 'instance') {
   const token = given ?? issuer.tokenFor({ ...ANONYMOUS, id: 'ada', scopes: new Set(['tools:call']) });
   const socket = connect(b.listener.port, '127.0.0.1');
   const head =
-    `GET ${INSTANCE_PATHS.shared} HTTP/1.1\r\nHost: b\r\nPeer-Token: ${token}\r\nPeer-Hops: ${hops}\r\n` +
-    `Connection: upgrade\r\nUpgrade: ${SHARED_PROTOCOL}\r\n\r\n`;
+    `GET ${INSTANCE_PATHS.multiplexed} HTTP/1.1\r\nHost: b\r\nPeer-Token: ${token}\r\nPeer-Hops: ${hops}\r\n` +
+    `Connection: upgrade\r\nUpgrade: ${MULTIPLEXED_PROTOCOL}\r\n\r\n`;
   socket.write(head);
   const [answer] = await once(socket, 'data');
   return { socket, writer: new MessageWriter(socket), token, status: String(answer).slice(9, 12) };
@@ -419,13 +419,14 @@ async function upgraded(given?: string, hops = 'instance') {
 /** Passes bytes on; after `cut` none of the connections that are open passes any, and new ones pass them after `heal`. */
 async function relayTo(port: number) {
   let isCut = false;
-  const shared = new Set<Socket>();
+  const multiplexed = new Set<Socket>();
   const sockets = new Set<Socket>();
   const server = createServer((near) => {
     if (isCut) return;
     const far = connect(port, '127.0.0.1');
     near.once('data', (head: Buffer) => {
-      if (head.includes(INSTANCE_PATHS.shared)) for (const socket of [near, far]) shared.add(socket);
+      if (head.includes(INSTANCE_PATHS.multiplexed))
+        for (const socket of [near, far]) multiplexed.add(socket);
     });
     for (const [from, to] of [
       [near, far],
@@ -445,8 +446,8 @@ async function relayTo(port: number) {
       isCut = true;
       for (const socket of sockets) socket.unpipe();
     },
-    cutShared: () => {
-      for (const socket of shared) socket.unpipe();
+    cutMultiplexed: () => {
+      for (const socket of multiplexed) socket.unpipe();
     },
     heal: () => {
       isCut = false;

@@ -1,23 +1,24 @@
-// The connection to one other node that exchanges share, at the node of the calls. It is only a faster way: a request that it does not
-// take is sent on a connection of its own, and what happens to one that it took is reported as there. Source: ADR 149.
+// The multiplexed connection to one other node, which exchanges share, at the node of the calls. It is only a faster way: a
+// request that it does not take is sent on a connection of its own, and what happens to one that it took is reported as there.
+// Source: ADR 149.
 
 import type { Socket } from 'node:net';
 import { LIMITS } from '../../domain/limits.ts';
 import { CallMap } from '../../domain/memory/call-map.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import type { Connector } from '../../transports/http/connector.ts';
-import type { Carrier, PeerExchange } from './peer-exchange.ts';
-import { LOST_PING_MS } from './peer-ping.ts';
-import { INSTANCE_PATHS, PEER_HEADERS } from './peer-protocol.ts';
 import {
-  MAX_SHARED,
+  MAX_MULTIPLEXED,
   MESSAGE,
   MessageReader,
   MessageWriter,
+  MULTIPLEXED_PROTOCOL,
   PART_BYTES,
-  SHARED_PROTOCOL,
   TOKEN_PLACES,
-} from './shared-wire.ts';
+} from './multiplexed-wire.ts';
+import type { Carrier, PeerExchange } from './peer-exchange.ts';
+import { LOST_PING_MS } from './peer-ping.ts';
+import { INSTANCE_PATHS, PEER_HEADERS } from './peer-protocol.ts';
 
 /** The answer to the upgrade. */
 const MAX_HEAD_BYTES = 4 * 1024;
@@ -32,7 +33,7 @@ interface Pending {
   readonly token: string;
 }
 
-export interface SharedConnectionOptions {
+export interface MultiplexedConnectionOptions {
   readonly connector: Connector;
   /** For the header of this name. */
   readonly host: string;
@@ -44,8 +45,8 @@ export interface SharedConnectionOptions {
   readonly returned: (exchange: PeerExchange, token: string) => void;
 }
 
-export class SharedConnection {
-  readonly #options: SharedConnectionOptions;
+export class MultiplexedConnection {
+  readonly #options: MultiplexedConnectionOptions;
   readonly #socket: Socket;
   readonly #writer: MessageWriter;
   readonly #reader = new MessageReader((kind, number, content) => this.#message(kind, number, content));
@@ -66,7 +67,7 @@ export class SharedConnection {
   readonly #cancelOpening: () => void;
 
   /** Throws when the system cannot connect. */
-  constructor(options: SharedConnectionOptions) {
+  constructor(options: MultiplexedConnectionOptions) {
     const { connector } = options;
     this.#options = options;
     this.#cancelOpening = systemClock.background.alarm(LIMITS.connectMs, () => this.destroy());
@@ -84,7 +85,7 @@ export class SharedConnection {
   dispatch(exchange: PeerExchange, token: string): boolean {
     const { body, caller } = exchange.request;
     const isOpen = this.#head === undefined && !this.#isLeaving && !this.#isClosed;
-    if (!isOpen || this.#exchanges.size + this.#pending.length >= MAX_SHARED || this.#writer.isBusy)
+    if (!isOpen || this.#exchanges.size + this.#pending.length >= MAX_MULTIPLEXED || this.#writer.isBusy)
       return false;
     if (body.length > PART_BYTES || token.length > PART_BYTES || caller.requestId.length > MAX_ID)
       return false;
@@ -128,9 +129,9 @@ export class SharedConnection {
   #upgrade(): void {
     const { host, token } = this.#options;
     this.#socket.write(
-      `GET ${INSTANCE_PATHS.shared} HTTP/1.1\r\nhost: ${host}\r\n${PEER_HEADERS.token}: ${token}\r\n${
+      `GET ${INSTANCE_PATHS.multiplexed} HTTP/1.1\r\nhost: ${host}\r\n${PEER_HEADERS.token}: ${token}\r\n${
         PEER_HEADERS.hops
-      }: instance\r\nconnection: upgrade\r\nupgrade: ${SHARED_PROTOCOL}${HEAD_END}`,
+      }: instance\r\nconnection: upgrade\r\nupgrade: ${MULTIPLEXED_PROTOCOL}${HEAD_END}`,
       'latin1',
     );
   }
