@@ -43,7 +43,7 @@ async function opened(connected: Set<string> = new Set(), handshake = { ...HANDS
     probe: async () => undefined,
     changed$,
     connecting: {
-      visit: async (userId) => ({
+      linkFor: async (userId) => ({
         url: `https://gateway.example/connections/${userId}`,
         elicitationId: `e-${userId}`,
       }),

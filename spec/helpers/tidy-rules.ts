@@ -64,7 +64,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/vault/flow.ts',
   'src/vault/refresh.ts',
   'src/vault/vault.ts',
-  'src/vault/visits.ts',
+  'src/vault/connect-links.ts',
   'src/gateway/used-confirmations.ts',
   'src/http/oauth/sign-ins.ts',
   'src/persistence/clock-skew.ts',

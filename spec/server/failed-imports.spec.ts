@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
 import { openTransportOf } from '../../src/gateway/open-transport.ts';
-import { VaultDoor } from '../../src/vault/vault-door.ts';
+import { LazyVault } from '../../src/vault/lazy-vault.ts';
 import { definition } from '../helpers/failing-backend.ts';
 import { startWithAccounts } from '../helpers/http-accounts.ts';
 import { appFor } from '../helpers/http-app.ts';
@@ -53,7 +53,7 @@ test('bodies of management requests are read after the reader could not be loade
 });
 
 test('the vault opens after it could not be loaded', async () => {
-  const door = new VaultDoor(Object());
+  const door = new LazyVault(Object());
   failing = /vault\/vault\.ts/;
   assert.is(await endOf(door.open()), OUT);
   failing = undefined;

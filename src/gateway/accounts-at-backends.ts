@@ -11,10 +11,10 @@ import { type ConnectionChange, isResourceOf, SHARED } from '../domain/vault/acc
 import type { AccountStore, OAuthStore } from '../persistence/store.ts';
 import type { BearerTokens } from '../transports/backend-account.ts';
 import type { Transport } from '../transports/transport.ts';
+import { ConnectLinks, mayConnect } from '../vault/connect-links.ts';
+import type { LazyVault } from '../vault/lazy-vault.ts';
 import type { Target } from '../vault/oauth-backends.ts';
 import type { Vault } from '../vault/vault.ts';
-import type { VaultDoor } from '../vault/vault-door.ts';
-import { mayConnect, Visits } from '../vault/visits.ts';
 
 /** A notice for the clients of one user, at one template. */
 export interface UserNotice {
@@ -25,7 +25,7 @@ export interface UserNotice {
 
 export interface AccountsAtBackendsOptions {
   readonly store: OAuthStore;
-  readonly vault: VaultDoor;
+  readonly vault: LazyVault;
   readonly clock: Clock;
   readonly address: { readonly issuer: string };
   readonly fleet: () => Instances;
@@ -48,14 +48,14 @@ interface Defined {
 type OpenWithTokens = (tokens: BearerTokens, signal: AbortSignal) => Promise<Transport>;
 
 export class AccountsAtBackends {
-  readonly visits: Visits;
+  readonly connectLinks: ConnectLinks;
   readonly #notices$ = new Subject<UserNotice>();
   readonly #options: AccountsAtBackendsOptions;
 
   constructor(options: AccountsAtBackendsOptions) {
     this.#options = options;
     const { store, clock, address, vault } = options;
-    this.visits = new Visits({
+    this.connectLinks = new ConnectLinks({
       store,
       clock,
       base: () => address.issuer,
@@ -65,7 +65,7 @@ export class AccountsAtBackends {
         return found?.state === 'connected';
       },
     });
-    this.visits.connected$.subscribe(({ template, owner, elicitationIds }) => {
+    this.connectLinks.connected$.subscribe(({ template, owner, elicitationIds }) => {
       for (const list of NOTICED_LISTS) this.#notify(template, owner, listNotice(list));
       for (const elicitationId of elicitationIds)
         this.#notify(template, owner, {
@@ -133,8 +133,8 @@ export class AccountsAtBackends {
       open: (userId, signal) => openWith(vault.tokens(target, userId), signal),
       probe: () => vault.check(target),
       connecting: {
-        visit: (userId) => this.visits.visit(goalOf(userId)),
-        whenConnected: (userId, withinMs) => this.visits.whenConnected(goalOf(userId), withinMs),
+        linkFor: (userId) => this.connectLinks.linkFor(goalOf(userId)),
+        whenConnected: (userId, withinMs) => this.connectLinks.whenConnected(goalOf(userId), withinMs),
       },
       changed$: this.#options.vault.changes$.pipe(
         filter(({ type }) => type !== 'refresh-failed'),
@@ -152,11 +152,11 @@ export class AccountsAtBackends {
     const [user] = await accounts.findUsers([userId]);
     const goal = { template, instanceId: id, owner: SHARED };
     if (user?.isActive !== true || !mayConnect(user, goal, roles)) return undefined;
-    return (await this.visits.visit(goal)).url;
+    return (await this.connectLinks.linkFor(goal)).url;
   }
 
   close(): void {
-    this.visits.close();
+    this.connectLinks.close();
     this.#notices$.complete();
   }
 

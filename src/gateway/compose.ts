@@ -30,7 +30,7 @@ import type { InProcessHandler } from '../transports/open-options.ts';
 import { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 import { Reaper } from '../transports/stdio/reaper.ts';
 import { SystemLookups } from '../transports/system-lookups.ts';
-import { VaultDoor } from '../vault/vault-door.ts';
+import { LazyVault } from '../vault/lazy-vault.ts';
 import { AccountsAtBackends } from './accounts-at-backends.ts';
 import { ConnectionTests } from './connection-tests.ts';
 import type { EventBus } from './event-bus.ts';
@@ -123,11 +123,11 @@ function reapersOf({ programs, others }: Base) {
 function accountsOf(
   { store, options, ownClock, isDenied, systemLookups }: Base,
   fleet: () => Fleet,
-): { readonly vault?: VaultDoor; readonly accounts?: AccountsAtBackends } {
+): { readonly vault?: LazyVault; readonly accounts?: AccountsAtBackends } {
   const { connections } = options;
   if (connections === undefined) return {};
   const { address, roles } = connections;
-  const vault = new VaultDoor({ ...ownClock, ...connections, store: store.oauth, isDenied, systemLookups });
+  const vault = new LazyVault({ ...ownClock, ...connections, store: store.oauth, isDenied, systemLookups });
   const accounts = new AccountsAtBackends({
     ...{ vault, clock: ownClock, address, fleet, roles },
     store: store.oauth,

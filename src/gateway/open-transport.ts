@@ -31,7 +31,7 @@ import type {
 import { environmentOf } from '../transports/stdio/child-process.ts';
 import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 import type { Reaper } from '../transports/stdio/reaper.ts';
-import type { VaultDoor } from '../vault/vault-door.ts';
+import type { LazyVault } from '../vault/lazy-vault.ts';
 import type { AccountsAtBackends } from './accounts-at-backends.ts';
 
 export interface OpenTransportOptions
@@ -45,7 +45,7 @@ export interface OpenTransportOptions
   /** Counts incomplete answers of all instances. Default: not counted. */
   readonly heldAnswers?: HeldBytes;
   /** Accounts at backends that want OAuth. Default: such backends are not opened. */
-  readonly vault?: VaultDoor | undefined;
+  readonly vault?: LazyVault | undefined;
   /** Paths that no command may get. Default: none. */
   readonly protectedPaths?: readonly ProtectedPath[];
   readonly definitions?: Pick<ReadonlyMap<string, TemplateRules>, 'get'>;
@@ -135,7 +135,7 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
 
 async function accountOf(
   definition: InstanceDefinition,
-  vault: VaultDoor | undefined,
+  vault: LazyVault | undefined,
   accounts: OpenTransportOptions['accounts'],
 ) {
   const { template, id, endpoint = '', auth } = definition;

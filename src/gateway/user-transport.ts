@@ -24,10 +24,10 @@ import { closeQuietly } from '../actors/instances/leased-conversation.ts';
 import { userIdIn } from '../domain/accounts/account.ts';
 import {
   type ConnectionRequired,
+  type ConnectLink,
   connectAt,
   connectionDeclined,
   noOwnAccount,
-  type Visit,
 } from '../domain/calls/connection-required.ts';
 import { type ExchangeEvent, type ExchangeRequest, parsedResult, toolOf } from '../domain/calls/exchange.ts';
 import { backendUnavailable, queueFull } from '../domain/errors/error-catalogue.ts';
@@ -56,7 +56,7 @@ import {
 /** How users connect their accounts at one instance. */
 interface Connecting {
   /** A new address for this user, or one that is still valid. */
-  visit(userId: string): Promise<Visit>;
+  linkFor(userId: string): Promise<ConnectLink>;
   /** Resolves as soon as the user has connected it, at any node, or after this time. Never rejects. */
   whenConnected(userId: string, withinMs: number): Promise<void>;
 }
@@ -287,11 +287,11 @@ class UserTransport implements Transport {
   }
 
   #required(request: ExchangeRequest, userId: string): Observable<ExchangeEvent> {
-    return from(this.#options.connecting.visit(userId)).pipe(
-      map((visit): ExchangeEvent => {
-        const required = connectAt(this.#template, visit);
+    return from(this.#options.connecting.linkFor(userId)).pipe(
+      map((link): ExchangeEvent => {
+        const required = connectAt(this.#template, link);
         if (toolOf(request) !== CONNECT_TOOL) return refusal(required);
-        return textResult(`Open ${visit.url} in a browser, and connect your account at "${this.#template}".`);
+        return textResult(`Open ${link.url} in a browser, and connect your account at "${this.#template}".`);
       }),
     );
   }

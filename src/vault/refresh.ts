@@ -19,7 +19,7 @@ import {
 } from './connections.ts';
 import type { OAuthBackend, Target } from './oauth-backends.ts';
 import { OAuthRefusal, type OAuthRequests } from './oauth-requests.ts';
-import { Turns } from './turns.ts';
+import { RefreshSlots } from './refresh-slots.ts';
 
 /** Longest refresh of one node: the time for one answer of the authorization server, and for the database. */
 const LEASE_MS = 30_000;
@@ -76,11 +76,11 @@ export class Refreshes {
   readonly #failed = new LruMap<{ readonly failure: BackendFetchFailure; readonly atMs: number }>(MAX_KNOWN);
   readonly #loading = new Map<string, Promise<string>>();
 
-  readonly #turns: Turns;
+  readonly #slots: RefreshSlots;
 
   constructor(options: RefreshesOptions) {
     this.#options = options;
-    this.#turns = new Turns(options);
+    this.#slots = new RefreshSlots(options);
   }
 
   /** The token from memory, if it need not be read or refreshed now. */
@@ -161,12 +161,12 @@ export class Refreshes {
       } else if (tries > MAX_TRIES) await this.#end(read, 'its tokens could not be renewed');
       else
         try {
-          const turn = await this.#turns.take(backend.server.issuer, mayStillBeUsed ? 0 : WAIT_MS);
-          if (turn === undefined)
+          const free = await this.#slots.take(backend.server.issuer, mayStillBeUsed ? 0 : WAIT_MS);
+          if (free === undefined)
             throw new BackendFetchFailure(
               'its authorization server renews other tokens, and has not finished',
             );
-          isRenewed = await this.#refresh(target, backend, read, value.refreshToken, tries).finally(turn);
+          isRenewed = await this.#refresh(target, backend, read, value.refreshToken, tries).finally(free);
         } catch (thrown) {
           if (!mayStillBeUsed) throw thrown;
           return this.#keep(key, value);

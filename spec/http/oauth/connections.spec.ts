@@ -5,9 +5,9 @@ import { systemClock } from '../../../src/domain/time/clock.ts';
 import { SHARED } from '../../../src/domain/vault/account-connection.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
+import type { Connected, ConnectLinks } from '../../../src/vault/connect-links.ts';
 import type { Target } from '../../../src/vault/oauth-backends.ts';
 import type { Vault } from '../../../src/vault/vault.ts';
-import type { Connected, Visits } from '../../../src/vault/visits.ts';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import { Browser, type BrowserPage, startSignIn } from '../../helpers/sign-in.ts';
@@ -16,7 +16,7 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('pages of connections');
 let backend: OAuthBackend;
 let vault: Vault;
-let visits: Visits;
+let links: ConnectLinks;
 let target: Target;
 let passedMs = 0;
 let isPublic = false;
@@ -44,7 +44,7 @@ const app = appFor(
     await gateway.register('notes', { id: 'one', endpoint: backend.url, auth }, { waitMs: 10_000 });
     const accounts = gateway.accounts as NonNullable<typeof gateway.accounts>;
     vault = await accounts.open();
-    visits = accounts.visits;
+    links = accounts.connectLinks;
     const fixture = await startSignIn({ store, clock, gateway });
     url = fixture.url;
     return fixture;
@@ -55,7 +55,7 @@ test.after.each(() => backend.close());
 
 const idOf = async (username: string) => (await app.store.accounts.findUserByName(username))?.id ?? '';
 const visitOf = async (username: string) =>
-  (await visits.visit({ template: 'notes', instanceId: 'one', owner: await idOf(username) })).url;
+  (await links.linkFor({ template: 'notes', instanceId: 'one', owner: await idOf(username) })).url;
 const provider = () => new URL(backend.url).host;
 
 /** Signs in at the address, and goes on; what the provider sends back. */
@@ -72,7 +72,7 @@ const titleOf = ({ status, text }: BrowserPage) => `${status} ${/<h1>(.*?)<\/h1>
 test('a user signs in, sees what is connected for whom, and connects it', async () => {
   const browser = new Browser(app.url);
   const told: Connected[] = [];
-  visits.connected$.subscribe((connected) => told.push(connected));
+  links.connected$.subscribe((connected) => told.push(connected));
   const url = await visitOf('ada');
   const form = await browser.open(url);
   assert.is(titleOf(form), '200 Sign in');
@@ -115,7 +115,7 @@ test('an address is for its user alone, and only an admin connects for all', asy
   assert.not.match(refused.text, 'Continue to');
   const again = await bob.submit(refused, 'Sign in with another account');
   assert.is(titleOf(await bob.signIn(again, 'ada')), '200 Connect an account at notes?');
-  const shared = await visits.visit({ template: 'notes', instanceId: 'one', owner: SHARED });
+  const shared = await links.linkFor({ template: 'notes', instanceId: 'one', owner: SHARED });
   assert.is(titleOf(await bob.open(shared.url)), '403 This address is for another user');
   const admin = new Browser(app.url);
   const page = await admin.signIn(await admin.open(shared.url), 'admin');
@@ -160,7 +160,7 @@ test('addresses that are unknown, over or of a removed server end at a page', as
   assert.is(titleOf(await browser.open('/connections/short')), gone);
   assert.is(titleOf(await browser.open('/connections/a/b/c')), '404 There is no such page');
   const owner = await idOf('ada');
-  const removed = await visits.visit({ template: 'gone', instanceId: 'one', owner });
+  const removed = await links.linkFor({ template: 'gone', instanceId: 'one', owner });
   assert.is(titleOf(await browser.open(removed.url)), gone);
   const url = await visitOf('ada');
   passedMs = 11 * 60_000;

@@ -7,7 +7,7 @@ import type { JsonRpcError } from '../mcp/jsonrpc.ts';
 import type { ConnectionNeed } from '../vault/account-connection.ts';
 
 /** Where a user connects the account. */
-export interface Visit {
+export interface ConnectLink {
   readonly url: string;
   /** For the notification when it is connected. */
   readonly elicitationId: string;
@@ -34,11 +34,11 @@ export class ConnectionRequired implements JsonRpcError {
   }
 }
 
-export function connectAt(template: string, visit: Visit): ConnectionRequired {
+export function connectAt(template: string, link: ConnectLink): ConnectionRequired {
   const message = `Connect your account at "${template}" in the browser.`;
   return new ConnectionRequired(
-    `"${template}" needs your account there. Open ${visit.url} in a browser, connect the account, and repeat the call.`,
-    [{ mode: 'url', message, url: visit.url, elicitationId: visit.elicitationId }],
+    `"${template}" needs your account there. Open ${link.url} in a browser, connect the account, and repeat the call.`,
+    [{ mode: 'url', message, url: link.url, elicitationId: link.elicitationId }],
   );
 }
 

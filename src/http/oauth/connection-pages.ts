@@ -8,14 +8,14 @@ import { hasCode } from '../../domain/errors/errors.ts';
 import { commonRights, mayUse } from '../../domain/rights/rights.ts';
 import { SHARED } from '../../domain/vault/account-connection.ts';
 import { BackendFetchFailure } from '../../vault/backend-fetch.ts';
+import { type ConnectGoal, type ConnectLinks, mayConnect } from '../../vault/connect-links.ts';
 import { UnknownState } from '../../vault/flow.ts';
 import type { Target } from '../../vault/oauth-backends.ts';
 import { OAuthRefusal } from '../../vault/oauth-requests.ts';
 import type { Vault } from '../../vault/vault.ts';
-import { mayConnect, type VisitGoal, type Visits } from '../../vault/visits.ts';
 import { connectedPage, connectPage, listPage, othersPage } from './connection-views.ts';
-import { formOf, type OAuthExchange, redirect, sendJson, sendPage } from './exchange.ts';
 import type { LoginForm, LoginPlace } from './login-form.ts';
+import { formOf, type OAuthExchange, redirect, sendJson, sendPage } from './oauth-exchange.ts';
 import { faultPage, type Page } from './pages.ts';
 import type { SignedIn, SignIns } from './sign-ins.ts';
 
@@ -24,7 +24,7 @@ export interface Accounts {
   open(): Promise<
     Pick<Vault, 'begin' | 'finish' | 'list' | 'disconnect' | 'find' | 'discover' | 'clientDocument'>
   >;
-  readonly visits: Pick<Visits, 'find' | 'connected'>;
+  readonly connectLinks: Pick<ConnectLinks, 'find' | 'connected'>;
   /** Undefined when there is no such instance, or none that wants OAuth. */
   targetOf(template: string, instanceId: string): Target | undefined;
   /** The templates that are used with an account which this user has connected. */
@@ -79,7 +79,7 @@ export class ConnectionPages {
     if (isGet && step === '' && id === 'client.json') return this.#document(exchange);
     if (isGet && step === '' && id === 'done') return sendPage(response, connectedPage());
     if (id === '' || OWN_STEPS.has(id)) return this.#own(exchange, id, step);
-    const goal = await this.#options.accounts.visits.find(id);
+    const goal = await this.#options.accounts.connectLinks.find(id);
     const target = goal && this.#options.accounts.targetOf(goal.template, goal.instanceId);
     if (goal === undefined || target === undefined) return sendPage(response, OVER);
     return this.#visit(exchange, { id, step, choice, goal, target });
@@ -176,7 +176,7 @@ export class ConnectionPages {
     const vault = await accounts.open();
     try {
       const { target, owner } = await vault.finish(new URLSearchParams(query), signedIn.formToken);
-      accounts.visits.connected({ template: target.template, instanceId: target.id, owner });
+      accounts.connectLinks.connected({ template: target.template, instanceId: target.id, owner });
       this.#record(
         exchange,
         signedIn,
@@ -238,7 +238,7 @@ interface Visited {
   readonly id: string;
   readonly step: string;
   readonly choice: string;
-  readonly goal: VisitGoal;
+  readonly goal: ConnectGoal;
   readonly target: Target;
 }
 

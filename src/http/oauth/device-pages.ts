@@ -9,7 +9,6 @@ import type { DefinedRoles } from '../../domain/accounts/account.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
 import { COMMAND_LINE } from './client-record.ts';
-import { formOf, type OAuthExchange, redirect, sendPage } from './exchange.ts';
 import {
   allowedTo,
   askedFor,
@@ -22,6 +21,7 @@ import {
 } from './interaction.ts';
 import type { LoginForm } from './login-form.ts';
 import { DEVICE_PATH } from './metadata.ts';
+import { formOf, type OAuthExchange, redirect, sendPage } from './oauth-exchange.ts';
 import { codePage, consentPage, decidedPage, faultPage, foreignFormPage, powerlessPage } from './pages.ts';
 import type { SignedIn, SignIns } from './sign-ins.ts';
 

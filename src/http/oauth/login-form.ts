@@ -4,7 +4,7 @@
 import type { Auth } from '../../auth/auth.ts';
 import { ProviderFailure } from '../../auth/issuers/identity-provider.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
-import { formOf, type OAuthExchange, redirect, sendPage } from './exchange.ts';
+import { formOf, type OAuthExchange, redirect, sendPage } from './oauth-exchange.ts';
 import { faultPage, type LoginView, loginPage, type Page } from './pages.ts';
 import type { ProviderSignIns, Purpose } from './provider-sign-ins.ts';
 import type { SignInTrail } from './sign-in-trail.ts';

@@ -24,6 +24,10 @@ import { BadClient, metadataOf } from './client-record.ts';
 import { type ClientRule, Clients } from './clients.ts';
 import { CONSOLE_PATH, continuationOf } from './continuations.ts';
 import { DevicePages } from './device-pages.ts';
+import { GuardedFetch } from './guarded-fetch.ts';
+import { type InteractionOptions, Interactions, OPEN_SCOPES } from './interaction.ts';
+import { LoginForm } from './login-form.ts';
+import { DEVICE_PATH, METADATA_PATHS, metadataDocument } from './metadata.ts';
 import {
   copyFor,
   fieldsOf,
@@ -33,11 +37,7 @@ import {
   sendBusy,
   sendJson,
   sendPage,
-} from './exchange.ts';
-import { GuardedFetch } from './guarded-fetch.ts';
-import { type InteractionOptions, Interactions, OPEN_SCOPES } from './interaction.ts';
-import { LoginForm } from './login-form.ts';
-import { DEVICE_PATH, METADATA_PATHS, metadataDocument } from './metadata.ts';
+} from './oauth-exchange.ts';
 import { faultPage, overPage, tooLongPage, tooManyPage } from './pages.ts';
 import { makeProvider } from './provider.ts';
 import { ProviderSignIns } from './provider-sign-ins.ts';

@@ -92,7 +92,7 @@ export const connectionRoutes: readonly Route[] = [
       if (accounts === undefined || target === undefined)
         throw wrong('instance_id', 'The instance wants no account.');
       const owner = ownerOf(principal, target.auth.who);
-      const { url } = await accounts.visits.visit({ template, instanceId, owner });
+      const { url } = await accounts.connectLinks.linkFor({ template, instanceId, owner });
       return json(201, { url }, { trail: { subject: `${template}/${instanceId} for ${owner}` } });
     },
   }),

@@ -130,7 +130,7 @@ export class ModernCall extends AnswerWriter<Answer | ClientQuestion> {
     const { method, envelope } = this.#request;
     const event = connectionInWords(method, error, envelope.profile.capabilities);
     if (event !== undefined) this.#handle({ ...answer, event });
-    else this.#require(requestedVisits(error) ?? {}, placeOf(answer), VISIT_MS);
+    else this.#require(requestedVisits(error) ?? {}, placeOf(answer), CONNECT_LINK_MS);
   }
 
   /** A client that cannot be asked gets the same in words. */
@@ -231,7 +231,7 @@ export class ModernCall extends AnswerWriter<Answer | ClientQuestion> {
 }
 
 /** How long the address is valid at which a user connects an account, and so the state of its call. */
-const VISIT_MS = 10 * 60_000;
+const CONNECT_LINK_MS = 10 * 60_000;
 
 /** The cursor, state or task of an instance is lost with the instance. */
 function explained(thrown: unknown): unknown {

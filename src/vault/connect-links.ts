@@ -5,7 +5,7 @@ import { hash, randomBytes } from 'node:crypto';
 import { Subject } from 'rxjs';
 import { oauthKey } from '../auth/oauth/oauth-rows.ts';
 import { type DefinedRoles, roleRights, scopesOfUser, type User } from '../domain/accounts/account.ts';
-import type { Visit } from '../domain/calls/connection-required.ts';
+import type { ConnectLink } from '../domain/calls/connection-required.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { commonRights, mayUse } from '../domain/rights/rights.ts';
 import type { Clock } from '../domain/time/clock.ts';
@@ -13,31 +13,31 @@ import { SHARED } from '../domain/vault/account-connection.ts';
 import type { OAuthStore } from '../persistence/store.ts';
 
 /** What is to be connected, and for whom. */
-export interface VisitGoal {
+export interface ConnectGoal {
   readonly template: string;
   readonly instanceId: string;
   /** SHARED, which an admin connects, or the id of a user. */
   readonly owner: string;
 }
 
-export interface VisitsOptions {
+export interface ConnectLinksOptions {
   readonly store: Pick<OAuthStore, 'find' | 'save'>;
   readonly clock: Pick<Clock, 'now' | 'wall' | 'background'>;
   /** Whether there is a connection now. */
-  readonly isConnected: (goal: VisitGoal) => Promise<boolean>;
+  readonly isConnected: (goal: ConnectGoal) => Promise<boolean>;
   /** Where browsers reach the gateway. */
   readonly base: () => string;
 }
 
-interface Awaited extends VisitGoal {
-  readonly visit: Visit;
+interface Awaited extends ConnectGoal {
+  readonly link: ConnectLink;
   readonly beganAtMs: number;
   /** Of this address, and of earlier ones. */
   readonly elicitationIds: readonly string[];
   readonly waiting: Set<() => void>;
 }
 
-export interface Connected extends VisitGoal {
+export interface Connected extends ConnectGoal {
   readonly elicitationIds: readonly string[];
 }
 
@@ -50,33 +50,33 @@ const MAX_AWAITED = 1_000;
 const MAX_IDS = 8;
 const ID = /^[\w-]{43}$/;
 
-export class Visits {
+export class ConnectLinks {
   /** Hot, no replay: connections that clients of this node wait for. */
   readonly connected$ = new Subject<Connected>();
-  readonly #options: VisitsOptions;
+  readonly #options: ConnectLinksOptions;
   readonly #awaited = new LruMap<Awaited>(MAX_AWAITED, ({ waiting }) => release(waiting));
   #stopChecks: (() => void) | undefined;
   #isChecking = false;
 
-  constructor(options: VisitsOptions) {
+  constructor(options: ConnectLinksOptions) {
     this.#options = options;
   }
 
   /** The address for this owner, a new one if need be. DATABASE_UNAVAILABLE. */
-  async visit(goal: VisitGoal): Promise<Visit> {
-    return (await this.#awaitedFor(goal)).visit;
+  async linkFor(goal: ConnectGoal): Promise<ConnectLink> {
+    return (await this.#awaitedFor(goal)).link;
   }
 
   /** What an address is for; undefined for an unknown one, and after its life. */
-  async find(id: string): Promise<VisitGoal | undefined> {
+  async find(id: string): Promise<ConnectGoal | undefined> {
     const { store, clock } = this.#options;
     const [row] = ID.test(id) ? await store.find('visit', [oauthKey('visit', id)]) : [];
     const isValid = row !== undefined && Date.parse(row.expiresAt ?? '') > clock.wall();
-    return isValid ? (JSON.parse(row.value) as VisitGoal) : undefined;
+    return isValid ? (JSON.parse(row.value) as ConnectGoal) : undefined;
   }
 
   /** Resolves when the owner has connected the account, or after this time. Never rejects. */
-  async whenConnected(goal: VisitGoal, withinMs: number): Promise<void> {
+  async whenConnected(goal: ConnectGoal, withinMs: number): Promise<void> {
     const { clock, isConnected } = this.#options;
     try {
       const { waiting } = await this.#awaitedFor(goal);
@@ -92,8 +92,8 @@ export class Visits {
   }
 
   /** A connection was made here; those of other nodes are noticed within two seconds. */
-  connected({ template, instanceId, owner }: VisitGoal): void {
-    const key = visitKey({ template, instanceId, owner });
+  connected({ template, instanceId, owner }: ConnectGoal): void {
+    const key = goalKey({ template, instanceId, owner });
     const awaited = this.#awaited.get(key);
     if (awaited === undefined) return;
     this.#awaited.delete(key);
@@ -107,9 +107,9 @@ export class Visits {
     this.connected$.complete();
   }
 
-  async #awaitedFor(goal: VisitGoal): Promise<Awaited> {
+  async #awaitedFor(goal: ConnectGoal): Promise<Awaited> {
     const { clock, store, base } = this.#options;
-    const key = visitKey(goal);
+    const key = goalKey(goal);
     const known = this.#awaited.get(key);
     if (known !== undefined && clock.now() - known.beganAtMs < LIFE_MS - LEFT_MS) return known;
     const id = randomBytes(32).toString('base64url');
@@ -123,7 +123,7 @@ export class Visits {
       expiresAt: new Date(nowMs + LIFE_MS).toISOString(),
       value: JSON.stringify({ template, instanceId, owner }),
     });
-    const visit = {
+    const link = {
       url: `${base()}/connections/${id}`,
       elicitationId: hash('sha256', id).slice(0, 32),
     };
@@ -131,9 +131,9 @@ export class Visits {
       template,
       instanceId,
       owner,
-      visit,
+      link,
       beganAtMs: clock.now(),
-      elicitationIds: [visit.elicitationId, ...(known?.elicitationIds ?? [])].slice(0, MAX_IDS),
+      elicitationIds: [link.elicitationId, ...(known?.elicitationIds ?? [])].slice(0, MAX_IDS),
       waiting: known?.waiting ?? new Set<() => void>(),
     };
     this.#awaited.set(key, awaited);
@@ -147,7 +147,7 @@ export class Visits {
     const { clock, isConnected } = this.#options;
     try {
       for (const awaited of [...this.#awaited.values()]) {
-        if (clock.now() - awaited.beganAtMs > LIFE_MS) this.#awaited.delete(visitKey(awaited));
+        if (clock.now() - awaited.beganAtMs > LIFE_MS) this.#awaited.delete(goalKey(awaited));
         else if (await isConnected(awaited)) this.connected(awaited);
       }
     } catch {
@@ -163,14 +163,14 @@ export class Visits {
 /** True for the own account of the user, and for the shared one if the user is an admin; at a template that the user may use. */
 export function mayConnect(
   user: User,
-  { template, owner }: VisitGoal,
+  { template, owner }: ConnectGoal,
   roles: DefinedRoles | undefined,
 ): boolean {
   if (!mayUse(commonRights(user, roleRights(user.role, roles)), template)) return false;
   return owner === SHARED ? scopesOfUser(user, roles).includes('admin') : owner === user.id;
 }
 
-function visitKey({ template, instanceId, owner }: VisitGoal): string {
+function goalKey({ template, instanceId, owner }: ConnectGoal): string {
   return JSON.stringify([template, instanceId, owner]);
 }
 

@@ -1,4 +1,4 @@
-// Places for refreshes at one authorization server. Users whose tokens end at the same time, as after a night, wait for each other here;
+// Slots for refreshes at one authorization server. Users whose tokens end at the same time, as after a night, wait for each other here;
 // without this, the bound of requests to one server (OutsidePlaces) would refuse most of them. Source: ADR 316.
 
 import type { Clock } from '../domain/time/clock.ts';
@@ -12,7 +12,7 @@ interface Server {
   readonly waiting: Set<() => void>;
 }
 
-export class Turns {
+export class RefreshSlots {
   readonly #alarm: Clock['alarm'];
   readonly #servers = new Map<string, Server>();
 
@@ -20,7 +20,7 @@ export class Turns {
     this.#alarm = alarm;
   }
 
-  /** The function that ends the turn; undefined when there was none within this time. */
+  /** The function that frees the slot; undefined when there was none within this time. */
   async take(name: string, longestMs: number): Promise<(() => void) | undefined> {
     const server = this.#servers.get(name) ?? { running: 0, waiting: new Set() };
     this.#servers.set(name, server);
@@ -29,7 +29,7 @@ export class Turns {
     return () => this.#end(name, server);
   }
 
-  /** The turn passes to the next, so the number of those that run stays. */
+  /** The slot passes to the next, so the number of those that run stays. */
   #end(name: string, server: Server): void {
     const [next] = server.waiting;
     if (next !== undefined) {

@@ -1,11 +1,11 @@
-// The door to the vault: it is loaded with the first instance that has a backend which wants OAuth.
+// The vault, loaded with the first instance that has a backend which wants OAuth.
 
 import { Subject } from 'rxjs';
 import { loadOnce } from '../domain/memory/load-once.ts';
 import type { ConnectionChange } from '../domain/vault/account-connection.ts';
 import type { Vault, VaultOptions } from './vault.ts';
 
-export class VaultDoor {
+export class LazyVault {
   /** Hot, no replay. Changes that other nodes make are seen by `Vault.find`. */
   readonly changes$ = new Subject<ConnectionChange>();
   readonly open: () => Promise<Vault>;
