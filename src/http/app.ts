@@ -26,7 +26,7 @@ import { bodyReaders } from './body/readers.ts';
 import type { MayUsePath } from './caller-check.ts';
 import { consoleReply } from './docs/console.ts';
 import { documentsOf } from './docs/documents.ts';
-import { ForwardedCallers } from './forwarded-callers.ts';
+import { ForwardedCallers } from './forwarding/forwarded-callers.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import { ListAnswers } from './list-answers.ts';
 import { observe, reportLog } from './middleware/access-log.ts';

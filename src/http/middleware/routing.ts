@@ -7,11 +7,11 @@ import { NO_PRINCIPAL } from '../../domain/accounts/account.ts';
 import { methodNotAllowed, routeNotFound } from '../../domain/errors/error-catalogue.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { credentialsOf, whenKnown } from '../caller-check.ts';
+import { relay } from '../forwarding/relay.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { HttpMcpReply } from '../mcp-reply.ts';
 import type { OpenRequests } from '../open-requests.ts';
 import type { Proxies } from '../proxies.ts';
-import { relay } from '../relay.ts';
 import { noContent, type Reply } from '../reply.ts';
 import {
   type HttpContext,

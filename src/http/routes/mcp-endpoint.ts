@@ -2,9 +2,9 @@
 // the schemas here are for the API description. Source: MCP basic/transports; docs/reference/mcp.md.
 
 import Type, { type TObject } from 'typebox';
+import { serve } from '../forwarding/serve-mcp.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
 import { AnyObject, anyObject, named, text } from '../schemas.ts';
-import { serve } from '../serve-mcp.ts';
 
 const VERSION = Type.Literal('2.0');
 const Id = Type.Union([Type.Integer(), Type.String()]);

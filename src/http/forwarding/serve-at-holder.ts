@@ -1,10 +1,10 @@
 // A request whose session another life holds: it is sent there, and served here once this node may claim the session. Both can change meanwhile:
 // a node that stops releases its sessions one after the other, and a claim can be lost to a third node.
 
-import type { Peer } from '../cluster/channel/peer-client.ts';
-import { nodeUnavailable } from '../domain/errors/session-errors.ts';
-import { NotHolder } from '../domain/nodes/forwarding.ts';
-import { type Clock, sleep, systemClock } from '../domain/time/clock.ts';
+import type { Peer } from '../../cluster/channel/peer-client.ts';
+import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
+import { NotHolder } from '../../domain/nodes/forwarding.ts';
+import { type Clock, sleep, systemClock } from '../../domain/time/clock.ts';
 
 /** Longest time in which it is tried, in ms, with all waits for the nodes that it is sent to. */
 export const AT_HOLDER_MS = 15_000;

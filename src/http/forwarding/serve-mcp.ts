@@ -1,22 +1,22 @@
 // Serves a request of the MCP endpoint: on this node, or at the node that holds its session. src/protocol handles the messages.
 
-import type { Peer } from '../cluster/channel/peer-client.ts';
-import type { ForwardingPeers } from '../cluster/channel/peers.ts';
-import { tooManyMessages } from '../domain/errors/error-catalogue.ts';
-import type { GatewayError } from '../domain/errors/errors.ts';
-import { nodeUnavailable, sessionNotFound } from '../domain/errors/session-errors.ts';
-import { isRepeatableMethod } from '../domain/mcp/mcp.ts';
-import { NotHolder } from '../domain/nodes/forwarding.ts';
-import { systemClock } from '../domain/time/clock.ts';
-import { countedRequests, messagesIn } from '../protocol/client-message.ts';
-import type { McpReply, McpRequest } from '../protocol/endpoint-types.ts';
-import { headerOf } from '../protocol/headers.ts';
-import { sessionOfEvent } from '../protocol/legacy/sse-position.ts';
-import { rpcFailureOf } from '../protocol/rpc.ts';
-import { NO_BYTES } from './body/read.ts';
-import { whenKnown } from './caller-check.ts';
-import type { ForwardReply, Relay, Reply, ServedReply } from './reply.ts';
-import type { Method, RouteInput, Services } from './route.ts';
+import type { Peer } from '../../cluster/channel/peer-client.ts';
+import type { ForwardingPeers } from '../../cluster/channel/peers.ts';
+import { tooManyMessages } from '../../domain/errors/error-catalogue.ts';
+import type { GatewayError } from '../../domain/errors/errors.ts';
+import { nodeUnavailable, sessionNotFound } from '../../domain/errors/session-errors.ts';
+import { isRepeatableMethod } from '../../domain/mcp/mcp.ts';
+import { NotHolder } from '../../domain/nodes/forwarding.ts';
+import { systemClock } from '../../domain/time/clock.ts';
+import { countedRequests, messagesIn } from '../../protocol/client-message.ts';
+import type { McpReply, McpRequest } from '../../protocol/endpoint-types.ts';
+import { headerOf } from '../../protocol/headers.ts';
+import { sessionOfEvent } from '../../protocol/legacy/sse-position.ts';
+import { rpcFailureOf } from '../../protocol/rpc.ts';
+import { NO_BYTES } from '../body/read.ts';
+import { whenKnown } from '../caller-check.ts';
+import type { ForwardReply, Relay, Reply, ServedReply } from '../reply.ts';
+import type { Method, RouteInput, Services } from '../route.ts';
 import { AT_HOLDER_MS, serveAtHolder, unlessRefused } from './serve-at-holder.ts';
 
 type McpInput = RouteInput<unknown, unknown, unknown>;

@@ -4,14 +4,14 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import type { Peer } from '../../src/cluster/channel/peer-client.ts';
-import { codeOf } from '../../src/domain/errors/errors.ts';
-import { sessionNotFound } from '../../src/domain/errors/session-errors.ts';
-import { NotHolder } from '../../src/domain/nodes/forwarding.ts';
-import { serveAtHolder } from '../../src/http/serve-at-holder.ts';
-import { againWith, chosenSeed, Dice } from '../helpers/dice.ts';
-import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
-import { suite } from '../helpers/suite.ts';
+import type { Peer } from '../../../src/cluster/channel/peer-client.ts';
+import { codeOf } from '../../../src/domain/errors/errors.ts';
+import { sessionNotFound } from '../../../src/domain/errors/session-errors.ts';
+import { NotHolder } from '../../../src/domain/nodes/forwarding.ts';
+import { serveAtHolder } from '../../../src/http/forwarding/serve-at-holder.ts';
+import { againWith, chosenSeed, Dice } from '../../helpers/dice.ts';
+import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('a request of a session that another life holds');
 simulateTime(test);

@@ -2,13 +2,13 @@
 // of this node (rate limit, origin) are added. When the client leaves, or loses its rights, the request at the holder is
 // cancelled.
 
-import type { GatewayError } from '../domain/errors/errors.ts';
-import { type ForwardedAnswer, type ForwardedHeaders, NotHolder } from '../domain/nodes/forwarding.ts';
-import type { ForwardReply } from './reply.ts';
-import { ClientGone, type HttpContext } from './request.ts';
-import { commonHeaders, latin1Of, SMALL_BYTES } from './respond.ts';
-import { EVENT_STREAM_TYPE, type EventStreams } from './sse/event-stream.ts';
-import { limitReader } from './unread-answers.ts';
+import type { GatewayError } from '../../domain/errors/errors.ts';
+import { type ForwardedAnswer, type ForwardedHeaders, NotHolder } from '../../domain/nodes/forwarding.ts';
+import type { ForwardReply } from '../reply.ts';
+import { ClientGone, type HttpContext } from '../request.ts';
+import { commonHeaders, latin1Of, SMALL_BYTES } from '../respond.ts';
+import { EVENT_STREAM_TYPE, type EventStreams } from '../sse/event-stream.ts';
+import { limitReader } from '../unread-answers.ts';
 
 /** Headers of the holder's answer that its client gets; all others are those of this node, or of one connection. */
 const PASSED = [

@@ -2,13 +2,13 @@
 // endpoint, with the principal that the other node vouches for. Source: ADR 148.
 
 import type { Observable } from 'rxjs';
-import { invalidCredentials } from '../domain/errors/error-catalogue.ts';
-import { internalError } from '../domain/errors/errors.ts';
-import { LruMap } from '../domain/memory/lru-map.ts';
-import { systemClock } from '../domain/time/clock.ts';
-import { callerRefusalOf, type MayUsePath, type Refusal } from './caller-check.ts';
-import type { RouteMiddleware } from './request.ts';
-import type { Route } from './route.ts';
+import { invalidCredentials } from '../../domain/errors/error-catalogue.ts';
+import { internalError } from '../../domain/errors/errors.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import { systemClock } from '../../domain/time/clock.ts';
+import { callerRefusalOf, type MayUsePath, type Refusal } from '../caller-check.ts';
+import type { RouteMiddleware } from '../request.ts';
+import type { Route } from '../route.ts';
 
 /** Principals whose last change is remembered. */
 const REMEMBERED = 10_000;
