@@ -6,6 +6,7 @@ import type { LookupAddress } from 'node:dns';
 import type { IncomingMessage } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Clock } from '../domain/time/clock.ts';
+import { OutsideHandshakes } from '../transports/http/outside-handshakes.ts';
 import { lookupOutside } from '../transports/http/outside-lookup.ts';
 import { OutsidePlaces } from '../transports/http/outside-places.ts';
 import {
@@ -62,11 +63,13 @@ export class BackendFetch {
   readonly #isOpen: AddressCheck;
   readonly #options: BackendFetchOptions;
   readonly #places: OutsidePlaces;
+  readonly #handshakes: OutsideHandshakes;
   readonly #systemLookups: SystemLookups;
 
   constructor(options: BackendFetchOptions) {
     this.#options = options;
     this.#places = new OutsidePlaces(options);
+    this.#handshakes = new OutsideHandshakes(options);
     this.#systemLookups = options.systemLookups ?? new SystemLookups(options);
     this.#isOpen = addressesIn(options.openNetworks);
   }
@@ -142,6 +145,7 @@ export class BackendFetch {
       ...others,
       headers: { accept: 'application/json', 'user-agent': 'stagedoor', ...headers },
       lookup: guarded,
+      handshakes: this.#handshakes,
       alarm,
       timeoutMs: TIMEOUT_MS,
       mostBytes: MAX_BYTES,

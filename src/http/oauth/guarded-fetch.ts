@@ -5,6 +5,7 @@ import type { LookupFunction } from 'node:net';
 import { isIP } from 'node:net';
 import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import { OutsideHandshakes } from '../../transports/http/outside-handshakes.ts';
 import { lookupOutside } from '../../transports/http/outside-lookup.ts';
 import { OutsidePlaces } from '../../transports/http/outside-places.ts';
 import { askOutside, OutsideFailure, OutsideSilence } from '../../transports/http/outside-request.ts';
@@ -47,10 +48,12 @@ export class GuardedFetch {
   readonly #options: GuardedFetchOptions;
   readonly #counts = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
   readonly #places: OutsidePlaces;
+  readonly #handshakes: OutsideHandshakes;
 
   constructor(options: GuardedFetchOptions) {
     this.#options = options;
     this.#places = new OutsidePlaces(options);
+    this.#handshakes = new OutsideHandshakes(options);
     this.#isOpen = addressesIn(options.openNetworks);
   }
 
@@ -102,6 +105,7 @@ export class GuardedFetch {
     const { ca, alarm } = this.#options;
     return askOutside(url, {
       lookup: this.#lookup,
+      handshakes: this.#handshakes,
       headers: { Accept: 'application/json', 'User-Agent': 'stagedoor' },
       ca,
       alarm,

@@ -5,6 +5,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import type { OutsideHandshakes } from './outside-handshakes.ts';
 
 /** See server/listeners.ts. */
 const http = process.getBuiltinModule('node:http');
@@ -17,6 +18,8 @@ export interface OutsideRequest {
   readonly lookup?: LookupFunction;
   /** Certificates of authorities, in PEM. */
   readonly ca?: string | undefined;
+  /** Default: the server is one of the operator. */
+  readonly handshakes?: OutsideHandshakes;
   readonly alarm: Clock['alarm'];
   /** Until the whole answer was read. */
   readonly timeoutMs: number;
@@ -40,11 +43,16 @@ export class OutsideSilence extends OutsideFailure {}
 /** Rejects with OutsideFailure, what `read` and `lookup` throw, or the error of the connection. */
 export function askOutside(
   url: URL,
-  { alarm, timeoutMs, mostBytes, read, body, ...options }: OutsideRequest,
+  { alarm, timeoutMs, mostBytes, read, body, handshakes, ...options }: OutsideRequest,
 ): Promise<OutsideAnswer> {
-  const { request } = url.protocol === 'https:' ? https : http;
+  const isSecure = url.protocol === 'https:';
+  const { request } = isSecure ? https : http;
+  const connection =
+    isSecure && handshakes !== undefined
+      ? { createConnection: () => handshakes.connect({ ...placeOf(url), ...options }) }
+      : { agent: false };
   const { promise, resolve, reject } = Promise.withResolvers<OutsideAnswer>();
-  const asked = request(url, { agent: false, ...options });
+  const asked = request(url, { ...options, ...connection });
   const untimed = alarm(timeoutMs, () => {
     reject(new OutsideSilence(`gave no answer within ${timeoutMs} ms`));
     asked.destroy();
@@ -66,6 +74,10 @@ export function askOutside(
   });
   asked.end(body);
   return promise;
+}
+
+function placeOf({ hostname, port }: URL): { readonly host: string; readonly port: number } {
+  return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 443) };
 }
 
 async function wholeBody(response: IncomingMessage, mostBytes: number): Promise<Buffer> {

@@ -1,0 +1,130 @@
+// TLS with servers that outsiders name. Node has OpenSSL check every signature of a chain, also when no authority is known for it: 45 kB of
+// them hold the process for 0.4 s. So until a handshake is over, what its server sends is bounded, and read in turns that leave time to
+// others. Source: ADR 343.
+
+import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import { connect as connectTls } from 'node:tls';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+
+/** Chains of public authorities have up to some 10 kB. */
+const MOST_BYTES = 32 * 1024;
+/** After what was read, nothing is for this many times as long as it took. */
+const RESTS = 4;
+const MAX_KNOWN = 10_000;
+
+interface OutsideConnection {
+  readonly host: string;
+  readonly port: number;
+  readonly lookup?: LookupFunction | undefined;
+  /** Certificates of authorities, in PEM. */
+  readonly ca?: string | undefined;
+}
+
+export class OutsideHandshakes {
+  /** Servers whose last handshake was finished do not wait for the others. */
+  readonly #finished = new LruMap<true>(MAX_KNOWN);
+  readonly #ofFinished: Turns;
+  readonly #ofOthers: Turns;
+
+  constructor(clock: Pick<Clock, 'now' | 'alarm'>) {
+    this.#ofFinished = new Turns(clock);
+    this.#ofOthers = new Turns(clock);
+  }
+
+  connect({ host, port, lookup, ca }: OutsideConnection): Socket {
+    const server = `${host}:${port}`;
+    const turns = this.#finished.has(server) ? this.#ofFinished : this.#ofOthers;
+    this.#finished.delete(server);
+    const stream = new HandshakeStream(connectTcp({ host, port, ...(lookup && { lookup }) }), turns);
+    const servername = isIP(host) === 0 ? host : '';
+    const secure = connectTls({ socket: stream, host, servername, ca, ALPNProtocols: ['http/1.1'] });
+    return secure.once('secureConnect', () => {
+      stream.isOver = true;
+      if (secure.authorized) this.#finished.set(server, true);
+    });
+  }
+}
+
+/** Runs one function at a time, in order of arrival. */
+class Turns {
+  readonly #clock: Pick<Clock, 'now' | 'alarm'>;
+  readonly #waiting: (() => void)[] = [];
+  #isResting = false;
+
+  constructor(clock: Pick<Clock, 'now' | 'alarm'>) {
+    this.#clock = clock;
+  }
+
+  run(read: () => void): void {
+    this.#waiting.push(read);
+    if (!this.#isResting) this.#next();
+  }
+
+  #next(): void {
+    const read = this.#waiting.shift();
+    this.#isResting = read !== undefined;
+    if (read === undefined) return;
+    const { now, alarm } = this.#clock;
+    const beganAtMs = now();
+    read();
+    alarm(RESTS * (now() - beganAtMs), () => this.#next());
+  }
+}
+
+class HandshakeStream extends Duplex {
+  readonly #socket: Socket;
+  readonly #turns: Turns;
+  #received = 0;
+  #isWaiting = false;
+  /** The handshake is over: what comes is passed on at once. */
+  isOver = false;
+
+  constructor(socket: Socket, turns: Turns) {
+    super();
+    this.#socket = socket;
+    this.#turns = turns;
+    socket.on('data', (bytes) => this.#take(bytes));
+    socket.on('end', () => this.push(null));
+    socket.on('error', (error) => this.destroy(error));
+    socket.on('close', () => this.destroy());
+  }
+
+  override _read(): void {
+    if (!this.#isWaiting) this.#socket.resume();
+  }
+
+  override _write(bytes: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
+    this.#socket.write(bytes, done);
+  }
+
+  override _final(done: () => void): void {
+    this.#socket.end(done);
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#socket.destroy();
+    done(error);
+  }
+
+  #take(bytes: Buffer): void {
+    if (this.isOver) {
+      if (!this.push(bytes)) this.#socket.pause();
+      return;
+    }
+    this.#received += bytes.length;
+    if (this.#received > MOST_BYTES) {
+      this.destroy(new Error('the handshake is too long'));
+      return;
+    }
+    this.#isWaiting = true;
+    this.#socket.pause();
+    this.#turns.run(() => {
+      this.#isWaiting = false;
+      if (this.destroyed) return;
+      this.push(bytes);
+      this.#socket.resume();
+    });
+  }
+}
