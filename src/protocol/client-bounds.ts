@@ -45,8 +45,7 @@ export function badReferenceIn(method: string, params: JsonFields = {}): string 
   if (isTaskMethod(method) && method !== 'tasks/list' && !isTaskId(taskId))
     return `taskId must be a string of at most ${LONGEST_TASK_ID} characters`;
   if (ABOUT_RESOURCES.has(method)) return badText('uri', uri);
-  if (METHODS[method]?.nameField === 'name' && name !== undefined && typeof name !== 'string')
-    return 'name must be a string';
+  if (METHODS[method]?.nameField === 'name' && typeof name !== 'string') return 'name must be a string';
   // In other methods the field has no meaning, but may have any length.
   const isPage = listOf(method) !== undefined || method === 'tasks/list';
   return isPage || typeof cursor === 'string' ? badText('cursor', cursor ?? '') : undefined;

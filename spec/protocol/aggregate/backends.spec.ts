@@ -172,6 +172,14 @@ test('sends a request to its template, with the name that the template knows', a
       ['prompts/get', b, { name: 'b__p' }, { name: 'p' }],
       ['completion/complete', b, { argument, ref: { ...prompt, name: 'b__p' } }, { argument, ref: prompt }],
       ['completion/complete', a, byUri, byUri],
+      // The field by which the server decides is the only one.
+      [
+        'completion/complete',
+        b,
+        { argument, ref: { ...prompt, ...uri, Name: 'x', name: 'b__p' } },
+        { argument, ref: prompt },
+      ],
+      ['completion/complete', a, { argument, ref: { ...byUri.ref, name: 'b__p' } }, byUri],
       ...['resources/read', 'resources/subscribe', 'resources/unsubscribe'].map(
         (method) => [method, a, uri, uri] as const,
       ),

@@ -103,6 +103,7 @@ test('references that are too long, no text, or in a field that only some server
     ['tasks/get', { taskId: ['1'] }],
     ['tools/call', { name: ['secret'] }],
     ['tools/call', { name: null }],
+    ['tools/call', { arguments: {} }],
     ['prompts/get', { name: { toString: 'secret' } }],
     ['tools/call', { name: 'open', Name: 'secret' }],
     ['tools/call', { NAME: 'secret' }],

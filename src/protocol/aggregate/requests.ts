@@ -103,8 +103,8 @@ async function answersTo(call: AggregateCall): Promise<Observable<Answer>> {
     case 'completion/complete': {
       const ref = fieldValue(params?.ref);
       const reference = isJsonObject(ref) ? ref : {};
-      if (typeof reference.uri === 'string') return byUri(call, reference.uri, reference);
-      return byName(call, 'prompts', reference.name, reference);
+      const isByUri = reference.type !== 'ref/prompt' && typeof reference.uri === 'string';
+      return isByUri ? byUri(call, reference.uri, true) : byName(call, 'prompts', reference.name, true);
     }
     case 'skills/list':
       return from(extensions.listSkills(client, toTemplate)).pipe(
@@ -144,12 +144,12 @@ const MISSING = 'stagedoor/missing';
 const STALE = 'stagedoor/stale';
 const TRUNCATED = 'stagedoor/truncated';
 
-/** The template of a tool or prompt; its own name replaces the aggregate one, in `reference` if the request names it there. */
+/** The template of a tool or prompt; its own name replaces the aggregate one, or the reference of a request for completions. */
 async function byName(
   call: AggregateCall,
   list: 'tools' | 'prompts',
   name: unknown,
-  reference?: JsonObject,
+  isReference = false,
 ): Promise<Observable<Answer>> {
   const { client, selection } = call;
   const { directory, view } = selection;
@@ -161,17 +161,18 @@ async function byName(
       list === 'tools' ? ['Unknown tool', 'TOOL_NOT_FOUND'] : ['Unknown prompt', 'PROMPT_NOT_FOUND'];
     return rpcErrorAnswer(RPC.invalidParams, withHint(unknown, near), { error_code });
   }
-  return carried(call, list, own, reference);
+  return carried(call, list, own, isReference);
 }
 
 function carried(
   call: AggregateCall,
   list: 'tools' | 'prompts',
   own: OwnTarget,
-  reference?: JsonObject,
+  isReference = false,
 ): Observable<Answer> {
   const { request } = call;
-  const named = reference === undefined ? { name: own.name } : { ref: { ...reference, name: own.name } };
+  // Made anew: a server may go by another field than the gateway.
+  const named = isReference ? { ref: { type: 'ref/prompt', name: own.name } } : { name: own.name };
   const given = own.defaults?.addedTo(request.params?.arguments);
   if (typeof given === 'string') throw new GatewayError('INVALID_TOOL_ARGUMENTS', given, { delivered: 'no' });
   const params = { ...request.params, ...named, ...(own.defaults && { arguments: given }) };
@@ -206,19 +207,20 @@ function sent(
   });
 }
 
-/** The template that a URI leads to; the own one replaces it, in `reference` if the request names it there. */
+/** The template that a URI leads to; the own one replaces it, or the reference of a request for completions. */
 async function byUri(
   { request, selection, client, toTemplate, extensions }: AggregateCall,
   asked: unknown,
-  reference?: JsonObject,
+  isReference = false,
 ): Promise<Observable<Answer>> {
   const { uris } = selection.directory;
   if (typeof asked !== 'string') return resourceNotFound();
   const target = await uris.targetOf(asked, client, () => extensions.listSkills(client, toTemplate));
   if (target === undefined) return resourceNotFound();
   const { template, uri } = target;
-  const named = reference === undefined ? { uri } : { ref: { ...reference, uri } };
-  const own = uri === asked ? request : { ...request, params: { ...request.params, ...named } };
+  const named = isReference ? { ref: { type: 'ref/resource', uri } } : { uri };
+  const own =
+    uri === asked && !isReference ? request : { ...request, params: { ...request.params, ...named } };
   const answers$ = toTemplate(template, own);
   if (!WITH_URIS.has(request.method) || (uri === asked && !uris.hasShared)) return answers$;
   const shown = (each: string) => asAsked(each, asked, uri) ?? uris.shown(template, each, client.owner);
