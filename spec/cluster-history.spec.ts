@@ -244,16 +244,23 @@ test('finds streams that miss or repeat a message, or get a notice in vain', () 
   const framed = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
   const whole =
     framed(event('/1', 1)) + framed(event('/2', 2).slice(0, 20)) + framed(event('/2', 2).slice(20));
-  assert.equal(heardIn(whole), { last: 2, missed: 0, repeated: 0, notices: 0, moves: 0, after: '0-get-1.2' });
+  assert.equal(heardIn(whole), {
+    last: 2,
+    missed: 0,
+    repeated: 0,
+    notices: 0,
+    begunAnew: 0,
+    after: '0-get-1.2',
+  });
   assert.equal(heardIn(framed(event('/1', 1)), framed(event('/3', 2))).missed, 1);
   assert.equal(heardIn(framed(event('/1', 1)), framed(event('/1', 2))).repeated, 1);
   const noticed = heardIn(
     framed(event('/1', 1)),
     framed('id: 1-get-2.0\ndata: \n\n'),
-    framed(event('', 1)).replace('0-get', '1-get'),
-    framed(event('/3', 2)).replace('0-get', '1-get'),
+    framed(event('', 1)).replace('0-get-1', '1-get-2'),
+    framed(event('/3', 2)).replace('0-get-1', '1-get-2'),
   );
-  assert.equal([noticed.missed, noticed.notices, noticed.moves, noticed.last], [0, 1, 1, 3]);
+  assert.equal([noticed.missed, noticed.notices, noticed.begunAnew, noticed.last], [0, 1, 1, 3]);
 
   const missed = (heard: Partial<Heard>, isOfEnded = false) =>
     judge(
@@ -264,7 +271,7 @@ test('finds streams that miss or repeat a message, or get a notice in vain', () 
           sessions: [
             {
               ...{ port: 1, isOfEnded, servedAfterMs: 1, isLost: false },
-              heard: { last: 3, missed: 0, repeated: 0, notices: 0, moves: 0, ...heard },
+              heard: { last: 3, missed: 0, repeated: 0, notices: 0, begunAnew: 0, ...heard },
             },
           ],
         },
@@ -274,12 +281,12 @@ test('finds streams that miss or repeat a message, or get a notice in vain', () 
       .filter(({ isMet }) => !isMet)
       .map(({ bar }) => bar);
   assert.equal(missed({}), []);
-  assert.equal(missed({ notices: 1, moves: 1 }, true), []);
+  assert.equal(missed({ notices: 1, begunAnew: 1 }, true), []);
   assert.equal(missed({ last: 2 }), ['0 streams without the last of 3 messages']);
   assert.equal(missed({ repeated: 1 }), ['0 streams with a message twice']);
   assert.equal(missed({ missed: 1 }), ['0 streams that missed a message without a notice']);
-  const inVain = ['0 streams with a notice in vain, or that moved without one'];
-  const others = [missed({ notices: 1 }), missed({ moves: 1 }), missed({}, true)];
+  const inVain = ['0 streams with a notice in vain, or begun anew without one'];
+  const others = [missed({ notices: 1 }), missed({ begunAnew: 1 }), missed({}, true)];
   assert.equal(others, [inVain, inVain, inVain]);
 });
 

@@ -1,5 +1,5 @@
 // What one stream brings: the messages of the backends, which have the numbers 1, 2, 3 and so on (backends/news.ts),
-// and in a session that another node took over the notice that some may be missing.
+// and where a stream begins anew, because another node took the session over or its client came late, the notice that some may be missing.
 
 /** The resource whose parts have the numbers. */
 export const NEWS = 'news://all';
@@ -12,16 +12,17 @@ export interface Heard {
   missed: number;
   repeated: number;
   notices: number;
-  /** Streams of another generation of the session than before: a node took it over, and owes a notice. */
-  moves: number;
+  /** Streams that did not continue the one before: each owes a notice. */
+  begunAnew: number;
 }
 
 /** Reads the bodies of the streams of one session, one after the other. */
 export class NewsReader {
-  readonly heard: Heard = { last: 0, missed: 0, repeated: 0, notices: 0, moves: 0 };
+  readonly heard: Heard = { last: 0, missed: 0, repeated: 0, notices: 0, begunAnew: 0 };
   /** The id of the last event; the next stream is opened with it. */
   lastEventId: string | undefined;
-  #generation: string | undefined;
+  /** The part of the ids of events that all of one stream have. */
+  #stream: string | undefined;
   #isNoticed = false;
   #rest = '';
 
@@ -37,10 +38,10 @@ export class NewsReader {
   }
 
   #hear(event: string): void {
-    const [, id = this.lastEventId, generation = this.#generation] = /^id: ((\d+)-\S+)$/m.exec(event) ?? [];
+    const [, id = this.lastEventId, stream = this.#stream] = /^id: ((\S+)\.\d+)$/m.exec(event) ?? [];
     this.lastEventId = id;
-    if (this.#generation !== undefined && generation !== this.#generation) this.heard.moves += 1;
-    this.#generation = generation;
+    if (this.#stream !== undefined && stream !== this.#stream) this.heard.begunAnew += 1;
+    this.#stream = stream;
     const number = /"uri":"news:\/\/all(?:\/(\d+))?"/.exec(event);
     if (number === null) return;
     const { heard } = this;

@@ -98,7 +98,7 @@ function herdServed({ herd }: HerdHistory, { herdServedMs }: HerdBars): readonly
   ];
 }
 
-/** A session that another node took over gets a notice where messages are missing; the others get each message once. */
+/** A stream that begins anew, as in a session that another node took over, gets a notice; the others get each message once. */
 function newsOf({ herd }: HerdHistory): readonly Verdict[] {
   if (herd === undefined || herd.told === 0) return [];
   const { sessions, told } = herd;
@@ -120,8 +120,8 @@ function newsOf({ herd }: HerdHistory): readonly Verdict[] {
       wrong(({ missed }) => missed > 0),
     ),
     none(
-      'streams with a notice in vain, or that moved without one',
-      wrong(({ notices, moves }, isOfEnded) => notices !== moves || (isOfEnded && moves === 0)),
+      'streams with a notice in vain, or begun anew without one',
+      wrong(({ notices, begunAnew }, isOfEnded) => notices !== begunAnew || (isOfEnded && begunAnew === 0)),
     ),
   ];
 }

@@ -2,6 +2,7 @@
 // honour the contracts of protocol/endpoint-backends.ts.
 
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
+import { newSession } from '../../src/actors/sessions/session-state.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
 import { serverNotFound } from '../../src/domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../src/domain/errors/errors.ts';
@@ -9,7 +10,11 @@ import { type JsonObject, JsonText, writeFields } from '../../src/domain/json/js
 import type { ClientProfile, Owner, ServerMessage, ServerNotification } from '../../src/domain/mcp/client.ts';
 import type { Handshake, Tool, WantedChanges } from '../../src/domain/mcp/mcp.ts';
 import type { EndReason } from '../../src/domain/sessions/session-ends.ts';
-import type { SessionOpening } from '../../src/domain/sessions/session-value.ts';
+import {
+  type AnySessionValue,
+  greetedOf,
+  type SessionOpening,
+} from '../../src/domain/sessions/session-value.ts';
 import type {
   Backends,
   McpSession,
@@ -65,6 +70,9 @@ export class ScriptedSession implements McpSession {
   questionMs = 10 * 60_000;
   logLevel: string | undefined;
   instanceId: string | undefined;
+  /** The resources that it has subscribed to. */
+  uris: readonly string[] = [];
+  generation: number | undefined;
   readonly exchanges: SessionExchange[] = [];
   readonly notes: [method: string, params: JsonObject][] = [];
   readonly messages = new Subject<ServerMessage>();
@@ -82,6 +90,11 @@ export class ScriptedSession implements McpSession {
     this.ownerId = ownerId;
     this.profile = profile;
     this.handshake = handshake;
+  }
+
+  get value(): AnySessionValue {
+    const { ownerId, profile, uris, handshake } = this;
+    return { ...newSession('t', ownerId, profile), uris, greeted: greetedOf(handshake) };
   }
 
   get messages$(): Observable<ServerMessage> {

@@ -17,7 +17,7 @@ import type {
 import type { Handshake, Tool, WantedChanges } from '../domain/mcp/mcp.ts';
 import type { PlacedInstance } from '../domain/nodes/forwarding.ts';
 import type { EndReason } from '../domain/sessions/session-ends.ts';
-import type { RecoveredSession, SessionOpening } from '../domain/sessions/session-value.ts';
+import type { AnySessionValue, SessionOpening } from '../domain/sessions/session-value.ts';
 
 /** Everything behind one path: the instances of one template, or those of all templates that a caller may use, or that a view has. */
 export interface Backends {
@@ -130,8 +130,10 @@ export interface McpSession {
    * agrees with the session, its end included, or with false when it is away; undefined when there is nothing to wait for.
    */
   keep?(): Promise<boolean> | undefined;
-  /** What a recovered session was; undefined for others. */
-  readonly recovered?: RecoveredSession | undefined;
+  /** What it is. */
+  readonly value: AnySessionValue;
+  /** Of a session that was recovered: how often it was. See FIRST_GENERATION. */
+  readonly generation?: number | undefined;
   /** Emits once when the session is over (closed, expired, lost), then completes; replayed. */
   readonly ended$: Observable<EndReason>;
   close(reason?: EndReason): Promise<void>;

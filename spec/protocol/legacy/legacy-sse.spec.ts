@@ -287,6 +287,27 @@ test('answers that are not kept any more are errors: large ones, all but the las
   assert.equal(answersOn((await at(70)).reply), ['direct unknown']);
 });
 
+test('other messages that are not kept any more are replaced by a notice: all but the last 64', async () => {
+  for (const [said, told] of [
+    [64, 0],
+    [65, 1],
+  ] as const) {
+    const { open, session } = setUpEarlier();
+    session.uris = ['news://all'];
+    const through = () => open('ann', `${session.id}.0`, { isForwarded: true });
+    const { reply } = await through();
+    reply.lose();
+    for (let count = 1; count <= said; count += 1)
+      session.messages.next({ kind: 'notification', method: 'said', params: {} });
+    const [, ...messages] = (await through()).reply.events.events;
+    const methods = messages.map(({ data }) => parsed(data).method);
+    assert.equal(
+      methods.slice(64),
+      Array.from({ length: told }, () => 'notifications/resources/updated'),
+    );
+  }
+});
+
 test('a message that is not begun when the stream ends is refused: no stream would have the answer', async () => {
   for (const refusal of [undefined, sessionLimit(1)]) {
     const { open, post, limit } = setUpEarlier();

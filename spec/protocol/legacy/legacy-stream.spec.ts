@@ -2,6 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import type { McpSession } from '../../../src/protocol/endpoint-backends.ts';
 import { LegacyListener } from '../../../src/protocol/legacy/legacy-listener.ts';
 import {
   EventBudget,
@@ -163,7 +164,13 @@ test('a session with many ended streams has room for the events of others', () =
 
 test('messages that wait for a listener need budget until the session ends', () => {
   const [budget, session] = [new EventBudget(), new SessionBackends().add('s', 'ann')];
-  const own = { sessionId: 's', generation: 1, nextKey: () => '1', isPending: () => true };
+  const own = {
+    sessionId: 's',
+    generation: 1,
+    nextKey: () => '1',
+    isPending: () => true,
+    listened: new WeakSet<McpSession>(),
+  };
   const deps = { budget, now: Date.now, ...own };
   const listener = new LegacyListener(session, deps);
   listener.notify('waiting');

@@ -16,7 +16,7 @@ import { listedAnswers } from '../../domain/mcp/listed-tools.ts';
 import { type Handshake, isOfOtherEra, listOf, setsClientState } from '../../domain/mcp/mcp.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import type { KeptRow, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
-import type { RecoveredSession, SessionValue, StorableSession } from '../../domain/sessions/session-value.ts';
+import type { SessionValue, StorableSession } from '../../domain/sessions/session-value.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { NO_URIS, type ResourceUris } from '../subscriptions/feed.ts';
@@ -51,7 +51,7 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
   openedAtMs = 0;
   usedAtMs = 0;
   isParked = false;
-  recovered: RecoveredSession | undefined;
+  generation: number | undefined;
   readonly #table: SessionTable;
   readonly #binder: Binder;
   readonly #options: SessionOptions;
@@ -92,7 +92,7 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
    * lost nothing and is bound again; elsewhere its next request decides, as after the loss of a conversation.
    */
   recoverAs(generation: number): void {
-    this.recovered = { value: this.value, generation };
+    this.generation = generation;
     this.#row = this.#table.keep(this, true);
     const { binding } = this.value;
     const former = binding && this.#binder.former(this.group, binding);
@@ -300,7 +300,7 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
     const from = context.binding?.ref;
     const only =
       (this.#waiting?.needsDedicated && isServed(context)) || isReturning(context) ? from : undefined;
-    const isRecovered = this.recovered !== undefined || this.#options.isRecovered === true;
+    const isRecovered = this.generation !== undefined || this.#options.isRecovered === true;
     const options = { first: this.#first, only, last: from, withinMs: bindTimeoutMs(context), isRecovered };
     return this.#binder.findBinding(this.#needs, options, signal);
   }

@@ -94,13 +94,6 @@ export type SessionValue = Frozen<Static<typeof WithTemplate>>;
 export type AggregateSessionValue = Frozen<Static<typeof WithAll>> | Frozen<Static<typeof WithView>>;
 export type AnySessionValue = SessionValue | AggregateSessionValue;
 
-/** What a session was in another life. */
-export interface RecoveredSession {
-  readonly value: AnySessionValue;
-  /** Of the session as recovered: see FIRST_GENERATION. */
-  readonly generation: number;
-}
-
 /** Each life that claims a session has its next generation. */
 export const FIRST_GENERATION = 1;
 

@@ -33,7 +33,7 @@ import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isLogLevel, type ListChange } from '../../domain/mcp/mcp.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import type { KeptRow, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
-import type { AggregateSessionValue, RecoveredSession } from '../../domain/sessions/session-value.ts';
+import type { AggregateSessionValue } from '../../domain/sessions/session-value.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { ticks$ } from '../../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
@@ -89,7 +89,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   readonly isShared = false;
   readonly ended$ = new ReplaySubject<EndReason>(1);
   calls = 0;
-  recovered: RecoveredSession | undefined;
+  generation: number | undefined;
   readonly #deps: AggregateSessionDeps;
   #value: AggregateSessionValue;
   /** The caller as it was checked last: it may use the templates of the value. */
@@ -135,7 +135,7 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   /** Notes that the session was read from its row. */
   recoverAs(generation: number): void {
-    this.recovered = { value: this.#value, generation };
+    this.generation = generation;
     this.#row = this.#deps.sessions.keep(this, true);
   }
 
@@ -350,7 +350,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   #openPart(template: string): Promise<McpSession> {
     const backends = this.#deps.backendsOf(template);
     const mark = this.#row && this.#marksOf(this.#row).of(template);
-    const options = { isPart: true, mark, isRecovered: this.recovered !== undefined };
+    const options = { isPart: true, mark, isRecovered: this.generation !== undefined };
     return backends.openSession(this.#owner, this.profile, options);
   }
 

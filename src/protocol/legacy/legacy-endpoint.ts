@@ -84,6 +84,7 @@ export class LegacyEndpoint {
     this.#tasks = tasks;
     this.#deps = {
       budget: new EventBudget(bufferedBytes),
+      listened: new WeakSet(),
       clock,
       slow: slowAnswers(clock, scheduler),
       nextNumber: () => {

@@ -3,12 +3,11 @@
 // Source: MCP 2025-11-25 basic/transports#listening-for-messages-from-the-server, #multiple-connections.
 
 import { LIMITS } from '../../domain/limits.ts';
-import type { ServerNotification } from '../../domain/mcp/client.ts';
 import { announcesChanges, LIST_NOTICES, NOTICED_LISTS } from '../../domain/mcp/mcp.ts';
 import type { AnySessionValue } from '../../domain/sessions/session-value.ts';
 import type { McpSession } from '../endpoint-backends.ts';
 import type { McpReply } from '../endpoint-types.ts';
-import { refused } from '../rpc.ts';
+import { notificationMessage, refused } from '../rpc.ts';
 import { canPoll, versionOf } from './legacy-request.ts';
 import { type EventPosition, LegacyStream, MessageLog, type SessionStreamDeps } from './legacy-stream.ts';
 
@@ -23,13 +22,19 @@ export function isListenerKey(key: string): boolean {
   return key.startsWith(KEY_PREFIX);
 }
 
-interface ListenerDeps extends SessionStreamDeps {
+/** What the listener of a session needs besides what its streams need. */
+export interface ListenerDeps extends SessionStreamDeps {
+  /** Sessions whose clients have opened such a stream in this life; it outlives the listener. */
+  readonly listened: WeakSet<McpSession>;
   readonly nextKey: () => string;
   /** True while the server still waits for the answer to its question. */
   readonly isPending: (question: number) => boolean;
 }
 
-/** The only stream of this kind of a session, and the messages that wait for it. */
+/**
+ * The only stream of this kind of a session, and the messages that wait for it. A client gets each message once, or is told what may have changed
+ * where messages are not stored any more: see ADR 350.
+ */
 export class LegacyListener {
   readonly #session: McpSession;
   readonly #deps: ListenerDeps;
@@ -37,6 +42,8 @@ export class LegacyListener {
   #release: (() => void) | undefined;
   /** By the id of a request of the server, or NOTIFICATION. */
   readonly #waiting: MessageLog;
+  /** There was no room for a notification, or its client read too slowly. */
+  #hasDropped = false;
 
   constructor(session: McpSession, deps: ListenerDeps) {
     this.#session = session;
@@ -64,13 +71,15 @@ export class LegacyListener {
    */
   open(reply: McpReply, after?: EventPosition): void {
     const stream = this.#stream;
-    if (after !== undefined && stream?.key === after.key) {
+    const isOfThisLife = after?.generation === this.#deps.generation;
+    if (isOfThisLife && stream?.key === after.key) {
       this.#hold();
-      stream.resume(reply, after.number);
-      this.#sendWaiting(stream);
+      if (!stream.resume(reply, after.number)) this.#hasDropped = true;
+      this.#goOn(stream);
     } else if (stream?.isLive) {
       throw refused(409, 'Conflict: Only one SSE stream is allowed per session');
     } else {
+      if (after !== undefined || this.#mayHaveLost(stream)) this.#hasDropped = true;
       stream?.discard();
       this.#begin(reply);
     }
@@ -85,8 +94,8 @@ export class LegacyListener {
 
   /** Writes a notification, or stores it while there is room. */
   notify(message: string): void {
-    if (this.#stream?.isLive) this.#stream.notify(message);
-    else this.store(message);
+    const isTaken = this.#stream?.isLive ? this.#stream.notify(message) : this.store(message);
+    if (!isTaken) this.#hasDropped = true;
   }
 
   /** Stores a notification, or the request with that id, until the stream opens. False when it has no room. */
@@ -94,9 +103,10 @@ export class LegacyListener {
     return this.#waiting.append(question, message);
   }
 
-  /** Discards a stream whose client did not resume it. */
-  expire(nowMs: number): void {
+  /** Discards a stream whose client did not resume it. Tells a client that has read too slowly, and does not any more, what may have changed. */
+  sweep(nowMs: number): void {
     if (this.#stream?.isAbandoned(nowMs)) this.close();
+    else if (this.#stream?.isLive) this.#noticeMissed(this.#stream);
   }
 
   /** Ends the stream and discards all messages. */
@@ -112,8 +122,27 @@ export class LegacyListener {
     const stream = new LegacyStream({ ...this.#deps, key, onLost: () => this.#unhold() });
     this.#stream = stream;
     this.#hold();
+    this.#deps.listened.add(this.#session);
     stream.begin(reply, canPoll(versionOf(this.#session)));
+    this.#goOn(stream);
+  }
+
+  /** The client has no event of the stream before, so it may have lost what was on it. Without one here its first stream misses nothing. */
+  #mayHaveLost(before: LegacyStream | undefined): boolean {
+    if (before !== undefined) return before.hasMessages;
+    return this.#deps.listened.has(this.#session) || this.#session.generation !== undefined;
+  }
+
+  #goOn(stream: LegacyStream): void {
+    this.#noticeMissed(stream);
     this.#sendWaiting(stream);
+  }
+
+  /** Where messages were lost: a change of each list that the client was told of, and of each resource that it has subscribed to. */
+  #noticeMissed(stream: LegacyStream): void {
+    if (!this.#hasDropped || stream.isSlow) return;
+    this.#hasDropped = false;
+    for (const notice of missedBy(this.#session.value)) stream.send(notice);
   }
 
   #sendWaiting(stream: LegacyStream): void {
@@ -135,16 +164,13 @@ export class LegacyListener {
   }
 }
 
-/** A change of each list that the client was told of, and of each resource that it has subscribed to. */
-export function missedBy({
-  greeted,
-  uris,
-}: AnySessionValue): Pick<ServerNotification, 'method' | 'params'>[] {
+/** What tells a client that it may have missed messages of its server. */
+export function missedBy({ greeted, uris }: AnySessionValue): readonly string[] {
   const lists = NOTICED_LISTS.filter((list) => announcesChanges(greeted?.capabilities ?? {}, list));
   return [
-    ...lists.map((list) => ({ method: LIST_NOTICES[list], params: {} })),
+    ...lists.map((list) => notificationMessage(LIST_NOTICES[list], {})),
     ...Object.values(uris)
       .flat()
-      .map((uri) => ({ method: 'notifications/resources/updated', params: { uri } })),
+      .map((uri) => notificationMessage('notifications/resources/updated', { uri })),
   ];
 }

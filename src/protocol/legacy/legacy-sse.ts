@@ -27,6 +27,7 @@ import { checkContentType, checkGetTypes, namesEventStream } from '../headers.ts
 import { faultOf, type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
 import { KeptMessages } from './kept-messages.ts';
 import type { LegacyEndpoint } from './legacy-endpoint.ts';
+import { missedBy } from './legacy-listener.ts';
 import { sessionOf } from './legacy-request.ts';
 import { lostWithGateway } from './legacy-traffic.ts';
 import { readsPositions, SsePosition, sessionOfEvent, unansweredAt } from './sse-position.ts';
@@ -245,7 +246,7 @@ class SseConnection {
 
   /**
    * Sends everything on the stream of this reply from now on, first what its client has not got. Requests that were under way in an earlier life,
-   * and those whose answers are not kept, get an error. A client that loses this stream, too, names what it has not got. The one before ends.
+   * and those whose answers are not kept, get an error; other messages that are not kept are replaced by a notice (ADR 350). A client that loses this stream, too, names what it has not got. The one before ends.
    */
   attach(request: McpRequest, reply: McpReply, messagesPath: string): void {
     const before = this.#stream;
@@ -257,12 +258,15 @@ class SseConnection {
     this.#log = reply.log;
     before?.end();
     this.#noteSession();
-    const { number: last, lost } = this.#position.resume(request.headers, (number) => this.#kept.has(number));
+    const resumption = this.#position.resume(request.headers, (number) => this.#kept.has(number));
+    const { number: last, later, lost } = resumption;
+    const kept = this.#kept.after(last);
     const path = `${messagesPath}?sessionId=${this.#id}`;
     stream.send({ name: 'endpoint', data: path, id: this.#position.eventIdAt(last), retryMs: RETRY_MS });
-    for (const { number, data } of this.#kept.after(last))
-      stream.send({ data, id: this.#position.eventIdAt(number) });
+    for (const { number, data } of kept) stream.send({ data, id: this.#position.eventIdAt(number) });
     for (const id of lost) this.#sendAnswer(lostWithGateway(id), [id]);
+    if (later > kept.length && this.#session !== undefined)
+      for (const notice of missedBy(this.#session.value)) this.#send(notice);
     reply.onGone(() => this.#stream === stream && this.#lose(request));
   }
 

@@ -91,6 +91,15 @@ export class LegacyStream {
     return this.isLive || this.#hasFirstId || this.#lastNumber > 0;
   }
 
+  get hasMessages(): boolean {
+    return this.#lastNumber > 0;
+  }
+
+  /** Its client leaves too much unread. */
+  get isSlow(): boolean {
+    return this.#socket !== undefined && this.#socket.unsentBytes > LIMITS.unreadBytes;
+  }
+
   get isFinished(): boolean {
     return this.#stage !== 'open';
   }
@@ -112,17 +121,21 @@ export class LegacyStream {
     return this.isLive;
   }
 
-  /** Continues on another connection, first with the events after the number `after`. Ends a previous connection. */
-  resume(reply: McpReply, after: number): void {
+  /**
+   * Continues on another connection, first with the events after the number `after`. Ends a previous connection. False when not all of these
+   * are stored.
+   */
+  resume(reply: McpReply, after: number): boolean {
     const hasEnded = this.isFinished;
     this.#detach()?.end();
     this.#deps.budget.deleteSpare(this);
     this.#stage = 'open';
     this.#attach(reply);
-    for (const { number, data } of this.#log.messages) {
-      if (number > after) this.#socket?.send({ data, id: this.#idOf(number) });
-    }
+    const later = this.#log.messages.filter(({ number }) => number > after);
+    const isWhole = later.length >= this.#lastNumber - after;
+    for (const { number, data } of later) this.#socket?.send({ data, id: this.#idOf(number) });
     if (hasEnded) this.#end();
+    return isWhole;
   }
 
   /** Sends a message that must arrive: an answer, or a request of the server. */
@@ -133,9 +146,11 @@ export class LegacyStream {
     this.#socket?.send({ data, id: this.#idOf(this.#lastNumber) });
   }
 
-  /** Sends a message that is dropped for a client which reads too slowly. */
-  notify(data: Uint8Array | string): void {
-    if (this.#socket === undefined || this.#socket.unsentBytes <= LIMITS.unreadBytes) this.send(data);
+  /** Sends a message that is dropped for a client which reads too slowly: then it returns false. */
+  notify(data: Uint8Array | string): boolean {
+    if (this.isSlow) return false;
+    this.send(data);
+    return true;
   }
 
   /** The answer to request `id`, the last one if `isLast`. If it is too large, an error is stored in its place. */

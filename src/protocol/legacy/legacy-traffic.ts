@@ -17,7 +17,7 @@ import type { McpSession } from '../endpoint-backends.ts';
 import type { McpReply } from '../endpoint-types.ts';
 import { invalidRequest, notificationMessage, type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
 import { failed, LegacyCall, type LegacyCallDeps, LegacyQuestions } from './legacy-call.ts';
-import { isListenerKey, LegacyListener, missedBy } from './legacy-listener.ts';
+import { isListenerKey, LegacyListener, type ListenerDeps } from './legacy-listener.ts';
 import { LegacyPost } from './legacy-post.ts';
 import { canPoll } from './legacy-request.ts';
 import { type EventBudget, LegacyStream, positionOf, type SessionStreamDeps } from './legacy-stream.ts';
@@ -29,7 +29,7 @@ const MAX_REASON_UNITS = 1_024;
 /** How long messages outside of calls are received after the last call, for a client that opened no stream for them. */
 const IDLE_MS = 60_000;
 
-export interface LegacyTrafficDeps {
+export interface LegacyTrafficDeps extends Pick<ListenerDeps, 'listened'> {
   readonly clock: Clock;
   readonly slow: SharedTimer;
   readonly budget: EventBudget;
@@ -53,7 +53,6 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   /** Since when calls are under way without a stream or a message of their client, and whether the session is marked as away. */
   #awaySinceMs: number | undefined;
   #isAway = false;
-  #hasNoticedMissed = false;
   /** As a Canceller: set while a request is cancelled. */
   cancelReason: string | undefined;
 
@@ -122,8 +121,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
         reply.event(lostWithGateway(position.request));
       else throw refused(400, 'The stream of this event is no longer stored');
     } else {
-      this.#listenerOf().open(reply, isOfOtherLife ? undefined : position);
-      this.#noticeMissed();
+      this.#listenerOf().open(reply, position);
       this.#receiveMessages();
     }
   }
@@ -166,7 +164,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     this.#questions?.expire(nowMs - this.#session.questionMs, (id, call) => this.#cancelQuestion(id, call));
     for (const stream of this.#streams?.values() ?? [])
       if (stream.isFinished && stream.isAbandoned(nowMs)) stream.discard();
-    this.#listener?.expire(nowMs);
+    this.#listener?.sweep(nowMs);
     if (this.#calls.size > 0 || this.#listener?.isOpen || this.#questions?.size) {
       this.#idleSinceMs = undefined;
       return false;
@@ -180,15 +178,6 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   dismiss(): void {
     if (!this.#isConnected)
       this.#questions?.expire(Number.POSITIVE_INFINITY, (id, call) => this.#cancelQuestion(id, call));
-  }
-
-  /** Once, in a session of an earlier life: what its client may have missed. */
-  #noticeMissed(): void {
-    const { recovered } = this.#session;
-    if (this.#hasNoticedMissed || recovered === undefined) return;
-    this.#hasNoticedMissed = true;
-    for (const { method, params } of missedBy(recovered.value))
-      this.#listenerOf().notify(notificationMessage(method, params));
   }
 
   get #isConnected(): boolean {
@@ -228,7 +217,8 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
 
   #listenerOf(): LegacyListener {
     const isPending = (question: number) => this.#questions?.has(question) ?? false;
-    const deps = { ...this.#streamDeps, nextKey: () => this.#nextKey(), isPending };
+    const { listened } = this.#deps;
+    const deps = { ...this.#streamDeps, listened, nextKey: () => this.#nextKey(), isPending };
     this.#listener ??= new LegacyListener(this.#session, deps);
     return this.#listener;
   }
@@ -239,7 +229,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   }
 
   get #generation(): number {
-    return this.#session.recovered?.generation ?? FIRST_GENERATION;
+    return this.#session.generation ?? FIRST_GENERATION;
   }
 
   /** The cancellation goes to the stream of the question. Source: basic/utilities/cancellation. */

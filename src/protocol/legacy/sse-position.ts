@@ -112,7 +112,7 @@ export class SsePosition {
     const gone = unread.filter((each) => !isKept(each.number)).map(({ id }) => id);
     const lost = [...new Set([...earlier, ...gone])].filter((id) => !this.#waiting.has(id));
     for (const id of lost) this.#waiting.add(id);
-    return { number, lost };
+    return { number, later: this.#number - number, lost };
   }
 
   /** Notes requests that the last message answered. False when none of them waited. */
@@ -135,5 +135,7 @@ export class SsePosition {
 /** See SsePosition.resume. */
 export interface Resumption {
   readonly number: number;
+  /** Messages after that one. */
+  readonly later: number;
   readonly lost: readonly JsonRpcId[];
 }
