@@ -109,6 +109,22 @@ test('a client that knows a changed header is refused once, and a client with th
   assert.equal(outcome(await call('bob', 'one', ARGS, { region: 'x' })), REFUSED);
 });
 
+test('an argument that a view sets is in the header, whatever the client sends there', async () => {
+  backend.pages = [[tool('one', { region: REGION, zone: { type: 'string', 'x-mcp-header': 'Zone' } })]];
+  await register('a');
+  const from = [{ template: 't', defaults: { one: { region: 'eu' } } }];
+  await gateway.views.put({ id: 'v', from });
+  path = 'v';
+  await listed('ann');
+  for (const sent of [{ zone: 'x' }, { zone: 'x', region: 'us' }])
+    assert.equal(outcome(await call('ann', 'one', { zone: 'x' }, sent)), SERVED);
+  const seen = backend.calls.map((headers) => [headers['mcp-param-zone'], headers['mcp-param-region']]);
+  assert.equal(seen, [
+    ['x', 'eu'],
+    ['x', 'eu'],
+  ]);
+});
+
 test.run();
 
 /** Starts one more server. */

@@ -194,10 +194,14 @@ function sent(
   const listed = own.listed ?? own.name;
   const limit = list === 'tools' ? selection.limitOf?.(listed) : undefined;
   const isSafe = own.isRepeatable === undefined ? undefined : { isRepeatable: own.isRepeatable };
-  if (limit === undefined) return toTemplate(own.template, { ...request, params, ...isSafe });
+  const { headers, ...others } = request;
+  // Those of the client know nothing of arguments that the view sets: the gateway writes all of them.
+  const kept = own.defaults === undefined ? definedFields({ headers }) : undefined;
+  const named = { ...others, ...kept, params, ...isSafe };
+  if (limit === undefined) return toTemplate(own.template, named);
   const viewTimeoutMs = limit.timeout === undefined ? undefined : limit.timeout * 1_000;
   const most = limit.calls_per_minute;
-  const answers$ = toTemplate(own.template, { ...request, params, ...isSafe, viewTimeoutMs });
+  const answers$ = toTemplate(own.template, { ...named, viewTimeoutMs });
   const bounded$ = answers$.pipe(map((answer) => boundedAnswer(answer, limit)));
   if (most === undefined) return bounded$;
   // Not before it is awaited: its client may have cancelled the call while its tool was looked up.
