@@ -6,6 +6,7 @@ import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
 import { ByteBudget } from '../../src/domain/memory/held-bytes.ts';
+import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
 import { HeldBodies } from '../../src/http/body/held-bodies.ts';
 import { readDirect } from '../../src/http/body/read.ts';
 import { body } from '../../src/http/middleware/body.ts';
@@ -258,7 +259,8 @@ heldBodies(
           throw reason;
         }
       };
-      const app = await startMiddlewares(first, body(readDirect, BYTES, 'bytes', { held, limiter }));
+      const costs = { held, limiter, scheduler: new TaskScheduler() };
+      const app = await startMiddlewares(first, body(readDirect, BYTES, 'bytes', costs));
       const socket = connect(app.port, '127.0.0.1');
       socket.write(head('POST /', { 'Content-Type': 'application/json', 'Content-Length': String(BYTES) }));
       await arrived;

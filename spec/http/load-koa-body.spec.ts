@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import { RateLimiter } from '../../src/auth/limits/rate-limiter.ts';
 import { ByteBudget } from '../../src/domain/memory/held-bytes.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
+import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
 import { HeldBodies } from '../../src/http/body/held-bodies.ts';
 import { koaBodyReader, PARTS } from '../../src/http/body/read.ts';
 import { body } from '../../src/http/middleware/body.ts';
@@ -20,7 +21,7 @@ test('takes a turn of the event loop for each part, once', async () => {
     turns += 1;
   });
   const held = new HeldBodies(new ByteBudget({ totalBytes: 1_000, ownerBytes: 1_000 }));
-  const costs = { held, limiter: new RateLimiter(systemClock) };
+  const costs = { held, limiter: new RateLimiter(systemClock), scheduler: new TaskScheduler() };
   const app = await startMiddlewares(body(read, 100, 'json', costs), (context) =>
     respond(context, json(200, context.state.body)),
   );

@@ -109,6 +109,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const readers = bodyReaders(options.maxBodyBytes, {
     held: new HeldBodies(gateway.requestBytes),
     limiter: auth.limiter,
+    scheduler: gateway.scheduler,
     connections: options.connections,
   });
   const own = new Prometheus(gateway, worker?.number, options.others?.counts);

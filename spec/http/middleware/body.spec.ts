@@ -11,6 +11,7 @@ import { RateLimiter } from '../../../src/auth/limits/rate-limiter.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { ByteBudget } from '../../../src/domain/memory/held-bytes.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
+import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { HeldBodies } from '../../../src/http/body/held-bodies.ts';
 import {
   koaBodyReader,
@@ -34,6 +35,7 @@ const BOUNDS = { totalBytes: 1_000_000, ownerBytes: 1_000_000 };
 const COSTS = {
   held: new HeldBodies(new ByteBudget(BOUNDS)),
   limiter: new RateLimiter(systemClock),
+  scheduler: new TaskScheduler(),
 };
 /** Reads later than the first part of the body comes. */
 const readLate: ReadBody = async (context, maxBytes, use, onBytes) => {
@@ -176,6 +178,27 @@ bytes('over the limit are drained, and the connection stays open', async () => {
   socket.write(`${chunk}0\r\n\r\n${head('GET /livez', { Connection: 'close' })}`);
   assert.match(await readAll(socket), /^HTTP\/1\.1 200 [\s\S]*alive/);
   await app.close();
+});
+
+bytes('over 64 KiB are parsed in a turn of the scheduler, with or without a length', async () => {
+  let turns = 0;
+  const turn = async () => {
+    turns += 1;
+  };
+  const costs = { ...COSTS, scheduler: { turn } };
+  const app = await startMiddlewares(body(readDirect, 200_000, 'json', costs), (context) =>
+    respond(context, json(200, turns)),
+  );
+  const type = { 'content-type': 'application/json' };
+  const [small, large] = [60_000, 70_000].map((count) => JSON.stringify('x'.repeat(count)));
+  const chunked = head('POST /', { ...type, 'Transfer-Encoding': 'chunked', Connection: 'close' });
+  const answers = [
+    (await app.ask('POST', '/', { body: small, headers: type })).text,
+    (await app.ask('POST', '/', { body: large, headers: type })).text,
+    (await sendRaw(app.port, chunked, `${(70_002).toString(16)}\r\n${large}\r\n0\r\n\r\n`)).at(-1),
+  ];
+  assert.equal(answers, ['0', '1', '2']);
+  app.close();
 });
 
 bytes('are drained up to a limit, after which the request is destroyed', async () => {

@@ -11,6 +11,7 @@ import {
 } from '../../domain/errors/error-catalogue.ts';
 import type { JsonFields } from '../../domain/json/json.ts';
 import { systemClock } from '../../domain/time/clock.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { HeldBodies } from '../body/held-bodies.ts';
 import { NO_BYTES, parseCallBody, parseFormBody, parseJsonBody, type ReadBody } from '../body/read.ts';
 import { consumeRateLimit, requestsIn, whenKnown } from '../caller-check.ts';
@@ -23,6 +24,7 @@ export type BodyKind = 'json' | 'call' | 'form' | 'bytes';
 export interface BodyCosts {
   readonly held: HeldBodies;
   readonly limiter: Pick<RateLimiter, 'take' | 'peek'>;
+  readonly scheduler: Pick<TaskScheduler, 'turn'>;
   /** Is told of a request of an unknown caller before its body is read. Default: nothing is. */
   readonly connections?: { receive(request: IncomingMessage): void } | undefined;
 }
@@ -72,14 +74,15 @@ export function body<C extends HttpContext>(
 
 /**
  * Reads a body and counts its memory and its requests, as early as its size is known. A large body without a
- * length (NaN) is refused when its caller has no request left; its requests are counted at the end.
+ * length (NaN) is refused when its caller has no request left; its requests are counted at the end. It waits for a turn, in which it
+ * is parsed: many may end together.
  */
 async function readCounted<C extends HttpContext>(
   read: ReadBody<C>,
   maxBytes: number,
   context: C,
   length: number,
-  { held, limiter }: BodyCosts,
+  { held, limiter, scheduler }: BodyCosts,
 ): Promise<Buffer> {
   const { res: response, state } = context;
   const { principal = NO_PRINCIPAL } = state;
@@ -96,7 +99,9 @@ async function readCounted<C extends HttpContext>(
     }
     if (!Number.isNaN(length)) {
       body.add(length);
-      return await read(context, maxBytes, whole);
+      const bytes = await read(context, maxBytes, whole);
+      if (uploaded !== undefined) await scheduler.turn();
+      return bytes;
     }
     let received = 0;
     const bytes = await read(context, maxBytes, whole, (more) => {
@@ -106,7 +111,9 @@ async function readCounted<C extends HttpContext>(
       requireRequestLeft(limiter.peek(principal));
       uploaded = held.upload(principal);
     });
-    if (uploaded !== undefined) await consumeRateLimit(state, limiter, requestsIn(bytes.length));
+    if (uploaded === undefined) return bytes;
+    await consumeRateLimit(state, limiter, requestsIn(bytes.length));
+    await scheduler.turn();
     return bytes;
   } finally {
     uploaded?.();
