@@ -36,8 +36,10 @@ export const LIMITS = {
   /** Largest body of an HTTP refusal without JSON; the rest is not read. Beginning of its text that callers get, in UTF-16 units. */
   refusalBytes: 256 * 1024,
   refusalCharacters: 300,
-  /** Values, keys included, of a message or a result that is parsed, and of all pages of one list. A list with 10,000 tools has about 300,000. */
+  /** Values, keys included, of all pages of one list. A list with 10,000 tools has about 300,000. */
   parsedValues: 1_000_000,
+  /** The same of one item of a list, and of any other message or result that is parsed: it takes a single turn. Source: ADR 349. */
+  parsedAtOnce: 100_000,
   /** Largest result that is parsed when the gateway needs something of it. */
   inspectedResultBytes: 16 * 1024,
   /** Exchanges one instance carries at the same time. */

@@ -29,7 +29,13 @@ import {
   connectionDeclined,
   noOwnAccount,
 } from '../domain/calls/connection-required.ts';
-import { type ExchangeEvent, type ExchangeRequest, parsedResult, toolOf } from '../domain/calls/exchange.ts';
+import {
+  type ExchangeEvent,
+  type ExchangeRequest,
+  MAX_PAGE,
+  parsedResult,
+  toolOf,
+} from '../domain/calls/exchange.ts';
 import { backendUnavailable, queueFull } from '../domain/errors/error-catalogue.ts';
 import { hasCode } from '../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
@@ -328,7 +334,7 @@ function listResult(list: ListField, items: readonly JsonObject[]): ExchangeEven
 /** Whatever the server says, the list is that of one user. */
 function ownList(event: ExchangeEvent): ExchangeEvent {
   if (event.kind !== 'result') return event;
-  const value = parsedResult(event.result, 'exactValue');
+  const value = parsedResult(event.result, 'exactValue', MAX_PAGE);
   if (!isJsonObject(value)) return event;
   const ttl = typeof value.ttlMs === 'number' ? { ttlMs: Math.min(value.ttlMs, LIST_MS) } : {};
   return { ...event, result: JsonText.ofValue({ ...value, ...ttl, cacheScope: 'private' }) };

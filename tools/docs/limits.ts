@@ -188,7 +188,12 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'One message from a backend that is not a plain result, one page of a list',
-      `${bytes(LIMITS.parsedMessageBytes)}, ${count(LIMITS.parsedValues)} values with keys`,
+      `${bytes(LIMITS.parsedMessageBytes)}`,
+      '`BACKEND_UNAVAILABLE`',
+    ],
+    [
+      'Values, with keys, of such a message, and of one item of a list that the gateway reads',
+      count(LIMITS.parsedAtOnce),
       '`BACKEND_UNAVAILABLE`',
     ],
     [

@@ -14,6 +14,7 @@ import type { InProcessHandler } from '../../../src/transports/open-options.ts';
 import { rpcError } from '../../helpers/function-backend.ts';
 import { errorOf, thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
+import { turnsOf, untimedScheduler } from '../../helpers/turns.ts';
 
 const test = suite('requests');
 const WAIT = { waitMs: 5_000 };
@@ -58,7 +59,10 @@ test('resolve with the result of any method, and its instance', async () => {
 test('count lists as long as they are used, and refuse a caller with one that asks for another', async () => {
   await startSmall();
   let content = 1;
-  const handler = () => ({ tools: [{ name: 'wide', list: Array(500_000).fill(content) }] });
+  const numbers = () => Array(50_000).fill(content);
+  const handler = () => ({
+    tools: Array.from({ length: 10 }, (_, index) => ({ name: `wide${index}`, list: numbers() })),
+  });
   await gateway.register('t', { id: 'a', handler }, WAIT);
   const list = (caller: string) => gateway.list('t', 'tools', { caller });
   const [begun, used] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()];
@@ -67,13 +71,13 @@ test('count lists as long as they are used, and refuse a caller with one that as
     return used.promise.then((text) => `${text} ${items.length}`);
   });
   await begun.promise;
-  assert.is((await list('a')).items.length, 1, 'an equal list shares its items');
+  assert.is((await list('a')).items.length, 10, 'an equal list shares its items');
   content = 2;
   assert.is((await errorOf(list('a'))).code, 'QUEUE_FULL');
-  assert.is((await list('b')).items.length, 1);
+  assert.is((await list('b')).items.length, 10);
   used.resolve('used');
-  assert.is(await first, 'used 1');
-  assert.is((await list('a')).items.length, 1);
+  assert.is(await first, 'used 10');
+  assert.is((await list('a')).items.length, 10);
 });
 
 test('count pages that wait to be parsed for their instance', async () => {
@@ -265,16 +269,41 @@ test('lists: request no further page when there are too many items', async () =>
 });
 
 test('lists: end before a page with which they have more than 1,000,000 values or too many bytes', async () => {
-  const filled = (objects: number) => ({ tools: [{ name: 'a', more: Array(objects).fill({}) }] });
+  const filled = (objects: number) => ({
+    tools: Array.from({ length: 20 }, (_, index) => ({
+      name: `a${index}`,
+      more: Array(objects / 20).fill({}),
+    })),
+  });
   const page = (objects: number, nextCursor?: string) => ({ ...filled(objects), nextCursor });
-  const fits = LIMITS.parsedValues - 10;
-  assert.is((await gatherPages('tools', book(filled(fits)).ask)).items.length, 1);
+  const fits = LIMITS.parsedValues - 200;
+  assert.is((await gatherPages('tools', book(filled(fits)).ask)).items.length, 20);
   const error = await errorOf(gatherPages('tools', book(page(LIMITS.parsedValues)).ask));
   assert.is(error.code, 'BACKEND_UNAVAILABLE');
-  const { items, cut } = await gatherPages('tools', book(page(fits / 2, '2'), page(fits / 2 + 10)).ask);
-  assert.equal([items.length, cut], [1, 'it is too large']);
+  const { items, cut } = await gatherPages('tools', book(page(fits / 2, '2'), page(fits / 2 + 200)).ask);
+  assert.equal([items.length, cut], [20, 'it is too large']);
   const long = { tools: [{ name: 'x'.repeat(LIMITS.parsedMessageBytes) }] };
   assert.match((await errorOf(gatherPages('tools', book(long).ask))).message, '8388608 bytes');
+});
+
+test('lists: a large page is parsed in several turns, and has no item that is too large for one', async () => {
+  const more = Array(LIMITS.parsedAtOnce / 2).fill({});
+  const pageOf = (count: number, item: object) => ({
+    tools: Array(count).fill(item),
+    ttlMs: 5,
+    nextCursor: '',
+  });
+  const tools = [...Array(8).keys()].map((index) => ({ name: `t${index}`, more }));
+  const pages = { ...pageOf(0, {}), tools: [...tools, null], nextCursor: 7 };
+  let items: readonly object[] = [];
+  const turns = await turnsOf(async () => {
+    ({ items } = await gatherPages('tools', book(pages).ask, { scheduler: untimedScheduler(1) }));
+  });
+  assert.equal(items, tools);
+  assert.ok(turns >= 7, `${turns} turns`);
+  const wide = pageOf(1, { name: 'a', more: [...more, ...more] });
+  const error = await errorOf(gatherPages('tools', book(wide).ask));
+  assert.match(error.message, `${LIMITS.parsedAtOnce} values`);
 });
 
 test('lists: read 10,000 tools on one page', async () => {

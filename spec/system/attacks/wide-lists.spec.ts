@@ -20,8 +20,9 @@ type Credentials = Readonly<Record<string, string>>;
 
 const CLIENTS = 300;
 const ATTACKERS = 6;
-/** Nearly as many values, and bytes, as the gateway parses. */
-const ARGUMENTS = 450_000;
+/** Nearly as many values, and bytes, as the gateway parses, and of each tool half as many as of one item. */
+const TOOLS = 20;
+const ARGUMENTS = 22_500;
 
 let servers: Readonly<Record<'demo' | 'same' | 'other', RawServer>>;
 let memory: MemoryLimit;
@@ -49,10 +50,17 @@ async function key(): Promise<Credentials> {
   return (await newKey(harness.admin, 'spec')).headers;
 }
 
-/** A server with one tool, which has many arguments. `versionOf`: of the list that the request with this number gets. */
+/** A server with tools that have many arguments. `versionOf`: of the list that the request with this number gets. */
 function startListServer(versionOf: (request: number) => number): Promise<RawServer> {
-  const properties = Array.from({ length: ARGUMENTS }, (_, index) => `"arg${index}":{}`).join();
-  const list = Buffer.from(`"inputSchema":{"type":"object","properties":{${properties}}}}]}}`);
+  const schemaOf = (tool: number): string => {
+    const properties = Array.from({ length: ARGUMENTS }, (_, index) => `"arg${tool * ARGUMENTS + index}":{}`);
+    return `"inputSchema":{"type":"object","properties":{${properties}}}`;
+  };
+  const others = Array.from(
+    { length: TOOLS - 1 },
+    (_, tool) => `{"name":"wide${tool}",${schemaOf(tool + 1)}}`,
+  );
+  const list = Buffer.from(`${schemaOf(0)}},${others}]}}`);
   let requests = 0;
   const listed = (response: ServerResponse, { id }: Asked): void => {
     requests += 1;

@@ -130,7 +130,10 @@ export class Requests {
     };
     const { items, cut } = await this.#read.read(field, undefined, ask, async (next) => {
       const beforeParsing = values.add.bind(values);
-      const { items, cut } = await gatherPages(field, next, { formOf: () => 'exactValue', beforeParsing });
+      const formOf = () => 'exactValue' as const;
+      const { items, cut } = await gatherPages(field, next, {
+        ...{ formOf, beforeParsing, scheduler: this.#scheduler },
+      });
       return { items, found: { cut } };
     });
     const { instanceId = '' } = bound;

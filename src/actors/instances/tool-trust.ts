@@ -1,7 +1,7 @@
 // Which definitions of the tools of a template are used. By default all are; of a pinned template, and through a pinned view, only the
 // approved ones. Source: ADR 238, ADR 242.
 
-import { type Answer, parsedResult } from '../../domain/calls/exchange.ts';
+import { type Answer, MAX_PAGE, parsedResult } from '../../domain/calls/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import type { Tool } from '../../domain/mcp/mcp.ts';
 import type { ToolHints } from '../../domain/views/view.ts';
@@ -48,7 +48,7 @@ interface TrustedList {
 export async function withTrustedTools(answer: Answer, trust: ToolTrust): Promise<TrustedList> {
   const { event } = answer;
   if (event.kind !== 'result') return { answer };
-  const listed = toolsIn(parsedResult(event.result));
+  const listed = toolsIn(parsedResult(event.result, 'value', MAX_PAGE));
   const named = listed.filter(isNamed);
   const digests = await trust.digestsOf(named);
   if (await trust.areUsedEverywhere(digests)) return { answer };
@@ -59,7 +59,7 @@ export async function withTrustedTools(answer: Answer, trust: ToolTrust): Promis
     return !isNamed(tool) || own === undefined || trust.has(tool.name, own);
   });
   if (isTrusted.every(Boolean)) return { answer, waiting };
-  const result = parsedResult(event.result, 'exactValue');
+  const result = parsedResult(event.result, 'exactValue', MAX_PAGE);
   const tools = toolsIn(result).filter((_, index) => isTrusted[index]);
   const shown = JsonText.ofValue({ ...Object(result), tools });
   return { answer: { ...answer, event: { ...event, result: shown } }, waiting };
@@ -69,7 +69,7 @@ export async function withTrustedTools(answer: Answer, trust: ToolTrust): Promis
 export function withHints(answer: Answer, hints: Hints): Answer {
   const { event } = answer;
   if (event.kind !== 'result') return answer;
-  const result = parsedResult(event.result, 'exactValue');
+  const result = parsedResult(event.result, 'exactValue', MAX_PAGE);
   const tools = toolsIn(result).map((tool) => (isNamed(tool) ? withOwnHints(tool, hints) : tool));
   return { ...answer, event: { ...event, result: JsonText.ofValue({ ...Object(result), tools }) } };
 }

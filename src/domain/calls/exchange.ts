@@ -249,7 +249,9 @@ interface MostParsed {
   readonly values: number;
 }
 
-const MAX_PARSED: MostParsed = { bytes: LIMITS.parsedMessageBytes, values: LIMITS.parsedValues };
+const MAX_PARSED: MostParsed = { bytes: LIMITS.parsedMessageBytes, values: LIMITS.parsedAtOnce };
+/** Of a page of a list. */
+export const MAX_PAGE: MostParsed = { ...MAX_PARSED, values: LIMITS.parsedValues };
 
 /**
  * The value of a result that the gateway itself reads; see JsonText for its forms. Throws BACKEND_UNAVAILABLE for a result above `most`,
@@ -271,7 +273,7 @@ export function parsedResult(
 
 /** The error for a page of a list that is too large to be read; undefined for all other results. For use when a page arrives. */
 export function tooLargePage({ method }: ExchangeRequest, page: JsonText): GatewayError | undefined {
-  return listOf(method) === undefined ? undefined : tooLargeResult(page, MAX_PARSED);
+  return listOf(method) === undefined ? undefined : tooLargeResult(page, MAX_PAGE);
 }
 
 function tooLargeResult({ bytes }: JsonText, most: MostParsed): GatewayError | undefined {

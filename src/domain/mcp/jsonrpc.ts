@@ -73,7 +73,7 @@ export type NotificationMessage = Extract<BackendMessage, { kind: 'notification'
 /**
  * Reads one message of a backend. The result of an answer is forwarded as the received bytes, once one pass
  * over the whole message has proven that it is one JSON object with one version, one id and one result.
- * Everything else is parsed, up to LIMITS.parsedMessageBytes and LIMITS.parsedValues. Returns undefined for anything that is not a
+ * Everything else is parsed, up to LIMITS.parsedMessageBytes and LIMITS.parsedAtOnce. Returns undefined for anything that is not a
  * JSON-RPC 2.0 message: not JSON, an array, a wrong version, neither result nor error. A byte order mark is ignored.
  * Source: ADR 44.
  */
@@ -84,7 +84,7 @@ export function readMessage(whole: Buffer): BackendMessage | undefined {
   const answer = readAnswer(buffer, start);
   if (answer !== undefined || buffer.length > LIMITS.parsedMessageBytes) return answer;
   try {
-    if (hasMoreValues(buffer, LIMITS.parsedValues)) return undefined;
+    if (hasMoreValues(buffer, LIMITS.parsedAtOnce)) return undefined;
     return classifyMessage(parseExact(buffer.toString('utf8')));
   } catch {
     return undefined; // not JSON, or nested too deeply to be serialized again

@@ -5,9 +5,10 @@ import type { ExchangeRequest } from '../calls/exchange.ts';
 import { type FinalEvent, parsedResult, tooLargePage } from '../calls/exchange.ts';
 import type { GatewayError } from '../errors/errors.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../json/json.ts';
-import { fieldIn } from '../json/json-fields.ts';
-import { valuesInBytes } from '../json/json-scanner.ts';
+import { editedFields, fieldIn, itemsOf } from '../json/json-fields.ts';
+import { memberBytes, valuesInBytes } from '../json/json-scanner.ts';
 import { LIMITS } from '../limits.ts';
+import { TaskScheduler } from '../time/task-scheduler.ts';
 import { type Era, LIST_METHODS, type ListField, listOf } from './mcp.ts';
 
 /**
@@ -36,12 +37,11 @@ const QUOTE = 0x22;
 const EMPTY = '""'.length;
 const REPEATED = 'its cursor repeats';
 
-function withoutCursor(result: JsonText): JsonText {
-  const value = result.exactValue;
-  if (!isJsonObject(value)) return result;
-  const { nextCursor: _, ...rest } = value;
-  return JsonText.ofValue(rest);
+function withoutCursor({ bytes }: JsonText): JsonText {
+  return JsonText.ofBytes(editedFields(bytes, (key) => (key === 'nextCursor' ? NOTHING : undefined)));
 }
+
+const NOTHING = Buffer.alloc(0);
 
 /** Pages in a row that repeat what is known. */
 const MAX_REPEATED_PAGES = 3;
@@ -90,6 +90,8 @@ export interface PageOptions {
   readonly beforeParsing?: (values: number, bytes: number) => void;
   /** Most bytes of all pages. Default LIMITS.backendMessageBytes. */
   readonly maxBytes?: number;
+  /** Of the tasks in which the items of large pages are parsed. Default: one of this list. */
+  readonly scheduler?: Scheduler;
 }
 
 /**
@@ -106,6 +108,7 @@ export async function gatherPages(
     keep = objectsIn,
     beforeParsing,
     maxBytes = LIMITS.backendMessageBytes,
+    scheduler = new TaskScheduler(),
   }: PageOptions = {},
 ): Promise<GatheredPages> {
   const method = LIST_METHODS[field];
@@ -123,7 +126,11 @@ export async function gatherPages(
     const more = valuesInBytes(answer.result.bytes, LIMITS.parsedValues);
     values += more;
     if (values <= LIMITS.parsedValues) beforeParsing?.(more, length);
-    const result = parsedResult(answer.result, formOf?.(answer.result));
+    const form = formOf?.(answer.result);
+    const isSmall = more <= LIMITS.parsedAtOnce;
+    const result = isSmall
+      ? parsedResult(answer.result, form)
+      : await parsedPage(field, answer.result, form, scheduler);
     if (!isJsonObject(result)) return endedBy();
     if (values > LIMITS.parsedValues) return endedBy(TOO_LARGE);
     const found = result[field];
@@ -142,6 +149,46 @@ export async function gatherPages(
 }
 
 const TOO_LARGE = 'it is too large';
+
+type Scheduler = Pick<TaskScheduler, 'each'>;
+
+/** A large page, whose items are parsed in several tasks. BACKEND_UNAVAILABLE when one of them, or the rest, is too large for a task. */
+async function parsedPage(
+  field: ListField,
+  page: JsonText,
+  form: 'value' | 'exactValue' | undefined,
+  scheduler: Scheduler,
+): Promise<unknown> {
+  const tooLarge = tooLargePage({ method: LIST_METHODS[field] }, page);
+  if (tooLarge !== undefined) throw tooLarge;
+  const listed = memberBytes(page.bytes, field);
+  const rest = editedFields(page.bytes, (key) => (key === field ? NO_ITEMS : undefined));
+  const result = parsedResult(JsonText.ofBytes(rest), form);
+  if (listed === undefined || !isJsonObject(result)) return result;
+  const items: unknown[] = [];
+  await scheduler.each(partsOf(listed), (part) => {
+    for (const item of part) items.push(parsedResult(JsonText.ofBytes(item), form));
+  });
+  return { ...result, [field]: items };
+}
+
+const NO_ITEMS = Buffer.from('[]');
+/** Bytes of the items of one task. */
+const PART_BYTES = 64 * 1024;
+
+function* partsOf(listed: Buffer): Generator<readonly Buffer[]> {
+  let part: Buffer[] = [];
+  let bytes = 0;
+  for (const { start, end } of itemsOf(listed)) {
+    part.push(listed.subarray(start, end));
+    bytes += end - start;
+    if (bytes < PART_BYTES) continue;
+    yield part;
+    part = [];
+    bytes = 0;
+  }
+  if (part.length > 0) yield part;
+}
 
 function objectsIn(items: readonly unknown[]): readonly JsonObject[] {
   return items.filter(isJsonObject);

@@ -352,6 +352,7 @@ async function crawlList(
         cut,
       } = await gatherPages(list, next, {
         params,
+        scheduler,
         beforeParsing: values.add.bind(values),
         formOf: ({ text }) => (BEYOND_DOUBLE.test(text) ? 'value' : 'exactValue'),
         keep: async (found) => {

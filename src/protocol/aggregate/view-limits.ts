@@ -5,6 +5,7 @@ import { holderOf } from '../../domain/accounts/account.ts';
 import type { Answer } from '../../domain/calls/exchange.ts';
 import { GatewayError } from '../../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
+import { hasMoreValues } from '../../domain/json/json-scanner.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';
@@ -74,7 +75,8 @@ export function boundedAnswer(answer: Answer, { result_bytes: most }: ViewLimit)
 /** Blocks of text are cut, with a last line about the rest. Anything else that is too large becomes an error. */
 function boundedResult(result: JsonText, most: number): JsonObject {
   const { length } = result.bytes;
-  const value = length <= LIMITS.parsedMessageBytes ? result.exactValue : undefined;
+  const isTooLarge = length > LIMITS.parsedMessageBytes || hasMoreValues(result.bytes, LIMITS.parsedAtOnce);
+  const value = isTooLarge ? undefined : result.exactValue;
   const texts =
     isJsonObject(value) && value.structuredContent === undefined ? textsIn(value.content) : undefined;
   if (texts === undefined) {
