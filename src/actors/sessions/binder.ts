@@ -23,8 +23,10 @@ export interface SessionNeeds extends ClientNeeds {
   readonly group: TemplateGroup;
   readonly ownerId: string;
   readonly session?: LeasingSession | undefined;
-  /** Repeats the state of the client in a new conversation, before it is used. */
-  readonly repeatState?: ((conversation: Conversation, signal: AbortSignal) => Promise<void>) | undefined;
+  /** Repeats the log level and the subscriptions in a new conversation, before it is used. */
+  readonly repeatBackendState?:
+    | ((conversation: Conversation, signal: AbortSignal) => Promise<void>)
+    | undefined;
 }
 
 /** Searches for recovered sessions at a time: after the end of a node its clients come all at once. */
@@ -110,7 +112,7 @@ export class Binder {
     }
     const binding = new Binding(ref, conversation.handshake, leased);
     try {
-      if (!binding.isShared) await needs.repeatState?.(conversation, signal);
+      if (!binding.isShared) await needs.repeatBackendState?.(conversation, signal);
       signal.throwIfAborted();
       if (!binding.isIntact) throw notConnected();
     } catch (thrown) {

@@ -13,7 +13,7 @@ import type { JsonObject } from '../../domain/json/json.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { listedAnswers } from '../../domain/mcp/listed-tools.ts';
-import { type Handshake, isOfOtherEra, listOf, setsClientState } from '../../domain/mcp/mcp.ts';
+import { type Handshake, isOfOtherEra, listOf, setsBackendState } from '../../domain/mcp/mcp.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import type { KeptRow, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
 import type { SessionValue, StorableSession } from '../../domain/sessions/session-value.ts';
@@ -22,6 +22,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { NO_URIS, type ResourceUris } from '../subscriptions/feed.ts';
 import { SESSION_ACTOR_ID } from '../template.machine.ts';
 import type { TemplateGroup } from '../template-group.ts';
+import { BackendState } from './backend-state.ts';
 import type { Binder, SessionNeeds } from './binder.ts';
 import type { Binding } from './binding.ts';
 import {
@@ -33,7 +34,6 @@ import {
   isReturning,
   isServed,
 } from './client-session.machine.ts';
-import { ClientState } from './client-state.ts';
 import { longestQuestionMs, SessionCalls } from './session-calls.ts';
 import { sessionMoved } from './session-fingerprint.ts';
 import type { SessionCore, SessionHost } from './session-host.ts';
@@ -62,7 +62,7 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
   #calls: SessionCalls | undefined;
   #waiting: WaitingRequests | undefined;
   #messages: SessionMessages | undefined;
-  #clientState: ClientState | undefined;
+  #backendState: BackendState | undefined;
   #ended: AsyncSubject<EndReason> | undefined;
   /** The instance where the search for the first binding begins. Default: the strategy chooses. */
   #first: InstanceRef | undefined;
@@ -167,7 +167,7 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
    */
   exchange(request: ExchangeRequest): Observable<Answer> {
     const { method } = request;
-    if (isOfOtherEra(method, this.handshake.era) && !setsClientState(method)) {
+    if (isOfOtherEra(method, this.handshake.era) && !setsBackendState(method)) {
       const { id: instanceId, serverId } = this.instance;
       return of({ event: { kind: 'error', error: METHOD_NOT_FOUND }, instanceId, serverId });
     }
@@ -280,7 +280,7 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
     return this.#options.mark ?? this.#row;
   }
   get uris(): ResourceUris {
-    return this.value.uris.length === 0 ? NO_URIS : this.#client.uris;
+    return this.value.uris.length === 0 ? NO_URIS : this.#madeState.uris;
   }
   get isListened(): boolean {
     // One that was read again opens a dedicated conversation with its next request: many clients reopen streams at once.
@@ -306,7 +306,7 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
   }
 
   findBeside({ ref }: Binding, without: ReadonlySet<string>, signal: AbortSignal): Promise<Binding> {
-    const needs = { ...this.#needs, asksForLog: false, repeatState: undefined };
+    const needs = { ...this.#needs, asksForLog: false, repeatBackendState: undefined };
     const options = { without, last: ref, withinMs: timeoutFor(this.group.policy) };
     return this.#binder.findBinding(needs, options, signal);
   }
@@ -316,8 +316,8 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
     return this.#waiting.untilBound(needsDedicated);
   }
 
-  statePlan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer | undefined {
-    return setsClientState(request.method) ? this.#client.plan(request, binding) : undefined;
+  backendStatePlan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer | undefined {
+    return setsBackendState(request.method) ? this.#madeState.plan(request, binding) : undefined;
   }
 
   send(event: ClientSessionEvent): void {
@@ -354,16 +354,16 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
     this.#calls ??= new SessionCalls(this);
     return this.#calls;
   }
-  get #client(): ClientState {
-    this.#clientState ??= new ClientState(this);
-    return this.#clientState;
+  get #madeState(): BackendState {
+    this.#backendState ??= new BackendState(this);
+    return this.#backendState;
   }
   get #needs(): SessionNeeds {
     const { ownerId, profile, logLevel, uris } = this.value;
     const asksForLog = logLevel !== undefined || this.#waiting?.needsDedicated === true;
-    const client = logLevel === undefined && uris.length === 0 ? undefined : this.#client;
-    const repeatState = client?.repeat.bind(client);
-    return { group: this.group, ownerId, profile, session: this, asksForLog, repeatState };
+    const state = logLevel === undefined && uris.length === 0 ? undefined : this.#madeState;
+    const repeatBackendState = state?.repeat.bind(state);
+    return { group: this.group, ownerId, profile, session: this, asksForLog, repeatBackendState };
   }
 
   #wake(): void {
@@ -415,7 +415,7 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
     const { binding } = this;
     if (binding === undefined) return;
     this.#first = undefined;
-    if (this.value.uris.length > 0) this.#client.moved(binding);
+    if (this.value.uris.length > 0) this.#madeState.moved(binding);
     this.#messages?.listenAt(binding);
     const left = placeLeft(from, binding);
     if (left !== undefined) this.deps.emit(sessionMoved(this, left, this.deps));
@@ -435,7 +435,7 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
     this.#ended?.next(reason);
     this.#ended?.complete();
     this.#table.remove(this, reason, isLost);
-    this.#clientState?.forget();
+    this.#backendState?.forget();
     void this.binding?.close();
     this.deps.fleet.release(this.group);
   }

@@ -28,7 +28,7 @@ export interface SessionHost extends SessionState {
   find(signal: AbortSignal): Promise<Binding>;
 }
 
-/** For SessionCalls and SessionRoute, WaitingRequests, SessionMessages and ClientState. */
+/** For SessionCalls and SessionRoute, WaitingRequests, SessionMessages and BackendState. */
 export interface SessionCore extends SessionState, Pick<SessionHost, 'group' | 'isPart' | 'isListened'> {
   readonly deps: SessionServices;
   readonly isUnbound: boolean;
@@ -46,8 +46,8 @@ export interface SessionCore extends SessionState, Pick<SessionHost, 'group' | '
   untilBound(needsDedicated: boolean): Observable<Binding>;
   /** Finds a binding for one call, at none of these instances; the session stays at its own. As `find`. */
   findBeside(at: Binding, without: ReadonlySet<string>, signal: AbortSignal): Promise<Binding>;
-  /** For requests of `setsClientState`; undefined for others. */
-  statePlan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer | undefined;
+  /** For requests of `setsBackendState`; undefined for others. */
+  backendStatePlan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer | undefined;
   /** A request begins: the session has an actor from now on. */
   used(): void;
   callEnded(): void;

@@ -11,7 +11,7 @@ import {
 } from '../../domain/errors/errors.ts';
 import { capacityYielded } from '../../domain/errors/session-errors.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
-import { listOf, setsClientState } from '../../domain/mcp/mcp.ts';
+import { listOf, setsBackendState } from '../../domain/mcp/mcp.ts';
 import type { Linked } from '../../domain/memory/call-map.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { BoundRoute } from '../calls/bound-route.ts';
@@ -33,8 +33,8 @@ import { isRepeatable } from '../calls/retries.ts';
 import type { YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { allowsDedicated, isAboutTask, NO_TASKS } from '../instances/process-sharing.ts';
+import { asksForLog } from './backend-state.ts';
 import type { Binding } from './binding.ts';
-import { asksForLog } from './client-state.ts';
 import type { SessionCore } from './session-host.ts';
 import { needsMark } from './session-recovery.ts';
 import { hasOthers, mayMove } from './session-state.ts';
@@ -111,9 +111,9 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     if (value.unsafe !== 'yes') this.#session.send({ type: 'unsafe', delivered });
   }
 
-  /** Set for a request that changes the state of the client. */
-  statePlan(binding: Binding): AttemptPlan | LocalAnswer | undefined {
-    return binding === this.reservation ? undefined : this.#session.statePlan(this.#request, binding);
+  /** Set for a request of `setsBackendState`. */
+  backendStatePlan(binding: Binding): AttemptPlan | LocalAnswer | undefined {
+    return binding === this.reservation ? undefined : this.#session.backendStatePlan(this.#request, binding);
   }
 
   end(): void {
@@ -190,7 +190,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const request = this.#request;
     const { method } = request;
     // A cursor or a task in the answer is known at one instance only.
-    const mayBeElsewhere = !setsClientState(method) && listOf(method) === undefined && !isAboutTask(request);
+    const mayBeElsewhere = !setsBackendState(method) && listOf(method) === undefined && !isAboutTask(request);
     if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return NONE;
     if (this.#nextHedge !== undefined) return new SessionPlan(this, this.#nextHedge, request, false);
     const without = new Set(tried);
@@ -282,7 +282,7 @@ class SessionPlan implements At, AttemptPlan {
   readonly isFirst: boolean;
   readonly #route: SessionRoute;
   #isUnsafe = false;
-  /** The plan of a request that changes the state of the client. */
+  /** The plan of a request of `setsBackendState`. */
   #forwarded: AttemptPlan | undefined;
 
   constructor(route: SessionRoute, binding: Binding, request: ExchangeRequest, isFirst: boolean) {
@@ -303,7 +303,7 @@ class SessionPlan implements At, AttemptPlan {
       this.#isUnsafe = !isRepeatable(request, this.ref);
       if (this.#isUnsafe) this.#route.noteUnsafe('unknown');
       this.#route.use(binding);
-      const plan = this.#route.statePlan(binding);
+      const plan = this.#route.backendStatePlan(binding);
       if (plan !== undefined && !('request' in plan)) return plan;
       this.#forwarded = plan;
     }

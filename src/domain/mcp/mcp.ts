@@ -141,11 +141,11 @@ export function isOfOtherEra(method: string, era: Era): boolean {
 
 /** True for a request other than of a tool that may be repeated. Tools say so themselves, see isRepeatableTool. */
 export function isRepeatableMethod(method: string): boolean {
-  return METHODS[method]?.repeatable ?? setsClientState(method);
+  return METHODS[method]?.repeatable ?? setsBackendState(method);
 }
 
 /** True for requests that change what a server remembers of its client. */
-export function setsClientState(method: string): boolean {
+export function setsBackendState(method: string): boolean {
   return method === SET_LEVEL || method === SUBSCRIBE || method === UNSUBSCRIBE;
 }
 

@@ -47,8 +47,8 @@ export function asksForLog({ method }: ExchangeRequest, binding: Binding): boole
   );
 }
 
-/** The log level and the subscriptions of one client, at each backend to which its session is bound. */
-export class ClientState {
+/** The log level and the subscriptions of one client, which each backend to which its session is bound has to remember. */
+export class BackendState {
   readonly #session: SessionCore;
   /** By URI: the release of its part in a shared subscription, if it has one. */
   readonly #releases = new Map<string, () => void>();
@@ -67,7 +67,7 @@ export class ClientState {
     return this.#known.uris;
   }
 
-  /** The plan for a request of `setsClientState`: it is forwarded to the backend, or answered here. */
+  /** The plan for a request of `setsBackendState`: it is forwarded to the backend, or answered here. */
   plan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer {
     const { method, params } = request;
     const value = method === SET_LEVEL ? params?.level : params?.uri;
