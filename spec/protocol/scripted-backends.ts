@@ -80,7 +80,7 @@ export class ScriptedSession implements McpSession {
   holds = 0;
   /** Whether the client was away, as it was reported. */
   readonly away: boolean[] = [];
-  opening: Promise<void> | undefined;
+  untilListening: Promise<void> | undefined;
   /** The instances with a reservation. */
   readonly reservations: string[] = [];
   isClosed = false;

@@ -117,7 +117,7 @@ export interface McpSession {
    */
   readonly messages$: Observable<ServerMessage>;
   /** While `messages$` has a subscriber: resolves when the backend's stream is open, or cannot be opened. */
-  readonly opening: Promise<void> | undefined;
+  readonly untilListening: Promise<void> | undefined;
   /** Keeps the session from being parked or expired until the returned function is called, once. */
   hold(): () => void;
   /**

@@ -59,7 +59,7 @@ export interface Conversation {
    */
   readonly messages$: Observable<ServerMessage>;
   /** Resolves when the listening stream that is being opened is open or has failed, after 250 ms at the latest. */
-  readonly opening?: Promise<void> | undefined;
+  readonly untilListening?: Promise<void> | undefined;
   /** Replays: emits once when the backend is gone or the conversation was closed, then completes. Never errors. */
   readonly closed$: Observable<Closed>;
   /** Fails every open exchange (BACKEND_UNAVAILABLE), then ends the backend's session or process, and for a transport every

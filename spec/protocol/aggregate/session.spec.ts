@@ -170,9 +170,9 @@ test('passes on messages of its inner sessions, later ones included, and list ch
   session.setAway(true);
   for (const { notes, away } of [...a.sessions, ...b.sessions])
     assert.equal([notes.length, away], [1, [true]]);
-  assert.is(session.opening, undefined);
-  if (a.sessions[0] !== undefined) a.sessions[0].opening = Promise.resolve();
-  await session.opening;
+  assert.is(session.untilListening, undefined);
+  if (a.sessions[0] !== undefined) a.sessions[0].untilListening = Promise.resolve();
+  await session.untilListening;
   await session.close();
   assert.is(isOver, true);
   assert.equal([a.sessions[0]?.holds, b.sessions[0]?.holds], [0, 0]);

@@ -48,7 +48,7 @@ test('opening a session is aborted when its client leaves, and a session that op
 
 test('a stream begins after a moment even if the stream of the backend does not open', async () => {
   const { listen, session } = legacyHarness();
-  session.opening = new Promise(() => {});
+  session.untilListening = new Promise(() => {});
   const { reply, done } = listen();
   assert.is(await done, undefined);
   assert.is(reply.isAnswered, true);
@@ -57,7 +57,7 @@ test('a stream begins after a moment even if the stream of the backend does not 
 test('a stream whose session ends before it begins is refused', async () => {
   const { listen, session, left } = legacyHarness();
   const opening = Promise.withResolvers<void>();
-  session.opening = opening.promise;
+  session.untilListening = opening.promise;
   const { reply, done } = listen();
   await session.close();
   opening.resolve();

@@ -49,14 +49,14 @@ test('has a listening stream only while messages$ has subscribers', async () => 
   });
 });
 
-test('`opening` resolves when the stream of a subscriber is open', async () => {
+test('`untilListening` resolves when the stream of a subscriber is open', async () => {
   await withBackend({}, async ({ transport, server }) => {
     const conversation = await openFor(transport);
-    assert.is(conversation.opening, undefined);
+    assert.is(conversation.untilListening, undefined);
     const received: string[] = [];
     const subscription = conversation.messages$.subscribe(({ method }) => received.push(method));
-    await conversation.opening;
-    assert.is(conversation.opening, undefined);
+    await conversation.untilListening;
+    assert.is(conversation.untilListening, undefined);
     server.notify(changed);
     await until(() => received.length === 1, 'a message sent directly after that arrives');
     subscription.unsubscribe();

@@ -216,30 +216,30 @@ test('messages$ emits notifications of the stream, also after the session was re
   });
 });
 
-test('`opening` resolves when the stream is open, refused or dropped, and after 250 ms at the latest', async () => {
+test('`untilListening` resolves when the stream is open, refused or dropped, and after 250 ms at the latest', async () => {
   let open = (): void => {};
   const onGet: RequestListener = (_request, response) => {
     open = () => response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
   };
   await listening(onGet, async ({ listener, gets }) => {
-    const slow = listener.opening;
+    const slow = listener.untilListening;
     assert.ok(slow);
     await slow;
     listener.stop();
     listener.start();
-    const { opening } = listener;
+    const { untilListening } = listener;
     await until(() => gets() === 2, 'it is requested again');
     open();
-    await opening;
-    assert.is(listener.opening, undefined);
+    await untilListening;
+    assert.is(listener.untilListening, undefined);
     listener.stop();
     listener.start();
-    const dropped = listener.opening;
+    const dropped = listener.untilListening;
     listener.stop();
     await dropped;
   });
   const refuse: RequestListener = (_request, response) => void response.writeHead(405).end();
-  await listening(refuse, async ({ listener }) => await listener.opening);
+  await listening(refuse, async ({ listener }) => await listener.untilListening);
 });
 
 test.run();

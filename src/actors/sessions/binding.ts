@@ -82,8 +82,8 @@ export class Binding {
   }
 
   /** Resolves when the streams of its listeners are open at the backend, or cannot be; undefined when there is no need to wait. */
-  get opening(): Promise<void> | undefined {
-    return this.feed?.acknowledged ?? this.conversation?.opening;
+  get untilListening(): Promise<void> | undefined {
+    return this.feed?.acknowledged ?? this.conversation?.untilListening;
   }
 
   /**

@@ -209,8 +209,8 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
     return lists?.withNotices(messages$, { ...this.#greeted, ownerId: this.ownerId }) ?? messages$;
   }
 
-  get opening(): Promise<void> | undefined {
-    return this.#messages?.areObserved ? this.binding?.opening : undefined;
+  get untilListening(): Promise<void> | undefined {
+    return this.#messages?.areObserved ? this.binding?.untilListening : undefined;
   }
 
   hold(): () => void {

@@ -208,9 +208,9 @@ export class AggregateSession implements McpSession, SessionRecord {
     );
   }
 
-  get opening(): Promise<void> | undefined {
-    const openings = this.#parts.all.flatMap(({ opening }) => opening ?? []);
-    return openings.length === 0 ? undefined : Promise.all(openings).then(() => undefined);
+  get untilListening(): Promise<void> | undefined {
+    const all = this.#parts.all.flatMap(({ untilListening }) => untilListening ?? []);
+    return all.length === 0 ? undefined : Promise.all(all).then(() => undefined);
   }
 
   isAt(instanceId: string): boolean {

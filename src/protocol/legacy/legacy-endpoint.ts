@@ -49,7 +49,7 @@ import { exchangeWithTasks } from './tasks.ts';
 
 const SWEEP_MS = 10_000;
 /** Longest wait of a client for its backend's stream, in ms. */
-const OPENING_MS = 250;
+const LISTENING_MS = 250;
 const NOTHING = JsonText.ofValue({});
 
 interface SessionPost {
@@ -126,7 +126,7 @@ export class LegacyEndpoint {
     );
   }
 
-  /** Opens or resumes a stream. A new one waits for the stream of the backend, at most OPENING_MS, to miss no message. */
+  /** Opens or resumes a stream. A new one waits for the stream of the backend, at most LISTENING_MS, to miss no message. */
   get(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     checkGetTypes(request.headers);
     const open = (session: McpSession) => this.#openStream(session, request, reply, backends);
@@ -159,11 +159,11 @@ export class LegacyEndpoint {
   ): void | Promise<void> {
     const lastEventId = headerOf(request.headers, 'last-event-id') || undefined;
     const traffic = this.#trafficOf(session);
-    const opening = lastEventId === undefined ? traffic.listen() : undefined;
-    if (opening === undefined) return traffic.open(reply, lastEventId);
+    const listening = lastEventId === undefined ? traffic.listen() : undefined;
+    if (listening === undefined) return traffic.open(reply, lastEventId);
     // The session may have ended meanwhile.
     const open = async () => this.#trafficOf(await sessionOf(request, backends)).open(reply, lastEventId);
-    return settlesWithin(opening, OPENING_MS, this.#deps.clock.background).then(open);
+    return settlesWithin(listening, LISTENING_MS, this.#deps.clock.background).then(open);
   }
 
   /** Ends the session. Its dedicated processes end after the answer, since a program may take long to end. */

@@ -130,7 +130,7 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   listen(): Promise<void> | undefined {
     this.#idleSinceMs = undefined;
     this.#receiveMessages();
-    return this.#session.opening;
+    return this.#session.untilListening;
   }
 
   /** Tries the stream of the call, the stream of the GET, and the streams of other calls; else the message waits. May throw RangeError. */

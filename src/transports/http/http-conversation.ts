@@ -80,8 +80,8 @@ export class HttpConversation implements Conversation, HttpCallHost, ListenerSin
     });
   }
 
-  get opening(): Promise<void> | undefined {
-    return this.#listener?.opening;
+  get untilListening(): Promise<void> | undefined {
+    return this.#listener?.untilListening;
   }
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
@@ -93,9 +93,9 @@ export class HttpConversation implements Conversation, HttpCallHost, ListenerSin
       );
       this.#callers?.note(request.caller);
       // The call may cause messages on the listening stream, so the stream must be open first.
-      const opening = this.#profile && this.opening;
-      if (opening === undefined) call.start();
-      else opening.then(() => call.start()).catch((thrown) => subscriber.error(thrown));
+      const listening = this.#profile && this.untilListening;
+      if (listening === undefined) call.start();
+      else listening.then(() => call.start()).catch((thrown) => subscriber.error(thrown));
       return () => call.cancel();
     });
   }

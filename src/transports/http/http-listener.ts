@@ -55,7 +55,7 @@ export class HttpListener implements AnswerSink {
   }
 
   /** As in Conversation. */
-  get opening(): Promise<void> | undefined {
+  get untilListening(): Promise<void> | undefined {
     return this.#opening?.promise;
   }
 
