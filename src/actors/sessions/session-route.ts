@@ -85,7 +85,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     if (trouble === undefined || binding === undefined) return this.#next();
     const { kind, plan, atBound } = trouble;
     if (kind === 'silent')
-      return isFirst(plan) && this.#leaves(binding) ? this.#waitBeforeRepeat(call) : NONE;
+      return isAtSessionBinding(plan) && this.#leaves(binding) ? this.#waitBeforeRepeat(call) : NONE;
     return atBound === 'here' || (atBound === 'move' && this.#movesFrom(binding))
       ? this.#waitBeforeRepeat(call)
       : NONE;
@@ -158,7 +158,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     // A failed instance is asked again while the session is bound to it.
     const { route } = this.#current;
     if (route.next(undefined) !== undefined)
-      return this.#untilMarked(binding) ?? new SessionPlan(this, binding, request, true);
+      return this.#untilMarked(binding) ?? new SessionStep(this, binding, request, true);
     return route.isOnlyFull(undefined) ? FULL : NONE;
   }
 
@@ -192,7 +192,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     // A cursor or a task in the answer is known at one instance only.
     const mayBeElsewhere = !setsBackendState(method) && listOf(method) === undefined && !isAboutTask(request);
     if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return NONE;
-    if (this.#nextHedge !== undefined) return new SessionPlan(this, this.#nextHedge, request, false);
+    if (this.#nextHedge !== undefined) return new SessionStep(this, this.#nextHedge, request, false);
     const without = new Set(tried);
     if (!this.#mayHedgeBeside(binding, without)) return NONE;
     return { kind: 'wait', until$: this.#hedgeBinding(binding, without) };
@@ -272,31 +272,30 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 }
 
 /** An attempt of a call at a binding: that of the session, or one beside it, to which the call belongs once that answers. */
-class SessionPlan implements At, AttemptPlan {
+class SessionStep implements At, AttemptPlan {
   readonly kind = 'at';
   readonly ref: InstanceRef;
   readonly request: ExchangeRequest;
   readonly conversation: Binding['conversation'];
   readonly binding: Binding;
-  /** At the binding of the session. */
-  readonly isFirst: boolean;
+  readonly isAtSessionBinding: boolean;
   readonly #route: SessionRoute;
   #isUnsafe = false;
   /** The plan of a request of `setsBackendState`. */
   #forwarded: AttemptPlan | undefined;
 
-  constructor(route: SessionRoute, binding: Binding, request: ExchangeRequest, isFirst: boolean) {
+  constructor(route: SessionRoute, binding: Binding, request: ExchangeRequest, isAtSessionBinding: boolean) {
     this.#route = route;
     this.binding = binding;
     this.ref = binding.ref;
     this.conversation = binding.conversation;
     this.request = request;
-    this.isFirst = isFirst;
+    this.isAtSessionBinding = isAtSessionBinding;
   }
 
   plan(): AttemptPlan | LocalAnswer {
     const { binding, request } = this;
-    if (!this.isFirst) this.#route.hedged();
+    if (!this.isAtSessionBinding) this.#route.hedged();
     else if (isMixedTask(request, binding)) return { kind: 'answer', answer$: of(NO_TASKS) };
     else {
       // Before sending: afterwards the transport that knew the tool may be gone.
@@ -325,8 +324,8 @@ class SessionPlan implements At, AttemptPlan {
   }
 }
 
-function isFirst(plan: AttemptPlan | undefined): boolean {
-  return plan instanceof SessionPlan && plan.isFirst;
+function isAtSessionBinding(plan: AttemptPlan | undefined): boolean {
+  return plan instanceof SessionStep && plan.isAtSessionBinding;
 }
 
 /** True for a task at a backend that cannot tell its clients apart. */
