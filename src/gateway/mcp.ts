@@ -6,8 +6,8 @@ import { endWith, ignoreElements, NEVER, type Observable, Subscription, takeUnti
 import { CallsWithQuestions } from '../actors/calls/calls-with-questions.ts';
 import type { Dispatcher } from '../actors/calls/dispatcher.ts';
 import type { RetryBudget } from '../actors/calls/retries.ts';
-import { StatelessClients } from '../actors/calls/stateless-clients.ts';
 import { StatelessPool } from '../actors/calls/stateless-pool.ts';
+import { StatelessClients } from '../actors/calls/stateless-route.ts';
 import type { Fleet } from '../actors/fleet.ts';
 import { ClientSessions } from '../actors/sessions/client-sessions.ts';
 import type { SessionKeeper } from '../actors/sessions/session-keeper.ts';

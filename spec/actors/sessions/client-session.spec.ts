@@ -3,8 +3,8 @@
 
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
+import type { SessionLists } from '../../../src/actors/sessions/session-deps.ts';
 import { sessionFingerprint } from '../../../src/actors/sessions/session-fingerprint.ts';
-import type { SessionLists } from '../../../src/actors/sessions/session-options.ts';
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import {
   ASKABLE,

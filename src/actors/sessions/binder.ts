@@ -16,7 +16,7 @@ import type { Feed } from '../subscriptions/feed.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import { Binding } from './binding.ts';
 import { BindingSearch, pickFor, type SearchOptions } from './binding-search.ts';
-import type { SessionServices } from './session-services.ts';
+import type { SessionDeps } from './session-deps.ts';
 
 /** What a session needs of a binding. */
 export interface SessionNeeds extends ClientNeeds {
@@ -36,7 +36,7 @@ const RECOVERED_MS = 1_000;
 
 /** Finds the bindings of all sessions of a gateway. */
 export class Binder {
-  readonly deps: SessionServices;
+  readonly deps: SessionDeps;
   /** By handshake: false for a backend that keeps no dedicated conversations. Of a modern program: whether it speaks the legacy era, once known. */
   readonly #keepsDedicated = new WeakMap<Handshake, boolean>();
   /** Modern programs. The first session whose client may be asked something probes whether the program speaks the legacy era. */
@@ -46,7 +46,7 @@ export class Binder {
   readonly #shared = new WeakMap<Feed, Binding>();
   readonly #recovered: FairSlots;
 
-  constructor(deps: SessionServices) {
+  constructor(deps: SessionDeps) {
     this.deps = deps;
     const { scheduler } = deps;
     const bounds = { atOnce: MAX_RECOVERED, atOncePerOwner: MAX_RECOVERED, maxHoldMs: RECOVERED_MS };

@@ -11,7 +11,7 @@ import { HEDGE_DIVISOR } from '../calls/deadline.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
-import type { SessionServices } from './session-services.ts';
+import type { SessionDeps } from './session-deps.ts';
 
 /** Where a search may look, and for how long. */
 export interface SearchOptions {
@@ -29,9 +29,7 @@ export interface SearchOptions {
   readonly isRecovered?: boolean | undefined;
 }
 
-interface SearchDeps
-  extends SearchOptions,
-    Pick<SessionServices, 'now' | 'alarm' | 'budget' | 'isAccepting'> {
+interface SearchDeps extends SearchOptions, Pick<SessionDeps, 'now' | 'alarm' | 'budget' | 'isAccepting'> {
   readonly group: TemplateGroup;
   readonly ownerId: string;
   /** Ends the search. */

@@ -35,12 +35,11 @@ import {
   isServed,
 } from './client-session.machine.ts';
 import { longestQuestionMs, SessionCalls } from './session-calls.ts';
+import type { SessionDeps, SessionOptions } from './session-deps.ts';
 import { sessionMoved } from './session-fingerprint.ts';
 import type { SessionCore, SessionHost } from './session-host.ts';
 import { SessionMessages } from './session-messages.ts';
-import type { SessionOptions } from './session-options.ts';
 import { outlivesNode } from './session-recovery.ts';
-import type { SessionServices } from './session-services.ts';
 import { boundTo, type ClientSessionEvent, endedBy, placeLeft, type SessionState } from './session-state.ts';
 import { WaitingRequests } from './waiting-requests.ts';
 
@@ -99,7 +98,7 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
     if (former !== undefined && !(binding?.isShared && this.#bindAt(former))) this.#first = former;
   }
 
-  get deps(): SessionServices {
+  get deps(): SessionDeps {
     return this.#binder.deps;
   }
   get isPart(): boolean {

@@ -15,16 +15,15 @@ import { wallAt } from '../../domain/time/clock.ts';
 import { Binder } from './binder.ts';
 import { ClientSession } from './client-session.ts';
 import type { KeptSession } from './kept-session.ts';
+import type { SessionAdmission, SessionDeps, SessionLists, SessionOptions } from './session-deps.ts';
 import { SessionDrain } from './session-drain.ts';
 import { sessionEventOf, sessionFingerprint } from './session-fingerprint.ts';
 import type { SessionKeeper } from './session-keeper.ts';
-import type { SessionLists, SessionOptions } from './session-options.ts';
 import { longestAway, type PlaceKind, SessionPlaces } from './session-places.ts';
 import { outlivesNode, SessionRecovery, untilKnown } from './session-recovery.ts';
-import type { SessionAdmission, SessionServices } from './session-services.ts';
 import { newSession } from './session-state.ts';
 
-interface ClientSessionsOptions extends SessionServices, SessionAdmission {
+interface ClientSessionsOptions extends SessionDeps, SessionAdmission {
   /** Most sessions with one template, and most with several. */
   readonly maxSessions?: number | undefined;
   readonly idleMs?: number | undefined;
@@ -43,7 +42,7 @@ const GRAIN_MS = 1_000;
 
 /** What is not described here: see SessionTable. */
 export class ClientSessions implements SessionTable {
-  readonly deps: SessionServices & SessionAdmission;
+  readonly deps: SessionDeps & SessionAdmission;
   readonly binder: Binder;
   readonly #keeper: SessionKeeper | undefined;
   readonly #recovery: SessionRecovery | undefined;

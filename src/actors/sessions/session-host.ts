@@ -9,7 +9,7 @@ import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
 import type { ResourceUris } from '../subscriptions/feed.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
-import type { SessionServices } from './session-services.ts';
+import type { SessionDeps } from './session-deps.ts';
 import type { ClientSessionEvent, SessionState } from './session-state.ts';
 
 /** For client-session.machine.ts: what decides about its states, and the search. */
@@ -30,7 +30,7 @@ export interface SessionHost extends SessionState {
 
 /** For SessionCalls and SessionRoute, WaitingRequests, SessionMessages and BackendState. */
 export interface SessionCore extends SessionState, Pick<SessionHost, 'group' | 'isPart' | 'isListened'> {
-  readonly deps: SessionServices;
+  readonly deps: SessionDeps;
   readonly isUnbound: boolean;
   /** The binding, if requests may use it now. */
   readonly usableBinding: Binding | undefined;

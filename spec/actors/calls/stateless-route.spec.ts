@@ -28,7 +28,7 @@ import {
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('stateless clients');
+const test = suite('stateless route');
 const LOGGING = { capabilities: { logging: {} } };
 const LEVEL = (level: string) => modernCall({ [META.logLevel]: level });
 
