@@ -7,7 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { filter, firstValueFrom, type Observable, type Subscription } from 'rxjs';
 import { Dispatcher } from '../../src/actors/calls/dispatcher.ts';
 import { RetryBudget } from '../../src/actors/calls/retries.ts';
-import { StatelessPool } from '../../src/actors/calls/stateless-pool.ts';
+import { StatelessLeases } from '../../src/actors/calls/stateless-leases.ts';
 import { StatelessClients } from '../../src/actors/calls/stateless-route.ts';
 import { Fleet } from '../../src/actors/fleet.ts';
 import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
@@ -142,7 +142,7 @@ export class Harness {
   readonly budget: RetryBudget;
   readonly sessions: ClientSessions;
   readonly declarations = new ByteBudget(memoryBounds(0).declarations);
-  readonly pool = new StatelessPool(this.declarations);
+  readonly leases = new StatelessLeases(this.declarations);
   readonly stateless: StatelessClients;
   /** The transports of each instance by id, oldest first. */
   readonly transports = new Map<string, ScriptedTransport[]>();
@@ -188,7 +188,7 @@ export class Harness {
       openElsewhere: (definition) =>
         this.#options.get(definition.id)?.isElsewhere ? (signal) => this.open(definition, signal) : undefined,
     });
-    const { fleet, pool } = this;
+    const { fleet, leases } = this;
     this.budget = new RetryBudget(now);
     this.dispatcher = new Dispatcher({ ...deps, fleet, budget: this.budget, maxCallMs });
     const { dispatcher, budget } = this;
@@ -207,7 +207,7 @@ export class Harness {
         return alarm(waitMs, ring);
       },
     });
-    this.stateless = new StatelessClients({ ...deps, fleet, dispatcher, pool });
+    this.stateless = new StatelessClients({ ...deps, fleet, dispatcher, leases });
     this.setPolicy(policy);
   }
 
@@ -330,7 +330,7 @@ export class Harness {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.sessions.closeAll(0), this.pool.close()]);
+    await Promise.all([this.sessions.closeAll(0), this.leases.close()]);
     await this.fleet.close(0);
   }
 

@@ -6,7 +6,7 @@ import { endWith, ignoreElements, NEVER, type Observable, Subscription, takeUnti
 import { CallsWithQuestions } from '../actors/calls/calls-with-questions.ts';
 import type { Dispatcher } from '../actors/calls/dispatcher.ts';
 import type { RetryBudget } from '../actors/calls/retries.ts';
-import { StatelessPool } from '../actors/calls/stateless-pool.ts';
+import { StatelessLeases } from '../actors/calls/stateless-leases.ts';
 import { StatelessClients } from '../actors/calls/stateless-route.ts';
 import type { Fleet } from '../actors/fleet.ts';
 import { ClientSessions } from '../actors/sessions/client-sessions.ts';
@@ -98,7 +98,7 @@ export class Mcp {
   readonly #deps: McpDeps;
   readonly #actors: BackendDeps;
   readonly #questions: CallsWithQuestions;
-  readonly #pool: StatelessPool;
+  readonly #leases: StatelessLeases;
   readonly #aggregate: AggregateBackends;
   readonly #backends = new Map<string, TemplateBackends>();
   readonly #subscriptions = new Subscription();
@@ -124,13 +124,13 @@ export class Mcp {
     this.sessions = new ClientSessions({ ...deps, maxSessions, idleMs, share });
     const newId = () => this.sessions.newId();
     this.#questions = new CallsWithQuestions({ scheduler, held: deps.heldQuestions, alarm, newId });
-    const pool = new StatelessPool(declarations, scheduler);
-    this.#pool = pool;
+    const leases = new StatelessLeases(declarations, scheduler);
+    this.#leases = leases;
     this.#actors = {
       fleet,
       sessions: this.sessions,
-      stateless: new StatelessClients({ ...deps, pool }),
-      feed: new ChangeFeed({ fleet, pool, scheduler, random, alarm }),
+      stateless: new StatelessClients({ ...deps, leases }),
+      feed: new ChangeFeed({ fleet, leases, scheduler, random, alarm }),
       clock,
       scheduler,
       listMemory: deps.listMemory,
@@ -204,7 +204,7 @@ export class Mcp {
       bufferedBytes: deps.bufferedBytes,
     });
     // Ends what an owner has open. The HTTP layer ends event streams without a session.
-    const holders = [this.#questions, this.sessions, pool];
+    const holders = [this.#questions, this.sessions, leases];
     const changes = changedCallers$.subscribe((ownerId) => {
       Promise.all(holders.map((holder) => holder.endOf(ownerId))).catch(onFault);
     });
@@ -218,7 +218,7 @@ export class Mcp {
 
   /** Ids of the owners that have something open that `changedCallers$` can end. */
   get owners(): ReadonlySet<string> {
-    return new Set([...this.sessions.owners, ...this.#questions.owners, ...this.#pool.owners]);
+    return new Set([...this.sessions.owners, ...this.#questions.owners, ...this.#leases.owners]);
   }
 
   /** Ends everything that clients have open: calls in flight have the grace time, streams end. Resolves when all is closed. */
@@ -229,7 +229,7 @@ export class Mcp {
     const dismissed = Promise.all([this.#questions.dismiss(), this.endpoint.dismiss()]);
     // Independent of the rest: a program that does not end must not delay the answers of clients.
     const closing = this.#untilIdle(graceMs).then(() =>
-      Promise.all([this.#questions.close(), this.endpoint.close(), this.#pool.close()]),
+      Promise.all([this.#questions.close(), this.endpoint.close(), this.#leases.close()]),
     );
     await Promise.all([dismissed, this.sessions.closeAll(graceMs), closing]);
   }

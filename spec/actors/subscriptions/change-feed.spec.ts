@@ -32,12 +32,12 @@ let feed: ChangeFeed;
 simulateTime(test, () => {
   harness = new Harness();
   listChanged$ = new Subject();
-  const { pool, fleet } = harness;
+  const { leases, fleet } = harness;
   const instances$ = (template: string) => fleet.instances$(template);
   const scheduler = untimedScheduler(Number.POSITIVE_INFINITY);
   feed = new ChangeFeed({
     fleet: { instances$, listChanged$ },
-    pool,
+    leases,
     scheduler,
     random: () => 0.5,
     ...simulatedClock,
@@ -57,10 +57,10 @@ test('emits changes of lists, and opens no conversation for that', async () => {
 });
 
 test('many clients follow an instance over several turns of the event loop', async () => {
-  const { pool, fleet } = harness;
+  const { leases, fleet } = harness;
   feed = new ChangeFeed({
     fleet,
-    pool,
+    leases,
     scheduler: untimedScheduler(5),
     random: () => 0.5,
     ...simulatedClock,
@@ -116,7 +116,7 @@ test('subscribes over HTTP in a conversation per owner, shared by the clients of
     ]);
   }
   await pass(60_000);
-  assert.is(harness.pool.owners.length, 0);
+  assert.is(harness.leases.owners.length, 0);
 });
 
 test('reopens a conversation that ended, or could not be opened', async () => {

@@ -1,5 +1,5 @@
 // The calls of clients of the modern era, which have no sessions, and the route of each, on instances of either era: in the conversation of
-// the instance, or in a dedicated one of the owner, leased after the choice (stateless-pool.ts). process-sharing.ts has the rules;
+// the instance, or in a dedicated one of the owner, leased after the choice (stateless-leases.ts). process-sharing.ts has the rules;
 // everything else is in calls/call.ts.
 
 import { from, Observable, of, race, tap } from 'rxjs';
@@ -44,10 +44,10 @@ import {
 import type { Dispatcher } from './dispatcher.ts';
 import { EqualToolLists } from './equal-tool-lists.ts';
 import { forLegacy, isLogged, logLevelOf } from './legacy-form.ts';
-import type { StatelessLease, StatelessPool } from './stateless-pool.ts';
+import type { StatelessLease, StatelessLeases } from './stateless-leases.ts';
 
 interface StatelessClientsDeps extends Pick<Clock, 'now' | 'alarm'> {
-  readonly pool: StatelessPool;
+  readonly leases: StatelessLeases;
   readonly fleet: Pick<Fleet, 'existingGroup' | 'get'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
 }
@@ -93,7 +93,7 @@ interface HeldLease {
 }
 
 interface StatelessRouteInput {
-  readonly deps: Pick<Clock, 'now' | 'alarm'> & { readonly pool: StatelessPool };
+  readonly deps: Pick<Clock, 'now' | 'alarm'> & { readonly leases: StatelessLeases };
   readonly equalToolLists: EqualToolLists;
   readonly client: Client;
   readonly group: TemplateGroup;
@@ -224,8 +224,8 @@ class StatelessRoute implements CallRoute {
     const extensions = isExtended ? extensionsOf(client.profile) : undefined;
     const lease =
       extensions === undefined
-        ? deps.pool.lease(ref, client)
-        : deps.pool.leaseShared(ref, client.owner, extensions);
+        ? deps.leases.lease(ref, client)
+        : deps.leases.leaseShared(ref, client.owner, extensions);
     const { conversation } = lease;
     const isReady = this.#logLevel === undefined || !conversation.requireLogLevel(this.#logLevel);
     this.#held = { ref, lease, conversation: isReady ? conversation.forCalls : undefined };

@@ -32,14 +32,14 @@ import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { backOffMs } from '../back-off.ts';
-import type { StatelessPool } from '../calls/stateless-pool.ts';
+import type { StatelessLeases } from '../calls/stateless-leases.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { type Feed, UPDATED } from './feed.ts';
 
 interface ChangeFeedDeps extends Pick<Clock, 'alarm'> {
   readonly fleet: Pick<Fleet, 'instances$' | 'listChanged$'>;
-  readonly pool: StatelessPool;
+  readonly leases: StatelessLeases;
   readonly scheduler: Pick<TaskScheduler, 'run'>;
   /** Returns [0, 1): spreads the reconnections of clients. */
   readonly random: () => number;
@@ -123,16 +123,16 @@ export class ChangeFeed {
       return isWanted ? this.#updatesForStateless(ref, client) : EMPTY;
     const updates$ = isWanted ? updatesOf(ref.feed, uris) : EMPTY;
     if (handshake.era === 'modern') return updates$;
-    const processes$ = this.#deps.pool.of(ref, client);
+    const processes$ = this.#deps.leases.of(ref, client);
     return merge(updates$, processes$.pipe(mergeMap(({ feed }) => feed?.messages(uris) ?? EMPTY)));
   }
 
   /** Updates in a dedicated conversation, which is reopened with a back-off when it ends before the transport of the instance. */
   #updatesForStateless(ref: InstanceRef, client: ChangeSubscriber): Observable<ServerNotification> {
-    const { pool, random, alarm } = this.#deps;
+    const { leases, random, alarm } = this.#deps;
     let tries = 0;
     return defer(() => {
-      const { conversation, release } = pool.lease(ref, client);
+      const { conversation, release } = leases.lease(ref, client);
       return from(conversation.opened).pipe(
         switchMap(() => {
           tries = 0;

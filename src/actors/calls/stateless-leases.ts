@@ -36,10 +36,10 @@ export interface StatelessLease extends Omit<Lease, 'release'> {
 }
 
 /** The conversations that are leased for requests, and kept for a while for the next request of the same client. */
-export class StatelessPool {
+export class StatelessLeases {
   readonly #declarations: ByteBudget;
   readonly #scheduler: TaskScheduler;
-  readonly #pooled = new Map<LeasedConversation, LeasingInstance>();
+  readonly #leased = new Map<LeasedConversation, LeasingInstance>();
   readonly #added = new Subject<LeasedConversation>();
   #isClosed = false;
 
@@ -54,12 +54,12 @@ export class StatelessPool {
   }
 
   get #owned(): readonly LeasedConversation[] {
-    return [...this.#pooled.keys()].filter(({ isShared }) => !isShared);
+    return [...this.#leased.keys()].filter(({ isShared }) => !isShared);
   }
 
   /**
    * Leases a conversation with that instance: where its messages can be attributed to calls, one that other calls of the client
-   * may use at the same time, else an exclusive one. QUEUE_FULL like Leases.lease, and for too large profiles; SHUTTING_DOWN once the pool is closed.
+   * may use at the same time, else an exclusive one. QUEUE_FULL like Leases.lease, and for too large profiles; SHUTTING_DOWN after `close`.
    */
   lease(instance: LeasingInstance, { owner, profile }: Client): StatelessLease {
     if (this.#isClosed) throw shuttingDown();
@@ -81,9 +81,9 @@ export class StatelessPool {
         release();
         throw declarationsTooLarge('QUEUE_FULL');
       }
-      this.#pooled.set(conversation, instance);
+      this.#leased.set(conversation, instance);
       void conversation.gone.then(() => {
-        this.#pooled.delete(conversation);
+        this.#leased.delete(conversation);
         this.#declarations.add(owner.id, -bytes);
       });
       this.#added.next(conversation);
@@ -103,9 +103,9 @@ export class StatelessPool {
     if (this.#isClosed) throw shuttingDown();
     const lease = instance.lease({ owner, ...sharedBy(extensions) });
     const { conversation } = lease;
-    if (!this.#pooled.has(conversation)) {
-      this.#pooled.set(conversation, instance);
-      void conversation.gone.then(() => this.#pooled.delete(conversation));
+    if (!this.#leased.has(conversation)) {
+      this.#leased.set(conversation, instance);
+      void conversation.gone.then(() => this.#leased.delete(conversation));
       this.#added.next(conversation);
     }
     return lease;
@@ -115,9 +115,9 @@ export class StatelessPool {
   of(instance: LeasingInstance, { owner, profile }: Client): Observable<LeasedConversation> {
     const extensions = extensionsOf(profile);
     const sharedKey = extensions && conversationKeyOf({ owner, ...sharedBy(extensions) });
-    return defer(() => merge([...this.#pooled.keys()], this.#added)).pipe(
+    return defer(() => merge([...this.#leased.keys()], this.#added)).pipe(
       filter(({ isShared, key, ownerId }) => (isShared ? key === sharedKey : ownerId === owner.id)),
-      filter((each) => this.#pooled.get(each) === instance),
+      filter((each) => this.#leased.get(each) === instance),
       mergeMap((each) =>
         from(each.opened).pipe(
           map(() => each),
@@ -136,7 +136,7 @@ export class StatelessPool {
   /** Ends all conversations, and takes no more. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#scheduler.each([...this.#pooled.keys()], (conversation) => conversation.close());
+    await this.#scheduler.each([...this.#leased.keys()], (conversation) => conversation.close());
   }
 }
 

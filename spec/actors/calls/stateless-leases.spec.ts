@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { StatelessConversation } from '../../../src/actors/calls/stateless-pool.ts';
+import { StatelessConversation } from '../../../src/actors/calls/stateless-leases.ts';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import { type LeasedConversation, NO_SUBSCRIBER } from '../../../src/actors/instances/leased-conversation.ts';
 import type { ExchangeEvent } from '../../../src/domain/calls/exchange.ts';
@@ -15,28 +15,28 @@ import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('stateless pool');
+const test = suite('stateless leases');
 const MOST = LIMITS.isolatedProcesses;
 
 let harness = new Harness();
-let { pool } = harness;
+let stateless = harness.leases;
 
 simulateTime(test, () => {
   harness = new Harness();
-  pool = harness.pool;
+  stateless = harness.leases;
 });
 test.after.each(() => harness.close());
 
 test('keeps instances, owners and capabilities apart', async () => {
   const [one, other] = [await instanceOf('http'), await instanceOf('http', 'b')];
   const leases = [
-    pool.lease(one, guest('ann')),
-    pool.lease(one, guest('bob')),
-    pool.lease(other, guest('ann')),
-    pool.lease(one, { ...guest('ann'), profile: ASKABLE }),
+    stateless.lease(one, guest('ann')),
+    stateless.lease(one, guest('bob')),
+    stateless.lease(other, guest('ann')),
+    stateless.lease(one, { ...guest('ann'), profile: ASKABLE }),
   ];
   assert.is(new Set(leases.map(({ conversation }) => conversation)).size, 4);
-  const again = pool.lease(one, guest('ann'));
+  const again = stateless.lease(one, guest('ann'));
   assert.is(again.conversation, leases[0]?.conversation);
   assert.equal([again.isNew, leases.every(({ isNew }) => isNew)], [false, true]);
 });
@@ -44,12 +44,12 @@ test('keeps instances, owners and capabilities apart', async () => {
 test('leases an SSE conversation in which the client can be asked to one call at a time', async () => {
   const one = await instanceOf('sse');
   const askable = { ...guest('ann'), profile: ASKABLE };
-  const first = pool.lease(one, askable);
-  assert.is.not(pool.lease(one, askable).conversation, first.conversation);
+  const first = stateless.lease(one, askable);
+  assert.is.not(stateless.lease(one, askable).conversation, first.conversation);
   first.release(true);
-  assert.is(pool.lease(one, askable).conversation, first.conversation);
-  const plain = pool.lease(one, guest('ann'));
-  assert.is(pool.lease(one, guest('ann')).conversation, plain.conversation, 'nothing can be asked');
+  assert.is(stateless.lease(one, askable).conversation, first.conversation);
+  const plain = stateless.lease(one, guest('ann'));
+  assert.is(stateless.lease(one, guest('ann')).conversation, plain.conversation, 'nothing can be asked');
 });
 
 test('counts large profiles in bytes as long as their conversations are open', async () => {
@@ -57,59 +57,59 @@ test('counts large profiles in bytes as long as their conversations are open', a
   const { declarations } = harness;
   const large = { ...modernProfile(), capabilities: LARGE };
   const bytes = profileBytes(large);
-  const lease = (owner: string) => pool.lease(one, { owner: { id: owner }, profile: large });
+  const lease = (owner: string) => stateless.lease(one, { owner: { id: owner }, profile: large });
   const { bounds } = declarations;
   for (let held = bytes; held <= bounds.totalBytes; held += bytes) lease(`owner ${held}`);
   assert.throws(
     () => lease('ann'),
     (error: unknown) => hasCode(error, 'QUEUE_FULL'),
   );
-  assert.is(pool.lease(one, guest('ann')).isNew, true);
-  await pool.close();
+  assert.is(stateless.lease(one, guest('ann')).isNew, true);
+  await stateless.close();
   await settled();
   assert.is(declarations.total, 0);
 });
 
 test('has at most 1,024 conversations over HTTP', async () => {
   const one = await instanceOf('http');
-  for (let n = 0; n < 1_024; n += 1) pool.lease(one, guest(`owner ${n}`));
+  for (let n = 0; n < 1_024; n += 1) stateless.lease(one, guest(`owner ${n}`));
   assert.is(refused(one), true);
 });
 
 test('makes room by ending the least recently used conversation', async () => {
   const one = await instanceOf('stdio');
-  const leases = Array.from({ length: MOST }, (_, n) => pool.lease(one, guest(`owner ${n}`)));
+  const leases = Array.from({ length: MOST }, (_, n) => stateless.lease(one, guest(`owner ${n}`)));
   assert.is(refused(one), true);
   mock.timers.tick(1);
   leases[7]?.release(true);
   mock.timers.tick(1);
   leases[3]?.release(true);
-  pool.lease(one, guest('ann'));
+  stateless.lease(one, guest('ann'));
   assert.equal([leases[7]?.conversation.isFree, leases[3]?.conversation.isFree], [false, true]);
   await settled();
-  assert.is(pool.owners.length, MOST);
+  assert.is(stateless.owners.length, MOST);
   assert.is(harness.conversations('a')[7]?.closings, 1);
 });
 
 test('opens at most as many conversations again while the old ones are still closing', async () => {
   const one = await instanceOf('stdio');
-  for (let n = 0; n < MOST; n += 1) pool.lease(one, guest(`owner ${n}`)).release(true);
+  for (let n = 0; n < MOST; n += 1) stateless.lease(one, guest(`owner ${n}`)).release(true);
   await settled();
   for (const conversation of harness.conversations('a')) conversation.closesSlowly = true;
-  for (let n = 0; n < MOST; n += 1) pool.lease(one, guest(`other ${n}`)).release(true);
+  for (let n = 0; n < MOST; n += 1) stateless.lease(one, guest(`other ${n}`)).release(true);
   assert.is(refused(one), true);
   for (const conversation of harness.conversations('a')) conversation.finishClosing();
   await settled();
-  assert.is(pool.owners.length, MOST);
+  assert.is(stateless.owners.length, MOST);
   assert.is(refused(one), false);
 });
 
 test('relays messages outside of calls for processes, and over HTTP if the client can be asked', async () => {
   const [web, pipe] = [await instanceOf('http'), await instanceOf('stdio', 'b')];
   const leases = [
-    pool.lease(web, { ...guest('ann'), profile: ASKABLE }),
-    pool.lease(web, guest('ann')),
-    pool.lease(pipe, guest('ann')),
+    stateless.lease(web, { ...guest('ann'), profile: ASKABLE }),
+    stateless.lease(web, guest('ann')),
+    stateless.lease(pipe, guest('ann')),
   ];
   await settled();
   const found = leases.map(({ conversation }) => conversation.forCalls instanceof StatelessConversation);
@@ -118,13 +118,13 @@ test('relays messages outside of calls for processes, and over HTTP if the clien
 
 test('emits the conversations of one owner with one instance, present and future', async () => {
   const [one, other] = [await instanceOf('stdio'), await instanceOf('stdio', 'b')];
-  const { conversation } = pool.lease(one, guest('ann'));
+  const { conversation } = stateless.lease(one, guest('ann'));
   await settled();
   const received: LeasedConversation[] = [];
-  const subscription = pool.of(one, guest('ann')).subscribe((known) => received.push(known));
-  const next = pool.lease(one, guest('ann'));
-  pool.lease(one, guest('bob'));
-  pool.lease(other, guest('ann'));
+  const subscription = stateless.of(one, guest('ann')).subscribe((known) => received.push(known));
+  const next = stateless.lease(one, guest('ann'));
+  stateless.lease(one, guest('bob'));
+  stateless.lease(other, guest('ann'));
   await settled();
   const found = [received.length, received[0] === conversation, received[1] === next.conversation];
   assert.equal(found, [2, true, true]);
@@ -133,27 +133,27 @@ test('emits the conversations of one owner with one instance, present and future
 
 test('ends the conversations of one owner, and no other', async () => {
   const one = await instanceOf('stdio');
-  const leases = ['ann', 'bob', 'ann'].map((id) => pool.lease(one, guest(id)));
+  const leases = ['ann', 'bob', 'ann'].map((id) => stateless.lease(one, guest(id)));
   await settled();
-  assert.equal(pool.owners.toSorted(), ['ann', 'ann', 'bob']);
-  await pool.endOf('ann');
-  assert.equal(pool.owners, ['bob']);
+  assert.equal(stateless.owners.toSorted(), ['ann', 'ann', 'bob']);
+  await stateless.endOf('ann');
+  assert.equal(stateless.owners, ['bob']);
   const found = harness.conversations('a').map(({ isClosed }) => isClosed);
   assert.equal(found, [true, false, true]);
-  assert.equal([pool.owners.length, leases[1]?.conversation.inner?.handshake.era], [1, 'legacy']);
+  assert.equal([stateless.owners.length, leases[1]?.conversation.inner?.handshake.era], [1, 'legacy']);
 });
 
 test('ends everything when it closes, openings included', async () => {
   const one = await instanceOf('http');
-  const { conversation } = pool.lease(one, guest('ann'));
-  await pool.close();
+  const { conversation } = stateless.lease(one, guest('ann'));
+  await stateless.close();
   await conversation.opened.catch(() => undefined);
   assert.throws(
-    () => pool.lease(one, guest('ann')),
+    () => stateless.lease(one, guest('ann')),
     (thrown: unknown) => hasCode(thrown, 'SHUTTING_DOWN'),
   );
   const found = harness.conversations('a').map(({ isClosed }) => isClosed);
-  assert.equal([pool.owners.length, found], [0, [true]]);
+  assert.equal([stateless.owners.length, found], [0, [true]]);
 });
 
 test('gives a question to the latest call, a message to a single call, elicitation/complete to all', () => {
@@ -199,7 +199,7 @@ function instanceOf(transport: TransportKind, id = 'a'): Promise<InstanceRef> {
 /** True when there is no room for one more, which is given back at once. */
 function refused(one: InstanceRef): boolean {
   try {
-    pool.lease(one, guest('one more')).release(true);
+    stateless.lease(one, guest('one more')).release(true);
     return false;
   } catch (thrown) {
     if (!hasCode(thrown, 'QUEUE_FULL')) throw thrown;
