@@ -3,8 +3,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { rowKeyOf } from '../../src/actors/sessions/kept-session.ts';
 import type { DecideSession } from '../../src/actors/sessions/session-keeper.ts';
+import { rowKeyOf } from '../../src/actors/sessions/session-row.ts';
 import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import { RELEASED } from '../../src/domain/nodes/life.ts';

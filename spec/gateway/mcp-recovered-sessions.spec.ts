@@ -3,7 +3,7 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { rowKeyOf } from '../../src/actors/sessions/kept-session.ts';
+import { rowKeyOf } from '../../src/actors/sessions/session-row.ts';
 import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts';
 import { databaseUnavailable } from '../../src/domain/errors/errors.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';

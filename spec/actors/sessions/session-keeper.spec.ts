@@ -5,8 +5,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
-import { rowKeyOf } from '../../../src/actors/sessions/kept-session.ts';
 import { SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
+import { rowKeyOf } from '../../../src/actors/sessions/session-row.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
 import {
   readSession,

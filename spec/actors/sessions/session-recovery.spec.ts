@@ -2,9 +2,9 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { rowKeyOf } from '../../../src/actors/sessions/kept-session.ts';
 import { type DecideSession, SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
 import { SessionRecovery } from '../../../src/actors/sessions/session-recovery.ts';
+import { rowKeyOf } from '../../../src/actors/sessions/session-row.ts';
 import { newSession } from '../../../src/actors/sessions/session-state.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { NotHolder } from '../../../src/domain/nodes/forwarding.ts';

@@ -15,7 +15,7 @@ import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { listedAnswers } from '../../domain/mcp/listed-tools.ts';
 import { type Handshake, isOfOtherEra, listOf, setsBackendState } from '../../domain/mcp/mcp.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
-import type { KeptRow, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
+import type { OwnRow, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
 import type { SessionValue, StorableSession } from '../../domain/sessions/session-value.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -66,7 +66,7 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
   /** The instance where the search for the first binding begins. Default: the strategy chooses. */
   #first: InstanceRef | undefined;
   /** The row of the session, once it is kept. */
-  #row: KeptRow | undefined;
+  #row: OwnRow | undefined;
 
   /** `value`: sessions with equal profiles may share one. TEMPLATE_NOT_FOUND. */
   constructor(table: SessionTable, binder: Binder, id: string, value: SessionValue, options: SessionOptions) {

@@ -14,13 +14,13 @@ import type { SessionValue, StorableSession } from '../../domain/sessions/sessio
 import { wallAt } from '../../domain/time/clock.ts';
 import { Binder } from './binder.ts';
 import { ClientSession } from './client-session.ts';
-import type { KeptSession } from './kept-session.ts';
 import type { SessionAdmission, SessionDeps, SessionLists, SessionOptions } from './session-deps.ts';
 import { SessionDrain } from './session-drain.ts';
 import { sessionEventOf, sessionFingerprint } from './session-fingerprint.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import { longestAway, type PlaceKind, SessionPlaces } from './session-places.ts';
 import { outlivesNode, SessionRecovery, untilKnown } from './session-recovery.ts';
+import type { SessionRow } from './session-row.ts';
 import { newSession } from './session-state.ts';
 
 interface ClientSessionsOptions extends SessionDeps, SessionAdmission {
@@ -165,7 +165,7 @@ export class ClientSessions implements SessionTable {
     );
   }
 
-  keep(session: StorableSession, isStored = false): KeptSession | undefined {
+  keep(session: StorableSession, isStored = false): SessionRow | undefined {
     return this.#keeper?.keep(session, isStored);
   }
 

@@ -8,7 +8,7 @@ import { gatewayOf, type NodeLife } from '../../domain/nodes/nodes.ts';
 import { FIRST_GENERATION, type StorableSession } from '../../domain/sessions/session-value.ts';
 import { type Clock, settlesWithin, wallAt } from '../../domain/time/clock.ts';
 import { MAX_SESSION_ROWS, type SessionStore, type StoredSession } from '../../persistence/store.ts';
-import { KeptSession, type RowWriter } from './kept-session.ts';
+import { type RowWriter, SessionRow } from './session-row.ts';
 
 /** Longest wait of a client for a write, in ms. A later write is counted, and made all the same. */
 const WAIT_MS = 5_000;
@@ -87,7 +87,7 @@ export class SessionKeeper implements RowWriter {
   readonly clock: Clock;
   readonly #idleMs: number;
   readonly #maxSessions: number;
-  readonly #pending = new Set<KeptSession>();
+  readonly #pending = new Set<SessionRow>();
   /** The last write failed, or a client did not wait for it any longer. */
   #isStoreAway = false;
   /** The next write. */
@@ -153,8 +153,8 @@ export class SessionKeeper implements RowWriter {
   }
 
   /** A row for this session. `stored`: the row has its present value already. */
-  keep(session: StorableSession, stored = false): KeptSession {
-    return new KeptSession(this, session, stored);
+  keep(session: StorableSession, stored = false): SessionRow {
+    return new SessionRow(this, session, stored);
   }
 
   /** The last changes are written, 2 s at most. No client waits for a write after it. */
@@ -175,13 +175,13 @@ export class SessionKeeper implements RowWriter {
   // --- for its sessions ------------------------------------------------------------------------------------------------
 
   /** `isAwaited`: a client waits for the write. */
-  add(kept: KeptSession, isAwaited: boolean): void {
-    if (!this.#pending.has(kept) && this.#pending.size >= MAX_PENDING) {
+  add(row: SessionRow, isAwaited: boolean): void {
+    if (!this.#pending.has(row) && this.#pending.size >= MAX_PENDING) {
       this.counts.dropped += 1;
-      kept.settle();
+      row.settle();
       return;
     }
-    this.#pending.add(kept);
+    this.#pending.add(row);
     this.#schedule(isAwaited);
   }
 
@@ -229,7 +229,7 @@ export class SessionKeeper implements RowWriter {
     this.#writing = this.#writeGroup().then((isDone) => {
       this.#writing = undefined;
       if (this.#pending.size === 0) return isDone;
-      if (isDone) this.#schedule([...this.#pending].some((kept) => kept.isAwaited));
+      if (isDone) this.#schedule([...this.#pending].some((row) => row.isAwaited));
       else this.#beginIn(RETRY_MS);
       return isDone;
     });
@@ -251,10 +251,10 @@ export class SessionKeeper implements RowWriter {
   /** False after a failure: the group is written again later. */
   async #writeGroup(): Promise<boolean> {
     const group = [...this.#pending].slice(0, MAX_SESSION_ROWS);
-    for (const kept of group) this.#pending.delete(kept);
+    for (const row of group) this.#pending.delete(row);
     const usedAt = new Date(wallAt(this.clock, this.clock.now())).toISOString();
     try {
-      const writes = group.map((kept) => ({ kept, key: kept.key, ...kept.next() }));
+      const writes = group.map((row) => ({ row, key: row.key, ...row.next() }));
       const inserts = writes.flatMap(({ key, insert: value }) =>
         value === undefined ? [] : { key, ...this.ownLife, generation: FIRST_GENERATION, value, usedAt },
       );
@@ -267,14 +267,14 @@ export class SessionKeeper implements RowWriter {
       if (inserts.length > 0) await store.insert(inserts);
       const holders = updates.length > 0 ? await store.update(life, updates) : undefined;
       if (deletes.length > 0) await store.delete(life, deletes);
-      for (const { kept, key, update, written } of writes) {
-        if (update === undefined || holders?.get(key) === life) kept.wrote(written);
+      for (const { row, key, update, written } of writes) {
+        if (update === undefined || holders?.get(key) === life) row.wrote(written);
         else if (holders?.has(key)) {
           this.counts.fenced += 1;
-          kept.takenOver();
+          row.takenOver();
         } else {
-          kept.wrote(undefined); // its row was deleted
-          this.#pending.add(kept);
+          row.wrote(undefined); // its row was deleted
+          this.#pending.add(row);
         }
       }
       this.#isStoreAway = false;
@@ -282,8 +282,8 @@ export class SessionKeeper implements RowWriter {
     } catch {
       // The database is away, or refuses.
       this.#isStoreAway = true;
-      for (const kept of group) this.#pending.add(kept);
-      for (const kept of this.#pending) kept.settle(false);
+      for (const row of group) this.#pending.add(row);
+      for (const row of this.#pending) row.settle(false);
       return false;
     }
   }

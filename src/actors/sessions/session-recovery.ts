@@ -23,9 +23,9 @@ import { timer$ } from '../../domain/time/clock-streams.ts';
 import { MAX_SESSION_ROWS, type StoredSession } from '../../persistence/store.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
 import type { Instance, TemplateGroup } from '../template-group.ts';
-import { rowKeyOf } from './kept-session.ts';
 import type { SessionAdmission } from './session-deps.ts';
 import type { SessionKeeper } from './session-keeper.ts';
+import { rowKeyOf } from './session-row.ts';
 import { mayMove } from './session-state.ts';
 
 /** Ids that cannot be recovered and are remembered: they cost no further query. */

@@ -22,7 +22,7 @@ export interface SessionTable {
   /** The session of either kind is over. `isLost`: see Ending in events.ts. Default false. */
   remove(session: SessionRecord, reason: EndReason, isLost?: boolean): void;
   /** A row for the session, so that it outlives the gateway; undefined where nothing does. `isStored`: it was read from its row. */
-  keep(session: StorableSession, isStored?: boolean): KeptRow | undefined;
+  keep(session: StorableSession, isStored?: boolean): OwnRow | undefined;
   /**
    * Recovers a session of a life that is over, of this owner. Resolves when it is open, or does not exist; undefined when that is
    * certain without a query. DATABASE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN.
@@ -57,7 +57,7 @@ export interface SessionRecord {
 }
 
 /** The row of a session in the store, as the session uses it. The mark is for sessions with one template. */
-export interface KeptRow extends UnsafeMark {
+export interface OwnRow extends UnsafeMark {
   readonly isStored: boolean;
   /** The session has changed. */
   changed(): void;

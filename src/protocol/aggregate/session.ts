@@ -32,7 +32,7 @@ import type { ClientProfile, Owner, ServerMessage } from '../../domain/mcp/clien
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isLogLevel, type ListChange } from '../../domain/mcp/mcp.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
-import type { KeptRow, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
+import type { OwnRow, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
 import type { AggregateSessionValue } from '../../domain/sessions/session-value.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { ticks$ } from '../../domain/time/clock-streams.ts';
@@ -96,7 +96,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   #owner: Owner;
   readonly #parts: SessionParts;
   /** Undefined before it is kept. */
-  #row: KeptRow | undefined;
+  #row: OwnRow | undefined;
   #marks: UnsafeMarks | undefined;
   #holds = 0;
   /** The first time its client listens, sessions are opened at once: the session may have been read again. */
@@ -354,7 +354,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     return backends.openSession(this.#owner, this.profile, options);
   }
 
-  #marksOf(row: KeptRow): UnsafeMarks {
+  #marksOf(row: OwnRow): UnsafeMarks {
     this.#marks ??= new UnsafeMarks(
       () => this.#value.unsafeIn,
       async (unsafeIn) => {

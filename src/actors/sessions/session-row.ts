@@ -3,7 +3,7 @@
 
 import { hash } from 'node:crypto';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
-import type { KeptRow } from '../../domain/sessions/session-table.ts';
+import type { OwnRow } from '../../domain/sessions/session-table.ts';
 import {
   type AnySessionValue,
   SessionValueError,
@@ -15,7 +15,7 @@ import {
 export interface RowWriter {
   readonly counts: { dropped: number };
   /** Writes what has changed. `isAwaited`: a client waits for the write. */
-  add(kept: KeptSession, isAwaited: boolean): void;
+  add(row: SessionRow, isAwaited: boolean): void;
   /** Resolves when this is written, or with false when it has failed or took longer than a client waits. */
   within(written: Promise<boolean>): Promise<boolean>;
   /** Any node may claim this row. */
@@ -32,7 +32,7 @@ interface SessionWrite {
 }
 
 /** The row of a session, and what is not written yet. */
-export class KeptSession implements KeptRow {
+export class SessionRow implements OwnRow {
   readonly #keeper: RowWriter;
   readonly #session: StorableSession;
   /** The value of the row; undefined without one. */
