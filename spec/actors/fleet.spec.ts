@@ -53,10 +53,10 @@ test('distinguishes an unknown template from an unknown instance', async () => {
   const { fleet } = harness;
   for (const [asked, code] of [
     [() => fleet.group('x'), 'TEMPLATE_NOT_FOUND'],
-    [() => fleet.get('x', 'a'), 'TEMPLATE_NOT_FOUND'],
+    [() => fleet.ref('x', 'a'), 'TEMPLATE_NOT_FOUND'],
     [() => fleet.refs('x'), 'TEMPLATE_NOT_FOUND'],
     [() => fleet.add(definition('a', { template: 'x' })), 'TEMPLATE_NOT_FOUND'],
-    [() => fleet.get('t', 'b'), 'SERVER_NOT_FOUND'],
+    [() => fleet.ref('t', 'b'), 'SERVER_NOT_FOUND'],
     [() => fleet.remove('t', 'b', 0), 'SERVER_NOT_FOUND'],
     [() => fleet.instanceByServerId('b'), 'SERVER_NOT_FOUND'],
   ] as const) {
@@ -298,7 +298,7 @@ test('closing gives instances that are already leaving no more than the grace ti
     assert.equal(errorView(await end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
   const found = harness.eventsOf('instance.stopped').map(({ instanceId }) => instanceId);
   assert.equal(found, ['a', 'b']);
-  assert.equal([harness.fleet.all(), harness.fleet.underWay], [[], 0]);
+  assert.equal([harness.fleet.ownRefs(), harness.fleet.underWay], [[], 0]);
 });
 
 test('refuses new instances with SHUTTING_DOWN once it is closed', async () => {
@@ -394,13 +394,13 @@ test('an instance of another node is listed as stopped, with the reason, and not
   const { state, healthy, weight, reason } = there.snapshot();
   assert.equal([state, healthy, weight, reason], ['stopped', false, 3, 'it runs on the node "there"']);
   assert.equal(harness.fleet.instances('t'), [here, there]);
-  assert.equal([harness.fleet.refs('t'), harness.fleet.all()], [[here], [here]]);
+  assert.equal([harness.fleet.refs('t'), harness.fleet.ownRefs()], [[here], [here]]);
   assert.is(harness.fleet.find('t', 'b'), there);
   assert.is(harness.fleet.instance('t', 'b'), there);
   assert.is(harness.fleet.instanceByServerId('b'), there);
   assert.is(harness.fleet.isServerIdTaken('b'), true);
   assert.equal(views()[1], { definition: unreachable('b', { weight: 3 }), snapshot: there.snapshot() });
-  assert.is(await codeOf(() => harness.fleet.get('t', 'b')), 'NO_HEALTHY_INSTANCE');
+  assert.is(await codeOf(() => harness.fleet.ref('t', 'b')), 'NO_HEALTHY_INSTANCE');
   assert.equal([...harness.transports.keys()], ['a']);
   const found = harness.events.filter((event) => 'instanceId' in event && event.instanceId === 'b');
   assert.equal(found, []);

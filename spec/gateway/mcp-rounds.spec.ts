@@ -381,6 +381,6 @@ function toolCalls(): number {
 
 async function nothingIsLeft(): Promise<void> {
   await settled();
-  const waitedFor = harness.inner.fleet.all().map((ref) => ref.snapshot(1).inFlight);
+  const waitedFor = harness.inner.fleet.ownRefs().map((ref) => ref.snapshot(1).inFlight);
   assert.equal([harness.calls, harness.inner.fleet.underWay, waitedFor], [0, 0, waitedFor.map(() => 0)]);
 }

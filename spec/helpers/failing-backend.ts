@@ -222,7 +222,7 @@ export class Harness {
     const wanted = definition(id, options.fields);
     if (options.isElsewhere) this.fleet.addElsewhere(wanted);
     else this.fleet.add(wanted);
-    const ref = this.fleet.get('t', id);
+    const ref = this.fleet.ref('t', id);
     await firstValueFrom(ref.state$.pipe(filter((state) => state === 'healthy')));
     await settled();
     return ref;
@@ -326,7 +326,7 @@ export class Harness {
   }
 
   ref(id: string): InstanceRef {
-    return this.fleet.get('t', id);
+    return this.fleet.ref('t', id);
   }
 
   async close(): Promise<void> {

@@ -188,15 +188,15 @@ export class Fleet {
   }
 
   /** An instance that calls reach from here. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE for one that is only listed. */
-  get(template: string, id: string): InstanceRef {
+  ref(template: string, id: string): InstanceRef {
     const instance = this.instance(template, id);
     if (instance instanceof InstanceRef) return instance;
     throw instance.refusal();
   }
 
   /** An instance of this node. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE for one of another node. */
-  own(template: string, id: string): InstanceRef {
-    const ref = this.get(template, id);
+  ownRef(template: string, id: string): InstanceRef {
+    const ref = this.ref(template, id);
     if (ref.isElsewhere) throw runsElsewhere(id, elsewhereReason(ref.definition));
     return ref;
   }
@@ -238,13 +238,13 @@ export class Fleet {
   }
 
   /** Cold: the present and future instances of a template that calls reach from here. */
-  instances$(template: string): Observable<InstanceRef> {
+  refs$(template: string): Observable<InstanceRef> {
     const added$ = this.added$.pipe(filter((ref) => ref.template === template));
     return defer(() => merge(this.has(template) ? this.refs(template) : [], added$));
   }
 
   /** All instances of this node, template by template. */
-  all(): InstanceRef[] {
+  ownRefs(): InstanceRef[] {
     return this.templates.flatMap((template) => this.refs(template)).filter((ref) => !ref.isElsewhere);
   }
 
@@ -256,7 +256,7 @@ export class Fleet {
 
   /** Programs that run here, without those of single clients, and exchanges under way. */
   get activity(): { readonly programs: number; readonly calls: number } {
-    const programs = this.all().filter(
+    const programs = this.ownRefs().filter(
       ({ definition, state }) => TRANSPORT_TRAITS[definition.transport].hasProcesses && state !== 'stopped',
     );
     return { programs: programs.length, calls: this.underWay };

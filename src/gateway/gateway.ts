@@ -124,7 +124,7 @@ export class Gateway {
     await more?.();
     this.#deps.keeper?.begin();
     if (this.phase !== 'starting') return; // `close` was called meanwhile
-    this.readiness.run([...this.#deps.fleet.all(), ...(this.#deps.shared?.opening() ?? [])]);
+    this.readiness.run([...this.#deps.fleet.ownRefs(), ...(this.#deps.shared?.opening() ?? [])]);
     this.#events.emit({ type: 'gateway.started', atMs: this.#deps.clock.wall() });
   }
 
@@ -228,16 +228,16 @@ export class Gateway {
   /** Gives the instance no new calls until `resume`, which ends that; its session stays open. Throws TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, or
    *  NO_HEALTHY_INSTANCE when another node runs the instance; so do `resume` and `restart`. */
   drain(template: string, id: string): void {
-    this.#deps.fleet.own(template, id).drain();
+    this.#deps.fleet.ownRef(template, id).drain();
   }
 
   resume(template: string, id: string): void {
-    this.#deps.fleet.own(template, id).resume();
+    this.#deps.fleet.ownRef(template, id).resume();
   }
 
   /** Lets calls in flight finish, at most 30 s, then opens a new session or starts a new process. */
   restart(template: string, id: string): void {
-    this.#deps.fleet.own(template, id).restart();
+    this.#deps.fleet.ownRef(template, id).restart();
   }
 
   /** Names of all templates, sorted. A template exists from its first instance or setting until `deleteTemplate`. */

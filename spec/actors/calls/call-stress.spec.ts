@@ -49,7 +49,7 @@ test('each call ends once, as its last instance ended it, and is repeated only w
       for (const [number, name] of names.entries()) {
         await check(callers[number], fates[number] ?? [], name !== 'write');
       }
-      const found = harness.fleet.all().map(({ activeCalls }) => activeCalls);
+      const found = harness.fleet.ownRefs().map(({ activeCalls }) => activeCalls);
       assert.equal(found, [0, 0, 0, 0, 0]);
       const active = harness.fleet.templates.map(
         (name) => harness.fleet.group(name).pool.outliers.activeCalls,

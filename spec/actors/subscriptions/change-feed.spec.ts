@@ -33,10 +33,10 @@ simulateTime(test, () => {
   harness = new Harness();
   listChanged$ = new Subject();
   const { leases, fleet } = harness;
-  const instances$ = (template: string) => fleet.instances$(template);
+  const refs$ = (template: string) => fleet.refs$(template);
   const scheduler = untimedScheduler(Number.POSITIVE_INFINITY);
   feed = new ChangeFeed({
-    fleet: { instances$, listChanged$ },
+    fleet: { refs$, listChanged$ },
     leases,
     scheduler,
     random: () => 0.5,

@@ -48,7 +48,7 @@ import type { StatelessLease, StatelessLeases } from './stateless-leases.ts';
 
 interface StatelessClientsDeps extends Pick<Clock, 'now' | 'alarm'> {
   readonly leases: StatelessLeases;
-  readonly fleet: Pick<Fleet, 'existingGroup' | 'get'>;
+  readonly fleet: Pick<Fleet, 'existingGroup' | 'ref'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
 }
 
@@ -75,7 +75,7 @@ export class StatelessClients {
     return dispatcher.carry(template, request, () => {
       const { instanceId } = client;
       const group = fleet.existingGroup(template);
-      const bound = instanceId === undefined ? undefined : fleet.get(template, instanceId);
+      const bound = instanceId === undefined ? undefined : fleet.ref(template, instanceId);
       const equalToolLists = this.#equalToolLists;
       const input = { deps: this.#deps, equalToolLists, client, group, request, bound };
       const route = new StatelessRoute(input);

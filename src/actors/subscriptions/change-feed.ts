@@ -38,7 +38,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { type Feed, UPDATED } from './feed.ts';
 
 interface ChangeFeedDeps extends Pick<Clock, 'alarm'> {
-  readonly fleet: Pick<Fleet, 'instances$' | 'listChanged$'>;
+  readonly fleet: Pick<Fleet, 'refs$' | 'listChanged$'>;
   readonly leases: StatelessLeases;
   readonly scheduler: Pick<TaskScheduler, 'run'>;
   /** Returns [0, 1): spreads the reconnections of clients. */
@@ -75,7 +75,7 @@ export class ChangeFeed {
   }
 
   #instanceMessages(template: string, client: ChangeSubscriber): Observable<ServerNotification> {
-    return this.#deps.fleet.instances$(template).pipe(
+    return this.#deps.fleet.refs$(template).pipe(
       mergeMap((ref) => this.#inTask(ref)),
       mergeMap((ref) =>
         this.#handshakesOf(ref).pipe(
