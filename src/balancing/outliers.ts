@@ -1,11 +1,12 @@
 // Outlier detection by the results of calls, independent of health: a candidate whose calls fail is ejected for a time, one whose
 // calls stay silent is avoided; both are suspended. Then one trial call decides. pool.ts chooses; health does not change. Source: ADR 39, ADR 40.
 //
-//   in ── calls fail ──► ejected ──┬─ time is over ──► due ── trial call ──► answered: in
-//     └── calls silent ─► avoided ─┘                                     └─► failed, or silent: out for longer
+//   in ── calls fail ──► ejected ──┬─ time is over ──► half-open ── trial call ──► answered: in
+//     └── calls silent ─► avoided ─┘                                           └─► failed, or silent: out for longer
 //
 //   ejected: gets no call while another candidate may get it. At most half of the pool.
 //   avoided: gets a call only when no other candidate can take it; readmitted at the first message of one of its calls.
+//   half-open: gets its trial call before others are chosen.
 
 import { counted } from '../domain/text.ts';
 import type { Clock } from '../domain/time/clock.ts';
@@ -46,7 +47,7 @@ export interface SentCall<C> {
   isAwaitingClient: boolean;
 }
 
-/** Why a candidate is ejected or avoided although it is healthy, and until when. Outside of the code it is called an ejection. */
+/** Why a candidate is ejected or avoided although it is healthy, and until when. It is shown as `ejection` (InstanceSnapshot). */
 export interface Suspension {
   /** A clause: "5 calls in a row failed". */
   readonly reason: string;
@@ -136,11 +137,8 @@ export class Outliers<C extends object> {
     return call;
   }
 
-  /** A candidate whose suspension is over and that has no trial yet. Choosing it offers the trial to it. */
-  chooseForTrial(
-    mayTake: (candidate: C) => boolean,
-    isRepeatable?: (candidate: C) => boolean,
-  ): C | undefined {
+  /** A half-open candidate: its suspension is over, and it has no trial yet. Choosing it offers the trial to it. */
+  pickHalfOpen(mayTake: (candidate: C) => boolean, isRepeatable?: (candidate: C) => boolean): C | undefined {
     const now = this.#options.now();
     for (const [candidate, out] of this.#out) {
       if (out.trial !== undefined || now < out.offerAtMs || !mayTake(candidate)) continue;

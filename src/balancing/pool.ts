@@ -68,7 +68,7 @@ export class Pool<C extends Candidate> {
 
   /**
    * Chooses a candidate that is up, below its capacity and not in `excluding` (ids, default none). Avoided candidates are chosen
-   * when no other has room, ejected ones last; a candidate whose suspension is over comes first, once, if the call may be its trial
+   * when no other has room, ejected ones last; a half-open one comes first, once, if the call may be its trial
    * (`isRepeatable`, default false). A pick with exclusions is a retry, which uses no turn of the strategy. `request`: for strategies that
    * depend on it. `hasCapacity` replaces the check of the capacity. Synchronous, and so must be the send that counts the call: an
    * `await` in between lets a whole burst choose the same candidate. Source: ADR 7, ADR 39.
@@ -84,7 +84,7 @@ export class Pool<C extends Candidate> {
     const strategy = isRetry ? this.#retryStrategy : this.#strategy;
     const mayTake = (candidate: C) => hasCapacity(candidate) && !excluding.has(candidate.id);
     if (outliers.isEmpty) return strategy(candidates, mayTake, request);
-    const trial = isRetry ? undefined : outliers.chooseForTrial(mayTake, isRepeatable);
+    const trial = isRetry ? undefined : outliers.pickHalfOpen(mayTake, isRepeatable);
     if (trial !== undefined) return trial;
     const isIn = (candidate: C) => !outliers.isSuspended(candidate) && mayTake(candidate);
     const isAllowed = this.#allowance(excluding);
