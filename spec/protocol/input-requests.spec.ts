@@ -3,8 +3,8 @@
 
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../src/domain/json/json.ts';
+import type { InputRequest } from '../../src/domain/mcp/client.ts';
 import {
-  type InputRequest,
   missingCapabilities,
   missingCapabilityError,
   readInputRequired,

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { ConnectionRequired } from '../domain/calls/connection-required.ts';
 import type { FinalEvent } from '../domain/calls/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../domain/json/json.ts';
-import { CLIENT_CAPABILITIES } from '../domain/mcp/client.ts';
+import { CLIENT_CAPABILITIES, type InputRequest } from '../domain/mcp/client.ts';
 import { type JsonRpcError, RPC } from '../domain/mcp/jsonrpc.ts';
 import { hasRounds } from '../domain/mcp/mcp.ts';
 
@@ -50,12 +50,6 @@ function readInputRequest(entry: unknown): InputRequest | undefined {
 }
 
 // Sources: MCP 2026-07-28 basic/index#error-codes; client/elicitation, client/sampling.
-
-/** A question to the client: a request of the legacy era, without an id. */
-export interface InputRequest {
-  readonly method: string;
-  readonly params: JsonObject;
-}
 
 export type InputRequests = Readonly<Record<string, InputRequest>>;
 

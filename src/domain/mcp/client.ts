@@ -31,21 +31,25 @@ export function profileBytes({ capabilities, clientInfo }: ClientProfile): numbe
 
 export type ClientReply = { readonly result: JsonValue } | { readonly error: JsonRpcError };
 
+/** A question to the client: a request of the legacy era, without an id. */
+export interface InputRequest {
+  readonly method: string;
+  readonly params: JsonObject;
+}
+
 /**
  * A request of a legacy server to its client: `sampling/createMessage`, `elicitation/create`, `roots/list`. Only the first `answer`
  * counts, and none after the end of the exchange or the conversation.
  */
-export interface ServerRequest {
+export interface ServerRequest extends InputRequest {
   readonly kind: 'request';
-  readonly method: string;
-  readonly params: JsonObject;
   /** `hold` counts the memory of the reply until the function that it returns is called, for a receiver that keeps the reply. */
   readonly answer: (reply: ClientReply, hold?: () => () => void) => void;
 }
 
 /** A request of a server. `answered` gets the first answer of its client; further answers are dropped. */
 export function serverRequest(
-  { method, params }: Pick<ServerRequest, 'method' | 'params'>,
+  { method, params }: InputRequest,
   answered: ServerRequest['answer'],
 ): ServerRequest {
   let isAnswered = false;
@@ -105,7 +109,7 @@ export interface ClientQuestion {
   readonly id: string;
   readonly instanceId: string;
   /** The requests, by a key that the replies carry. */
-  readonly requests: ReadonlyMap<string, Pick<ServerRequest, 'method' | 'params'>>;
+  readonly requests: ReadonlyMap<string, InputRequest>;
 }
 
 /** The open session of an MCP client of the legacy era. */

@@ -9,7 +9,12 @@ import type { Answer, CallReport, FinalEvent } from '../../domain/calls/exchange
 import { type ErrorCode, hasCode } from '../../domain/errors/errors.ts';
 import type { JsonFields, JsonObject, JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { ClientQuestion, ServerNotification, ServerRequest } from '../../domain/mcp/client.ts';
+import type {
+  ClientQuestion,
+  InputRequest,
+  ServerNotification,
+  ServerRequest,
+} from '../../domain/mcp/client.ts';
 import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { hasRounds, includesLevel, isCustomNotice, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
@@ -19,7 +24,6 @@ import { type McpReply, type McpStream, noteError } from '../endpoint-types.ts';
 import {
   connectionInWords,
   failure,
-  type InputRequest,
   type InputRequests,
   missingCapabilities,
   missingCapabilityError,
