@@ -15,6 +15,7 @@ import { MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { toolKey } from '../../domain/views/approval.ts';
 import { failure, missingCapabilities } from '../input-requests.ts';
+import { localAnswer } from '../local-answer.ts';
 
 interface UnconfirmedCall {
   readonly request: ExchangeRequest;
@@ -34,16 +35,16 @@ export function whenConfirmed(call: UnconfirmedCall): Observable<Answer> {
   const required = new ConfirmationRequired(tool, request.params?.arguments);
   const { protocolVersion, capabilities } = client.profile;
   if (MODERN_VERSIONS.some((version) => version === protocolVersion))
-    return of(local({ kind: 'error', error: required }));
+    return of(localAnswer({ kind: 'error', error: required }));
   if (missingCapabilities([required.request], capabilities) !== undefined)
-    return of(local(failure(request.method, required.message)));
+    return of(localAnswer(failure(request.method, required.message)));
   return askedInSession(call, required);
 }
 
 function askedInSession({ request, clock, again }: UnconfirmedCall, required: ConfirmationRequired) {
   return new Observable<Answer>((subscriber) => {
     const end = (why: string): void => {
-      subscriber.next(local(failure(request.method, why)));
+      subscriber.next(localAnswer(failure(request.method, why)));
       subscriber.complete();
     };
     const question = serverRequest(required.request, (reply) => {
@@ -57,14 +58,10 @@ function askedInSession({ request, clock, again }: UnconfirmedCall, required: Co
     });
     const disarm = clock.alarm(CONFIRM_MS, () => end(notConfirmed(undefined)));
     subscriber.add(disarm);
-    subscriber.next(local(question));
+    subscriber.next(localAnswer(question));
   });
 }
 
 function actionOf(reply: ClientReply): unknown {
   return 'result' in reply && isJsonObject(reply.result) ? reply.result.action : undefined;
-}
-
-function local(event: Answer['event']): Answer {
-  return { event, instanceId: '', serverId: '' };
 }

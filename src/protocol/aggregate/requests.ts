@@ -10,7 +10,6 @@ import {
   fieldValue,
   isJsonObject,
   type JsonFields,
-  type JsonObject,
   JsonText,
 } from '../../domain/json/json.ts';
 import type { Client } from '../../domain/mcp/client.ts';
@@ -19,6 +18,7 @@ import { type ListField, listOf, META, MODERN_VERSIONS } from '../../domain/mcp/
 import type { Clock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
+import { localAnswer, rpcErrorAnswer } from '../local-answer.ts';
 import { isTaskMethod } from '../task-log.ts';
 import { asAsked, withShownUris } from './composed-uris.ts';
 import { whenConfirmed } from './confirmation.ts';
@@ -64,11 +64,6 @@ function knownCall(call: AggregateCall): Observable<Answer> | undefined {
   if (request.method !== 'tools/call' || search !== undefined || typeof name !== 'string') return undefined;
   const own = selection.directory.knownOwner(name, client.owner);
   return own && carried(call, 'tools', own);
-}
-
-/** An answer that no instance gave. */
-export function localAnswer(event: Answer['event']): Answer {
-  return { event, instanceId: '', serverId: '' };
 }
 
 /** Waits only when a name or a resource has to be looked up. A request about a task goes to the template that it is bound to. */
@@ -242,10 +237,4 @@ const WITH_URIS: ReadonlySet<string> = new Set(['resources/read', 'resources/dir
 
 function resourceNotFound(): Observable<Answer> {
   return rpcErrorAnswer(RPC.resourceNotFound, 'Resource not found.');
-}
-
-/** An error that no instance answered. */
-export function rpcErrorAnswer(code: number, message: string, data?: JsonObject): Observable<Answer> {
-  const error = { code, message, ...definedFields({ data }) };
-  return of(localAnswer({ kind: 'error', error }));
 }

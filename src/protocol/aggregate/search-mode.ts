@@ -9,6 +9,7 @@ import type { Client, Owner } from '../../domain/mcp/client.ts';
 import { valueAt } from '../../domain/mcp/param-headers.ts';
 import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../domain/rights/globs.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { localAnswer } from '../local-answer.ts';
 import type { FindableTools, FindableToolsDeps } from './findable-tools.ts';
 import type { AggregateListing } from './listing.ts';
 import { isForPagesOnly, showsPages } from './mcp-apps.ts';
@@ -189,7 +190,7 @@ function toolError(text: string): Observable<Answer> {
 }
 
 function answer(result: JsonText): Observable<Answer> {
-  return of({ event: { kind: 'result', result }, instanceId: '', serverId: '' });
+  return of(localAnswer({ kind: 'result', result }));
 }
 
 function findTools(counts: ReadonlyMap<string, number>): JsonObject {

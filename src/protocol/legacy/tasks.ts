@@ -9,8 +9,8 @@ import type { Owner } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { TASKS_EXTENSION } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { rpcErrorAnswer } from '../aggregate/requests.ts';
 import type { Backends, McpSession } from '../endpoint-backends.ts';
+import { rpcErrorAnswer } from '../local-answer.ts';
 import { isTaskId, isTaskMethod, type TaskLog, type TaskScope } from '../task-log.ts';
 import { exchangeInSession, withSessionMetadata } from './legacy-over-modern.ts';
 

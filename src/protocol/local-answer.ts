@@ -1,0 +1,15 @@
+// Answers that no instance gave: the endpoint has them.
+
+import { type Observable, of } from 'rxjs';
+import type { Answer } from '../domain/calls/exchange.ts';
+import { definedFields, type JsonObject } from '../domain/json/json.ts';
+
+export function localAnswer(event: Answer['event']): Answer {
+  return { event, instanceId: '', serverId: '' };
+}
+
+/** An error as the answer. */
+export function rpcErrorAnswer(code: number, message: string, data?: JsonObject): Observable<Answer> {
+  const error = { code, message, ...definedFields({ data }) };
+  return of(localAnswer({ kind: 'error', error }));
+}
