@@ -64,4 +64,42 @@ test('has no token, key, password or argument at the level trace', async () => {
   await app.close();
 });
 
+test('and the audit log have no key and no token that a caller wrote into a path or as a name', async () => {
+  const app = await startWithAccounts({
+    logLevel: 'trace',
+    auditSettings: { recordsCalls: true, callArguments: 'none', keptCalls: 100, keptDays: 0 },
+  });
+  const key = String((await app.key(['tools:call']))['x-api-key']);
+  const token = String(app.admin.authorization).slice('Bearer '.length);
+  await app.serve('demo', 'one');
+  for (const written of [
+    key,
+    key.slice(0, -9),
+    token,
+    token.slice(0, -20),
+    `Bearer%20${token}`,
+    `x=${key}`,
+  ]) {
+    const paths = [`/${written}`, `/mcp/${written}`, `/mcp/demo/${written}`, `/auth/api-keys/${written}`];
+    paths.push(`/gateway/instances/${written}/${written}/drain`, `/mcp/${written}/tools/call?key=${written}`);
+    const body = { name: written, tool_name: written, server_id: written, arguments: {} };
+    for (const path of [...paths, '/tools/call', '/mcp/demo/tools/call'])
+      for (const method of ['GET', 'POST', 'DELETE'])
+        await app.as(app.admin, method, path, method === 'GET' ? {} : { body });
+    await app.ask('POST', '/auth/login', { body: { username: written, password: 'wrong' } });
+  }
+  const { text: audit } = await app.as(app.admin, 'GET', '/gateway/audit?limit=1000');
+  const lines = [...app.log.map((line) => JSON.stringify(line)), audit];
+  for (const secret of [key.slice(25, 50), token.slice(token.indexOf('.') + 1).slice(0, 30)])
+    assert.equal(
+      lines.filter((line) => line.includes(secret)),
+      [],
+    );
+  const keyId = key.split('_')[1];
+  assert.match(audit, `/auth/api-keys/sd_${keyId}_...`);
+  const masked = app.log.filter(({ template }) => template === `sd_${keyId}_...`);
+  assert.equal(new Set(masked.map(({ path }) => path)).has(`/mcp/sd_${keyId}_.../tools/call`), true);
+  await app.close();
+});
+
 test.run();

@@ -7,6 +7,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../../config/config.ts';
 import {
   type AuditEntry,
+  auditText,
   CallBlockWriter,
   idAt,
   type NewCall,
@@ -279,18 +280,14 @@ function entryOf(
   return {
     id,
     at,
-    actor: cut(actor),
-    actorName: cut(actorName),
-    action: cut(action),
-    subject: cut(subject),
+    actor: auditText(actor),
+    actorName: auditText(actorName),
+    action: auditText(action),
+    subject: auditText(subject),
     status,
-    address: address && cut(address),
-    requestId: requestId && cut(requestId),
+    address: address && auditText(address),
+    requestId: requestId && auditText(requestId),
   };
-}
-
-function cut(text: string): string {
-  return cutText(text, LIMITS.auditTextUnits);
 }
 
 const SEQUENCES = 4_096;

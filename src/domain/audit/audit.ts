@@ -1,6 +1,7 @@
 // The entries of the audit log, their ids, filters for them, and the text form of tool calls, in blocks of
 // calls that are close in time. auth/audit/audit.ts records them, the stores keep them. Source: ADR 82.
 
+import { withoutCredentials } from '../accounts/written-credentials.ts';
 import type { CallOutcome } from '../calls/exchange.ts';
 import { definedFields } from '../json/json.ts';
 import { LIMITS } from '../limits.ts';
@@ -170,7 +171,7 @@ export class CallBlockWriter {
     this.#lastId = id;
     const values: CallValues = [
       id,
-      requestId === undefined ? null : cut(requestId),
+      requestId === undefined ? null : auditText(requestId),
       status,
       call.durationMs,
       call.attempts,
@@ -206,14 +207,14 @@ export class CallBlockWriter {
   ): (number | null)[] {
     const indexes = [
       this.#indexOf(at),
-      this.#indexOf(cut(actor)),
-      this.#indexOf(cut(actorName)),
-      this.#indexOf(address && cut(address)),
-      this.#indexOf(cut(subject)),
-      this.#indexOf(cut(call.template)),
-      this.#indexOf(cut(call.tool)),
+      this.#indexOf(auditText(actor)),
+      this.#indexOf(auditText(actorName)),
+      this.#indexOf(address && auditText(address)),
+      this.#indexOf(auditText(subject)),
+      this.#indexOf(auditText(call.template)),
+      this.#indexOf(auditText(call.tool)),
       this.#indexOf(call.outcome),
-      this.#indexOf(call.instance && cut(call.instance)),
+      this.#indexOf(call.instance && auditText(call.instance)),
       this.#indexOf(digest),
       this.#indexOf(argumentsText),
     ];
@@ -231,8 +232,9 @@ export class CallBlockWriter {
   }
 }
 
-function cut(text: string): string {
-  return cutText(text, LIMITS.auditTextUnits);
+/** A text of an entry, without credentials, short enough for every database. */
+export function auditText(text: string): string {
+  return cutText(withoutCredentials(text), LIMITS.auditTextUnits);
 }
 
 /** The calls of a block, oldest first. The casts are the types that CallBlockWriter wrote. */

@@ -3,6 +3,7 @@
 
 import type { Logger } from 'pino';
 import { sessionFingerprint } from '../../actors/sessions/session-fingerprint.ts';
+import { withoutCredentials } from '../../domain/accounts/written-credentials.ts';
 import type { CallOutcome } from '../../domain/calls/exchange.ts';
 import { Repeated } from '../../domain/memory/repeated.ts';
 import { systemClock } from '../../domain/time/clock.ts';
@@ -67,11 +68,11 @@ export function reportLog(log: Logger): ReportListener {
     const line = {
       request_id: requestId,
       principal: principal?.id,
-      template: templateIn(state, report)?.slice(0, HTTP_LIMITS.loggedPathCharacters),
+      template: shown(templateIn(state, report)),
       view: report.view,
       instance_id: sentTo?.id,
-      rpc_method: method.slice(0, HTTP_LIMITS.loggedPathCharacters),
-      tool: tool?.slice(0, HTTP_LIMITS.loggedPathCharacters),
+      rpc_method: shown(method),
+      tool: shown(tool),
       attempts,
       outcome,
       error_code: typeof errorCode === 'string' ? errorCode : undefined,
@@ -117,9 +118,14 @@ function shortened(id: string): string {
   return `${id.slice(0, SHOWN_CHARACTERS)}...`;
 }
 
-/** The path without its secrets; paths of calls have none. */
-function loggedPath(path: string): string {
+/** The path without the secrets of sign-ins; paths of calls have none. */
+function withoutSignIn(path: string): string {
   return path.startsWith('/mcp/') ? path : path.replace(SIGN_IN_ID, shortened).replace(USER_CODE, '...');
+}
+
+/** What a caller wrote, without credentials. */
+function shown(text: string | undefined): string | undefined {
+  return text && withoutCredentials(text).slice(0, HTTP_LIMITS.loggedPathCharacters);
 }
 
 function lineOf(
@@ -131,18 +137,18 @@ function lineOf(
   const report = state.rpcMessages === undefined ? state.report : undefined;
   return {
     method: req.method,
-    path: loggedPath(path).slice(0, HTTP_LIMITS.loggedPathCharacters),
+    path: shown(withoutSignIn(path)),
     status: statusOf(res),
     ms: Math.round(ms * 10) / 10,
     request_id: state.requestId,
     principal: state.principal?.id,
-    template: templateIn(state, report)?.slice(0, HTTP_LIMITS.loggedPathCharacters),
+    template: shown(templateIn(state, report)),
     view: report?.view,
     instance_id: state.instanceId ?? report?.sentTo?.id,
     forwarded_to: state.forwardedTo,
     error_code: state.errorCode,
-    rpc_method: (state.rpcMethod ?? report?.method)?.slice(0, HTTP_LIMITS.loggedPathCharacters),
-    tool: report?.tool?.slice(0, HTTP_LIMITS.loggedPathCharacters),
+    rpc_method: shown(state.rpcMethod ?? report?.method),
+    tool: shown(report?.tool),
     attempts: report?.attempts,
     outcome: report?.outcome ?? outcomeWithoutReport(state),
     rpc_messages: state.rpcMessages,
@@ -169,7 +175,7 @@ function endSpan({ req, res, state }: HttpContext, fingerprints: Repeated): void
     route: state.route,
     status: statusOf(res),
     requestId: state.requestId,
-    template: templateIn(state, report),
+    template: shown(templateIn(state, report)),
     view: report?.view,
     session: sessionOf(req, state, fingerprints),
     attempts: report?.attempts,
