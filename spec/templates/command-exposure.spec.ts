@@ -299,7 +299,7 @@ test('is unknown when the file system is silent for 2 s, or answers for longer t
         return { path, identity: undefined };
       };
       let outcome: unknown = 'under way';
-      const ended = exposureOf(program, [], '/', look).then((exposure) => {
+      const ended = exposureOf(program, [], { from: '/', look }).then((exposure) => {
         outcome = exposure?.isFound;
       });
       let quarters = 0;
@@ -326,7 +326,7 @@ test('is looked for in several turns of the event loop, and not below what does 
   };
   const program = (env: Record<string, string>, ...args: string[]) => ({ command: 'node', args, env });
   const checked = (env: Record<string, string>, ...args: string[]) =>
-    exposureOf(program(env, ...args), [], '/', look);
+    exposureOf(program(env, ...args), [], { from: '/', look });
   const folders = Array.from({ length: 8 }, (_, index) => `/x/${index}${'/d'.repeat(2_000)}`);
   assert.is(await checked({ ROOT: folders.join(',') }), undefined);
   assert.ok(looked.length < 50, `${looked.length} places`);
@@ -373,10 +373,7 @@ async function exposure(
   program: Partial<ExposedProgram>,
   paths = protectedDatabase(folder('home/gateway.db')),
 ) {
-  const found = await exposureOf(
-    { command: 'node', args: [], env: {}, ...program },
-    paths,
-    await realpath(folder('home')),
-  );
+  const from = await realpath(folder('home'));
+  const found = await exposureOf({ command: 'node', args: [], env: {}, ...program }, paths, { from });
   return found?.reason;
 }

@@ -108,6 +108,7 @@ function baseOf(store: Store, options: GatewayOptions, events: EventBus) {
     isDenied: addressesIn(deniedNetworks),
     systemLookups: new SystemLookups(ownClock),
     protectedPaths: [...own, ...(programs.protectedPaths ?? [])],
+    user: programs.user,
     heldAnswers,
     listMemory: new ListMemory({ bounds: bounds.lists, answers: heldAnswers }),
     requestBytes: new ByteBudget(options.requestBounds ?? bounds.requests),
@@ -137,13 +138,12 @@ function accountsOf(
 }
 
 function openingOf(base: Base): OpenTransportOptions {
-  const { programs, ownClock, isDenied, handlers, scheduler, protectedPaths, definitions, heldAnswers } =
-    base;
+  const { programs, ownClock, isDenied, handlers, scheduler, definitions, heldAnswers } = base;
+  const { protectedPaths, user } = base;
   return {
-    ...{ clock: ownClock, isDenied, handlers, scheduler, protectedPaths, definitions, heldAnswers },
+    ...{ clock: ownClock, isDenied, handlers, scheduler, protectedPaths, user, definitions, heldAnswers },
     lookup: base.systemLookups.lookup,
     passEnv: programs.passEnv,
-    user: programs.user,
     waitingBytes: base.requestBytes,
   };
 }

@@ -170,7 +170,7 @@ async function launch(
   { definitions, user, passEnv }: OpenTransportOptions,
 ): Promise<InstanceDefinition> {
   if (definition.container !== undefined) return definition; // its requirements are in the container
-  const refusal = await exposureOf(definition, protectedPaths);
+  const refusal = await exposureOf(definition, protectedPaths, { user });
   if (refusal !== undefined) throw notStarted(refusal.reason);
   const rules = definitions?.get(definition.template);
   if (definition.command === undefined || rules === undefined) return launchOf(definition);

@@ -2,7 +2,12 @@
 
 import { commandExposes, endpointNotAllowed } from '../domain/errors/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
-import { type ExposedProgram, exposureOf, type ProtectedPath } from '../templates/command-exposure.ts';
+import {
+  type ExposedProgram,
+  type ExposureOptions,
+  exposureOf,
+  type ProtectedPath,
+} from '../templates/command-exposure.ts';
 import { type AddressCheck, deniedAddress } from '../transports/network-guard.ts';
 
 export interface Protection {
@@ -10,6 +15,8 @@ export interface Protection {
   readonly isDenied?: AddressCheck | undefined;
   /** Paths that no command may be given. Default: none. */
   readonly protectedPaths?: readonly ProtectedPath[] | undefined;
+  /** See ExposureOptions. */
+  readonly user?: ExposureOptions['user'];
 }
 
 /** ENDPOINT_NOT_ALLOWED. Refuses early; the guard of connections also covers host names. */
@@ -22,10 +29,10 @@ export function refuseDenied(endpoint: string | undefined, { isDenied }: Protect
 /** COMMAND_NOT_ALLOWED. */
 export async function refuseExposing(
   program: ExposedProgram & Pick<InstanceDefinition, 'container'>,
-  { protectedPaths = [] }: Protection,
+  { protectedPaths = [], user }: Protection,
 ): Promise<void> {
   if (program.container !== undefined) return; // its paths are those of the container
-  const exposure = await exposureOf(program, protectedPaths);
+  const exposure = await exposureOf(program, protectedPaths, { user });
   // After a check that did not end the program is accepted, and each attempt to start it checks again.
   if (exposure?.isFound === true) throw commandExposes(exposure.reason);
 }

@@ -6,6 +6,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, normalize, resolve } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { ProgramUser } from '../domain/instances/command.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { sleep, systemClock } from '../domain/time/clock.ts';
 import { PATH_CHARACTERS, pathTextsIn } from './command-paths.ts';
@@ -47,6 +48,14 @@ export function protectedDatabase(file: string): ProtectedPath[] {
   ];
 }
 
+export interface ExposureOptions {
+  /** The folder of the gateway. Default: that of this process. */
+  readonly from?: string;
+  /** The user that programs run as, if it is not that of the gateway: a program without a working folder starts in its home folder. */
+  readonly user?: Pick<ProgramUser, 'home'> | undefined;
+  readonly look?: Look;
+}
+
 export interface Exposure {
   /** One sentence. */
   readonly reason: string;
@@ -56,15 +65,14 @@ export interface Exposure {
 
 /**
  * Why the command may not be started; undefined when it may. Checks its working folder, if any, and every text in its words and
- * variables that may be a path, from that folder (default `from`, the gateway's). No path may end at one of `paths` or at a folder
+ * variables that may be a path, from that folder (default: where the program starts). No path may end at one of `paths` or at a folder
  * above one of them, nor pass through one that is whole, such as /proc: neither as the kernel walks it, nor with each `..` removed first, as many
  * programs do. Source: ADR 87, 133.
  */
 export async function exposureOf(
   program: ExposedProgram,
   paths: readonly ProtectedPath[],
-  from: string = process.cwd(),
-  look: Look = lookAt,
+  { from = process.cwd(), user, look = lookAt }: ExposureOptions = {},
 ): Promise<Exposure | undefined> {
   if (program.command === undefined || program.force === true) return undefined;
   const check = { isOver: false, answers: 0 };
@@ -81,7 +89,7 @@ export async function exposureOf(
     }
     return UNANSWERED;
   };
-  const found = firstExposure(program, paths, { from, walk, isOver: () => check.isOver });
+  const found = firstExposure(program, paths, { from, user, walk, isOver: () => check.isOver });
   try {
     return await Promise.race([found, silence()]);
   } finally {
@@ -130,8 +138,7 @@ const UNANSWERED: Exposure = {
 /** What a path is, by path and identity. */
 type Findings = ReadonlyMap<string, string>;
 
-interface Check {
-  readonly from: string;
+interface Check extends Required<Pick<ExposureOptions, 'from'>>, Pick<ExposureOptions, 'user'> {
   readonly walk: Walk;
   readonly isOver: () => boolean;
 }
@@ -139,13 +146,13 @@ interface Check {
 async function firstExposure(
   { command = '', args, workingDir, env }: ExposedProgram,
   paths: readonly ProtectedPath[],
-  { from, walk, isOver }: Check,
+  { from, user, walk, isOver }: Check,
 ): Promise<Exposure | undefined> {
   const all = [...paths, ...SYSTEM_FOLDERS];
   const holders = await holdersOf(all, walk);
   const whole = await wholeFoldersIn(all, walk);
-  const gatewayHome = homeFolder(process.env);
-  const home = env.HOME ?? gatewayHome;
+  const userHome = user?.home ?? homeFolder(process.env);
+  const home = env.HOME ?? userHome;
 
   async function exposureAt(text: string, start: string): Promise<string | undefined> {
     const path = text.replace(HOME_AT_START, (user) => (user === '~+' ? start : home));
@@ -163,9 +170,9 @@ async function firstExposure(
     const finding = await exposureAt(workingDir, ownFolder);
     if (finding !== undefined) return found(`"${workingDir}"`, finding);
   }
-  const folder = (await walk(resolve(from, workingDir ?? '.'))).end.path;
+  const folder = (await walk(resolve(from, workingDir ?? user?.home ?? '.'))).end.path;
   // Every program gets this HOME. A value may be secret, so its name is shown instead.
-  const values = Object.entries(env).filter(([name, value]) => !(name === 'HOME' && value === gatewayHome));
+  const values = Object.entries(env).filter(([name, value]) => !(name === 'HOME' && value === userHome));
   const words = [
     ...[command, ...args].map((word) => ({ word, name: undefined })),
     ...values.map(([name, word]) => ({ word, name: `The variable ${name}` })),

@@ -14,7 +14,7 @@ import { type RunningServer, startServer } from '../../../src/server/server.ts';
 import { caller, field, newKey, statusAndCode, tokenOf } from '../../helpers/caller.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { codeOf } from '../../helpers/outcome.ts';
+import { codeOf, endOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('a command that names files of the gateway', { timeoutMs: 60_000 });
@@ -189,6 +189,44 @@ test('is refused to a program that embeds a gateway with a SQLite file', async (
   const gateway = await createGateway({ store });
   assert.is(await codeOf(gateway.register('demo', { command: 'node .' })), 'COMMAND_NOT_ALLOWED');
   assert.is(await codeOf(gateway.testConnection('demo', { command: 'node .' })), 'COMMAND_NOT_ALLOWED');
+  await gateway.close();
+  await store.close();
+});
+
+test('is looked for from the home folder of the user that programs run as', async () => {
+  await mkdir('users/ada', { recursive: true });
+  await mkdir('secret');
+  await writeFile('secret/registry.yaml', '');
+  const user = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0, home: home('users/ada') };
+  const protectedPaths = [{ path: home('secret/registry.yaml'), what: 'the registry file of this gateway' }];
+  const store = await openStore(URL_OF_HOME, { cwd: home(), migrations: 'apply' });
+  await store.saveTemplate({ name: 'demo', loadBalancer: {} });
+  await store.saveInstance({
+    ...{ id: 'stored', serverId: 'stored', template: 'demo', transport: 'stdio', command: 'node' },
+    ...{ args: ['../../secret'], env: {}, headers: {}, weight: 1, metadata: {}, source: 'api' },
+    ...{ nodeId: 'local', createdAt: '2027-01-01T00:00:00.000Z', updatedAt: '2027-01-01T00:00:00.000Z' },
+  });
+  const gateway = await createGateway({ store, programs: { user, protectedPaths } });
+  const codeFor = (program: object) =>
+    endOf(gateway.register('demo', { command: 'node', ...program }, { waitMs: 0 }));
+  for (const word of [
+    '../../secret',
+    '--root=../../secret/registry.yaml',
+    '~/../../secret',
+    '$HOME/../../secret',
+  ])
+    assert.is(await codeFor({ args: [word] }), 'COMMAND_NOT_ALLOWED', word);
+  for (const program of [
+    { args: ['..'], working_dir: 'users/ada' }, // a working folder is one from the folder of the gateway
+    { args: ['secret'] },
+  ])
+    assert.is(await codeFor(program), 'done', JSON.stringify(program));
+  assert.is(await codeFor({ args: ['../secret'], working_dir: 'shared' }), 'COMMAND_NOT_ALLOWED');
+  const reasonOf = () => gateway.instance('demo', 'stored').snapshot.reason;
+  assert.match(
+    String(await eventually(async () => reasonOf(), Boolean)),
+    /^it is not started: "..\/..\/secret"/,
+  );
   await gateway.close();
   await store.close();
 });

@@ -164,7 +164,7 @@ export async function importDocument(store: Store, contents: RegistryContents, c
         randomHex: () => '00000000', // not asked for: entries of a document have ids
       });
       const definition = keepsServerId ? { ...defined, serverId } : defined;
-      const exposure = await exposureOf(definition, protectedPaths, context.folder);
+      const exposure = await exposureOf(definition, protectedPaths, { from: context.folder });
       if (exposure !== undefined) throw commandExposes(exposure.reason);
       if (!templates.has(template)) await store.saveTemplate({ name: template, loadBalancer: {} });
       templates.set(template, templates.get(template));
@@ -212,7 +212,9 @@ async function importDefinitions(
       const definition = checkedDefinition(id, value);
       const { command = '', args = [], env_vars: env = {} } = instanceInputOf(definition, SCRATCH);
       const exposure =
-        command === '' ? undefined : await exposureOf({ command, args, env }, protectedPaths, folder);
+        command === ''
+          ? undefined
+          : await exposureOf({ command, args, env }, protectedPaths, { from: folder });
       if (exposure !== undefined) throw commandExposes(exposure.reason);
       await store.definitions.save({ id, value: definition as JsonObject });
       (known.has(id) ? result.replaced : result.added).push(`definitions.${id}`);
