@@ -2,11 +2,12 @@
 // and watches that continue from where they stopped.
 
 import { existsSync } from 'node:fs';
-import { delimiter, dirname, join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { ConnectionOptions } from 'node:tls';
 import { definedFields, isJsonObject, type JsonObject } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { systemClock, timeLimit } from '../domain/time/clock.ts';
+import { kubeconfigs, POD_ACCOUNT } from './cluster-files.ts';
 import { LoginProgram } from './login-program.ts';
 import { type Credential, type DiscoveryContext, linesOf, SourceError } from './provider.ts';
 import { readSourceFile } from './source-file.ts';
@@ -34,23 +35,20 @@ const PAGE_ITEMS = 500;
 const WATCH_SECONDS = 290;
 /** Longest silence of a watch, which gets bookmarks, until the connection counts as lost, in ms. */
 const SILENCE_MS = (WATCH_SECONDS + 30) * 1_000;
-const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /** The cluster of KUBECONFIG, else of this pod, else of the kubeconfig at home; undefined when there is none. SourceError. */
 export async function clusterAccess(context: DiscoveryContext): Promise<ClusterAccess | undefined> {
   const { env } = context;
   const { KUBECONFIG: named, KUBERNETES_SERVICE_HOST: host } = env;
-  const home = env.HOME || env.USERPROFILE; // Windows has the latter
-  if (!named && host && existsSync(join(ACCOUNT, 'token'))) {
+  if (!named && host && existsSync(join(POD_ACCOUNT, 'token'))) {
     const address = host.includes(':') ? `[${host}]` : host;
     return {
       server: `https://${address}:${env.KUBERNETES_SERVICE_PORT || 443}`,
-      tls: { ca: textOf(join(ACCOUNT, 'ca.crt')), rejectUnauthorized: true },
-      credential: async () => ({ token: textOf(join(ACCOUNT, 'token')) }),
+      tls: { ca: textOf(join(POD_ACCOUNT, 'ca.crt')), rejectUnauthorized: true },
+      credential: async () => ({ token: textOf(join(POD_ACCOUNT, 'token')) }),
     };
   }
-  const files = named ? named.split(delimiter).filter(Boolean) : home ? [join(home, '.kube/config')] : [];
-  const present = files.filter((file) => existsSync(file));
+  const present = kubeconfigs(env).filter((file) => existsSync(file));
   if (named && present.length === 0) throw new SourceError('KUBECONFIG names no existing file');
   return present.length === 0 ? undefined : readKubeconfig(present, context);
 }

@@ -4,7 +4,8 @@
 import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import {
   encryptionKeys,
   localSecrets,
@@ -12,6 +13,8 @@ import {
   sharedSecret,
 } from '../auth/secrets/signing-secret.ts';
 import type { Config } from '../config/config.ts';
+import { kubeconfigs, POD_ACCOUNT } from '../discovery/cluster-files.ts';
+import { PACKAGE_ROOT } from '../domain/package-root.ts';
 import { createCipher } from '../persistence/cipher.ts';
 import { type DatabaseDescription, describeDatabase } from '../persistence/database-url.ts';
 import { type OpenStoreOptions, openStore } from '../persistence/open.ts';
@@ -34,6 +37,9 @@ export interface Storage {
   readonly isAnyDefault: boolean;
 }
 
+/** Folders of the package, and of a clone. Source: ADR 346. */
+const OWN_CODE = ['bin', 'dist', 'node_modules', 'src', 'templates', 'web'];
+
 export interface StorageOptions
   extends Pick<OpenStoreOptions, 'migrations' | 'onNotice' | 'onWarning' | 'onRefusal'> {
   readonly env?: Readonly<Record<string, string | undefined>>;
@@ -41,7 +47,7 @@ export interface StorageOptions
 
 /** Rejects with StoreOpenError or ConfigError of one line, and leaves nothing open. */
 export async function openStorage(config: Config, options: StorageOptions): Promise<Storage> {
-  const { migrations, env } = options;
+  const { migrations, env = process.env } = options;
   const description = describeDatabase(config.databaseUrl, config.folder);
   const { file } = description;
   const keyFile = file === undefined ? undefined : join(dirname(file), 'gateway.key');
@@ -59,7 +65,7 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
   });
   const stateFolder = stateFolderOf(config, env);
   const initialPasswordFile = join(stateFolder, passwordFileName(description));
-  const tokens = credentialsPath(env ?? process.env);
+  const tokens = credentialsPath(env);
   const { programs, forward } = config.cluster;
   const isDatabaseShared = description.kind !== 'memory' && description.kind !== 'sqlite';
   return {
@@ -79,11 +85,22 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
         what: 'the folder of templates of this gateway',
         isWhole: true as const,
       },
+      ...OWN_CODE.map((name) => ({
+        path: join(fileURLToPath(PACKAGE_ROOT), name),
+        what: 'the code of this gateway',
+        isWhole: 'folders' as const,
+      })),
+      ...kubeconfigs(env).map((path) => ({ path: resolve(path), what: 'a kubeconfig of this gateway' })),
+      {
+        path: env.KUBERNETES_SERVICE_HOST && POD_ACCOUNT,
+        what: 'the account of this pod',
+        isWhole: true as const,
+      },
       ...[config.tls.key, config.cluster.tls.key].map((path) => ({
         path,
         what: 'the private key of this gateway',
       })),
-    ].flatMap(({ path, ...rest }) => (path === undefined ? [] : [{ path, ...rest }])),
+    ].flatMap(({ path, ...rest }) => (path ? [{ path, ...rest }] : [])),
     signingSecrets: async () =>
       local === undefined ? sharedSecret(store) : { secrets: local, isInDatabase: false },
   };
