@@ -64,8 +64,7 @@ export async function otherNodesOf({
   const exist = isDatabaseShared || worker !== undefined;
   const certificates = exist ? await certificatesOf(config.cluster.tls, log) : undefined;
   onUndo(async () => certificates?.close());
-  const salt =
-    isDatabaseShared && certificates === undefined ? await deploymentSalt(store.settings) : undefined;
+  const salt = isDatabaseShared ? await deploymentSalt(store.settings) : undefined;
   const keys = channelKeys(secrets, certificates, salt);
   return new OtherNodes({ ...options, exist, keys, hasCertificates: certificates !== undefined });
 }

@@ -1,6 +1,7 @@
 // TLS of the peer channel with certificates of the operator, between real listeners and clients.
 
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect as connectTls } from 'node:tls';
@@ -64,6 +65,29 @@ openssl(
     await becomes(() => b.refusals.length > 1, true);
   },
 );
+
+openssl('a certificate is asked for, and shown, only after the name of a secret', async () => {
+  authority('ca');
+  const b = await deployment.node(B, { isSecure: true, serve: served, tls: await certificates('ca', 'b') });
+  const own = await certificates('ca', 'a');
+  const shown: unknown[] = [];
+  for (const ALPNProtocols of [[], ['http/1.1'], ['stagedoor 0123456789abcdef']]) {
+    const options = { ...own.connection('127.0.0.1'), port: b.listener.port, host: '127.0.0.1' };
+    const socket = connectTls({ ...options, ALPNProtocols }).on('secureConnect', () =>
+      shown.push('a certificate'),
+    );
+    const [error] = await once(socket, 'error');
+    assert.match(String(error.code), /HANDSHAKE_FAILURE|NO_APPLICATION_PROTOCOL/);
+  }
+  const stranger = {
+    isSecure: true,
+    tls: own,
+    secrets: ['another secret, which has 32 bytes or more'],
+  } as const;
+  await forward(await deployment.node(A, stranger), B);
+  await becomes(() => b.refusals.length, 4);
+  assert.equal([...new Set(b.refusals.map(({ reason }) => reason)), ...shown], ['failed handshake']);
+});
 
 openssl('a name that a node advertises has to be in its certificate, an address need not be', async () => {
   authority('ca');

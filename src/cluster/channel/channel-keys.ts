@@ -3,7 +3,7 @@
 
 import { hkdfSync } from 'node:crypto';
 import type { Secrets } from '../../auth/secrets/secrets.ts';
-import { type PeerTls, pskTls } from './peer-tls.ts';
+import { certificateTls, type PeerTls, pskTls } from './peer-tls.ts';
 
 export interface ChannelKeys {
   /** The first signs tokens, all verify them. */
@@ -12,12 +12,14 @@ export interface ChannelKeys {
 }
 
 /**
- * The keys of the channel. `secrets`: those that sign the tokens of clients. `tls`: default: TLS with keys that are derived from
+ * The keys of the channel. `secrets`: those that sign the tokens of clients. `certificates`: default: TLS with keys that are derived from
  * them and the salt (pskTls).
  */
-export function channelKeys(secrets: Secrets, tls?: PeerTls, salt?: string): ChannelKeys {
+export function channelKeys(secrets: Secrets, certificates?: PeerTls, salt?: string): ChannelKeys {
   const [first, ...others] = secrets;
-  return { tokens: [tokenKeyOf(first), ...others.map(tokenKeyOf)], tls: tls ?? pskTls(secrets, salt) };
+  const tls =
+    certificates === undefined ? pskTls(secrets, salt) : certificateTls(certificates, secrets, salt);
+  return { tokens: [tokenKeyOf(first), ...others.map(tokenKeyOf)], tls };
 }
 
 function tokenKeyOf(secret: Uint8Array): Buffer {

@@ -46,13 +46,13 @@ export async function readCertificates(
   return {
     listener: () => ({
       ...renewed.present(),
-      minVersion: 'TLSv1.2',
+      minVersion: 'TLSv1.3',
       requestCert: true,
       rejectUnauthorized: true,
     }),
     connection: (host) => ({
       ...renewed.present(),
-      minVersion: 'TLSv1.2',
+      minVersion: 'TLSv1.3',
       rejectUnauthorized: true,
       // An address of a pod is not known when its certificate is issued; the authority vouches for it.
       ...(isIP(host) === 0

@@ -2,7 +2,13 @@
 // operator (peer-certificates.ts). Sources: RFC 5489 (ECDHE_PSK), RFC 7905 (ChaCha20-Poly1305); ADR 148, 190.
 
 import { hkdfSync } from 'node:crypto';
-import type { ConnectionOptions, TlsOptions } from 'node:tls';
+import {
+  type ConnectionOptions,
+  createSecureContext,
+  type SecureContext,
+  type TLSSocket,
+  type TlsOptions,
+} from 'node:tls';
 import type { Secrets } from '../../auth/secrets/secrets.ts';
 
 export interface PeerTls {
@@ -36,6 +42,32 @@ export function pskTls(secrets: Secrets, salt = ''): PeerTls {
   return {
     listener: () => ({ ...PSK_TLS, pskCallback: (_socket, identity) => keys.get(identity) ?? null }),
     connection: () => ({ ...PSK_TLS, pskCallback: () => own, checkServerIdentity: () => undefined }),
+  };
+}
+
+/**
+ * With certificates of the operator: the listener shows its own, and asks for the other one and checks it, only after the name of a secret of the
+ * deployment. Without it any program could have it check chains that take long. Needs TLS 1.3. Source: ADR 344.
+ */
+export function certificateTls(certificates: PeerTls, secrets: Secrets, salt = ''): PeerTls {
+  const names = secrets.map((secret) => identityOf(secret, salt));
+  /** Of the certificate in use: a renewed one changes the context of a server, not its callbacks. */
+  let context: SecureContext | undefined;
+  return {
+    ...certificates,
+    listener: () => {
+      const { cert, key, ...options } = certificates.listener();
+      context = createSecureContext({ cert, key, ca: options.ca });
+      return {
+        ...options,
+        ALPNCallback: function (this: TLSSocket, { protocols }) {
+          const name = protocols.find((each) => names.includes(each));
+          if (name !== undefined && context !== undefined) this.setKeyCert(context);
+          return name;
+        },
+      };
+    },
+    connection: (host) => ({ ...certificates.connection(host), ALPNProtocols: names.slice(0, 1) }),
   };
 }
 
