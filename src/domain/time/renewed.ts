@@ -28,7 +28,11 @@ export async function readRenewed<T>(
   let present = await read();
   const listeners: (() => void)[] = [];
   let lastReason = '';
+  let isReading = false;
   const readAgain = async (): Promise<void> => {
+    // Each reading of a file system that does not answer holds one of the few threads of the process.
+    if (isReading) return;
+    isReading = true;
     try {
       const next = await read();
       lastReason = '';
@@ -39,6 +43,8 @@ export async function readRenewed<T>(
       const reason = reasonOf(thrown);
       if (reason !== lastReason) onWarning(reason);
       lastReason = reason;
+    } finally {
+      isReading = false;
     }
   };
   const close = clock.background.every(everyMs, () => void readAgain());
