@@ -10,7 +10,8 @@ import type { ClusterCounts } from '../counts/cluster-counts.ts';
 import { increment } from '../counts/traffic-counts.ts';
 import type { Principal } from '../domain/accounts/account.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
-import { hasAllTemplates, mayUse } from '../domain/rights/rights.ts';
+import { hasAllTemplates, mayUse, rightsKey } from '../domain/rights/rights.ts';
+import { SerialQueue } from '../domain/time/serial-queue.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { METRICS, type Metric, type MetricsReading } from './metric-table.ts';
 
@@ -49,8 +50,10 @@ export class Prometheus {
   /** Of every series. */
   readonly #labels: Readonly<Record<string, string>>;
   readonly #cluster: ClusterCounts | undefined;
-  /** The text that is being made; concurrent scrapes share it. */
-  #all: Promise<string> | undefined;
+  /** The texts that are being made, by the rights of their viewers; concurrent scrapes share them. */
+  readonly #making = new Map<string, Promise<string>>();
+  /** Those for viewers of some templates are made one after the other. */
+  readonly #limited = new SerialQueue();
   /** Metrics of the process. Its collectors observe the garbage collector after the first scrape. */
   #process: Registry | undefined;
   readonly #lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS });
@@ -70,11 +73,15 @@ export class Prometheus {
 
   /** All metrics; for a viewer of some templates, only those of these templates. Default: a viewer of all. */
   text(viewer: Viewer = {}): Promise<string> {
-    if (!hasAllTemplates(viewer)) return this.#textFor(viewer);
-    this.#all ??= this.#textFor(viewer).finally(() => {
-      this.#all = undefined;
-    });
-    return this.#all;
+    const make = () => this.#textFor(viewer);
+    if (hasAllTemplates(viewer)) return this.#shared('', make);
+    return this.#shared(rightsKey(viewer), () => this.#limited.take(make));
+  }
+
+  #shared(rights: string, make: () => Promise<string>): Promise<string> {
+    const making = this.#making.get(rights) ?? make().finally(() => this.#making.delete(rights));
+    this.#making.set(rights, making);
+    return making;
   }
 
   async #textFor(viewer: Viewer): Promise<string> {
