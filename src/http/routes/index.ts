@@ -15,10 +15,10 @@ import { grantRoutes } from './grants.ts';
 import { healthRoutes, livenessRoutes } from './health.ts';
 import { instanceRoutes } from './instances.ts';
 import { mcpEndpointRoutes } from './mcp-endpoint.ts';
-import { mcpRequestRoutes } from './mcp-requests.ts';
 import { nodeRoutes } from './nodes.ts';
 import { registrationRoutes, syncRoutes } from './registration.ts';
 import { registryServerRoutes } from './registry-servers.ts';
+import { restCallRoutes } from './rest-calls.ts';
 import { serverDoctorRoutes } from './server-doctor.ts';
 import { serverRoutes, serverToolRoutes } from './servers.ts';
 import { sessionRoutes } from './sessions.ts';
@@ -32,7 +32,7 @@ import { wellKnownRoutes } from './well-known.ts';
 
 export const ROUTES: readonly Route[] = [
   ...mcpEndpointRoutes,
-  ...mcpRequestRoutes,
+  ...restCallRoutes,
   ...registrationRoutes,
   ...templateRoutes,
   ...templateToolRoutes,

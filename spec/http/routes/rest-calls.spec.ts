@@ -7,7 +7,7 @@ import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { jsonPieces } from '../../../src/domain/json/json-pieces.ts';
-import { ToolList, toolView } from '../../../src/http/routes/mcp-requests.ts';
+import { ToolList, toolView } from '../../../src/http/routes/rest-calls.ts';
 import type { InProcessHandler } from '../../../src/transports/open-options.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
@@ -18,7 +18,7 @@ import { head, jsonRequest, openRaw, readUntil } from '../../helpers/http-raw.ts
 import { suite } from '../../helpers/suite.ts';
 import { startRawServer } from '../../transports/raw-server.ts';
 
-const test = suite('MCP requests over REST');
+const test = suite('calls over REST');
 const app = appFor(test, () => startApp());
 // Answers as event streams: a JSON answer has no room for notifications.
 const backend = startHttpServer({ name: 'over-http', answers: 'sse' });

@@ -90,7 +90,7 @@ const CompleteBody = closed({
   _meta: Meta,
 });
 
-export const mcpRequestRoutes: readonly Route[] = [
+export const restCallRoutes: readonly Route[] = [
   requestRoute('tools/call', 'Call a tool on a healthy instance', {
     body: CallToolBody,
     result: CallToolResult,
