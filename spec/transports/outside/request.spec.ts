@@ -5,8 +5,8 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import * as assert from 'uvu/assert';
 import { IssuerKeys } from '../../../src/auth/issuers/issuer-keys.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { OutsidePlaces } from '../../../src/transports/http/outside-places.ts';
-import { askOutside } from '../../../src/transports/http/outside-request.ts';
+import { OutsidePlaces } from '../../../src/transports/outside/places.ts';
+import { askOutside } from '../../../src/transports/outside/request.ts';
 import { BackendFetch } from '../../../src/vault/backend-fetch.ts';
 import { suite } from '../../helpers/suite.ts';
 
