@@ -26,13 +26,12 @@ import { readCatalogue } from '../templates/catalogue.ts';
 import { namesCollector } from '../tracing/tracing.ts';
 import { configuredApp } from './configured-app.ts';
 import { configuredGateway } from './configured-gateway.ts';
-import { logDatabase } from './database-log.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
+import { countsOf, foreignGrants, foreignPrograms, linesOf, logDatabase } from './operator-lines.ts';
 import { otherNodesOf } from './other-nodes.ts';
 import { Ports, publicTlsOf, untilReady } from './ports.ts';
 import { type Close, closeQuietly, type RunningServer, runningServer } from './running-server.ts';
 import { openServerAuth } from './server-auth.ts';
-import { countsOf, foreignGrants, foreignPrograms, linesOf } from './start-lines.ts';
 import { openStorage, reaperPipeOf } from './storage.ts';
 
 export type { RunningServer } from './running-server.ts';

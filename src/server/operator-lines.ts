@@ -1,10 +1,13 @@
-// What a start says about the registry: lines for the log, and warnings.
+// What operators read in the log: lines and warnings about the registry at a start, and about the database while it is away.
 
+import type { Logger } from 'pino';
+import { distinctUntilChanged, type Observable, type Subscription, skip, startWith } from 'rxjs';
 import type { Auth } from '../auth/auth.ts';
 import type { GatewayAddress } from '../domain/accounts/resource.ts';
 import type { SyncReport } from '../domain/instances/found-instances.ts';
 import { runsAnywhere } from '../domain/nodes/nodes.ts';
 import type { Gateway } from '../gateway/gateway.ts';
+import type { RevisionChange } from '../persistence/revision-watch.ts';
 
 /** One line when clients were allowed something at another address than this: their tokens are refused now. */
 export async function foreignGrants(grants: Auth['grants'], address: GatewayAddress): Promise<string[]> {
@@ -50,4 +53,25 @@ export function countsOf({
 export function linesOf(source: string, problems: readonly string[], { skipped }: SyncReport): string[] {
   const skips = skipped.map(({ template, name, reason }) => `${template}/${name} is skipped: ${reason}`);
   return [...problems, ...skips].map((line) => `${source}: ${line}`);
+}
+
+/** Logs once when the database becomes unavailable, with the reason, and once when it is available again. */
+export function logDatabase(
+  storeChanges$: Observable<RevisionChange>,
+  log: Pick<Logger, 'info' | 'error'>,
+): Subscription {
+  return storeChanges$
+    .pipe(
+      startWith({ kind: 'answered' } as const),
+      distinctUntilChanged((before, now) => (before.kind === 'away') === (now.kind === 'away')),
+      skip(1),
+    )
+    .subscribe((change) => {
+      if (change.kind === 'away')
+        log.error(
+          { reason: change.reason },
+          'the database is unavailable; known callers and instances are still served',
+        );
+      else log.info('the database is available again');
+    });
 }
