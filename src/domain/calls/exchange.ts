@@ -12,8 +12,35 @@ import { type JsonRpcError, RPC } from '../mcp/jsonrpc.ts';
 import { listOf } from '../mcp/mcp.ts';
 import type { ToolRights } from '../rights/rights.ts';
 
+/** What the gateway knows about the call of a request. No field of it is sent. */
+interface CallContext {
+  /** Id of the calling principal, if any. It selects the receivers of messages that a shared backend does not address to one client. */
+  readonly caller?: string | undefined;
+  /** Id of the view through which it came, for events. */
+  readonly view?: string | undefined;
+  /** The tools that the caller may call. Absent: all. */
+  readonly tools?: ToolRights | undefined;
+  /** The tool whose call with these arguments the user has confirmed: see toolKey. */
+  readonly confirmed?: string | undefined;
+  /**
+   * Arrival time in ms of the gateway's monotonic clock, from which the deadline of a request that had to
+   * wait counts. Default: now.
+   */
+  readonly arrivedAtMs?: number;
+  /** Whether a view says that calling its tool twice does no harm. Default: the annotations of the tool. */
+  readonly isRepeatable?: boolean | undefined;
+  /** The limit of a view for the first answer, in ms. Default: that of the tool or the template. */
+  readonly viewTimeoutMs?: number | undefined;
+  /** Has the reason of a cancellation, if the client gives one. */
+  readonly canceller?: Canceller;
+  /** Is updated with the instance that works on the request. */
+  readonly tracker?: Tracker;
+  /** Id of the HTTP request, for events. */
+  readonly requestId?: string | undefined;
+}
+
 /** A request for a backend. The transport gives it an id; `_meta` of the caller stays in `params`. */
-export interface ExchangeRequest {
+export interface ExchangeRequest extends CallContext {
   readonly method: string;
   /** Fields that the gateway does not read are kept as text: ADR 43. */
   readonly params?: JsonFields;
@@ -21,34 +48,10 @@ export interface ExchangeRequest {
   readonly wantsProgress?: boolean;
   /** `mcp-param-*` headers in lower case; sent only to HTTP backends of the modern era. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Id of the calling principal, if any. Not sent: it selects the receivers of messages that a shared backend does not address
-   *  to one client. */
-  readonly caller?: string | undefined;
-  /** Id of the view through which it came, for events. Not sent. */
-  readonly view?: string | undefined;
-  /** The tools that the caller may call. Not sent. Absent: all. */
-  readonly tools?: ToolRights | undefined;
-  /** The tool whose call with these arguments the user has confirmed: see toolKey. Not sent. */
-  readonly confirmed?: string | undefined;
-  /**
-   * Arrival time in ms of the gateway's monotonic clock, from which the deadline of a request that had to
-   * wait counts. Not sent. Default: now.
-   */
-  readonly arrivedAtMs?: number;
-  /** Whether a view says that calling its tool twice does no harm. Not sent. Default: the annotations of the tool. */
-  readonly isRepeatable?: boolean | undefined;
-  /** The limit of a view for the first answer, in ms. Not sent. Default: that of the tool or the template. */
-  readonly viewTimeoutMs?: number | undefined;
-  /** Has the reason of a cancellation, if the client gives one. Not sent itself. */
-  readonly canceller?: Canceller;
   /** At an instance of another node: the longest time until the answer, in ms. A node that runs a call ends it before that. */
   readonly longestMs?: number;
-  /** Is updated with the instance that works on the request. Not sent. */
-  readonly tracker?: Tracker;
   /** The span of the attempt. Only its fields are sent, if the era of the backend permits. */
   readonly trace?: AttemptTrace;
-  /** Id of the HTTP request, for events. Not sent. */
-  readonly requestId?: string | undefined;
   /** True: it is sent again in its conversation, after an error with `isRepaired`. A further refusal is its answer. Not sent itself. */
   readonly isRepeat?: boolean;
 }
