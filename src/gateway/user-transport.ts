@@ -29,13 +29,8 @@ import {
   connectionDeclined,
   noOwnAccount,
 } from '../domain/calls/connection-required.ts';
-import {
-  type ExchangeEvent,
-  type ExchangeRequest,
-  MAX_PAGE,
-  parsedResult,
-  toolOf,
-} from '../domain/calls/exchange.ts';
+import { type ExchangeEvent, type ExchangeRequest, toolOf } from '../domain/calls/exchange.ts';
+import { MAX_PAGE, parsedResult } from '../domain/calls/parsed-result.ts';
 import { backendUnavailable, queueFull } from '../domain/errors/error-catalogue.ts';
 import { hasCode } from '../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';

@@ -1,7 +1,8 @@
 // Determines the era of a backend and agrees on a revision: by `initialize`, `server/discover`, or neither. It decides the order of
 // attempts and what counts as evidence; the channel carries the messages. The requests after it: era-metadata.ts, caller-messages.ts.
 
-import { type ExchangeRequest, type FinalEvent, parsedResult } from '../domain/calls/exchange.ts';
+import type { ExchangeRequest, FinalEvent } from '../domain/calls/exchange.ts';
+import { parsedResult } from '../domain/calls/parsed-result.ts';
 import { backendUnavailable, endpointUnavailable } from '../domain/errors/error-catalogue.ts';
 import { GatewayError } from '../domain/errors/errors.ts';
 import { definedFields, isJsonObject, type JsonObject, type JsonText } from '../domain/json/json.ts';

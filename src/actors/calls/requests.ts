@@ -8,9 +8,9 @@ import {
   type ExchangeRequest,
   type FinalAnswer,
   isFinalAnswer,
-  parsedResult,
   type Tracker,
 } from '../../domain/calls/exchange.ts';
+import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import { atInstance, type GatewayError } from '../../domain/errors/errors.ts';
 import { definedFields, type JsonObject } from '../../domain/json/json.ts';

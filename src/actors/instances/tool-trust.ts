@@ -1,7 +1,8 @@
 // Which definitions of the tools of a template are used. By default all are; of a pinned template, and through a pinned view, only the
 // approved ones. Source: ADR 238, ADR 242.
 
-import { type Answer, MAX_PAGE, parsedResult } from '../../domain/calls/exchange.ts';
+import type { Answer } from '../../domain/calls/exchange.ts';
+import { MAX_PAGE, parsedResult } from '../../domain/calls/parsed-result.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import type { Tool } from '../../domain/mcp/mcp.ts';
 import type { ToolHints } from '../../domain/views/view.ts';

@@ -1,8 +1,8 @@
 // Lists that come in pages: where a list of a backend ends. Servers of the legacy era end it with cursors that are none, and some lists
 // have no end at all: the same cursor again and again, or the same page under ever new cursors. Source: ADR 111.
 
-import type { ExchangeRequest } from '../calls/exchange.ts';
-import { type FinalEvent, parsedResult, tooLargePage } from '../calls/exchange.ts';
+import type { ExchangeRequest, FinalEvent } from '../calls/exchange.ts';
+import { parsedResult, tooLargePage } from '../calls/parsed-result.ts';
 import type { GatewayError } from '../errors/errors.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../json/json.ts';
 import { editedFields, fieldIn, itemsOf } from '../json/json-fields.ts';

@@ -3,7 +3,8 @@
 
 import { hash } from 'node:crypto';
 import { concatMap, type Observable } from 'rxjs';
-import { type Answer, type ExchangeRequest, isFinalAnswer, tooLargePage } from '../calls/exchange.ts';
+import { type Answer, type ExchangeRequest, isFinalAnswer } from '../calls/exchange.ts';
+import { tooLargePage } from '../calls/parsed-result.ts';
 import { type JsonObject, JsonText } from '../json/json.ts';
 import { arrayOf, editedFields, itemsOf } from '../json/json-fields.ts';
 import { memberBytes, memberText } from '../json/json-scanner.ts';

@@ -8,7 +8,7 @@ import {
   refusedArguments,
   toolExecutionFailed,
 } from '../../domain/calls/answer-errors.ts';
-import { parsedResult } from '../../domain/calls/exchange.ts';
+import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import { atInstance, type GatewayError } from '../../domain/errors/errors.ts';
 import { isJsonObject, type JsonText } from '../../domain/json/json.ts';
 import { fieldIn } from '../../domain/json/json-fields.ts';

@@ -2,12 +2,8 @@
 // the skills of all templates are one list. Source: ADR 240.
 
 import { filter, firstValueFrom, type Observable } from 'rxjs';
-import {
-  type Answer,
-  type ExchangeRequest,
-  isFinalAnswer,
-  parsedResult,
-} from '../../domain/calls/exchange.ts';
+import { type Answer, type ExchangeRequest, isFinalAnswer } from '../../domain/calls/exchange.ts';
+import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import { isDeeper, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Client, Owner } from '../../domain/mcp/client.ts';

@@ -4,7 +4,8 @@
 // Source: MCP 2026-07-28 basic/patterns/mrtr, server/utilities/pagination (cursors are opaque).
 
 import { CONFIRM, CONFIRM_MS } from '../../domain/calls/confirmation-required.ts';
-import { type Answer, parsedResult } from '../../domain/calls/exchange.ts';
+import type { Answer } from '../../domain/calls/exchange.ts';
+import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import {
   fieldValue,
   isJsonObject,

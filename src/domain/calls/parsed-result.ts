@@ -1,0 +1,47 @@
+// Reading a result of a backend as a value, if it is not too large for that.
+
+import { backendUnavailable } from '../errors/error-catalogue.ts';
+import type { GatewayError } from '../errors/errors.ts';
+import type { JsonText } from '../json/json.ts';
+import { hasMoreValues } from '../json/json-scanner.ts';
+import { LIMITS } from '../limits.ts';
+import { listOf } from '../mcp/mcp.ts';
+import type { ExchangeRequest } from './exchange.ts';
+
+interface MostParsed {
+  readonly bytes: number;
+  readonly values: number;
+}
+
+const MAX_PARSED: MostParsed = { bytes: LIMITS.parsedMessageBytes, values: LIMITS.parsedAtOnce };
+/** Of a page of a list. */
+export const MAX_PAGE: MostParsed = { ...MAX_PARSED, values: LIMITS.parsedValues };
+
+/**
+ * The value of a result that the gateway itself reads; see JsonText for its forms. Throws BACKEND_UNAVAILABLE for a result above `most`,
+ * and for one that is not JSON.
+ */
+export function parsedResult(
+  result: JsonText,
+  form: 'value' | 'exactValue' = 'value',
+  most: MostParsed = MAX_PARSED,
+): unknown {
+  const tooLarge = tooLargeResult(result, most);
+  if (tooLarge !== undefined) throw tooLarge;
+  try {
+    return result[form];
+  } catch (cause) {
+    throw backendUnavailable('its answer is not JSON', { delivered: 'yes', cause });
+  }
+}
+
+/** The error for a page of a list that is too large to be read; undefined for all other results. For use when a page arrives. */
+export function tooLargePage({ method }: ExchangeRequest, page: JsonText): GatewayError | undefined {
+  return listOf(method) === undefined ? undefined : tooLargeResult(page, MAX_PAGE);
+}
+
+function tooLargeResult({ bytes }: JsonText, most: MostParsed): GatewayError | undefined {
+  if (bytes.length <= most.bytes && !hasMoreValues(bytes, most.values)) return undefined;
+  const reason = `its answer of ${bytes.length} bytes has more than ${most.values} values or ${most.bytes} bytes`;
+  return backendUnavailable(reason, { delivered: 'yes' });
+}
