@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
-import { CompiledView } from '../../src/protocol/aggregate/view-choices.ts';
+import { CompiledView } from '../../src/protocol/aggregate/views/view-choices.ts';
 import { suite } from '../helpers/suite.ts';
 import { turnsOf } from '../helpers/turns.ts';
 

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { compileGlobs } from '../../src/domain/rights/globs.ts';
-import { CompiledView } from '../../src/protocol/aggregate/view-choices.ts';
+import { CompiledView } from '../../src/protocol/aggregate/views/view-choices.ts';
 import {
   chooser,
   descriptionIn,

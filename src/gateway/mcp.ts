@@ -25,7 +25,7 @@ import { AggregateBackends } from '../protocol/aggregate/backends.ts';
 import { everything } from '../protocol/aggregate/everything.ts';
 import { ToolIndexes } from '../protocol/aggregate/findable-tools.ts';
 import { AggregateLists } from '../protocol/aggregate/lists.ts';
-import { CallCounts } from '../protocol/aggregate/view-limits.ts';
+import { CallCounts } from '../protocol/aggregate/views/view-limits.ts';
 import { ListCache } from '../protocol/cached-lists.ts';
 import { Endpoint } from '../protocol/endpoint.ts';
 import type { Backends } from '../protocol/endpoint-backends.ts';

@@ -33,10 +33,10 @@ import {
 import { AggregateBackends, type AggregateOptions } from '../protocol/aggregate/backends.ts';
 import { withAggregateInstance } from '../protocol/aggregate/names.ts';
 import type { Selection } from '../protocol/aggregate/selection.ts';
-import { CompiledView } from '../protocol/aggregate/view-choices.ts';
-import { CompiledLists, ViewDirectory } from '../protocol/aggregate/view-directory.ts';
-import { countCall } from '../protocol/aggregate/view-limits.ts';
-import { viewProblems } from '../protocol/aggregate/view-problems.ts';
+import { CompiledView } from '../protocol/aggregate/views/view-choices.ts';
+import { CompiledLists, ViewDirectory } from '../protocol/aggregate/views/view-directory.ts';
+import { countCall } from '../protocol/aggregate/views/view-limits.ts';
+import { viewProblems } from '../protocol/aggregate/views/view-problems.ts';
 import type { ToolApprovals } from '../registry/tool-approvals.ts';
 import type { ViewRegistry } from '../registry/view-registry.ts';
 import type { PartHealth, ServedViews, ViewPreview, ViewRecord, ViewTool } from './gateway-types.ts';

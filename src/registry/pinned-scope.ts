@@ -12,7 +12,7 @@ import {
   splitToolKey,
   WAITING_REASONS,
 } from '../domain/views/approval.ts';
-import type { Waiting } from '../protocol/aggregate/view-problems.ts';
+import type { Waiting } from '../protocol/aggregate/views/view-problems.ts';
 
 /** UTF-16 units of the definitions of one scope that wait for approval. Those beyond are withheld, and can be approved later. */
 const MAX_WAITING_UNITS = 16 * 1024 * 1024;

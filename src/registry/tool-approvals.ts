@@ -20,8 +20,8 @@ import { type Approval, type NewApproval, splitToolKey, toolKey } from '../domai
 import type { ToolHints, ViewDefinition } from '../domain/views/view.ts';
 import { type ApprovalStore, MAX_APPENDED } from '../persistence/store.ts';
 import { checkedItem } from '../protocol/aggregate/items.ts';
-import { type ChosenItem, CompiledView } from '../protocol/aggregate/view-choices.ts';
-import type { Waiting } from '../protocol/aggregate/view-problems.ts';
+import { type ChosenItem, CompiledView } from '../protocol/aggregate/views/view-choices.ts';
+import type { Waiting } from '../protocol/aggregate/views/view-problems.ts';
 import {
   digestOf,
   type ListedTool,

@@ -13,7 +13,7 @@ import { RIGHTS_LIMITS } from '../../src/domain/rights/rights.ts';
 import { TESTS } from '../../src/gateway/connection-tests.ts';
 import { PROGRAM_STARTS } from '../../src/gateway/open-transport.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
-import { COMPILED_BYTES } from '../../src/protocol/aggregate/view-directory.ts';
+import { COMPILED_BYTES } from '../../src/protocol/aggregate/views/view-directory.ts';
 import { MAX_PROFILE_UNITS, MAX_PROFILE_VALUES } from '../../src/protocol/client-bounds.ts';
 import { MAX_UNOPENED, RESUME_MS, UNOPENED_MS } from '../../src/protocol/legacy/legacy-sse.ts';
 import { MAX_STREAMS } from '../../src/protocol/modern/listen.ts';

@@ -6,8 +6,8 @@ import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { NO_NAMES } from '../../../src/domain/views/view.ts';
 import { everything } from '../../../src/protocol/aggregate/everything.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
-import { CompiledView } from '../../../src/protocol/aggregate/view-choices.ts';
-import { CompiledLists, ViewDirectory } from '../../../src/protocol/aggregate/view-directory.ts';
+import { CompiledView } from '../../../src/protocol/aggregate/views/view-choices.ts';
+import { CompiledLists, ViewDirectory } from '../../../src/protocol/aggregate/views/view-directory.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, answered, CLIENT, CLOCK, ListingBackends } from '../listing-backends.ts';
 

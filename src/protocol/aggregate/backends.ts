@@ -45,8 +45,8 @@ import { splitInstance, withAggregateInstance } from './names.ts';
 import { aggregateExchange } from './requests.ts';
 import { SearchMode } from './search-mode.ts';
 import type { Presentation, Selection } from './selection.ts';
-import { AggregateSession, type AggregateSessionDeps } from './session.ts';
-import { checkRecoverable, newAggregateSession, viewIdOf } from './session-value.ts';
+import { AggregateSession, type AggregateSessionDeps } from './sessions/session.ts';
+import { checkRecoverable, newAggregateSession, viewIdOf } from './sessions/session-value.ts';
 
 /** Greetings that sessions share; callers with equal permissions have the same. */
 const HANDSHAKES_REMEMBERED = 100;

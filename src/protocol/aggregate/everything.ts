@@ -8,8 +8,8 @@ import { NO_NAMES } from '../../domain/views/view.ts';
 import { AggregateDirectory, type Directory } from './directory.ts';
 import type { AggregateLists } from './lists.ts';
 import type { Presentation, Selection } from './selection.ts';
-import { CompiledView } from './view-choices.ts';
-import { ViewDirectory } from './view-directory.ts';
+import { CompiledView } from './views/view-choices.ts';
+import { ViewDirectory } from './views/view-directory.ts';
 
 /**
  * Everything that a caller may use. `templates`: all that exist; the same array until that changes. `listChanges$`: hot, lists of

@@ -21,13 +21,13 @@ import { GATEWAY_INFO } from '../../domain/version.ts';
 import { localAnswer, rpcErrorAnswer } from '../local-answer.ts';
 import { isTaskMethod } from '../task-log.ts';
 import { asAsked, withShownUris } from './composed-uris.ts';
-import { whenConfirmed } from './confirmation.ts';
 import type { OwnTarget } from './directory.ts';
 import type { AggregateExtensions, ToTemplate } from './extensions.ts';
 import type { AggregateListing } from './listing.ts';
 import type { SearchMode } from './search-mode.ts';
 import type { Selection } from './selection.ts';
-import { boundedAnswer } from './view-limits.ts';
+import { whenConfirmed } from './views/confirmation.ts';
+import { boundedAnswer } from './views/view-limits.ts';
 
 interface AggregateCall {
   readonly request: ExchangeRequest;

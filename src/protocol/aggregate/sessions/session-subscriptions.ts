@@ -1,11 +1,11 @@
 // The subscriptions of a session with several templates, in its value: by template the URIs that its client named, and what the composed
 // ones stand for. A client gets updates under each URI that it named.
 
-import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import type { ServerMessage } from '../../domain/mcp/client.ts';
-import type { AggregateSessionValue } from '../../domain/sessions/session-value.ts';
-import { isUpdate, updatesAsAsked } from './composed-uris.ts';
+import type { Answer, ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import { LIMITS } from '../../../domain/limits.ts';
+import type { ServerMessage } from '../../../domain/mcp/client.ts';
+import type { AggregateSessionValue } from '../../../domain/sessions/session-value.ts';
+import { isUpdate, updatesAsAsked } from '../composed-uris.ts';
 
 /** As its client named it, and as its template does. */
 type SubscribedUri = readonly [asked: string, own: string];

@@ -1,9 +1,9 @@
 // Arguments of a tool that a view sets: clients do not see them, and may not send them. The arguments of a call are scanned, not parsed,
 // and keep their bytes.
 
-import { type JsonFields, type JsonObject, JsonText } from '../../domain/json/json.ts';
-import { hasField, withFields } from '../../domain/json/json-fields.ts';
-import { caseless } from '../../domain/text.ts';
+import { type JsonFields, type JsonObject, JsonText } from '../../../domain/json/json.ts';
+import { hasField, withFields } from '../../../domain/json/json-fields.ts';
+import { caseless } from '../../../domain/text.ts';
 
 export class DefaultArguments {
   readonly values: JsonObject;

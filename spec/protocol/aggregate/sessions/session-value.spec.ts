@@ -4,17 +4,17 @@
 import { mock } from 'node:test';
 import { firstValueFrom, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
-import { templateNotFound } from '../../../src/domain/errors/error-catalogue.ts';
-import { sessionLost } from '../../../src/domain/errors/session-errors.ts';
-import type { Owner, ServerMessage } from '../../../src/domain/mcp/client.ts';
-import type { SessionRecord } from '../../../src/domain/sessions/session-table.ts';
-import { readSession, writeSession } from '../../../src/domain/sessions/session-value.ts';
-import { AggregateSession } from '../../../src/protocol/aggregate/session.ts';
-import { settled } from '../../helpers/failing-backend.ts';
-import { suite } from '../../helpers/suite.ts';
-import { ADA, ListingBackends, PROFILE, TABLE } from '../listing-backends.ts';
-import { aggregateOf } from './aggregate-of.ts';
+import type { ExchangeRequest } from '../../../../src/domain/calls/exchange.ts';
+import { templateNotFound } from '../../../../src/domain/errors/error-catalogue.ts';
+import { sessionLost } from '../../../../src/domain/errors/session-errors.ts';
+import type { Owner, ServerMessage } from '../../../../src/domain/mcp/client.ts';
+import type { SessionRecord } from '../../../../src/domain/sessions/session-table.ts';
+import { readSession, writeSession } from '../../../../src/domain/sessions/session-value.ts';
+import { AggregateSession } from '../../../../src/protocol/aggregate/sessions/session.ts';
+import { settled } from '../../../helpers/failing-backend.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { ADA, ListingBackends, PROFILE, TABLE } from '../../listing-backends.ts';
+import { aggregateOf } from '../aggregate-of.ts';
 
 const test = suite('value of a session with all templates');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));

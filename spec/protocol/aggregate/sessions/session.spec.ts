@@ -3,22 +3,22 @@
 import { mock } from 'node:test';
 import { firstValueFrom, NEVER, Observable, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { Answer, ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
-import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
-import { perhapsDelivered } from '../../../src/domain/errors/errors.ts';
-import { sessionLost } from '../../../src/domain/errors/session-errors.ts';
-import type { Owner, ServerMessage } from '../../../src/domain/mcp/client.ts';
-import type { ListChange } from '../../../src/domain/mcp/mcp.ts';
-import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
-import { everything } from '../../../src/protocol/aggregate/everything.ts';
-import { AggregateExtensions } from '../../../src/protocol/aggregate/extensions.ts';
-import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
-import { AggregateSession } from '../../../src/protocol/aggregate/session.ts';
-import { newAggregateSession } from '../../../src/protocol/aggregate/session-value.ts';
-import { settled } from '../../helpers/failing-backend.ts';
-import { HANDSHAKE } from '../../helpers/scripted-transport.ts';
-import { suite } from '../../helpers/suite.ts';
-import { ADA, CLOCK, ListingBackends, PROFILE, TABLE } from '../listing-backends.ts';
+import type { Answer, ExchangeRequest } from '../../../../src/domain/calls/exchange.ts';
+import { backendUnavailable } from '../../../../src/domain/errors/error-catalogue.ts';
+import { perhapsDelivered } from '../../../../src/domain/errors/errors.ts';
+import { sessionLost } from '../../../../src/domain/errors/session-errors.ts';
+import type { Owner, ServerMessage } from '../../../../src/domain/mcp/client.ts';
+import type { ListChange } from '../../../../src/domain/mcp/mcp.ts';
+import { TaskScheduler } from '../../../../src/domain/time/task-scheduler.ts';
+import { everything } from '../../../../src/protocol/aggregate/everything.ts';
+import { AggregateExtensions } from '../../../../src/protocol/aggregate/extensions.ts';
+import { AggregateLists } from '../../../../src/protocol/aggregate/lists.ts';
+import { AggregateSession } from '../../../../src/protocol/aggregate/sessions/session.ts';
+import { newAggregateSession } from '../../../../src/protocol/aggregate/sessions/session-value.ts';
+import { settled } from '../../../helpers/failing-backend.ts';
+import { HANDSHAKE } from '../../../helpers/scripted-transport.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { ADA, CLOCK, ListingBackends, PROFILE, TABLE } from '../../listing-backends.ts';
 
 const test = suite('aggregate session');
 

@@ -1,12 +1,12 @@
 // What is wrong with a view now, by the lists of its templates: choices and changes that match nothing, and names that were taken.
 
-import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
-import type { ListField } from '../../domain/mcp/mcp.ts';
-import { compileGlob, groupsToMatch } from '../../domain/rights/globs.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import type { ViewProblem, ViewProblemCode, ViewSource } from '../../domain/views/view.ts';
-import { KEY_FIELDS } from './items.ts';
-import type { GatheredList } from './lists.ts';
+import { isJsonObject, type JsonObject } from '../../../domain/json/json.ts';
+import type { ListField } from '../../../domain/mcp/mcp.ts';
+import { compileGlob, groupsToMatch } from '../../../domain/rights/globs.ts';
+import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import type { ViewProblem, ViewProblemCode, ViewSource } from '../../../domain/views/view.ts';
+import { KEY_FIELDS } from '../items.ts';
+import type { GatheredList } from '../lists.ts';
 import type { ChosenItem, CompiledView } from './view-choices.ts';
 
 /** One list of a view, as it is now. */

@@ -1,14 +1,14 @@
 // The value of a session with several templates: what a new one is, and which one may be made again.
 
 import { isDeepStrictEqual } from 'node:util';
-import { sessionEnded, sessionLost } from '../../domain/errors/session-errors.ts';
-import type { ClientProfile, Owner } from '../../domain/mcp/client.ts';
-import type { Handshake } from '../../domain/mcp/mcp.ts';
+import { sessionEnded, sessionLost } from '../../../domain/errors/session-errors.ts';
+import type { ClientProfile, Owner } from '../../../domain/mcp/client.ts';
+import type { Handshake } from '../../../domain/mcp/mcp.ts';
 import {
   type AggregateSessionValue,
   greetedOf,
   SESSION_VERSION,
-} from '../../domain/sessions/session-value.ts';
+} from '../../../domain/sessions/session-value.ts';
 
 const NO_URIS: AggregateSessionValue['uris'] = Object.freeze({});
 

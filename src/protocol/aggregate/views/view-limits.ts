@@ -1,15 +1,15 @@
 // The limits of a view: how long a tool may take, how large its result may be, and how often each caller may call it. They protect the
 // server, so they hold for admins, too. Source: ADR 233, ADR 244.
 
-import { holderOf } from '../../domain/accounts/account.ts';
-import type { Answer } from '../../domain/calls/exchange.ts';
-import { GatewayError } from '../../domain/errors/errors.ts';
-import { isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
-import { hasMoreValues } from '../../domain/json/json-scanner.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import { LruMap } from '../../domain/memory/lru-map.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import type { CallLimiter, CountedCall, ViewLimit } from '../../domain/views/view.ts';
+import { holderOf } from '../../../domain/accounts/account.ts';
+import type { Answer } from '../../../domain/calls/exchange.ts';
+import { GatewayError } from '../../../domain/errors/errors.ts';
+import { isJsonObject, type JsonObject, JsonText } from '../../../domain/json/json.ts';
+import { hasMoreValues } from '../../../domain/json/json-scanner.ts';
+import { LIMITS } from '../../../domain/limits.ts';
+import { LruMap } from '../../../domain/memory/lru-map.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
+import type { CallLimiter, CountedCall, ViewLimit } from '../../../domain/views/view.ts';
 
 const MINUTE_MS = 60_000;
 /** Callers and tools whose calls are counted. A forgotten one begins anew. */

@@ -2,22 +2,22 @@
 // give when they change; a call of a known name is one look-up.
 
 import { LRUCache } from 'lru-cache';
-import { type JsonObject, JsonText } from '../../domain/json/json.ts';
-import type { Client, Owner } from '../../domain/mcp/client.ts';
-import { ByRights } from '../../domain/mcp/listed-tools.ts';
-import { type ListField, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
-import { LruMap } from '../../domain/memory/lru-map.ts';
-import { nearName } from '../../domain/nearest.ts';
-import { groupsToMatch } from '../../domain/rights/globs.ts';
-import { mayCall, mayUseInView } from '../../domain/rights/rights.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import type { NameOwners } from '../../domain/views/view.ts';
-import type { Directory, OwnTarget } from './directory.ts';
-import { type AggregateListing, listingOf } from './listing.ts';
-import { type AggregateLists, type GatheredList, isSameInput } from './lists.ts';
-import { aggregateName, splitName } from './names.ts';
-import { ResourceOwners } from './resource-owners.ts';
-import { shownItem } from './shown-item.ts';
+import { type JsonObject, JsonText } from '../../../domain/json/json.ts';
+import type { Client, Owner } from '../../../domain/mcp/client.ts';
+import { ByRights } from '../../../domain/mcp/listed-tools.ts';
+import { type ListField, MODERN_VERSIONS } from '../../../domain/mcp/mcp.ts';
+import { LruMap } from '../../../domain/memory/lru-map.ts';
+import { nearName } from '../../../domain/nearest.ts';
+import { groupsToMatch } from '../../../domain/rights/globs.ts';
+import { mayCall, mayUseInView } from '../../../domain/rights/rights.ts';
+import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import type { NameOwners } from '../../../domain/views/view.ts';
+import type { Directory, OwnTarget } from '../directory.ts';
+import { type AggregateListing, listingOf } from '../listing.ts';
+import { type AggregateLists, type GatheredList, isSameInput } from '../lists.ts';
+import { aggregateName, splitName } from '../names.ts';
+import { ResourceOwners } from '../resource-owners.ts';
+import { shownItem } from '../shown-item.ts';
 import type { ChosenItem, CompiledView } from './view-choices.ts';
 import { type GivenNames, givenNames, ownerKey } from './view-names.ts';
 import type { Survey, Waiting } from './view-problems.ts';

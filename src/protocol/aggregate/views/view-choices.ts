@@ -1,21 +1,21 @@
 // The choices of a view: which items it takes from the lists of its templates, the names that it wants for them, and its changes to them.
 // They are compiled once from the definition; the items that were chosen of a list are cached as long as the list.
 
-import { definedFields, isJsonObject, type JsonObject } from '../../domain/json/json.ts';
-import { isRepeatableBy, type ListField } from '../../domain/mcp/mcp.ts';
-import { plainUri, readingsOf } from '../../domain/mcp/resource-uris.ts';
-import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../domain/rights/globs.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { definedFields, isJsonObject, type JsonObject } from '../../../domain/json/json.ts';
+import { isRepeatableBy, type ListField } from '../../../domain/mcp/mcp.ts';
+import { plainUri, readingsOf } from '../../../domain/mcp/resource-uris.ts';
+import { compileGlobs, type GlobMatcher, groupsToMatch } from '../../../domain/rights/globs.ts';
+import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import type {
   ViewChoice,
   ViewDefinition,
   ViewHints,
   ViewLimit,
   ViewSource,
-} from '../../domain/views/view.ts';
+} from '../../../domain/views/view.ts';
+import { KEY_FIELDS } from '../items.ts';
+import type { Presentation } from '../selection.ts';
 import { DefaultArguments } from './default-arguments.ts';
-import { KEY_FIELDS } from './items.ts';
-import type { Presentation } from './selection.ts';
 
 export interface ChosenItem {
   readonly template: string;

@@ -22,30 +22,30 @@ import {
   takeUntil,
   tap,
 } from 'rxjs';
-import { type Answer, type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
-import { backendTimeout, backendUnavailable } from '../../domain/errors/error-catalogue.ts';
-import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
-import { sessionEnded } from '../../domain/errors/session-errors.ts';
-import { type JsonObject, JsonText } from '../../domain/json/json.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import type { ClientProfile, Owner, ServerMessage } from '../../domain/mcp/client.ts';
-import { RPC } from '../../domain/mcp/jsonrpc.ts';
-import { type Handshake, isLogLevel, type ListChange } from '../../domain/mcp/mcp.ts';
-import type { EndReason } from '../../domain/sessions/session-ends.ts';
-import type { OwnRow, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
-import type { AggregateSessionValue } from '../../domain/sessions/session-value.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import { ticks$ } from '../../domain/time/clock-streams.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { withListNotices } from '../cached-lists.ts';
-import type { Backends, McpSession } from '../endpoint-backends.ts';
-import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
-import { localAnswer, rpcErrorAnswer } from '../local-answer.ts';
-import type { AggregateExtensions } from './extensions.ts';
-import { splitInstance, withAggregateInstance } from './names.ts';
-import { aggregateExchange } from './requests.ts';
-import type { SearchMode } from './search-mode.ts';
-import type { Selection } from './selection.ts';
+import { type Answer, type ExchangeRequest, toolOf } from '../../../domain/calls/exchange.ts';
+import { backendTimeout, backendUnavailable } from '../../../domain/errors/error-catalogue.ts';
+import { asGatewayError, hasCode } from '../../../domain/errors/errors.ts';
+import { sessionEnded } from '../../../domain/errors/session-errors.ts';
+import { type JsonObject, JsonText } from '../../../domain/json/json.ts';
+import { LIMITS } from '../../../domain/limits.ts';
+import type { ClientProfile, Owner, ServerMessage } from '../../../domain/mcp/client.ts';
+import { RPC } from '../../../domain/mcp/jsonrpc.ts';
+import { type Handshake, isLogLevel, type ListChange } from '../../../domain/mcp/mcp.ts';
+import type { EndReason } from '../../../domain/sessions/session-ends.ts';
+import type { OwnRow, SessionRecord, SessionTable } from '../../../domain/sessions/session-table.ts';
+import type { AggregateSessionValue } from '../../../domain/sessions/session-value.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
+import { ticks$ } from '../../../domain/time/clock-streams.ts';
+import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import { withListNotices } from '../../cached-lists.ts';
+import type { Backends, McpSession } from '../../endpoint-backends.ts';
+import { exchangeInSession } from '../../legacy/legacy-over-modern.ts';
+import { localAnswer, rpcErrorAnswer } from '../../local-answer.ts';
+import type { AggregateExtensions } from '../extensions.ts';
+import { splitInstance, withAggregateInstance } from '../names.ts';
+import { aggregateExchange } from '../requests.ts';
+import type { SearchMode } from '../search-mode.ts';
+import type { Selection } from '../selection.ts';
 import { SessionParts } from './session-parts.ts';
 import {
   afterAnswer,

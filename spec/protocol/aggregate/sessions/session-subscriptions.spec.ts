@@ -1,13 +1,13 @@
 // Subscriptions in the value of a session, where names of templates and URIs are also names of what every object has.
 
 import * as assert from 'uvu/assert';
-import type { AggregateSessionValue } from '../../../src/domain/sessions/session-value.ts';
+import type { AggregateSessionValue } from '../../../../src/domain/sessions/session-value.ts';
 import {
   afterAnswer,
   endOfSubscription,
   subscribedUris,
-} from '../../../src/protocol/aggregate/session-subscriptions.ts';
-import { suite } from '../../helpers/suite.ts';
+} from '../../../../src/protocol/aggregate/sessions/session-subscriptions.ts';
+import { suite } from '../../../helpers/suite.ts';
 
 const test = suite('the subscriptions of a session with several templates');
 const NAME = 'constructor';

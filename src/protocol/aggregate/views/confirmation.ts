@@ -7,15 +7,15 @@ import {
   ConfirmationRequired,
   type ConfirmedTool,
   notConfirmed,
-} from '../../domain/calls/confirmation-required.ts';
-import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
-import { isJsonObject } from '../../domain/json/json.ts';
-import { type Client, type ClientReply, serverRequest } from '../../domain/mcp/client.ts';
-import { MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import { toolKey } from '../../domain/views/approval.ts';
-import { failure, missingCapabilities } from '../input-requests.ts';
-import { localAnswer } from '../local-answer.ts';
+} from '../../../domain/calls/confirmation-required.ts';
+import type { Answer, ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import { isJsonObject } from '../../../domain/json/json.ts';
+import { type Client, type ClientReply, serverRequest } from '../../../domain/mcp/client.ts';
+import { MODERN_VERSIONS } from '../../../domain/mcp/mcp.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
+import { toolKey } from '../../../domain/views/approval.ts';
+import { failure, missingCapabilities } from '../../input-requests.ts';
+import { localAnswer } from '../../local-answer.ts';
 
 interface UnconfirmedCall {
   readonly request: ExchangeRequest;

@@ -1,8 +1,8 @@
 // The names of the tools and prompts of a view. When two of them want the same bare name at the time it is assigned, both
 // get prefixed names, and keep them. An assigned name stays with its owner, which is stored with the view. Source: ADR 232.
 
-import type { NameOwners, ViewNames } from '../../domain/views/view.ts';
-import { aggregateName, safeName } from './names.ts';
+import type { NameOwners, ViewNames } from '../../../domain/views/view.ts';
+import { aggregateName, safeName } from '../names.ts';
 import type { ChosenItem } from './view-choices.ts';
 
 /** Bare names of one list whose owners are remembered. Later ones are given anew each time. */
