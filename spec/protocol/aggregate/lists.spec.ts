@@ -296,7 +296,8 @@ test('all lists together are limited to 128 MiB of memory: later templates are l
 
 test('values count in that limit, not only the bytes of their JSON', async () => {
   const { fast, slow, lists } = setUp();
-  fast.lists = { prompts: [{ name: 'f', values: Array(900_000).fill({}) }] };
+  const values = Array(90_000).fill({});
+  fast.lists = { prompts: Array.from({ length: 10 }, (_, index) => ({ name: `f${index}`, values })) };
   slow.lists = { prompts: [{ name: 's' }] };
   const gathered = await lists.gather('prompts', ['fast', 'fast', 'slow'], CLIENT);
   assert.equal(
