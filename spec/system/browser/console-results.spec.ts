@@ -20,10 +20,29 @@ const NESTED = Array.from({ length: 2_000 }).reduce<object>(
   (inner) => ({ type: 'resource', resource: inner }),
   { type: 'text', text: 'innermost' },
 );
+/** `String` throws for it. */
+const NO_TEXT = { toString: 1, valueOf: 1 };
+const HTML = '<img src=x onerror="window.hasRun = true">';
 const CONTENT: Readonly<Record<string, readonly object[]>> = {
   lines: [{ type: 'text', text: LINES }],
   nested: [NESTED],
   parts: PARTS,
+  hostile: [
+    ...[
+      { type: NO_TEXT },
+      { type: 'image', mimeType: NO_TEXT, data: NO_TEXT },
+      { type: 'audio', data: NO_TEXT },
+    ],
+    ...[
+      { role: NO_TEXT, content: { type: 'resource_link', name: NO_TEXT } },
+      { type: 'text', text: NO_TEXT },
+    ],
+    ...[
+      { type: 'text', text: HTML },
+      { type: 'resource_link', uri: 'javascript:window.hasRun = true', name: HTML },
+    ],
+    { type: 'image', mimeType: 'x" onerror="window.hasRun = true', data: '' },
+  ],
 };
 
 let gateway: McpHarness;
@@ -77,6 +96,17 @@ inBrowser('shows of parts within parts what their kinds allow', async () => {
   const output = await resultOf('nested');
   await output.getByText('resource', { exact: true }).first().waitFor();
   assert.is(await output.getByText('innermost', { exact: true }).count(), 0);
+});
+
+inBrowser('shows what is no text as JSON, and HTML as text', async () => {
+  const output = await resultOf('hostile');
+  await output.getByText('{"toString":1,"valueOf":1}', { exact: true }).first().waitFor();
+  await output.getByText(HTML, { exact: true }).first().waitFor();
+  assert.is(await watched.page.evaluate('window.hasRun'), undefined);
+  assert.equal(
+    watched.complaints.filter((complaint) => complaint.startsWith('uncaught')),
+    [],
+  );
 });
 
 async function resultOf(tool: string) {

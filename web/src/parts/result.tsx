@@ -53,17 +53,25 @@ function Part({ part, depth = 0 }: { readonly part: JsonObject; readonly depth?:
   if (role !== undefined && depth < DEEPEST) {
     return (
       <div>
-        <p class="label">{String(role)}</p>
+        <p class="label">{written(role)}</p>
         <Part part={Object(part.content)} depth={depth + 1} />
       </div>
     );
   }
-  if (type === 'image') return <img src={`data:${mimeType};base64,${data}`} alt={`Result, ${mimeType}`} />;
+  if (type === 'image') {
+    const kind = written(mimeType);
+    return <img src={`data:${kind};base64,${written(data)}`} alt={`Result, ${kind}`} />;
+  }
   if (type === 'resource' && depth < DEEPEST) return <Part part={Object(resource)} depth={depth + 1} />;
   if (typeof text === 'string') return <Output text={pretty(text)} />;
-  const bytes = String(blob ?? data ?? '').length * 0.75;
-  if (bytes > 0) return <p class="muted">{`${mimeType ?? type}, ${Math.round(bytes)} bytes`}</p>;
-  return <p>{String(name ?? uri ?? type)}</p>;
+  const bytes = written(blob ?? data ?? '').length * 0.75;
+  if (bytes > 0) return <p class="muted">{`${written(mimeType ?? type)}, ${Math.round(bytes)} bytes`}</p>;
+  return <p>{written(name ?? uri ?? type)}</p>;
+}
+
+/** Of a server, which may send an object: that may have no text, and `String` would throw. */
+function written(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
 }
 
 function messagePart(message: JsonObject): JsonObject {
