@@ -11,7 +11,7 @@ import type { Config } from '../config/config.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
 import { lastClientFile } from '../config/open-files.ts';
 import { programUser } from '../config/program-user.ts';
-import { memoryBounds } from '../domain/memory/held-bytes.ts';
+import { memoryBounds, TLS_CONNECTION_BYTES } from '../domain/memory/held-bytes.ts';
 import { newLife } from '../domain/nodes/life.ts';
 import { nodeOf } from '../domain/nodes/nodes.ts';
 import type { WorkerPlace } from '../domain/nodes/workers.ts';
@@ -86,9 +86,9 @@ async function start(config: Config, options: ServerOptions, opened: Close[]): P
 
   // Bound before anything is created: an accidental second start must create no database, first admin or child process.
   const memoryBytes = Math.floor((config.memoryBytes ?? availableMemoryBytes()) / (worker?.count ?? 1));
-  const bounds = memoryBounds(memoryBytes);
   const tls = await publicTlsOf(config, log);
   onUndo(async () => tls?.close());
+  const bounds = memoryBounds(memoryBytes, tls && TLS_CONNECTION_BYTES);
   const ports = new Ports(config, { ...bounds.connections, files: lastClientFile() }, log, tls);
   const { address } = ports;
   // The others serve until this worker is ready: none of their clients gets a connection to one that starts.

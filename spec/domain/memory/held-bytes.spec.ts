@@ -5,10 +5,12 @@ import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   ByteBudget,
+  CONNECTION_BYTES,
   HeldBytes,
   type Holding,
   memoryBounds,
   OwnerAmounts,
+  TLS_CONNECTION_BYTES,
 } from '../../../src/domain/memory/held-bytes.ts';
 import { seeded } from '../../balancing/candidates.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -134,6 +136,13 @@ test('have limits in a consistent order: messages, the end of a child, queue wai
   assert.ok(LIMITS.queueWaitMs < callTimeoutMs && callTimeoutMs <= callMaximumMs);
   const { restartFirstMs, restartLongestMs, restartForgivenMs } = LIMITS;
   assert.ok(restartFirstMs < restartLongestMs && restartLongestMs < restartForgivenMs);
+});
+
+test('connections have an eighth of the memory, with TLS a quarter of their number', () => {
+  const numbers = [CONNECTION_BYTES, TLS_CONNECTION_BYTES].map(
+    (bytes) => memoryBounds(GIB, bytes).connections.total,
+  );
+  assert.equal(numbers, [8_192, 2_048]);
 });
 
 test.run();

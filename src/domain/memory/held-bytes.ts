@@ -107,7 +107,7 @@ export interface MemoryBounds {
   readonly lists: ByteBounds;
   /** Questions of servers to clients of the modern era, and results for them, that wait for the client. The owner is the principal. */
   readonly questions: ByteBounds;
-  /** Open connections, each with some 16 KiB of memory; and bytes of unfinished requests of unknown callers, some of which
+  /** Open connections, each with some 16 KiB of memory, or 64 KiB with TLS; and bytes of unfinished requests of unknown callers, some of which
    *  take three times as much. Source: ADR 91. */
   readonly connections: { readonly total: number; readonly unfinishedBytes: number };
 }
@@ -117,7 +117,7 @@ export interface MemoryBounds {
  * quarter of that for one owner, but always enough for one of the greatest size. The rest is for the program (about 150 MB),
  * garbage, and copies in socket buffers. Source: ADR 42, 89.
  */
-export function memoryBounds(memoryBytes: number): MemoryBounds {
+export function memoryBounds(memoryBytes: number, connectionBytes = CONNECTION_BYTES): MemoryBounds {
   const part = Math.floor(memoryBytes / 8);
   const messages = bounds(part, LIMITS.backendMessageBytes);
   const listBytes = Math.max(part, memoryOf(LIMITS.parsedValues, LIMITS.backendMessageBytes));
@@ -129,7 +129,7 @@ export function memoryBounds(memoryBytes: number): MemoryBounds {
     lists: { totalBytes: listBytes, ownerBytes: Math.floor(listBytes / 4) },
     questions: bounds(Math.floor(part / 2), LIMITS.backendMessageBytes),
     connections: {
-      total: Math.min(LIMITS.connections, Math.floor(part / CONNECTION_BYTES)),
+      total: Math.min(LIMITS.connections, Math.floor(part / connectionBytes)),
       unfinishedBytes: Math.min(LIMITS.unfinishedBytes, Math.floor(part / 2)),
     },
   };
@@ -137,6 +137,8 @@ export function memoryBounds(memoryBytes: number): MemoryBounds {
 
 /** Memory of one open connection. Measured: 14 to 17 KiB. */
 export const CONNECTION_BYTES = 16 * 1024;
+/** The same with TLS. Measured: 67 KiB. Source: ADR 209. */
+export const TLS_CONNECTION_BYTES = 64 * 1024;
 
 function bounds(bytes: number, greatestBytes: number): ByteBounds {
   const totalBytes = Math.max(bytes, greatestBytes);
