@@ -5,6 +5,8 @@ import { lineAt, type Rule } from './source-text.ts';
 import { layerRules } from './tidy-layers.ts';
 
 const longestFileLines = 450;
+/** Code wraps at 110, a comment may be a little longer. Diagrams and examples, which have two spaces in a row, are free. */
+const longestComment = 130;
 /** Specs of real processes and sockets, which may wait for real time. */
 const mayWait = /^spec\/(?:gateway|helpers|runner|transports|fixtures|system)/;
 
@@ -103,6 +105,16 @@ export const rules: readonly Rule[] = [
       const lines = text.trimEnd().split('\n').length;
       return isSource(path) && lines > longestFileLines ? [`has ${lines} lines`] : [];
     },
+  },
+  {
+    name: `a comment has at most ${longestComment} characters in a line`,
+    check: ({ path, text }) =>
+      text.split('\n').flatMap((line, index) => {
+        const isLong = line.length > longestComment && isSource(path) && /^\s*(?:\/[/*]|\*) /.test(line);
+        return isLong && !/\S {2,}\S|\*? {2,}\S/.test(line.trim())
+          ? [`line ${index + 1} has ${line.length}`]
+          : [];
+      }),
   },
   {
     name: 'no file is called utils',

@@ -187,7 +187,10 @@ export class Fleet {
     return this.#groups.get(template)?.instances.get(id);
   }
 
-  /** An instance that calls reach from here. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE for one that is only listed. */
+  /**
+   * An instance that calls reach from here. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE for one that
+   * is only listed.
+   */
   ref(template: string, id: string): InstanceRef {
     const instance = this.instance(template, id);
     if (instance instanceof InstanceRef) return instance;
@@ -349,7 +352,10 @@ export class Fleet {
     return ended;
   }
 
-  /** An actor crashed through a fault of the gateway: the instance is started again after a back-off, unless it was replaced meanwhile. */
+  /**
+   * An actor crashed through a fault of the gateway: the instance is started again after a back-off, unless it was
+   * replaced meanwhile.
+   */
   #afterCrash(ref: InstanceRef, error: unknown, restarted: Restarted = { crashes: 0, atMs: 0 }): void {
     const { template, id } = ref;
     const { now, random } = this.#options;

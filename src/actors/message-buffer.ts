@@ -39,7 +39,10 @@ export class MessageBuffer<T> {
   }
 }
 
-/** Roughly the size as JSON, or in memory if that is more. Params nested too deeply to be serialized could not be delivered either. */
+/**
+ * Roughly the size as JSON, or in memory if that is more. Params nested too deeply to be serialized could not be
+ * delivered either.
+ */
 function sizeOf(params: JsonObject): number {
   try {
     const { length } = JSON.stringify(params);

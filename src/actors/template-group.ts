@@ -124,8 +124,9 @@ export class TemplateGroup {
   }
 
   /**
-   * True while no instance is healthy and one that is not in `tried` (ids) is starting: for the first time, as requested, or again
-   * after few failures in a row. Waiting for it may help. `only`: the only instance that counts.
+   * True while no instance is healthy and one that is not in `tried` (ids) is starting: for the first time, as
+   * requested, or again after few failures in a row. Waiting for it may help. `only`: the only instance that
+   * counts.
    */
   isStarting(tried?: ReadonlySet<string>, only?: InstanceRef): boolean {
     if (only === undefined && this.pool.size > 0) return false;
@@ -200,8 +201,9 @@ export class TemplateGroup {
   }
 
   /**
-   * TOOL_NOT_FOUND, with the nearest name, for a tool that an instance lacks. Undefined when another one that is not in `tried` (ids)
-   * may become available on this node, and may have it: it listed the tool, or never listed any, and the name is not a misspelt one.
+   * TOOL_NOT_FOUND, with the nearest name, for a tool that an instance lacks. Undefined when another one that is
+   * not in `tried` (ids) may become available on this node, and may have it: it listed the tool, or never listed
+   * any, and the name is not a misspelt one.
    * `isBound`: no other instance may answer.
    */
   unknownTool(

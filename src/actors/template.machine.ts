@@ -1,6 +1,7 @@
-// The supervisor of a template reports which of its instance actors ended, and survives their crashes. The root of a gateway spawns
-// the supervisors; two gateways in one process have separate roots. Actors of instances and of client sessions have a parent here
-// but are not among its children, which are copied at each change: their owners start and end them, also when the root is stopped.
+// The supervisor of a template reports which of its instance actors ended, and survives their crashes. The root of
+// a gateway spawns the supervisors; two gateways in one process have separate roots. Actors of instances and of
+// client sessions have a parent here but are not among its children, which are copied at each change: their owners
+// start and end them, also when the root is stopped.
 //
 //   template   supervising ── xstate.done / xstate.error ──► (emits instance.ended)
 //   root       running ── template.open ──► (spawns)        template.close ──► (stops)
@@ -49,7 +50,8 @@ type RootEvent =
   | { readonly type: 'template.open' | 'template.close'; readonly template: string }
   | ErrorActorEvent;
 
-/** The id of the actors of client sessions, which no template can have. The same for all: a machine keeps every event type
+/**
+ * The id of the actors of client sessions, which no template can have. The same for all: a machine keeps every event type
  *  that it has seen, and the end of an actor is an event with its id. */
 export const SESSION_ACTOR_ID = 'client session';
 

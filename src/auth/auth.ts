@@ -221,8 +221,8 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
     ): Principal | Promise<Principal> =>
       isEnabled ? authenticator.authenticate(credentials, address) : ANONYMOUS,
     /**
-     * Checks the principals with open sessions or streams, whose ids `open` returns, every 2 s and when accounts changed. Only stale
-     * entries are queried. Does nothing while authentication is off.
+     * Checks the principals with open sessions or streams, whose ids `open` returns, every 2 s and when accounts
+     * changed. Only stale entries are queried. Does nothing while authentication is off.
      */
     watchSessions: (open: () => Iterable<string>): void => {
       if (isEnabled) revalidator.watch(open);

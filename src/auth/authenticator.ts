@@ -250,7 +250,8 @@ export class Authenticator {
     const verifiedAtMs = this.#options.now();
     try {
       const identity = this.#rights.shared(await this.#identify(credential, before, address));
-      // The accounts changed meanwhile: the next request verifies again. It uses this answer if it gets none, unless the change was here.
+      // The accounts changed meanwhile: the next request verifies again. It uses this answer if it gets none,
+      // unless the change was here.
       const isLate = epoch !== this.#epoch;
       const staleSinceMs = isLate ? verifiedAtMs : undefined;
       const cached: CachedIdentity = { ...identity, verifiedAtMs, staleSinceMs };

@@ -66,7 +66,10 @@ export function entriesOf({ principal }: { readonly principal: Rights }): number
   return 1 + Math.floor(rightsBytes(principal) / ENTRY_BYTES);
 }
 
-/** Equal lists of rights as one, as long as a caller or a session has them: a caller may have thousands of tokens and sessions. */
+/**
+ * Equal lists of rights as one, as long as a caller or a session has them: a caller may have thousands of tokens
+ * and sessions.
+ */
 export class SharedRights {
   readonly #known = new LruMap<WeakRef<Rights>>(ENTRIES);
 

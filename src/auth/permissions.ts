@@ -1,5 +1,5 @@
-// The Principal of a user or a key, and the status of its account: pure functions of stored records. tokens.ts and api-keys.ts check
-// credentials; each route names the scope that it needs.
+// The Principal of a user or a key, and the status of its account: pure functions of stored records. tokens.ts and
+// api-keys.ts check credentials; each route names the scope that it needs.
 
 import { hash } from 'node:crypto';
 import type { Config } from '../config/config.ts';
@@ -63,8 +63,8 @@ export function keyPrincipal(
 }
 
 /**
- * The rights of an access token: those in it that its grant and its user have now, for the template or view of its audience. `CLIENT_SCOPES`
- * and those of the grant are all that another sign-in of this client could get.
+ * The rights of an access token: those in it that its grant and its user have now, for the template or view of its
+ * audience. `CLIENT_SCOPES` and those of the grant are all that another sign-in of this client could get.
  */
 export function accessPrincipal(
   { grantId, audience, scopes }: Pick<AccessClaims, 'grantId' | 'audience' | 'scopes'>,

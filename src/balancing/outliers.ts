@@ -1,5 +1,6 @@
-// Outlier detection by the results of calls, independent of health: a candidate whose calls fail is ejected for a time, one whose
-// calls stay silent is avoided; both are suspended. Then one trial call decides. pool.ts chooses; health does not change. Source: ADR 39, ADR 40.
+// Outlier detection by the results of calls, independent of health: a candidate whose calls fail is ejected for a
+// time, one whose calls stay silent is avoided; both are suspended. Then one trial call decides. pool.ts chooses;
+// health does not change. Source: ADR 39, ADR 40.
 //
 //   in ── calls fail ──► ejected ──┬─ time is over ──► half-open ── trial call ──► answered: in
 //     └── calls silent ─► avoided ─┘                                           └─► failed, or silent: out for longer
@@ -14,11 +15,17 @@ import { ewma } from './health-score.ts';
 import type { TemplatePolicy } from './policy.ts';
 import { RecentCount } from './recent-count.ts';
 
-/** A candidate is ejected after `ejectionFailures` in a row, or above this share of at least twice as many outcomes in ten seconds. */
+/**
+ * A candidate is ejected after `ejectionFailures` in a row, or above this share of at least twice as many outcomes
+ * in ten seconds.
+ */
 const FAILED_SHARE = 0.5;
 /** Part of the pool that may be ejected. */
 const EJECTED_SHARE = 0.5;
-/** Duration of the first suspension, doubled for each further one up to the longest; each minute in the pool undoes one doubling. */
+/**
+ * Duration of the first suspension, doubled for each further one up to the longest; each minute in the pool undoes
+ * one doubling.
+ */
 const FIRST_OUT_MS = 5_000;
 const LONGEST_OUT_MS = 60_000;
 const FORGIVEN_MS = 60_000;
@@ -123,7 +130,10 @@ export class Outliers<C extends object> {
     return this.#out.get(candidate)?.isAvoided === false;
   }
 
-  /** To be called in the synchronous block that chose the candidate; then `noteMessage` at the first message, and `ended` once. */
+  /**
+   * To be called in the synchronous block that chose the candidate; then `noteMessage` at the first message, and
+   * `ended` once.
+   */
   sent(candidate: C): SentCall<C> {
     const record = this.#recordOf(candidate);
     const atMs = this.#options.now();
@@ -177,7 +187,7 @@ export class Outliers<C extends object> {
     this.#out.clear();
   }
 
-  // --- results of calls --------------------------------------------------------------------------------------------
+  // --- results of calls ------------------------------------------------------------------------------------
 
   /** The first message of the call came. Idempotent. */
   noteMessage(call: SentCall<C>): void {
@@ -217,7 +227,7 @@ export class Outliers<C extends object> {
     else if (how === 'failed') this.#countFailure(record);
   }
 
-  // -----------------------------------------------------------------------------------------------------------------
+  // ---------------------------------------------------------------------------------------------------------
 
   #countActive(record: CandidateRecord<C>, change: 1 | -1): void {
     record.activeCalls += change;

@@ -1,4 +1,5 @@
-// The settings of a template's load balancer as they are written and shown: schemas and conversions, made from the table in policy.ts.
+// The settings of a template's load balancer as they are written and shown: schemas and conversions, made from the
+// table in policy.ts.
 
 import Type, { type TSchema, type TSchemaOptions } from 'typebox';
 import type { TemplateAuth } from '../domain/instances/instance.ts';

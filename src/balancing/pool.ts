@@ -21,7 +21,10 @@ interface PoolOptions<C extends Candidate> extends Omit<OutlierOptions<C>, 'isUp
 const NO_IDS: ReadonlySet<string> = new Set();
 const NO_REQUEST = Object.freeze<StrategyRequest>({});
 
-/** The pool of one template. When the changes complete or fail, it is emptied: better no candidate than one in an unknown state. */
+/**
+ * The pool of one template. When the changes complete or fail, it is emptied: better no candidate than one in an
+ * unknown state.
+ */
 export class Pool<C extends Candidate> {
   readonly #byId = new Map<string, C>();
   #candidates: C[] = [];
@@ -67,11 +70,12 @@ export class Pool<C extends Candidate> {
   }
 
   /**
-   * Chooses a candidate that is up, below its capacity and not in `excluding` (ids, default none). Avoided candidates are chosen
-   * when no other has room, ejected ones last; a half-open one comes first, once, if the call may be its trial
-   * (`isRepeatable`, default false). A pick with exclusions is a retry, which uses no turn of the strategy. `request`: for strategies that
-   * depend on it. `hasCapacity` replaces the check of the capacity. Synchronous, and so must be the send that counts the call: an
-   * `await` in between lets a whole burst choose the same candidate. Source: ADR 7, ADR 39.
+   * Chooses a candidate that is up, below its capacity and not in `excluding` (ids, default none). Avoided
+   * candidates are chosen when no other has room, ejected ones last; a half-open one comes first, once, if the
+   * call may be its trial (`isRepeatable`, default false). A pick with exclusions is a retry, which uses no turn
+   * of the strategy. `request`: for strategies that depend on it. `hasCapacity` replaces the check of the
+   * capacity. Synchronous, and so must be the send that counts the call: an `await` in between lets a whole burst
+   * choose the same candidate. Source: ADR 7, ADR 39.
    */
   pick(
     excluding: ReadonlySet<string> = NO_IDS,

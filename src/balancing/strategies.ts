@@ -1,5 +1,5 @@
-// The strategies: each chooses one of the candidates that may take a call. The pool says which may: not those that are full, ejected or
-// already tried; unhealthy and draining ones are no candidates. Source: ADR 7, ADR 130.
+// The strategies: each chooses one of the candidates that may take a call. The pool says which may: not those that
+// are full, ejected or already tried; unhealthy and draining ones are no candidates. Source: ADR 7, ADR 130.
 
 import { isFields, type JsonFields, JsonText } from '../domain/json/json.ts';
 import { memberBytes } from '../domain/json/json-scanner.ts';
@@ -30,8 +30,9 @@ export interface StrategyRequest {
 }
 
 /**
- * Chooses one of the candidates that may take the call (`mayTake`), synchronously; undefined when none may. `candidates` are in the order
- * of their ids, and another list whenever they change. Asks about as few as possible. May remember earlier choices.
+ * Chooses one of the candidates that may take the call (`mayTake`), synchronously; undefined when none may.
+ * `candidates` are in the order of their ids, and another list whenever they change. Asks about as few as
+ * possible. May remember earlier choices.
  */
 export type Strategy<C extends Candidate> = (
   candidates: readonly C[],
@@ -73,7 +74,10 @@ const FLOOR = 0.05;
 const LOAD_BOUND = 1.25;
 /** Bytes of an argument that `consistent_hash` reads; a difference behind them does not count. */
 const MAX_KEY_BYTES = 4096;
-/** Most absent candidates (full, down, gone) whose credits `weighted_round_robin` remembers; above it all credits are forgotten. */
+/**
+ * Most absent candidates (full, down, gone) whose credits `weighted_round_robin` remembers; above it all credits
+ * are forgotten.
+ */
 const MAX_AWAY = 1_000;
 /** Credits that differ by less than this, a rounding error, are equal: the first in the list comes first. */
 const ROUNDING = 1e-9;
@@ -106,8 +110,8 @@ export const STRATEGIES = table({
    * stay; but when a heavy one leaves, the light ones have about one call of credit at most, not the whole weight, which would be
    * spent in one long run. Absent candidates neither earn nor pay.
    *
-   * A candidate is asked for its weight, and whether it may take calls, when it is to be chosen, and one more at each pick in turn: reading
-   * the numbers of 1,000 instances would take longer than the rest of the pick.
+   * A candidate is asked for its weight, and whether it may take calls, when it is to be chosen, and one more at
+   * each pick in turn: reading the numbers of 1,000 instances would take longer than the rest of the pick.
    */
   weighted_round_robin: {
     meaning: 'each in turn, by weight',
@@ -189,9 +193,10 @@ export const STRATEGIES = table({
   },
 
   /**
-   * Rendezvous hashing with bounded loads: each key (a caller, or the value of an argument) has an order of all candidates of its own, and
-   * gets the first one with fewer than 1.25 times the mean of the calls in flight, rounded up, at least 1. A candidate that comes or goes
-   * moves only the keys that it is first for; weights are ignored. Calls without a key take turns. Source: ADR 130.
+   * Rendezvous hashing with bounded loads: each key (a caller, or the value of an argument) has an order of all
+   * candidates of its own, and gets the first one with fewer than 1.25 times the mean of the calls in flight,
+   * rounded up, at least 1. A candidate that comes or goes moves only the keys that it is first for; weights are
+   * ignored. Calls without a key take turns. Source: ADR 130.
    */
   consistent_hash: {
     meaning:
@@ -232,7 +237,8 @@ function table<Name extends string>(rows: Readonly<Record<Name, StrategyRow>>) {
 }
 
 /**
- * Chooses the lowest load among the next MAX_COMPARED candidates; equal ones take turns, and no load is below 0. Remembers one id.
+ * Chooses the lowest load among the next MAX_COMPARED candidates; equal ones take turns, and no load is below 0.
+ * Remembers one id.
  *
  * The turn only moves forward over ids, so it cannot skip a present one: two candidates that may always take calls alternate
  * strictly, whatever the others do. An index into a changing list would favour some and starve others.
@@ -262,7 +268,10 @@ function callsThere({ activeCalls, otherCalls = 0 }: Candidate): number {
   return activeCalls + otherCalls;
 }
 
-/** Index of the first candidate whose id is greater; the length of the list if there is none. `candidates`: in the order of ids. */
+/**
+ * Index of the first candidate whose id is greater; the length of the list if there is none. `candidates`: in the
+ * order of ids.
+ */
 export function firstAfter(candidates: readonly Candidate[], id: string): number {
   let [low, high] = [0, candidates.length];
   while (low < high) {
@@ -339,8 +348,9 @@ function textOfMember(given: JsonFields[string], name: string): Buffer | undefin
 }
 
 /**
- * The candidate of highest rank for this key that may take the call. Each rank is a hash of the key and the id: so the order is random but
- * fixed, and another for each key. Only candidates above the highest rank so far are asked: about seven of 1,000.
+ * The candidate of highest rank for this key that may take the call. Each rank is a hash of the key and the id: so
+ * the order is random but fixed, and another for each key. Only candidates above the highest rank so far are
+ * asked: about seven of 1,000.
  */
 function firstByHash<C>(
   candidates: readonly C[],

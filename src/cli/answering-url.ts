@@ -8,8 +8,9 @@ import { certificateFault, OTHER_NAME, secured, speaksHttps } from './certificat
 import type { Terminal } from './terminal.ts';
 
 /**
- * The background gateway of this folder, if there is one, else the first default address, where a gateway answers. One whose certificate
- * is refused counts: the first request says why, and no other gateway silently takes its place.
+ * The background gateway of this folder, if there is one, else the first default address, where a gateway answers.
+ * One whose certificate is refused counts: the first request says why, and no other gateway silently takes its
+ * place.
  */
 export function answeringUrl(terminal: Pick<Terminal, 'folder' | 'busy'>): Promise<string | undefined> {
   return terminal.busy('looking for a gateway', async () => {
@@ -73,7 +74,10 @@ export async function beginningOf({ body }: Response): Promise<string> {
   return text;
 }
 
-/** The whole answer as UTF-8. Undefined for one of more than `mostBytes`: its program may write without end, or send it compressed. */
+/**
+ * The whole answer as UTF-8. Undefined for one of more than `mostBytes`: its program may write without end, or
+ * send it compressed.
+ */
 export async function textWithin({ body }: Response, mostBytes: number): Promise<string | undefined> {
   return body === null ? '' : (await bytesWithin(body, mostBytes))?.toString('utf8');
 }

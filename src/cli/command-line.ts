@@ -123,7 +123,7 @@ function misuse(name: string, reason: string, cause?: unknown): UsageError {
   return new UsageError(`${reason}; see ${ownCommand(`${name} --help`)}`, { cause });
 }
 
-// --- values stay text: a word that looks like a number gets a character that is removed afterwards ---------------------
+// --- values stay text: a word that looks like a number gets a character that is removed afterwards ---------
 
 const SHIELD = '\u0001';
 

@@ -143,7 +143,7 @@ async function start(
   }
 }
 
-// --- calls, as command lines that work when they are pasted into a shell of this platform ----------------------------
+// --- calls, as command lines that work when they are pasted into a shell of this platform ------------------
 
 /** One call: what it shows, and the line to paste. `file` must hold `body` before the line works (Windows only). */
 interface DemoCall {

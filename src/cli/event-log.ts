@@ -1,5 +1,5 @@
-// Logs the events of instances, and of the sessions and processes of MCP clients; normal ones only at debug level. An instance that
-// stays down is logged once, then once an hour.
+// Logs the events of instances, and of the sessions and processes of MCP clients; normal ones only at debug level.
+// An instance that stays down is logged once, then once an hour.
 
 import type { Observable, Subscription } from 'rxjs';
 import { type EventName, type GatewayEvent, hasOwnProcess, writtenFields } from '../domain/events.ts';

@@ -1,4 +1,5 @@
-// The errors with which a command ends on purpose: main.ts prints them and exits with their code. Others are shown with their stack.
+// The errors with which a command ends on purpose: main.ts prints them and exits with their code. Others are shown
+// with their stack.
 
 import { codeOf } from '../domain/errors/errors.ts';
 

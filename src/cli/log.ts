@@ -79,7 +79,7 @@ export function humanLine(line: string): string {
   return withoutInvisible([`${clock} ${word.padEnd(5)} ${String(msg ?? '')}`, ...details].join('  ') + trace);
 }
 
-// --- the sink ------------------------------------------------------------------------------------------------------
+// --- the sink ----------------------------------------------------------------------------------------------
 
 /** Characters that are collected before they are written: one system call for many lines, and little to lose. */
 const COLLECTED_CHARACTERS = 16 * 1024;

@@ -150,7 +150,10 @@ export function minute(value: unknown): string {
   return String(value ?? '').replace(/^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2})[\d:.]*Z$/, '$1 $2Z');
 }
 
-/** Text of a backend on one line, unable to move the cursor, change the order of letters or recolour the terminal; our own colours stay. */
+/**
+ * Text of a backend on one line, unable to move the cursor, change the order of letters or recolour the terminal;
+ * our own colours stay.
+ */
 export function printable(text: string): string {
   return withoutInvisible(text).replace(/[\n\t]/g, ' ');
 }

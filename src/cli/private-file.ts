@@ -30,8 +30,8 @@ export function writePrivateFile(path: string, text: string): void {
 }
 
 /**
- * The same with this mode, in an existing folder. `mayReplace` is called right before the replacement; if it returns false, nothing
- * is replaced and the result is false. Throws the error of the file system.
+ * The same with this mode, in an existing folder. `mayReplace` is called right before the replacement; if it
+ * returns false, nothing is replaced and the result is false. Throws the error of the file system.
  */
 export function replaceFile(path: string, text: string, mode: number, mayReplace: () => boolean): boolean {
   const draft = `${path}.${process.pid}.tmp`;

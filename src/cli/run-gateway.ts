@@ -116,19 +116,19 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
 }
 
 /**
- * V8 allocates objects in the old generation when earlier objects of the same code lived long, which the start of many instances or
- * connections suggests for code that serves calls. One such object per call keeps all others of its call alive until a full
- * collection. Set before the first instance is opened, but after the modules were loaded: cached code is valid only for the flags with
- * which it was compiled. Source: ADR 79, 152.
+ * V8 allocates objects in the old generation when earlier objects of the same code lived long, which the start of
+ * many instances or connections suggests for code that serves calls. One such object per call keeps all others of
+ * its call alive until a full collection. Set before the first instance is opened, but after the modules were
+ * loaded: cached code is valid only for the flags with which it was compiled. Source: ADR 79, 152.
  */
 function keepGarbageYoung(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');
 }
 
 /**
- * V8 optimizes functions after a tenth of the usual number of calls: the first seconds of load then run less slow code. It inlines three
- * times as much: a call passes through many small functions. Set after the start, which would optimize code that never runs again.
- * Source: ADR 140, 342.
+ * V8 optimizes functions after a tenth of the usual number of calls: the first seconds of load then run less slow
+ * code. It inlines three times as much: a call passes through many small functions. Set after the start, which
+ * would optimize code that never runs again. Source: ADR 140, 342.
  */
 function optimizeCalls(): void {
   setFlagsFromString('--invocation-count-for-maglev=40');

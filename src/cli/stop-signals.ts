@@ -24,10 +24,10 @@ const MAX_REPORTED = 100;
 const SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGBREAK'];
 
 /**
- * `first` resolves with the first signal or uncaught error, `urgent` with the exit code when a further signal demands an immediate
- * end: 130 for SIGINT, 143 for SIGTERM. `wait` resolves after the time, or at a further signal, which is not
- * urgent then. `dispose` returns the signals to Node. A signal within LIMITS.sameSignalMs of the last one is the same Ctrl-C, delivered
- * by the terminal and by npm.
+ * `first` resolves with the first signal or uncaught error, `urgent` with the exit code when a further signal
+ * demands an immediate end: 130 for SIGINT, 143 for SIGTERM. `wait` resolves after the time, or at a further
+ * signal, which is not urgent then. `dispose` returns the signals to Node. A signal within LIMITS.sameSignalMs of
+ * the last one is the same Ctrl-C, delivered by the terminal and by npm.
  */
 export function listenForStop(onError: (error: unknown) => void, options: StopOptions = {}) {
   const { source = process, now = () => performance.now() } = options;
@@ -78,9 +78,10 @@ export function listenForStop(onError: (error: unknown) => void, options: StopOp
 }
 
 /**
- * Runs work that ends with Ctrl-C: `signal` aborts at the first SIGINT or SIGTERM, or when the reader of the output ends (`| head -1`).
- * The signals are returned to Node when the work has ended without one, else LIMITS.sameSignalMs after the first: until then the
- * same Ctrl-C may arrive again, and must not end the process while its output is written.
+ * Runs work that ends with Ctrl-C: `signal` aborts at the first SIGINT or SIGTERM, or when the reader of the
+ * output ends (`| head -1`). The signals are returned to Node when the work has ended without one, else
+ * LIMITS.sameSignalMs after the first: until then the same Ctrl-C may arrive again, and must not end the process
+ * while its output is written.
  */
 export async function untilSignal<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const ending = new AbortController();

@@ -15,7 +15,10 @@ export interface Terminal {
   complain(text: string): void;
   /** Prints a warning or progress to the stream of errors; --quiet drops it. */
   note(text: string): void;
-  /** Resolves when everything printed is written. Throws CommandFailure when it could not be; a reader that went away is not a failure. */
+  /**
+   * Resolves when everything printed is written. Throws CommandFailure when it could not be; a reader that went
+   * away is not a failure.
+   */
   written(): Promise<void>;
   /** Replaces everything on the screen. Only where a person reads `print`. */
   redraw(text: string): void;
@@ -100,7 +103,7 @@ function complain(text: string): void {
   process.stderr.write(`${withoutInvisible(text)}\n`);
 }
 
-// --- the spinner on standard error ---------------------------------------------------------------------------------
+// --- the spinner on standard error -------------------------------------------------------------------------
 
 /** Runs the work beside a spinner with the text `what`, a clause; `progress` replaces the text. */
 type Busy = <T>(what: string, work: (progress: (text: string) => void) => Promise<T>) => Promise<T>;
@@ -139,7 +142,7 @@ export function showBusy(stream: NodeJS.WriteStream = process.stderr): Busy {
   };
 }
 
-// --- standard input: without a deadline, since the program at the other end of a pipe may ask a question itself -------
+// --- standard input: without a deadline, since the program at the other end of a pipe may ask a question itself
 
 const LONGEST_LINE = 64 * 1024;
 

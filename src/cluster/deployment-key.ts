@@ -1,5 +1,5 @@
-// The id of the deployment's key in its database: a node without this key is named at its start. And the salt of what names the key on the
-// network. Source: ADR 147, 178, 189.
+// The id of the deployment's key in its database: a node without this key is named at its start. And the salt of
+// what names the key on the network. Source: ADR 147, 178, 189.
 
 import { randomBytes } from 'node:crypto';
 import { type Secrets, secretId } from '../auth/secrets/secrets.ts';
@@ -8,8 +8,8 @@ import type { Store } from '../persistence/store.ts';
 export const KEY_SETTING = 'cluster.key';
 
 /**
- * True if one of these secrets is the key of the deployment, which the first node stores. A node that signs with another of its own replaces
- * it: a rotation has gone on.
+ * True if one of these secrets is the key of the deployment, which the first node stores. A node that signs with
+ * another of its own replaces it: a rotation has gone on.
  */
 export async function knowsDeploymentKey(settings: Store['settings'], secrets: Secrets): Promise<boolean> {
   const [first, ...others] = secrets.map(secretId);

@@ -171,8 +171,9 @@ function cut(text: string): string {
   return JSON.stringify(text.length > LONGEST_QUOTE ? `${text.slice(0, LONGEST_QUOTE)}...` : text);
 }
 
-// --- the addresses of the gateway: each listener serves all routes; the two defaults, for calls by template and for servers, differ
-// only in their port and in the variables that change it. No socket is opened here: the server reports a port that is in use.
+// --- the addresses of the gateway: each listener serves all routes; the two defaults, for calls by template and for
+// servers, differ only in their port and in the variables that change it. No socket is opened here: the server
+// reports a port that is in use.
 
 /** One address to listen on. `label` is its name in messages. */
 export interface ListenAddress {

@@ -1,5 +1,6 @@
-// Reads the files that users name. A file may also be a pipe, such as that of `<(command)` in a shell, or a device; certificates and their
-// keys may not. Files of settings are read at once, because settings are read before anything runs; larger ones in pieces.
+// Reads the files that users name. A file may also be a pipe, such as that of `<(command)` in a shell, or a
+// device; certificates and their keys may not. Files of settings are read at once, because settings are read
+// before anything runs; larger ones in pieces.
 
 import {
   closeSync,
@@ -28,8 +29,8 @@ const PAUSE_MS = 5;
 const WRITER_MS = 5_000;
 
 /**
- * Throws the error of the file system, or one with the code `no writer` for a pipe that no program has opened for writing after 5 s, or
- * `too long`.
+ * Throws the error of the file system, or one with the code `no writer` for a pipe that no program has opened for
+ * writing after 5 s, or `too long`.
  */
 export function readFileNow(path: string): Buffer {
   const fd = openSync(path, AT_ONCE);
@@ -75,7 +76,10 @@ export async function* filePieces(path: string): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** For files that are read again while the gateway runs: a pipe has its text only once. Rejects with the error of the file system, or OperatorError. */
+/**
+ * For files that are read again while the gateway runs: a pipe has its text only once. Rejects with the error of
+ * the file system, or OperatorError.
+ */
 export async function readPemFile(path: string, check?: (stats: Stats) => void): Promise<string> {
   const file = await open(path, AT_ONCE);
   try {

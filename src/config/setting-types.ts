@@ -9,7 +9,8 @@ import { globIssue } from '../domain/rights/globs.ts';
 interface SettingRow<T> {
   /** Path in gateway.yaml; also the name in documents and in `stagedoor config`. */
   readonly key: string;
-  /** On the command line, without the dashes. Default: the key; none for a secret, because other users can read
+  /**
+   * On the command line, without the dashes. Default: the key; none for a secret, because other users can read
    *  command lines. A secret with a flag refuses the secret part of its value there. */
   readonly flag?: string;
   /** The name after `MCP_GATEWAY_` or `GATEWAY_` in the environment. Default: the flag, else the key, in capitals. */
@@ -104,8 +105,8 @@ export function secretText(leastBytes: number, mostBytes = 4096): SettingType<st
 const MAX_KEYS = 8;
 
 /**
- * A key, or several, separated by commas. A single key may contain commas, unless one of its parts could be a key: then all parts have to be
- * keys. In a YAML list any key may contain commas.
+ * A key, or several, separated by commas. A single key may contain commas, unless one of its parts could be a key:
+ * then all parts have to be keys. In a YAML list any key may contain commas.
  */
 export function secretKeys(leastBytes: number): SettingType<readonly string[]> {
   const one = secretText(leastBytes);

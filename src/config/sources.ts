@@ -1,5 +1,6 @@
-// The sources of settings: flags, then the environment, then gateway.yaml, whose unknown keys are refused. Each value keeps the name
-// of its source. setting-types.ts reads the values; config.ts assigns each HOST and PORT to a listener.
+// The sources of settings: flags, then the environment, then gateway.yaml, whose unknown keys are refused. Each
+// value keeps the name of its source. setting-types.ts reads the values; config.ts assigns each HOST and PORT to a
+// listener.
 
 import { createRequire } from 'node:module';
 import { dirname, resolve } from 'node:path';

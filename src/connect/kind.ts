@@ -42,7 +42,8 @@ export interface ConnectTargets {
 export const ALL_TEMPLATES = 'stagedoor';
 
 /**
- * The targets of a client that may run on another machine, where `stagedoor` has to be installed; for all templates without `wanted`.
+ * The targets of a client that may run on another machine, where `stagedoor` has to be installed; for all
+ * templates without `wanted`.
  * `signIn`: the address of the gateway for clients whose user signs in; undefined where no user can.
  */
 export function remoteTargets(
@@ -80,7 +81,10 @@ export interface Key {
   readonly value?: string;
 }
 
-/** The path of a client's configuration. `~` is the home folder, `%NAME%` a variable of Windows; other paths are in the project. */
+/**
+ * The path of a client's configuration. `~` is the home folder, `%NAME%` a variable of Windows; other paths are in
+ * the project.
+ */
 export interface FileLocations {
   readonly macos: string;
   readonly windows: string;
@@ -128,7 +132,10 @@ export interface ConnectKind {
   readonly steps: readonly SetupStep[];
   readonly troubleshooting: readonly string[];
   readonly documentation: readonly string[];
-  /** What the client puts before the names of tools, and the most characters that it or its models accept. Default: nothing is known. */
+  /**
+   * What the client puts before the names of tools, and the most characters that it or its models accept. Default:
+   * nothing is known.
+   */
   readonly toolNames?: { readonly prefix: (server: string) => string; readonly most: number };
   /** The client sends requests to the HTTP API, no MCP messages. */
   readonly usesApi?: boolean;

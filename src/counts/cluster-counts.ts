@@ -1,5 +1,5 @@
-// What happened between the nodes of a deployment, as this node saw it: since its start, for the metrics. A gateway without others has none.
-// Source: ADR 199.
+// What happened between the nodes of a deployment, as this node saw it: since its start, for the metrics. A
+// gateway without others has none. Source: ADR 199.
 
 import type { Hop } from '../domain/nodes/forwarding.ts';
 import type { LifeEnd } from '../domain/nodes/life.ts';

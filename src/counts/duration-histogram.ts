@@ -1,4 +1,5 @@
-// Counts in buckets that grow by a fixed factor, so that a percentile is exact to within 3 % and recording costs a few nanoseconds.
+// Counts in buckets that grow by a fixed factor, so that a percentile is exact to within 3 % and recording costs a
+// few nanoseconds.
 
 /** Buckets for each doubling of the duration. */
 const PER_OCTAVE = 16;

@@ -1,5 +1,5 @@
-// The connection to a Kubernetes API server: its address and account (of the pod, or of a kubeconfig), lists with all their pages,
-// and watches that continue from where they stopped.
+// The connection to a Kubernetes API server: its address and account (of the pod, or of a kubeconfig), lists with
+// all their pages, and watches that continue from where they stopped.
 
 import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -17,7 +17,8 @@ export interface ClusterAccess {
   readonly server: string;
   /** Always says whether the server is verified: else NODE_TLS_REJECT_UNAUTHORIZED, meant for others, would decide. */
   readonly tls: Pick<ConnectionOptions, 'ca'> & { readonly rejectUnauthorized: boolean };
-  /** Called before each request, because tokens of pods are renewed, and once more with the credential that the server refused.
+  /**
+   * Called before each request, because tokens of pods are renewed, and once more with the credential that the server refused.
    *  A token may have a line break at its end. */
   readonly credential: (refused?: Credential) => Promise<Credential>;
 }
@@ -179,7 +180,8 @@ export class Cluster {
     return String(Object(page.metadata).resourceVersion ?? '');
   }
 
-  /** Reports every change after the version until the signal aborts, or the server has forgotten the version. SourceError when the
+  /**
+   * Reports every change after the version until the signal aborts, or the server has forgotten the version. SourceError when the
    *  server is lost. */
   async watch(resource: Resource, version: string, onChange: () => void, signal: AbortSignal): Promise<void> {
     let at = version;
@@ -239,8 +241,10 @@ export class Cluster {
     }
   }
 
-  /** Sends a request; after a 401 once more, because the token may have been renewed. `answerMs`: longest wait for an answer and its
-   *  body, without the login. Throws for every failure, except the 410 of a watch. */
+  /**
+   * Sends a request; after a 401 once more, because the token may have been renewed. `answerMs`: longest wait for
+   * an answer and its body, without the login. Throws for every failure, except the 410 of a watch.
+   */
   async #ask(
     { api, plural, ...selector }: Resource,
     query: Query,
@@ -278,7 +282,10 @@ export class Cluster {
   }
 }
 
-/** Makes the function that sends requests until `closing`. A new certificate needs new connections. Redirects are not followed. */
+/**
+ * Makes the function that sends requests until `closing`. A new certificate needs new connections. Redirects are
+ * not followed.
+ */
 async function clientOf({ server, tls }: ClusterAccess, closing: AbortSignal) {
   const { Agent, fetch } = await import('undici');
   const agentFor = ({ cert, key }: Credential) =>

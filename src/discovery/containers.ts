@@ -210,7 +210,7 @@ export const podman: Provider = async (context) => {
   return containerSources(context, host, ['/run/podman/podman.sock', socket]);
 };
 
-// --- the connection to an engine -------------------------------------------------------------------------------------------
+// --- the connection to an engine ---------------------------------------------------------------------------
 
 /** `unix:///path`, `tcp://host:port`, `http://...` or `https://...`. Throws SourceError for anything else. */
 function checkedAddress(written: string): string {

@@ -1,5 +1,6 @@
-// Logs in to a cluster with the program that a kubeconfig names (`exec`), as kubectl does: runs it, reads the credential that it
-// prints, and keeps that until shortly before it expires. Source: ADR 98; the Kubernetes reference, "client-go credential plugins".
+// Logs in to a cluster with the program that a kubeconfig names (`exec`), as kubectl does: runs it, reads the
+// credential that it prints, and keeps that until shortly before it expires. Source: ADR 98; the Kubernetes
+// reference, "client-go credential plugins".
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { dirname, resolve } from 'node:path';
@@ -21,7 +22,10 @@ export const OUTPUT_BYTES = 256 * 1024;
 const ERROR_CHARACTERS = 1_000;
 /** A credential is renewed this long before it expires, in ms; a short-lived one after nine tenths of its life. */
 const RENEW_MS = 60_000;
-/** The settings of the programs for EKS, GKE and AKS, which the program gets besides those that every child of the gateway gets. */
+/**
+ * The settings of the programs for EKS, GKE and AKS, which the program gets besides those that every child of the
+ * gateway gets.
+ */
 const CLOUD_VARIABLES = /^(?:(?:AAD|AWS|AZURE|CLOUDSDK|GOOGLE)_|KUBECONFIG$)/;
 
 const orNull = <T extends Type.TSchema>(schema: T) => Type.Optional(Type.Union([schema, Type.Null()]));

@@ -17,7 +17,10 @@ export interface Credential {
 }
 
 export interface Login {
-  /** A credential other than `refused`, which the server no longer accepts, if there is another. SourceError when there is none. */
+  /**
+   * A credential other than `refused`, which the server no longer accepts, if there is another. SourceError when
+   * there is none.
+   */
   readonly credential: (refused?: Credential) => Promise<Credential>;
 }
 
@@ -42,9 +45,11 @@ export interface Source {
   readonly origin: string;
   /** Rejects with a SourceError when the source does not answer. */
   list(): Promise<Listing>;
-  /** Reports changes until the signal of the context aborts, with the id of a container that ended; the source must be listed again
-   *  after each. Calls `onOpen` once no further change can be missed. Resolves earlier when changes may have been missed, and must be
-   *  called again then. Rejects with a SourceError when the source is lost. */
+  /**
+   * Reports changes until the signal of the context aborts, with the id of a container that ended; the source must
+   * be listed again after each. Calls `onOpen` once no further change can be missed. Resolves earlier when changes
+   * may have been missed, and must be called again then. Rejects with a SourceError when the source is lost.
+   */
   watch(onChange: OnChange, onOpen: () => void): Promise<void>;
 }
 

@@ -1,5 +1,5 @@
-// The inspection events of a gateway's actors: the parts of xstate's events that tools for xstate read, as plain interfaces, so that an
-// embedding program needs no types of xstate.
+// The inspection events of a gateway's actors: the parts of xstate's events that tools for xstate read, as plain
+// interfaces, so that an embedding program needs no types of xstate.
 
 export interface InspectedActor {
   /** Unique in the process; that of the root is `rootId`. */

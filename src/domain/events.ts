@@ -1,5 +1,5 @@
-// The events of a gateway, to which metrics, statistics, logs and embedders subscribe. No event contains a secret, an argument or a
-// result.
+// The events of a gateway, to which metrics, statistics, logs and embedders subscribe. No event contains a secret,
+// an argument or a result.
 
 import type { CallOutcome } from './calls/exchange.ts';
 import type { ErrorCode } from './errors/errors.ts';
@@ -144,7 +144,10 @@ export const EVENTS = {
   >(),
   /** A server of a pinned template or view lists the tool with a definition that was not approved; it is withheld until it is. */
   'tool.changed': fields<EventFields & PinnedToolFields>(),
-  /** An admin has approved the tool of a pinned template or view as it is listed now, or it was listed first after that was pinned. */
+  /**
+   * An admin has approved the tool of a pinned template or view as it is listed now, or it was listed first after
+   * that was pinned.
+   */
   'tool.approved': fields<EventFields & PinnedToolFields>(),
   /** A call came in. One `call.finished` follows, after an `attempt.finished` for each attempt that was not its end. */
   'call.started': fields<

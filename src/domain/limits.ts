@@ -1,5 +1,5 @@
-// The bounds that more than one folder uses: sizes in bytes, times in milliseconds, counts. The bounds of HTTP are in http/limits.ts,
-// those of a single file at its top, those that an operator may change in config/settings.ts.
+// The bounds that more than one folder uses: sizes in bytes, times in milliseconds, counts. The bounds of HTTP are
+// in http/limits.ts, those of a single file at its top, those that an operator may change in config/settings.ts.
 
 export const LIMITS = {
   /** Largest request body. Over it: 413 PAYLOAD_TOO_LARGE. */
@@ -16,7 +16,8 @@ export const LIMITS = {
   locCharacters: 128,
   /** Largest sum of request headers, unless a setting changes it. Over it Node answers 431. */
   requestHeaderBytes: 16 * 1024,
-  /** Open connections of one address, unless a setting changes it; of all addresses, unless the memory is small; and bytes of
+  /**
+   * Open connections of one address, unless a setting changes it; of all addresses, unless the memory is small; and bytes of
    *  unfinished requests of unknown callers. Over them connections without a request in progress are closed. Source: ADR 91. */
   connectionsPerAddress: 2_000,
   connections: 65_536,
@@ -25,7 +26,10 @@ export const LIMITS = {
   requestHeaders: 256,
   /** Requests of one connection that wait for the answer before them. Over it the connection is closed. */
   pipelinedRequests: 1_000,
-  /** What all requests that wait like that take. Over it a connection that adds some, and has over requestHeaderBytes, is closed. */
+  /**
+   * What all requests that wait like that take. Over it a connection that adds some, and has over
+   * requestHeaderBytes, is closed.
+   */
   pipelinedBytes: 32 * 1024 * 1024,
   /** What one of them takes besides its target and headers. Source: ADR 333. */
   pipelinedRequestBytes: 4 * 1024,
@@ -33,12 +37,18 @@ export const LIMITS = {
   backendMessageBytes: 64 * 1024 * 1024,
   /** Largest message that is parsed; results are not. */
   parsedMessageBytes: 8 * 1024 * 1024,
-  /** Largest body of an HTTP refusal without JSON; the rest is not read. Beginning of its text that callers get, in UTF-16 units. */
+  /**
+   * Largest body of an HTTP refusal without JSON; the rest is not read. Beginning of its text that callers get, in
+   * UTF-16 units.
+   */
   refusalBytes: 256 * 1024,
   refusalCharacters: 300,
   /** Values, keys included, of all pages of one list. A list with 10,000 tools has about 300,000. */
   parsedValues: 1_000_000,
-  /** The same of one item of a list, and of any other message or result that is parsed: it takes a single turn. Source: ADR 349. */
+  /**
+   * The same of one item of a list, and of any other message or result that is parsed: it takes a single turn.
+   * Source: ADR 349.
+   */
   parsedAtOnce: 100_000,
   /** Largest result that is parsed when the gateway needs something of it. */
   inspectedResultBytes: 16 * 1024,
@@ -54,9 +64,13 @@ export const LIMITS = {
   listPages: 1_000,
   /** Items of one list. */
   listItems: 100_000,
-  /** Longest wait of a call while the tools are listed again, because its tool is not in the list. After it: 404 TOOL_NOT_FOUND. */
+  /**
+   * Longest wait of a call while the tools are listed again, because its tool is not in the list. After it: 404
+   * TOOL_NOT_FOUND.
+   */
   toolLookupMs: 5_000,
-  /** Longest wait for one page of an instance's tools, shortest age of a list that a miss looks up again, and
+  /**
+   * Longest wait for one page of an instance's tools, shortest age of a list that a miss looks up again, and
    *  listings in a row when the tools change while they are listed. */
   toolListMs: 30_000,
   /** Longest silence after the handshake of the modern era, in ms, before the legacy one is tried; once. */
@@ -68,26 +82,31 @@ export const LIMITS = {
   /** A session ends after this time without a message and without an open stream; it is parked long before. */
   sessionIdleMs: 30 * 60_000,
   sessionParkMs: 60_000,
-  /** A session without a stream and without a message for this time ends as soon as another client needs its place or its
+  /**
+   * A session without a stream and without a message for this time ends as soon as another client needs its place or its
    *  dedicated process. Source: ADR 86. */
   sessionAwayMs: 5 * 60_000,
-  /** When the client of a session had no stream and sent no message for this time, its call is cancelled as soon as another call
+  /**
+   * When the client of a session had no stream and sent no message for this time, its call is cancelled as soon as another call
    *  waits for capacity. */
   clientAwayMs: 60_000,
   /** Processes of one instance that serve single clients, and started processes that wait for the next client. */
   isolatedProcesses: 64,
   warmProcesses: 1,
-  /** Processes of one instance that clients with equal `extensions` and `experimental` share, within isolatedProcesses; and the
+  /**
+   * Processes of one instance that clients with equal `extensions` and `experimental` share, within isolatedProcesses; and the
    *  time after which one ends that no session and no call uses. Source: ADR 104. */
   extensionProcesses: 8,
   extensionIdleMs: 10 * 60_000,
   /** Idle time after which a conversation for clients without a session is closed. */
   statelessIdleMs: 60_000,
-  /** Calls that wait for an answer of their client: of modern clients in all, of sessions at one instance; and how
+  /**
+   * Calls that wait for an answer of their client: of modern clients in all, of sessions at one instance; and how
    *  long the end of a modern client's call is kept for it. Over it: QUEUE_FULL. */
   callsAwaitingClient: 1_000,
   unreadEndMs: 10 * 60_000,
-  /** Part of a shared total that one owner may hold: sessions, processes and conversations of an instance, calls that wait
+  /**
+   * Part of a shared total that one owner may hold: sessions, processes and conversations of an instance, calls that wait
    *  for their client. Over it: SESSION_LIMIT, QUEUE_FULL. An owner may always hold `ownerShareLeast`: one client's need. */
   ownerShare: 0.25,
   ownerShareLeast: 8,
@@ -130,8 +149,10 @@ export const LIMITS = {
   /** Restart of a dead instance: first wait and longest wait; doubled in between, with jitter. */
   restartFirstMs: 500,
   restartLongestMs: 30_000,
-  /** Longest wait before an HTTP server is asked again that refuses with 401, 403, 404 or 410, and longest wait that one may ask for in
-   *  `Retry-After` or in an event stream. Source: ADR 109. */
+  /**
+   * Longest wait before an HTTP server is asked again that refuses with 401, 403, 404 or 410, and longest wait
+   * that one may ask for in `Retry-After` or in an event stream. Source: ADR 109.
+   */
   refusedLongestMs: 600_000,
   /** The back-off of an instance starts again after it ran for this time. */
   restartForgivenMs: 60_000,
@@ -143,7 +164,8 @@ export const LIMITS = {
   failedRecoveries: 5,
   /** Shortest time between two probes because of suspicious calls. */
   promptedProbeMs: 1_000,
-  /** Hard maximum of a call, whatever progress it reports, unless a setting changes it or the timeout of the call is longer; and
+  /**
+   * Hard maximum of a call, whatever progress it reports, unless a setting changes it or the timeout of the call is longer; and
    *  the largest hard maximum of all. Source: ADR 9. */
   callMaximumMs: 600_000,
   callLongestMs: 24 * 60 * 60_000,
@@ -183,7 +205,8 @@ export const LIMITS = {
 export interface DedicatedBounds {
   /** Programs of the instance that run for single clients. Over it: QUEUE_FULL. Default LIMITS.isolatedProcesses. */
   readonly processes?: number;
-  /** Part of these processes, and of other conversations, that one owner may hold: above 0, and 1 for all. Default
+  /**
+   * Part of these processes, and of other conversations, that one owner may hold: above 0, and 1 for all. Default
    *  LIMITS.ownerShare. */
   readonly share?: number;
 }

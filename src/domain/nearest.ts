@@ -5,7 +5,10 @@ export function nearest(written: string, candidates: readonly string[]): string 
   return closest(written, candidates).word;
 }
 
-/** The nearest word, but only when the difference is probably a typing error: one edit in two letters, two in six. Else undefined. */
+/**
+ * The nearest word, but only when the difference is probably a typing error: one edit in two letters, two in six.
+ * Else undefined.
+ */
 export function nearMiss(
   written: string,
   candidates: readonly string[],
@@ -59,8 +62,8 @@ function closest(
 }
 
 /**
- * The number of insertions, deletions, replacements and swaps of neighbours that turn one word into the other; infinite when there are more
- * than `most`, which the first letters of most words show.
+ * The number of insertions, deletions, replacements and swaps of neighbours that turn one word into the other;
+ * infinite when there are more than `most`, which the first letters of most words show.
  */
 function editDistance(letters: readonly string[], others: readonly string[], most: number): number {
   const width = others.length + 1;

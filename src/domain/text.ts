@@ -1,12 +1,15 @@
-// Rules for texts: valid Unicode, invisible characters, length, the encoding in HTTP headers, timestamps as people write them, and
-// the last output of a failed program.
+// Rules for texts: valid Unicode, invisible characters, length, the encoding in HTTP headers, timestamps as people
+// write them, and the last output of a failed program.
 
 /** True for text without NUL characters and lone surrogates, which no database, backend or log must get. */
 export function isCleanText(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
-/** Equal for texts that readers which ignore case take for the same: for Go's encoding/json the Kelvin sign is a `k`, and the long s an `s`. */
+/**
+ * Equal for texts that readers which ignore case take for the same: for Go's encoding/json the Kelvin sign is a
+ * `k`, and the long s an `s`.
+ */
 export function caseless(text: string): string {
   return text.toLowerCase().toUpperCase();
 }
@@ -29,8 +32,8 @@ export function utf8Text(bytes: Uint8Array): string {
 }
 
 /**
- * Characters that move the cursor of a terminal, change the order of a text or take no place in it: controls, line separators, bidi, zero
- * width, fillers, tags. Not the two that join letters, which scripts and emoji need.
+ * Characters that move the cursor of a terminal, change the order of a text or take no place in it: controls, line
+ * separators, bidi, zero width, fillers, tags. Not the two that join letters, which scripts and emoji need.
  */
 const INVISIBLE =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this finds.
@@ -54,7 +57,10 @@ export function withoutInvisible(text: string): string {
   );
 }
 
-/** Bold, dim, red, green and yellow, where they end again: text of others with such codes cannot hide or colour what follows it. */
+/**
+ * Bold, dim, red, green and yellow, where they end again: text of others with such codes cannot hide or colour
+ * what follows it.
+ */
 const OURS = '\\u001b\\[(?:[12]m(?=[^\\u001b]*\\u001b\\[22m)|3[123]m(?=[^\\u001b]*\\u001b\\[39m)|(?:22|39)m)';
 const INVISIBLE_OR_OURS = new RegExp(`${OURS}|${INVISIBLE.source}`, 'gu');
 
@@ -102,8 +108,8 @@ const STRICT_UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const FORM = /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)([Zz]|[+-]\d\d:?\d\d)$/;
 
 /**
- * RFC 3339 or ISO 8601 with `Z` or an offset, as ms since 1970; NaN for any other text, for days such as 30 February, and for times
- * after the year 9999 in UTC, which databases refuse.
+ * RFC 3339 or ISO 8601 with `Z` or an offset, as ms since 1970; NaN for any other text, for days such as 30
+ * February, and for times after the year 9999 in UTC, which databases refuse.
  */
 export function timestampOf(text: string): number {
   const [, day = '', time = '', offset = ''] = FORM.exec(text) ?? [];

@@ -1,5 +1,6 @@
-// Checks input against TypeBox schemas and reports issues in the form of pydantic 2: `loc`, `msg`, `type`. It also searches a parsed
-// body for NUL characters, lone surrogates and too deep nesting. Neither messages nor `loc` repeat a value. Source: ADR 5.
+// Checks input against TypeBox schemas and reports issues in the form of pydantic 2: `loc`, `msg`, `type`. It also
+// searches a parsed body for NUL characters, lone surrogates and too deep nesting. Neither messages nor `loc`
+// repeat a value. Source: ADR 5.
 
 import type { StaticEncode, TSchema } from 'typebox';
 import type { TLocalizedValidationError as SchemaFailure } from 'typebox/error';
@@ -27,8 +28,9 @@ export function anything<T>(): Shape<T> {
 }
 
 /**
- * A schema that is compiled on first use, so that a start compiles none. For a union of objects (the nested and the flat form of one
- * body) the issues are those of the variant with most of the given fields, and of equal ones with the fewest missing fields.
+ * A schema that is compiled on first use, so that a start compiles none. For a union of objects (the nested and
+ * the flat form of one body) the issues are those of the variant with most of the given fields, and of equal ones
+ * with the fewest missing fields.
  */
 export function compileShape<S extends TSchema>(schema: S, part: InputPart): Shape<StaticEncode<S>> {
   const compiled = new Map<TSchema, Validator>();
@@ -302,7 +304,8 @@ export function locatedAt(at: ValidationItem['loc'], items: readonly ValidationI
   return items.map(({ loc, ...issue }) => ({ loc: [...at, ...loc.slice(1)], ...issue }));
 }
 
-// The issues of a document as lines for operators: the path in the document, then the rule, but never a value, which may be a secret.
+// The issues of a document as lines for operators: the path in the document, then the rule, but never a value,
+// which may be a secret.
 
 /** The path of a member: `templates.demo`, `instances[0]`, `env["MY KEY"]`. */
 export function pathTo(parent: string, member: string | number): string {

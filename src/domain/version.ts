@@ -9,9 +9,10 @@ export const API_VERSION = '2.0.0';
 export const GATEWAY_INFO = { name: 'stagedoor', version: VERSION };
 
 /**
- * The command line to type in `folder`: `stagedoor db migrate` after a global installation, `npx stagedoor db migrate` within a clone or a
- * project that has the package. Anywhere else npx would download a package of this name from a registry, so the program is named
- * by its path. `module`: URL of a file of this package.
+ * The command line to type in `folder`: `stagedoor db migrate` after a global installation,
+ * `npx stagedoor db migrate` within a clone or a project that has the package. Anywhere else npx would download a
+ * package of this name from a registry, so the program is named by its path. `module`: URL of a file of this
+ * package.
  */
 export function ownCommand(
   words: string,

@@ -1,5 +1,6 @@
-// The accounts of users at backends that want OAuth, as the parts of a gateway need them: the addresses at which they are connected, the
-// transports that use them, and the notices when one is connected. Source: ADR 220, ADR 221.
+// The accounts of users at backends that want OAuth, as the parts of a gateway need them: the addresses at which
+// they are connected, the transports that use them, and the notices when one is connected. Source: ADR 220, ADR
+// 221.
 
 import { filter, map, type Observable, Subject } from 'rxjs';
 import { type DefinedRoles, userIdIn } from '../domain/accounts/account.ts';
@@ -104,7 +105,10 @@ export class AccountsAtBackends {
     );
   }
 
-  /** The templates that are used with an account which this user has connected. The vault is loaded only where a server wants one. */
+  /**
+   * The templates that are used with an account which this user has connected. The vault is loaded only where a
+   * server wants one.
+   */
   async connectedTemplates(userId: string): Promise<readonly string[]> {
     const fleet = this.#options.fleet();
     const endpointsOf = (template: string) =>

@@ -1,7 +1,8 @@
-// Checks what the compiler of an embedding program does not: numbers, names that may come from a file, and options that do not exist, such
-// as renamed ones, which it lets through in an object that was built before. A wrong value would fail later, far from its cause, or have no
-// effect. Issues name fields and rules, never values. registry/checked-input.ts checks registrations. The options of the command line come
-// from config.ts and are valid.
+// Checks what the compiler of an embedding program does not: numbers, names that may come from a file, and options
+// that do not exist, such as renamed ones, which it lets through in an object that was built before. A wrong value
+// would fail later, far from its cause, or have no effect. Issues name fields and rules, never values.
+// registry/checked-input.ts checks registrations. The options of the command line come from config.ts and are
+// valid.
 
 import { isAbsolute } from 'node:path';
 import Type, { type TSchema } from 'typebox';

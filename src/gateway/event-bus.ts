@@ -4,7 +4,10 @@ import { filter, Observable, type Observer, Subscriber, type Subscription } from
 import type { EventName, GatewayEvent } from '../domain/events.ts';
 
 export class EventBus {
-  /** Copied at each change: an event goes to those that listened before it. A Subject makes five objects per listener and event. */
+  /**
+   * Copied at each change: an event goes to those that listened before it. A Subject makes five objects per
+   * listener and event.
+   */
   #subscribers: readonly Subscriber<GatewayEvent>[] = [];
   #isClosed = false;
   readonly #all$ = new Observable<GatewayEvent>((subscriber) => {

@@ -1,5 +1,5 @@
-// Input and results of the facade (gateway.ts). Types only, and plain ones: an embedding program compiles them without the types of
-// MikroORM and XState.
+// Input and results of the facade (gateway.ts). Types only, and plain ones: an embedding program compiles them
+// without the types of MikroORM and XState.
 
 import type { Observable } from 'rxjs';
 import type { DecideSession, MayStore, SuccessorOf } from '../actors/sessions/session-keeper.ts';
@@ -41,19 +41,22 @@ export type { ClientSessionView } from '../domain/mcp/client.ts';
 
 /** Options of createGateway. Each has a default. */
 export interface GatewayOptions {
-  /** Keeps the registry. The program that opens a store closes it. Default: memory.
+  /**
+   * Keeps the registry. The program that opens a store closes it. Default: memory.
    *  @example { store: await openStore('sqlite:///registry.db', { cwd: '.', migrations: 'apply' }) } */
   readonly store?: Store;
   /** This node among the nodes that share the store. Default: this gateway alone uses it. */
   readonly node?: NodeOptions;
   /** What this node asks about the others. Default: it knows none. */
   readonly others?: OthersOptions;
-  /** Changes of a store that other nodes write, too, as watchRevision emits them. `changed`: a node changed it, perhaps this
+  /**
+   * Changes of a store that other nodes write, too, as watchRevision emits them. `changed`: a node changed it, perhaps this
    *  one; `away`, `answered`: whether the store can be reached. Default: no other node writes it. */
   readonly storeChanges$?: Observable<RevisionChange> | undefined;
   /** Defaults for settings that a template does not set. */
   readonly policy?: Partial<TemplatePolicy>;
-  /** Template definitions: default environment of the programs, what they require of the machine, and default settings. These
+  /**
+   * Template definitions: default environment of the programs, what they require of the machine, and default settings. These
    *  templates exist without an instance, too. Default: none. */
   readonly definitions?: readonly TemplateRules[];
   /** How all templates are presented as one server. Default: all tools are listed, with the instructions of their templates. */
@@ -68,27 +71,35 @@ export interface GatewayOptions {
   readonly callLimiter?: CallLimiter | undefined;
   /** Longest wait for calls in flight when the gateway closes, in ms. Default 25 000. */
   readonly graceMs?: number;
-  /** Sessions of MCP clients. `max`: most at a time, of all templates. `idleMs`: a session without a message and without an
-   *  open stream ends after it. `recover`: sessions outlive the gateway in a store with a database; only where no other program is
-   *  the node `node.id` of that store at the same time (default false). The others bound the processes of single clients. Defaults: LIMITS.sessions,
-   *  LIMITS.sessionIdleMs, LIMITS.isolatedProcesses and LIMITS.ownerShare. */
+  /**
+   * Sessions of MCP clients. `max`: most at a time, of all templates. `idleMs`: a session without a message and
+   * without an open stream ends after it. `recover`: sessions outlive the gateway in a store with a database; only
+   * where no other program is the node `node.id` of that store at the same time (default false). The others bound
+   * the processes of single clients. Defaults: LIMITS.sessions, LIMITS.sessionIdleMs, LIMITS.isolatedProcesses and
+   * LIMITS.ownerShare.
+   */
   readonly sessions?: {
     readonly max?: number;
     readonly idleMs?: number;
     readonly recover?: boolean;
   } & DedicatedBounds;
-  /** Each at least 32 bytes. The first encrypts the state that MCP clients carry from one request to the next, all decrypt it; nodes
-   *  with the same keys decrypt each other's. Default: one, random. */
+  /**
+   * Each at least 32 bytes. The first encrypts the state that MCP clients carry from one request to the next, all
+   * decrypt it; nodes with the same keys decrypt each other's. Default: one, random.
+   */
   readonly stateKeys?: readonly [Buffer, ...Buffer[]];
-  /** Bytes of memory that this process may use, from which the bounds of unfinished answers, waiting messages and buffered
+  /**
+   * Bytes of memory that this process may use, from which the bounds of unfinished answers, waiting messages and buffered
    *  events follow. Default: the limit of the control group, or the memory of the machine. */
   readonly memoryBytes?: number | undefined;
   /** Bounds of the bytes that wait for backends: see Gateway.requestBytes. Default: those of `memoryBytes`. */
   readonly requestBounds?: ByteBounds | undefined;
-  /** Ids of principals that lost a permission: their sessions and streams as MCP clients end. `Gateway.openCallers` returns
+  /**
+   * Ids of principals that lost a permission: their sessions and streams as MCP clients end. `Gateway.openCallers` returns
    *  the principals with any open. Default: permissions never change. */
   readonly changedCallers$?: Observable<string> | undefined;
-  /** Gets each internal error that ends a request of an MCP client; the client gets no details. Errors it throws are dropped.
+  /**
+   * Gets each internal error that ends a request of an MCP client; the client gets no details. Errors it throws are dropped.
    *  Default: internal errors are not reported. */
   readonly onFault?: (error: unknown) => void;
   /** Where browsers reach the gateway, for accounts at backends that want OAuth. Default: such backends cannot be registered. */
@@ -122,14 +133,21 @@ export interface GatewayOptions {
 
 /** This node among the nodes that share the store. */
 interface NodeOptions {
-  /** Name of this node among the nodes that share the store; the same at each start. The node runs the programs that were
+  /**
+   * Name of this node among the nodes that share the store; the same at each start. The node runs the programs that were
    *  registered through it, and lists those of other nodes. Default: this gateway runs every program in the store. */
   readonly id?: string | undefined;
-  /** The number of this process among those that are the node together; they share its programs. Default: this process is the node. */
+  /**
+   * The number of this process among those that are the node together; they share its programs. Default: this
+   * process is the node.
+   */
   readonly worker?: number | undefined;
   /** The life of this node, with which the ids of its sessions begin: other nodes find the holder by it. Default: a new one. */
   readonly life?: string | undefined;
-  /** New programs without a working folder may run on any node of the store, unless they name one. Default false: they belong to this node. */
+  /**
+   * New programs without a working folder may run on any node of the store, unless they name one. Default false:
+   * they belong to this node.
+   */
   readonly isAnyDefault?: boolean | undefined;
   /** Names of nodes do not return, as those of pods: programs that would belong to one node are refused. Default false. */
   readonly hasEphemeralNodes?: boolean | undefined;
@@ -137,9 +155,15 @@ interface NodeOptions {
 
 /** What a node asks about the others that share its store. */
 export interface OthersOptions {
-  /** Gets the programs that any node may run, once: the nodes of the store decide together where they run. Default: they run here. */
+  /**
+   * Gets the programs that any node may run, once: the nodes of the store decide together where they run. Default:
+   * they run here.
+   */
   readonly sharePrograms?: ((programs: SharedPrograms) => void) | undefined;
-  /** Decides which life continues a stored session, where several nodes share the store. Default: this node those of its earlier lives. */
+  /**
+   * Decides which life continues a stored session, where several nodes share the store. Default: this node those
+   * of its earlier lives.
+   */
   readonly decideSession?: DecideSession | undefined;
   /** Opens the way to an instance that another node runs. Default: such instances are only listed. */
   readonly openElsewhere?: ((definition: InstanceDefinition, answers: InstanceHeldBytes) => Open) | undefined;
@@ -147,13 +171,17 @@ export interface OthersOptions {
   readonly successorOf?: SuccessorOf | undefined;
   /** Which other lives may store sessions that are not stored yet. Default: none. */
   readonly mayStore?: MayStore | undefined;
-  /** True while this node alone has lost the store that it shares: it opens no sessions, which others could not know. Default: never. */
+  /**
+   * True while this node alone has lost the store that it shares: it opens no sessions, which others could not
+   * know. Default: never.
+   */
   readonly isCutOff?: (() => boolean) | undefined;
 }
 
 /** How programs are started. */
 interface ProgramOptions {
-  /** Names of variables of this process that programs get besides PATH, HOME and LANG. Default: those that name proxies and
+  /**
+   * Names of variables of this process that programs get besides PATH, HOME and LANG. Default: those that name proxies and
    *  certificate authorities, without credentials. */
   readonly passEnv?: readonly string[] | undefined;
   /** The user that programs run as; only root can set another one. Default: the user of this process. */
@@ -260,7 +288,10 @@ export interface TemplateSnapshot {
 export interface Server {
   readonly definition: InstanceDefinition;
   readonly snapshot: InstanceSnapshot;
-  /** Id of the node that runs the instance, if it is a program. While no node runs one of any node, or that is not known, it is `any`. */
+  /**
+   * Id of the node that runs the instance, if it is a program. While no node runs one of any node, or that is not
+   * known, it is `any`.
+   */
   readonly runner?: string | undefined;
   /** One line each: faults that do not stop the instance from working. */
   readonly warnings?: readonly string[];
@@ -309,8 +340,8 @@ export interface ServedViews {
   /** The tools of a view, with their approval where the view is pinned. VIEW_NOT_FOUND, DATABASE_UNAVAILABLE. */
   tools(id: string): Promise<ViewTool[]>;
   /**
-   * Approves tools of a pinned view as they are listed now, by their names, or all; resolves with those that waited. VIEW_NOT_FOUND,
-   * TOOL_NOT_FOUND, DATABASE_UNAVAILABLE.
+   * Approves tools of a pinned view as they are listed now, by their names, or all; resolves with those that
+   * waited. VIEW_NOT_FOUND, TOOL_NOT_FOUND, DATABASE_UNAVAILABLE.
    */
   approve(id: string, tools?: readonly string[]): Promise<readonly string[]>;
   /** What a caller would get from this definition, or from a stored view. Stores nothing. VIEW_NOT_FOUND. */

@@ -133,8 +133,7 @@ export class Gateway {
     return this.readiness.phase;
   }
 
-  /** True while it accepts calls and knows which of its instances are healthy: each instance that was loaded at the start has
-   *  opened or failed, or five seconds have passed since. */
+  /** True while calls are accepted and each instance that was loaded at the start has opened or failed, or had five seconds. */
   get isReady(): boolean {
     return this.readiness.isReady;
   }
@@ -145,13 +144,13 @@ export class Gateway {
     return this.#events.on(name);
   }
 
-  // --- registry ---------------------------------------------------------------------------------------------------
+  // --- registry --------------------------------------------------------------------------------------------
 
-  /** Registers an instance and starts it; an instance of the same template with the same id is replaced in place. Resolves
-   * when the instance is stored; with `waitMs` when it is healthy. Rejects with CONFIG_INCOMPLETE, VALIDATION_ERROR,
-   * ENDPOINT_NOT_ALLOWED, COMMAND_NOT_ALLOWED, REGISTRY_FULL or, as all changes do, DATABASE_UNAVAILABLE or SHUTTING_DOWN, and
-   * nothing is registered then; with BACKEND_UNAVAILABLE when the instance is not healthy after `waitMs`: it stays registered, and
-   * the gateway tries again until `deregister`, which ends the wait with SERVER_NOT_FOUND; `close` ends it with SHUTTING_DOWN.
+  /**
+   * Registers an instance and starts it; an instance of the same template with the same id is replaced in place. Resolves when
+   * the instance is stored; with `waitMs` when it is healthy. Nothing is registered after CONFIG_INCOMPLETE, VALIDATION_ERROR,
+   * ENDPOINT_NOT_ALLOWED, COMMAND_NOT_ALLOWED, REGISTRY_FULL or, as after all changes, DATABASE_UNAVAILABLE or SHUTTING_DOWN.
+   * BACKEND_UNAVAILABLE after `waitMs`: it stays registered, and is tried again. SERVER_NOT_FOUND: `deregister` was called.
    * @example
    * await gateway.register('search', { endpoint: 'http://127.0.0.1:9000/mcp' }, { waitMs: 5_000 });
    * await gateway.register('clock', { handler: () => ({ tools: [] }) }); // a function of this program
@@ -205,7 +204,7 @@ export class Gateway {
     return this.#deps.sync.run(options);
   }
 
-  /** Syncs containers and pods now, and after each change, until the gateway closes. Resolves after the first sync. Called once. */
+  /** Syncs containers and pods now and after each change, until `close`. Resolves after the first sync. Called once. */
   followSources(): Promise<SyncOutcome> {
     return this.#deps.sync.follow();
   }
@@ -215,7 +214,7 @@ export class Gateway {
     return this.#deps.registry.changeInstance(template, id, change);
   }
 
-  /** Changes settings of a template, from the next call on, and its `auth`, for later registrations; null restores the default. TEMPLATE_NOT_FOUND. */
+  /** Changes settings of a template from the next call on, and its `auth`; null restores the default. TEMPLATE_NOT_FOUND. */
   changeTemplate(template: string, change: LoadBalancerChange, auth?: TemplateView['auth'] | null) {
     return this.#deps.registry.changeTemplate(template, change, auth);
   }
@@ -225,8 +224,9 @@ export class Gateway {
     return this.#deps.registry.deleteTemplate(template);
   }
 
-  /** Gives the instance no new calls until `resume`, which ends that; its session stays open. Throws TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, or
-   *  NO_HEALTHY_INSTANCE when another node runs the instance; so do `resume` and `restart`. */
+  /**
+   * Gives no new calls until `resume`. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE: another node has the instance.
+   */
   drain(template: string, id: string): void {
     this.#deps.fleet.ownRef(template, id).drain();
   }
@@ -290,7 +290,7 @@ export class Gateway {
     return { ...status, warnings, runner, clients: metrics.clientsAt(serverId) };
   }
 
-  // --- traffic ----------------------------------------------------------------------------------------------------
+  // --- traffic ---------------------------------------------------------------------------------------------
 
   /**
    * One request of any method to an instance of the template, with its notifications. Cold: subscribing sends the request,
@@ -334,7 +334,7 @@ export class Gateway {
     return this.requests.errorOf(template, request, answer, signal);
   }
 
-  // --- status -----------------------------------------------------------------------------------------------------
+  // --- status ----------------------------------------------------------------------------------------------
 
   /** The health of a template now. Draining and stopped instances are listed, but not counted. TEMPLATE_NOT_FOUND. */
   health(template: string): TemplateHealth {

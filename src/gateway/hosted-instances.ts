@@ -1,5 +1,5 @@
-// The instances of this node for calls that other nodes run: which conversations they may have, and until when. The attempts count here like
-// those of this node. src/cluster speaks with the other nodes. Source: ADR 170.
+// The instances of this node for calls that other nodes run: which conversations they may have, and until when.
+// The attempts count here like those of this node. src/cluster speaks with the other nodes. Source: ADR 170.
 
 import { defer, map, NEVER, Observable, of, take } from 'rxjs';
 import { hostedAttempt } from '../actors/calls/hosted-attempt.ts';
@@ -41,8 +41,8 @@ export class HostedInstances implements InstanceHost {
   }
 
   /**
-   * Opens a conversation once the instance is up. Undefined: the instance has no conversations of single clients. Rejects when it does not
-   * start, or does not run here.
+   * Opens a conversation once the instance is up. Undefined: the instance has no conversations of single clients.
+   * Rejects when it does not start, or does not run here.
    */
   async open(wanted: WantedConversation, signal: AbortSignal) {
     const { template, id, ownerId, profile, isShared, way } = wanted;
@@ -135,8 +135,8 @@ export class HostedInstances implements InstanceHost {
 }
 
 /**
- * A subscription of another node to a resource of a legacy backend is one of several in the conversation that all share: it ends at the
- * backend with the last one. Undefined for any other request.
+ * A subscription of another node to a resource of a legacy backend is one of several in the conversation that all
+ * share: it ends at the backend with the last one. Undefined for any other request.
  */
 function subscriptionOf(
   { method, params, caller }: ExchangeRequest,

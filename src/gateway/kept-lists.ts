@@ -46,8 +46,8 @@ export function keptLists({ store, clock, hasUserLists }: KeptListsDeps): KeptLi
   /** By the items, so that the same ones are not written as text again. */
   const digests = new WeakMap<readonly JsonObject[], string>();
   /**
-   * By kind of list and template, the one that is being written first: of each for one kind of client at a time. Others are written
-   * when they are read again.
+   * By kind of list and template, the one that is being written first: of each for one kind of client at a time.
+   * Others are written when they are read again.
    */
   const waiting = new Map<string, Waiting>();
 

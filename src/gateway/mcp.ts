@@ -225,7 +225,8 @@ export class Mcp {
   async close(graceMs: number): Promise<void> {
     this.#subscriptions.unsubscribe();
     this.views.close();
-    // No client could answer the questions of a call any more, because the gateway refuses new requests, nor a question without a connection.
+    // No client could answer the questions of a call any more, because the gateway refuses new requests, nor a
+    // question without a connection.
     const dismissed = Promise.all([this.#questions.dismiss(), this.endpoint.dismiss()]);
     // Independent of the rest: a program that does not end must not delay the answers of clients.
     const closing = this.#untilIdle(graceMs).then(() =>

@@ -1,5 +1,5 @@
-// Opens the transports of instances by the rows of their kinds: decides what is started, with the environment of its template, and
-// with which options. A failure names variables that the program may lack.
+// Opens the transports of instances by the rows of their kinds: decides what is started, with the environment of
+// its template, and with which options. A failure names variables that the program may lack.
 
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
@@ -157,8 +157,8 @@ function aborted(signal: AbortSignal): Promise<void> {
 const COMMANDS_REMEMBERED = 4_096;
 
 /**
- * Programs that start at the same time: more would leave the gateway itself no processor when it starts a thousand. A program that
- * has not opened after `holdMs` no longer delays the next ones. Source: ADR 94.
+ * Programs that start at the same time: more would leave the gateway itself no processor when it starts a
+ * thousand. A program that has not opened after `holdMs` no longer delays the next ones. Source: ADR 94.
  */
 export const PROGRAM_STARTS = { least: 4, perProcessor: 2, holdMs: 5_000 } as const;
 const PROGRAMS_AT_ONCE = Math.max(PROGRAM_STARTS.least, PROGRAM_STARTS.perProcessor * availableParallelism());

@@ -1,4 +1,5 @@
-// Whether a gateway takes requests: during its start, while it is drained, and before and during its stop. Source: ADR 83, 96, 161.
+// Whether a gateway takes requests: during its start, while it is drained, and before and during its stop. Source:
+// ADR 83, 96, 161.
 
 import { shuttingDown } from '../domain/errors/errors.ts';
 import type { InstanceState } from '../domain/instances/instance.ts';
@@ -53,8 +54,9 @@ export class Readiness {
   }
 
   /**
-   * Not ready, and no new sessions of clients, until `resume`; other nodes continue those without calls. Everything else is served.
-   * It lasts as long as the process. Throws SHUTTING_DOWN, as `resume` does: a stop is not taken back.
+   * Not ready, and no new sessions of clients, until `resume`; other nodes continue those without calls.
+   * Everything else is served. It lasts as long as the process. Throws SHUTTING_DOWN, as `resume` does: a stop is
+   * not taken back.
    */
   drain(): void {
     this.#leave('drain');

@@ -1,6 +1,6 @@
-// Decides when instances are looked for outside the gateway, and at which sources: once for `gateway sync`, which also reads the registry file
-// again, and after each change while the gateway runs with --sync. src/discovery/ queries the sources, registry-sync.ts applies a
-// listing. Source: ADRs 59 and 65.
+// Decides when instances are looked for outside the gateway, and at which sources: once for `gateway sync`, which
+// also reads the registry file again, and after each change while the gateway runs with --sync. src/discovery/
+// queries the sources, registry-sync.ts applies a listing. Source: ADRs 59 and 65.
 
 import { Subject } from 'rxjs';
 import { docker, podman } from '../discovery/containers.ts';
@@ -61,7 +61,8 @@ export class Sync {
     return this.#syncAll(options, this.#deps.registryFile);
   }
 
-  /** Syncs with every source now, and after each change of one until `close`; not with the registry file, which the start has
+  /**
+   * Syncs with every source now, and after each change of one until `close`; not with the registry file, which the start has
    *  read. Resolves with the outcome of the first sync. */
   async follow(): Promise<SyncOutcome> {
     const outcome = await this.#syncAll();

@@ -1,5 +1,5 @@
-// Adapts the instances of one template to the interface of the MCP endpoint (protocol/endpoint-backends.ts), with their lists from a cache.
-// src/actors owns sessions, stateless clients and changes.
+// Adapts the instances of one template to the interface of the MCP endpoint (protocol/endpoint-backends.ts), with
+// their lists from a cache. src/actors owns sessions, stateless clients and changes.
 
 import {
   EMPTY,

@@ -1,5 +1,5 @@
-// The answers of users that were used: each counts once on all nodes. A row is kept for longer than the state that the answer belongs to is
-// valid. Source: ADR 241.
+// The answers of users that were used: each counts once on all nodes. A row is kept for longer than the state that
+// the answer belongs to is valid. Source: ADR 241.
 
 import { oauthKey } from '../auth/oauth/oauth-rows.ts';
 import { CONFIRM_MS } from '../domain/calls/confirmation-required.ts';

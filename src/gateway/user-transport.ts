@@ -1,7 +1,7 @@
-// The transport of an instance that is used with the account of each user: a transport for each user, opened with the first request. To
-// the actors it is one modern server without state. No user gets what the server says to another one, lists included. To a user without
-// a connection it lists one tool, `connect`, and answers everything else with the address at which the account is connected.
-// Source: ADR 220.
+// The transport of an instance that is used with the account of each user: a transport for each user, opened with
+// the first request. To the actors it is one modern server without state. No user gets what the server says to
+// another one, lists included. To a user without a connection it lists one tool, `connect`, and answers everything
+// else with the address at which the account is connected. Source: ADR 220.
 
 import {
   AsyncSubject,
@@ -180,7 +180,7 @@ class UserTransport implements Transport {
     yield { kind: 'result', result: JsonText.ofValue({}) };
   }
 
-  // --- users with a connection ---------------------------------------------------------------------------------------
+  // --- users with a connection -----------------------------------------------------------------------------
 
   #carry(request: ExchangeRequest, userId: string): Observable<ExchangeEvent> {
     return defer(() => {
@@ -264,7 +264,7 @@ class UserTransport implements Transport {
     });
   }
 
-  // --- users without one ---------------------------------------------------------------------------------------------
+  // --- users without one -----------------------------------------------------------------------------------
 
   #withoutConnection(request: ExchangeRequest, userId: string): Observable<ExchangeEvent> {
     const list = listOf(request.method);

@@ -1,5 +1,6 @@
-// The views of a gateway: each is served like all templates together, by AggregateBackends with a selection of its own. What a view
-// lists depends on its definition and on the lists of its templates; both may change while clients use it.
+// The views of a gateway: each is served like all templates together, by AggregateBackends with a selection of its
+// own. What a view lists depends on its definition and on the lists of its templates; both may change while
+// clients use it.
 
 import { map, type Observable, Subject, Subscription } from 'rxjs';
 import type { Dispatcher } from '../actors/calls/dispatcher.ts';
@@ -191,8 +192,9 @@ export class Views implements ServedViews {
   }
 
   /**
-   * Approves these tools of a pinned view as they are listed now, or all that wait; resolves with those that waited. A tool is named as in
-   * the list, or `<template>/<tool>`. VIEW_NOT_FOUND, TOOL_NOT_FOUND, DATABASE_UNAVAILABLE.
+   * Approves these tools of a pinned view as they are listed now, or all that wait; resolves with those that
+   * waited. A tool is named as in the list, or `<template>/<tool>`. VIEW_NOT_FOUND, TOOL_NOT_FOUND,
+   * DATABASE_UNAVAILABLE.
    */
   async approve(id: string, tools?: readonly string[]): Promise<readonly string[]> {
     const view = this.#of(id);

@@ -1,5 +1,5 @@
-// The HTTP application: the steps of a request in the order of their execution, and what the routes use. route-listener.ts joins both
-// for koa; src/server/listeners.ts has sockets, ports and connection timeouts.
+// The HTTP application: the steps of a request in the order of their execution, and what the routes use.
+// route-listener.ts joins both for koa; src/server/listeners.ts has sockets, ports and connection timeouts.
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import Koa from 'koa';
@@ -250,8 +250,9 @@ export function createStartingApp(): RequestListener {
 }
 
 /**
- * Answers only `/metrics`, without credentials: the bound address decides which callers reach it. On loopback the Host must be this
- * machine or an allowed one, so that no web page reads it by DNS rebinding. `metrics`: undefined while the gateway starts.
+ * Answers only `/metrics`, without credentials: the bound address decides which callers reach it. On loopback the
+ * Host must be this machine or an allowed one, so that no web page reads it by DNS rebinding. `metrics`: undefined
+ * while the gateway starts.
  */
 export function createMetricsApp(
   { host, allowedHosts }: { readonly host: string; readonly allowedHosts: readonly string[] },

@@ -1,5 +1,6 @@
-// The credentials of a request, from its headers or the session cookie of the console; authorizes its caller for a route, and again
-// while its event streams are open; and counts its requests. Authentication and the counters are src/auth.
+// The credentials of a request, from its headers or the session cookie of the console; authorizes its caller for a
+// route, and again while its event streams are open; and counts its requests. Authentication and the counters are
+// src/auth.
 
 import type { IncomingMessage } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
@@ -155,9 +156,9 @@ export interface CountedRequest {
 }
 
 /**
- * Counts requests of the caller, up to a total of `count` for this HTTP request, and stores its window in the state, for the headers of
- * the answer. Throws, or rejects with, RATE_LIMIT_EXCEEDED; without a promise when this process counts alone. A caller without a limit
- * is not counted.
+ * Counts requests of the caller, up to a total of `count` for this HTTP request, and stores its window in the
+ * state, for the headers of the answer. Throws, or rejects with, RATE_LIMIT_EXCEEDED; without a promise when this
+ * process counts alone. A caller without a limit is not counted.
  */
 export function consumeRateLimit(
   state: CountedRequest,

@@ -26,9 +26,9 @@ interface ReplyTarget {
 }
 
 /**
- * Sends one request to an instance of the template. Answers with the events `progress`, `log` and `notification`, and `result` at the
- * end. A JSON-RPC error becomes an error of the gateway (`errorOf`). When the client disconnects or loses the permission, the call is
- * cancelled at the backend.
+ * Sends one request to an instance of the template. Answers with the events `progress`, `log` and `notification`,
+ * and `result` at the end. A JSON-RPC error becomes an error of the gateway (`errorOf`). When the client
+ * disconnects or loses the permission, the call is cancelled at the backend.
  */
 export function streamReply(
   { gateway, template }: ReplyTarget,
@@ -58,8 +58,8 @@ export function streamReply(
 }
 
 /**
- * The same without an event stream: answers with the result as the instance gave it, and the id of the instance. `replyOf` maps the
- * result; an error that it throws becomes the answer.
+ * The same without an event stream: answers with the result as the instance gave it, and the id of the instance.
+ * `replyOf` maps the result; an error that it throws becomes the answer.
  */
 export function resultReply(
   { gateway, template, ...options }: ReplyTarget & { readonly instanceId?: string },
@@ -137,7 +137,10 @@ const EVENT_NAMES: ReadonlyMap<string, string> = new Map([
 /** Reports do not contain lists. */
 const NO_RESULT = JsonText.ofValue({});
 
-/** What `use` makes of all items of a list and the instance that returned them. Rejects with the reason of `signal`, which cancels the call. */
+/**
+ * What `use` makes of all items of a list and the instance that returned them. Rejects with the reason of
+ * `signal`, which cancels the call.
+ */
 export async function gatherList<T>(
   { requests }: Pick<Gateway, 'requests'>,
   template: string,

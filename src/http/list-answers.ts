@@ -1,5 +1,5 @@
-// The answers to requests for lists over REST, made once for all callers with the same items, and in several turns of the event loop.
-// Source: ADR 334.
+// The answers to requests for lists over REST, made once for all callers with the same items, and in several turns
+// of the event loop. Source: ADR 334.
 
 import type { JsonObject } from '../domain/json/json.ts';
 import { jsonPieces } from '../domain/json/json-pieces.ts';

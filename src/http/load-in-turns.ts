@@ -1,4 +1,5 @@
-// Loads a library in several turns of the event loop, because Node evaluates all that an import needs in one turn. Source: ADR 276.
+// Loads a library in several turns of the event loop, because Node evaluates all that an import needs in one turn.
+// Source: ADR 276.
 
 /** `parts`: modules that need about equal times, each with what only the later ones need, too. */
 export async function loadInTurns(

@@ -37,8 +37,8 @@ export class HttpMcpReply implements McpReply {
   stream(): McpStream {
     const { res: response } = this.#context;
     if (response.headersSent || response.destroyed) return CLOSED_STREAM;
-    // MCP has no message for a revocation. The endpoint treats a revoked caller as disconnected: its calls are cancelled, or wait for
-    // it to reconnect. Before the app stops, all calls are answered.
+    // MCP has no message for a revocation. The endpoint treats a revoked caller as disconnected: its calls are
+    // cancelled, or wait for it to reconnect. Before the app stops, all calls are answered.
     return new OpenStream(this.#context, this.#streams, () => this.#notifyGone());
   }
 

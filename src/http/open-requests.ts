@@ -1,5 +1,6 @@
-// Requests that wait for their answer. When the account of a caller has changed, its requests are authorized again, and those that it
-// may no longer make are ended. Event streams are checked in sse/event-stream.ts. Source: ADR 35.
+// Requests that wait for their answer. When the account of a caller has changed, its requests are authorized
+// again, and those that it may no longer make are ended. Event streams are checked in sse/event-stream.ts. Source:
+// ADR 35.
 
 import type { Observable } from 'rxjs';
 import { type Linked, LinkedSet } from '../domain/memory/call-map.ts';

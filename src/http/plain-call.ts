@@ -1,5 +1,6 @@
-// Calls without koa: finds the route of a POST to a template by a look-up, and serves it with a context that has only what its steps
-// use. The steps are the same as for all other requests, which koa and its router take. Source: ADR 137.
+// Calls without koa: finds the route of a POST to a template by a look-up, and serves it with a context that has
+// only what its steps use. The steps are the same as for all other requests, which koa and its router take.
+// Source: ADR 137.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type Koa from 'koa';
@@ -24,8 +25,9 @@ interface PlainRoute {
 }
 
 /**
- * Makes the look-up: the steps for a request, and its template; undefined for all requests but a POST to a template whose path has no
- * query and no escapes. The router compares a path with all of its rows and composes the steps for each request (2 us).
+ * Makes the look-up: the steps for a request, and its template; undefined for all requests but a POST to a
+ * template whose path has no query and no escapes. The router compares a path with all of its rows and composes
+ * the steps for each request (2 us).
  */
 export function plainCalls(
   routes: readonly PlainRoute[],

@@ -1,5 +1,6 @@
-// The replies that a handler returns: values that describe the answer. respond.ts writes them to the socket, sse/event-stream.ts if
-// they are streams. Every error answer has the body and the headers that are made here. Source: ADR 5.
+// The replies that a handler returns: values that describe the answer. respond.ts writes them to the socket,
+// sse/event-stream.ts if they are streams. Every error answer has the body and the headers that are made here.
+// Source: ADR 5.
 
 import type { Observable } from 'rxjs';
 import Type, { type Static } from 'typebox';
@@ -30,7 +31,10 @@ export interface BytesReply extends ReplyFields {
   readonly type?: string;
 }
 
-/** JSON text whose length is not known when it begins. `others` is read no faster than the client reads, and returned when it leaves. */
+/**
+ * JSON text whose length is not known when it begins. `others` is read no faster than the client reads, and
+ * returned when it leaves.
+ */
 export interface PiecesReply extends ReplyFields {
   readonly kind: 'pieces';
   readonly status: number;
@@ -40,8 +44,8 @@ export interface PiecesReply extends ReplyFields {
 }
 
 /**
- * An event stream without events, in place of a 503 for a client that opens its stream of HTTP+SSE again: `EventSource` tries again after
- * the end of a stream, and gives up at any other status than 200.
+ * An event stream without events, in place of a 503 for a client that opens its stream of HTTP+SSE again:
+ * `EventSource` tries again after the end of a stream, and gives up at any other status than 200.
  */
 export const LATER_STREAM: BytesReply = {
   kind: 'bytes',
@@ -77,8 +81,8 @@ export interface StreamReader {
 export type EventSource = Observable<StreamEvent> | ((reader: StreamReader) => Observable<StreamEvent>);
 
 /**
- * Server-sent events: subscribed to once, and unsubscribed from when the client disconnects. An error before the first event becomes
- * an error answer, a later one the event `error`.
+ * Server-sent events: subscribed to once, and unsubscribed from when the client disconnects. An error before the
+ * first event becomes an error answer, a later one the event `error`.
  */
 interface StreamReply {
   readonly kind: 'stream';

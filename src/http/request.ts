@@ -1,5 +1,5 @@
-// A request: the state that middlewares share, the interface for handlers (HttpRequest), and the disconnect of its client. Handlers
-// do not get koa's context: they get a RouteInput (route.ts) and return a Reply (reply.ts).
+// A request: the state that middlewares share, the interface for handlers (HttpRequest), and the disconnect of its
+// client. Handlers do not get koa's context: they get a RouteInput (route.ts) and return a Reply (reply.ts).
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Middleware, Next, ParameterizedContext } from 'koa';
@@ -98,8 +98,8 @@ export interface RouteContext extends HttpContext {
 }
 
 /**
- * A step of a request; `next` runs the steps after it. Both return a promise only if something waits, whatever koa's types say, and
- * throw or reject with the error of the answer.
+ * A step of a request; `next` runs the steps after it. Both return a promise only if something waits, whatever
+ * koa's types say, and throw or reject with the error of the answer.
  */
 export type HttpStep<C> = (context: C, next: Next) => ReturnType<Middleware>;
 /** A step before the route is known, and one after. */
@@ -251,7 +251,10 @@ export class HttpRequest {
     return consumeRateLimit(this.#context.state, limiter, count);
   }
 
-  /** Keeps the memory of the body counted until the returned function is called, also after the response. Undefined for a small body. */
+  /**
+   * Keeps the memory of the body counted until the returned function is called, also after the response. Undefined
+   * for a small body.
+   */
   get holdBody(): (() => () => void) | undefined {
     const { heldBody } = this.#context.state;
     return heldBody && (() => heldBody.keep());
@@ -277,8 +280,9 @@ export class HttpRequest {
   }
 
   /**
-   * Calls back before the answer is complete: with ClientGone when the client disconnects, with the refusal when its caller may no
-   * longer make the request or use the template. Cheaper than `signal`. Default: the template of the path.
+   * Calls back before the answer is complete: with ClientGone when the client disconnects, with the refusal when
+   * its caller may no longer make the request or use the template. Cheaper than `signal`. Default: the template of
+   * the path.
    */
   onLost(listener: (reason: Error) => void, template = this.#context.state.template): void {
     const { res: response } = this.#context;
@@ -338,7 +342,10 @@ export interface ReportedRequest extends Pick<ExchangeRequest, 'method'> {
   readonly id?: unknown;
 }
 
-/** The report of one MCP request that was received by REST or by the MCP endpoint; the log line of the HTTP request contains it. */
+/**
+ * The report of one MCP request that was received by REST or by the MCP endpoint; the log line of the HTTP request
+ * contains it.
+ */
 export class HttpCallReport implements CallReport {
   readonly method: string;
   /** Name of the called tool: from the client, later the name at the instance. See Tracker. */

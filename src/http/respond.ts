@@ -31,8 +31,9 @@ export function respond({ res: response, state }: HttpContext, reply: BytesReply
 const CREDENTIALS = 'Authorization, Cookie, X-API-Key';
 
 /**
- * Headers of every answer as `[name, value, name, value]`: the request id, `no-store` on routes with credentials, the rate limit
- * window of the caller, and the instance, if there is one. `hasOwnCaching`: the answer has its own `Cache-Control`. Source: RFC 9111 section 3.5.
+ * Headers of every answer as `[name, value, name, value]`: the request id, `no-store` on routes with credentials,
+ * the rate limit window of the caller, and the instance, if there is one. `hasOwnCaching`: the answer has its own
+ * `Cache-Control`. Source: RFC 9111 section 3.5.
  */
 export function commonHeaders(
   { forwarded, requestId, rateLimit, isPrivate, variesByOrigin, instanceId }: RequestState,
@@ -54,7 +55,10 @@ export function commonHeaders(
   return headers;
 }
 
-/** Up to this size text is faster than bytes: Node joins it with the head into one write (14.0 us per request instead of 15.7). */
+/**
+ * Up to this size text is faster than bytes: Node joins it with the head into one write (14.0 us per request
+ * instead of 15.7).
+ */
 export const SMALL_BYTES = 16 * 1024;
 
 /** One character per byte; to be written with the encoding `latin1`. */

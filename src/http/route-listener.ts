@@ -1,5 +1,5 @@
-// Makes the listener of a table of routes: calls by a look-up, all other requests by koa and its router. The steps are the same on
-// both ways (ADR 137).
+// Makes the listener of a table of routes: calls by a look-up, all other requests by koa and its router. The steps
+// are the same on both ways (ADR 137).
 
 import { channel } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -116,9 +116,9 @@ function unlessTemplate<C>(
 }
 
 /**
- * Composes steps: they run in order, then `next`. koa-compose creates a bound function and a promise for each step of each request, to
- * detect a second call of `next`, which no step here makes: one function for all steps of a request counts them. A step may throw
- * synchronously: steps that catch errors use `await`, or `guarded`.
+ * Composes steps: they run in order, then `next`. koa-compose creates a bound function and a promise for each step
+ * of each request, to detect a second call of `next`, which no step here makes: one function for all steps of a
+ * request counts them. A step may throw synchronously: steps that catch errors use `await`, or `guarded`.
  */
 function compose<C>(steps: readonly HttpStep<C>[]): HttpStep<C> {
   return (context, next) => {

@@ -54,7 +54,10 @@ export interface Services {
   readonly mcp: McpEndpoint;
   /** Undefined: there are no other nodes. */
   readonly peers?: ForwardingPeers | undefined;
-  /** The other nodes, for answers about the deployment. Undefined for a request of another node: it is answered for this node alone. */
+  /**
+   * The other nodes, for answers about the deployment. Undefined for a request of another node: it is answered for
+   * this node alone.
+   */
   readonly allNodes?: AllNodes | undefined;
   /** The nodes of the deployment; undefined for a gateway of its own. */
   readonly nodes?: (() => readonly NodeView[]) | undefined;
@@ -62,7 +65,10 @@ export interface Services {
   readonly allowedCommands: readonly AllowedCommand[];
   /** By id. */
   readonly definitions: Pick<ReadonlyMap<string, TemplateDefinition>, 'get'>;
-  /** The gateway as a registry: whether it is open to all, and its public address. Undefined: by rights, at the address of the request. */
+  /**
+   * The gateway as a registry: whether it is open to all, and its public address. Undefined: by rights, at the
+   * address of the request.
+   */
   readonly registry?: { readonly isPublic?: boolean; readonly publicUrl?: string | undefined } | undefined;
   /** CIDR ranges that no backend may have. Default: DENIED_NETWORKS. */
   readonly deniedNetworks?: readonly string[] | undefined;
@@ -104,8 +110,9 @@ export interface Route {
   readonly answers: Readonly<Record<number, AnswerDoc>>;
   readonly errors: readonly ErrorCode[];
   /**
-   * Reader of the body: `koa-body` (the default). `call` reads directly, passes all texts on and parses no arguments. `direct` and `form`
-   * read a short body directly, because the sender is not authenticated; `form` also accepts a form.
+   * Reader of the body: `koa-body` (the default). `call` reads directly, passes all texts on and parses no
+   * arguments. `direct` and `form` read a short body directly, because the sender is not authenticated; `form`
+   * also accepts a form.
    */
   readonly reader?: 'direct' | 'call' | 'koa-body' | 'form';
   /**
@@ -138,8 +145,8 @@ export interface RouteInput<P, Q, B> {
   readonly query: Q;
   readonly body: B;
   /**
-   * The body of a call with its arrays, objects and unusual numbers as received text, for forwarding: ADR 43. Empty for other routes,
-   * for a body that is not an object, and for MCP.
+   * The body of a call with its arrays, objects and unusual numbers as received text, for forwarding: ADR 43.
+   * Empty for other routes, for a body that is not an object, and for MCP.
    */
   readonly fields: JsonFields;
   readonly request: HttpRequest;
@@ -297,8 +304,8 @@ const NOT_FOUND: Readonly<Record<string, (name: string) => GatewayError>> = {
 };
 
 /**
- * The error for params that a shape refused: 422 for invalid text, and for a name that PUT would create, else the not-found error of
- * the first invalid name.
+ * The error for params that a shape refused: 422 for invalid text, and for a name that PUT would create, else the
+ * not-found error of the first invalid name.
  */
 function pathRefused(
   method: Method,
@@ -321,9 +328,10 @@ function pathRefused(
 }
 
 /**
- * Makes a reader that turns a query string (without `?`) into an object, and converts numbers and booleans. The last value of a
- * repeated field counts. Text that cannot be converted stays text, which validation refuses: TypeBox's Convert would turn "5.5" into
- * 5 and "" into 0. VALIDATION_ERROR for NUL characters and encoded surrogates.
+ * Makes a reader that turns a query string (without `?`) into an object, and converts numbers and booleans. The
+ * last value of a repeated field counts. Text that cannot be converted stays text, which validation refuses:
+ * TypeBox's Convert would turn "5.5" into 5 and "" into 0. VALIDATION_ERROR for NUL characters and encoded
+ * surrogates.
  */
 export function queryReader(schema: TObject | undefined): (raw: string) => Readonly<Record<string, unknown>> {
   const fields = Object.entries(schema?.properties ?? {});

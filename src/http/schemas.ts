@@ -36,8 +36,8 @@ export const PageLimit = Type.Optional(
 export const PageCursor = Type.Optional(Type.String({ minLength: 1, maxLength: 400 }));
 
 /**
- * The cursor behind a record: its id, after a sum by which a damaged cursor and one of another list are noticed. It stays valid when the
- * record is deleted, and at other nodes. `list`: a name of the list. Source: ADR 281.
+ * The cursor behind a record: its id, after a sum by which a damaged cursor and one of another list are noticed.
+ * It stays valid when the record is deleted, and at other nodes. `list`: a name of the list. Source: ADR 281.
  */
 export function cursorOf(list: string, id: string): string {
   return `${hash('sha256', `${list} ${id}`, 'base64url').slice(0, CURSOR_SUM)}${id}`;

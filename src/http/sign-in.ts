@@ -1,5 +1,6 @@
-// Where MCP clients learn how to sign in: the header `WWW-Authenticate` of a 401 names the document of the path, and that of a 403 the
-// scopes that another sign-in can get. routes/well-known.ts serves the documents. Source: RFC 9728, RFC 6750, ADR 205.
+// Where MCP clients learn how to sign in: the header `WWW-Authenticate` of a 401 names the document of the path,
+// and that of a 403 the scopes that another sign-in can get. routes/well-known.ts serves the documents. Source:
+// RFC 9728, RFC 6750, ADR 205.
 
 import type { Logger } from 'pino';
 import { CLIENT_SCOPES, type Principal, type ResourcePath, type Scope } from '../domain/accounts/account.ts';
@@ -72,8 +73,8 @@ function challengeOf(
 const TEMPLATE = /^\/mcp\/([^/]+)/;
 
 /**
- * The scopes that the operation needs with those that the token has, if both the account and the client may get them: otherwise the
- * client would ask again for ever.
+ * The scopes that the operation needs with those that the token has, if both the account and the client may get
+ * them: otherwise the client would ask again for ever.
  */
 function stepUp(
   { code, facts: { requiredPermissions: needed = [] } }: GatewayError,

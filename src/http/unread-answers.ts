@@ -1,5 +1,6 @@
-// Bounds for clients that do not read their answers: unread bytes of each caller, and a write timeout for each connection.
-// Over the byte bounds the slowest readers are disconnected; a caller near its bound may not ask servers for more. Source: ADR 45.
+// Bounds for clients that do not read their answers: unread bytes of each caller, and a write timeout for each
+// connection. Over the byte bounds the slowest readers are disconnected; a caller near its bound may not ask
+// servers for more. Source: ADR 45.
 
 import type { ServerResponse } from 'node:http';
 import { tooMuchUnread } from '../domain/errors/error-catalogue.ts';
@@ -47,9 +48,9 @@ export class UnreadAnswers {
 const CHECKS = 15;
 
 /**
- * Closes the connection once bytes of the answer wait and the client has read none for `unreadMs`; otherwise a client that reads
- * nothing would hold them forever. Called at the beginning of a stream, and for an answer that waits in memory at its end. A second
- * call does nothing.
+ * Closes the connection once bytes of the answer wait and the client has read none for `unreadMs`; otherwise a
+ * client that reads nothing would hold them forever. Called at the beginning of a stream, and for an answer that
+ * waits in memory at its end. A second call does nothing.
  *
  * Node emits the socket timeout when there was no progress since the last check. With a single check per
  * `unreadMs`, a client that stops reading early in one period would be noticed only at the end of the next.

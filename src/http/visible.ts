@@ -23,7 +23,10 @@ export function visibleServer(gateway: Pick<Gateway, 'server'>, principal: Princ
   return server;
 }
 
-/** TEMPLATE_NOT_FOUND for a template of a body that the principal may not use. Templates in paths are checked by middleware/authorize.ts. */
+/**
+ * TEMPLATE_NOT_FOUND for a template of a body that the principal may not use. Templates in paths are checked by
+ * middleware/authorize.ts.
+ */
 export function requireTemplate(principal: Principal, template: string): void {
   if (!mayUse(principal, template)) throw templateNotFound(template);
 }

@@ -48,7 +48,10 @@ type SampledGateway = Pick<Gateway, 'events$' | 'metrics' | 'snapshot'>;
 
 /** What samples are of. Default: of this node alone, for clients. */
 export interface SampleScope {
-  /** For another node, which adds it to its own: with durations instead of percentiles, without calls at instances of other nodes. */
+  /**
+   * For another node, which adds it to its own: with durations instead of percentiles, without calls at instances
+   * of other nodes.
+   */
   readonly isPart?: boolean;
   /** The other nodes, which are added. */
   readonly others?: OtherLoads | undefined;

@@ -80,8 +80,8 @@ export function encryptionKeyFrom(secret: string | Uint8Array, label: string): U
 }
 
 /**
- * Encrypts a text with AES-256-GCM: the iv, the encrypted text and its tag. `purpose`: see Cipher. `given`: at least 12 bytes for the
- * iv, which the caller uses with this key for no other text. Default: random.
+ * Encrypts a text with AES-256-GCM: the iv, the encrypted text and its tag. `purpose`: see Cipher. `given`: at
+ * least 12 bytes for the iv, which the caller uses with this key for no other text. Default: random.
  */
 export function encryptBytes(key: CipherKey, text: string, purpose: string, given?: Buffer): Buffer {
   const iv = given?.subarray(0, IV_BYTES) ?? randomBytes(IV_BYTES);

@@ -61,7 +61,10 @@ export interface Database {
   driver(): Promise<NonNullable<Options['driver']>>;
   /** See correctLiterals. Absent where MikroORM writes all literals as the database reads them. */
   readonly correctLiteral?: (literal: string) => string;
-  /** Options of MikroORM in addition to address and pool, or instead of them. Throws StoreOpenError for an option with an invalid value. */
+  /**
+   * Options of MikroORM in addition to address and pool, or instead of them. Throws StoreOpenError for an option
+   * with an invalid value.
+   */
   options(connect: ConnectOptions): Partial<Options>;
   /** Runs once on each new pool; `pool` is the pool of the driver. */
   prepare?(execute: Execute, pool: unknown, connect: ConnectOptions): Promise<void>;
@@ -72,15 +75,16 @@ export interface Database {
   /** How to create the database itself; absent where only an administrator can. */
   readonly creation?: { readonly via: string; readonly sql: (quotedName: string) => string };
   /**
-   * A function that runs statements with parameters by the driver's own client, on the connection of the open transaction, and keeps them compiled: MikroORM
-   * writes values into the text, which takes twice the time for a long one, and has to be compiled each time. Absent for servers.
+   * A function that runs statements with parameters by the driver's own client, on the connection of the open
+   * transaction, and keeps them compiled: MikroORM writes values into the text, which takes twice the time for a
+   * long one, and has to be compiled each time. Absent for servers.
    */
   statements?(): Statement;
   /** Inserts a row with parameters, in the same way. */
   insert?(client: unknown, table: string, row: Readonly<Record<string, string | number>>): void;
   /**
-   * Puts what was committed to the file on the disk, on another thread: a commit that waits for the disk would block the event loop.
-   * Absent for servers, which answer a commit when that is done.
+   * Puts what was committed to the file on the disk, on another thread: a commit that waits for the disk would
+   * block the event loop. Absent for servers, which answer a commit when that is done.
    */
   synchronize?(file: string): Promise<void>;
   /** Undefined when the error concerns the statement itself. */

@@ -1,4 +1,5 @@
-// What cannot be got again, such as the successor of a refresh token that works once, is written again until the database answers.
+// What cannot be got again, such as the successor of a refresh token that works once, is written again until the
+// database answers.
 
 import { hasCode } from '../domain/errors/errors.ts';
 import { type Clock, sleep } from '../domain/time/clock.ts';

@@ -58,8 +58,9 @@ export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenEr
 }
 
 /**
- * The command that adds a package beside those of this program. `module`: URL of a file of this program. A global installation has
- * no project: a package added there with `-g` would bring a second MikroORM, so it is added to this package itself.
+ * The command that adds a package beside those of this program. `module`: URL of a file of this program. A global
+ * installation has no project: a package added there with `-g` would bring a second MikroORM, so it is added to
+ * this package itself.
  */
 export function addingCommand(name: string, module: string = import.meta.url): string {
   const path = fileURLToPath(module);
@@ -83,8 +84,8 @@ function reasonOf({ code, message }: { readonly code: string; readonly message: 
 }
 
 /**
- * Creates the database itself when the server lacks it. False where only an administrator can. Throws StoreOpenError when the user
- * may not, and the driver's error when the server did not answer.
+ * Creates the database itself when the server lacks it. False where only an administrator can. Throws
+ * StoreOpenError when the user may not, and the driver's error when the server did not answer.
  */
 export async function createDatabase(
   { database, address }: ParsedDatabaseUrl,

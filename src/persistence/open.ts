@@ -32,7 +32,10 @@ export interface OpenStoreOptions {
   readonly onNotice?: ((line: string) => void) | undefined;
   /** Called with a line for the operator when the file is probably an incomplete copy. */
   readonly onWarning?: ((line: string) => void) | undefined;
-  /** Called with the code of the error, such as SQLITE_FULL, when a change fails and the one before did not; whether space is missing. */
+  /**
+   * Called with the code of the error, such as SQLITE_FULL, when a change fails and the one before did not;
+   * whether space is missing.
+   */
   readonly onRefusal?: ((code: string, isFull: boolean) => void) | undefined;
 }
 
@@ -49,7 +52,10 @@ const CONNECTIONS = 10;
 /** Permission bits of the group and of others. */
 const OPEN_TO_OTHERS = 0o066;
 
-/** Loads the hundreds of modules that `openStore` needs, in one turn of the event loop. What cannot be loaded, `openStore` reports. Source: ADR 337. */
+/**
+ * Loads the hundreds of modules that `openStore` needs, in one turn of the event loop. What cannot be loaded,
+ * `openStore` reports. Source: ADR 337.
+ */
 export async function loadStore(url: string, cwd: string): Promise<void> {
   const database = parseDatabaseUrl(url, cwd)?.database;
   if (database === undefined) return;

@@ -17,7 +17,10 @@ export function opened(column: string, purpose: string, cipher: Cipher | undefin
   }
 }
 
-/** The text again, encrypted with the present key; undefined when it is already. Throws CipherError for a text that cannot be read. */
+/**
+ * The text again, encrypted with the present key; undefined when it is already. Throws CipherError for a text that
+ * cannot be read.
+ */
 export function resealed(column: string, purpose: string, cipher: Cipher): string | undefined {
   let text: string;
   try {

@@ -1,5 +1,5 @@
-// The interface of a store: the registry, the accounts, a few settings, the audit log and the sessions of clients, as domain types. Other
-// runtime state (health, counts) is never stored.
+// The interface of a store: the registry, the accounts, a few settings, the audit log and the sessions of clients, as domain
+// types. Other runtime state (health, counts) is never stored.
 
 import type { TemplateChange, TemplateSettings } from '../balancing/policy-schemas.ts';
 import type {
@@ -60,14 +60,16 @@ export interface Store {
   deleteInstance(template: string, id: string, fingerprint?: string): Promise<number | undefined>;
   /** Without tombstones. Undefined when there was none of them. At most MAX_APPENDED ids. */
   deleteInstances(template: string, ids: readonly string[]): Promise<number | undefined>;
-  /** By id: the fingerprints of entries that were deleted through the API and stay deleted until they change. At most MAX_APPENDED ids. */
+  /**
+   * Fingerprints, by id, of entries that were deleted through the API and stay so until they change. At most MAX_APPENDED ids.
+   */
   findTombstones(template: string, ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Changes with each change of the registry or the accounts on any node, and only then. */
   revision(): Promise<number>;
   /**
-   * Encrypts with the present key what another key encrypted, or none. Other processes may use the database meanwhile: a row is locked
-   * while it is changed, and its content of that moment is kept. May be repeated after a failure. `onProgress` gets the number
-   * of texts that were seen so far. CONFIG_INCOMPLETE without a cipher.
+   * Encrypts with the present key what another key encrypted, or none. Other processes may use the database meanwhile: a row is
+   * locked while it is changed, and its content of that moment is kept. May be repeated after a failure. `onProgress` gets the
+   * number of texts that were seen so far. CONFIG_INCOMPLETE without a cipher.
    */
   rekey(onProgress?: (texts: number) => void): Promise<RekeyResult>;
   /** Ms since 1970 by the clock of a database server; undefined for a file and for memory, which have no own clock. */
@@ -80,7 +82,10 @@ export interface Store {
 /** Views, in the order of their creation. Each change is one of the revision. */
 export interface ViewStore {
   list(): Promise<StoredView[]>;
-  /** Inserts or replaces by id, and deletes its tombstone. Changes nothing and resolves with undefined when the stored view is not `before`; null: there must be none. */
+  /**
+   * Inserts or replaces by id, and deletes its tombstone. Changes nothing and resolves with undefined when the stored view is not
+   * `before`; null: there must be none.
+   */
   save(view: StoredView, before: StoredView | null): Promise<number | undefined>;
   /** Undefined when there was none. `fingerprint`: of an entry of a file, which leaves a tombstone in VIEWS. */
   delete(id: string, fingerprint?: string): Promise<number | undefined>;
@@ -142,7 +147,9 @@ export interface ApprovalStore {
 export interface ListStore {
   /** Undefined when there is none, or it cannot be decrypted. */
   find(key: string): Promise<StoredList | undefined>;
-  /** Inserts or replaces it, and drops what is too much: see MAX_STORED_LISTS and MAX_LIST_DAYS. Never a change of the revision. */
+  /**
+   * Inserts or replaces it, and drops what is too much: see MAX_STORED_LISTS and MAX_LIST_DAYS. Never a change of the revision.
+   */
   save(list: StoredList): Promise<void>;
 }
 
@@ -225,21 +232,29 @@ export type SessionChange = Pick<StoredSession, 'key' | 'value' | 'usedAt'>;
 export const MAX_SESSION_ROWS = 100;
 
 /**
- * Sessions of clients, which outlive their node. No change is one of the revision. On a file the changes do not wait for the disk:
- * they survive the end of the process, and a power failure loses those of the last second. At most MAX_SESSION_ROWS in each operation.
+ * Sessions of clients, which outlive their node. No change is one of the revision. On a file the changes do not wait for the
+ * disk: they survive the end of the process, and a power failure loses those of the last second. At most MAX_SESSION_ROWS in each
+ * operation.
  */
 export interface SessionStore {
   /** Ignores rows that are stored: the answer to an earlier attempt may be lost. */
   insert(rows: readonly StoredSession[]): Promise<void>;
-  /** Changes the rows that the life holds. Resolves with the life that holds each row, by key, without the keys that have no row. */
+  /**
+   * Changes the rows that the life holds. Resolves with the life that holds each row, by key, without the keys that have no row.
+   */
   update(life: string, changes: readonly SessionChange[]): Promise<ReadonlyMap<string, string>>;
   /** Without rows that do not exist, and those that cannot be decrypted. */
   read(keys: readonly string[]): Promise<StoredSession[]>;
-  /** Makes `holder` the holder of the rows whose holder is as it was read. Resolves with those that it holds now, as they are now. */
+  /**
+   * Makes `holder` the holder of the rows whose holder is as it was read. Resolves with those that it holds now, as they are now.
+   */
   claim(rows: readonly StoredSession[], holder: NodeLife): Promise<StoredSession[]>;
   /** Deletes the rows that the life holds. */
   delete(life: string, keys: readonly string[]): Promise<void>;
-  /** Deletes rows of other lives of the node, all but the `keep` that were used last. Resolves with their number: 0 when it is done. */
+  /**
+   * Deletes rows of other lives of the node, all but the `keep` that were used last. Resolves with their number: 0 when it is
+   * done.
+   */
   trim(holder: NodeLife, keep: number): Promise<number>;
 }
 
@@ -260,8 +275,8 @@ export interface StoredLife {
 export const MAX_LIVES = 1_000;
 
 /**
- * The lives of the nodes. A change names what was read, so that one that comes late, or twice, changes nothing; none is one of the revision. The
- * simulation has them as functions: spec/cluster/rules/updates.ts.
+ * The lives of the nodes. A change names what was read, so that one that comes late, or twice, changes nothing; none is one of
+ * the revision. The simulation has them as functions: spec/cluster/rules/updates.ts.
  */
 export interface NodeStore {
   list(): Promise<StoredLife[]>;
@@ -270,15 +285,17 @@ export interface NodeStore {
   /** A heartbeat. False when there is no such life, or it has ended. */
   beat(life: string, state: string): Promise<boolean>;
   /**
-   * Ends a life whose counter is still this one, or any if undefined; or frees all of one that had ended for its sessions. False when nothing
-   * was changed.
+   * Ends a life whose counter is still this one, or any if undefined; or frees all of one that had ended for its sessions. False
+   * when nothing was changed.
    */
   end(life: string, counter: number | undefined, end: LifeEnd): Promise<boolean>;
   /** Deletes lives that have ended and free all, with the sessions that they still own. */
   delete(lives: readonly string[]): Promise<void>;
 }
 
-/** The lease of a program that any node may run: see ProgramRow in cluster/rules. A program without a row has the generation 0. */
+/**
+ * The lease of a program that any node may run: see ProgramRow in cluster/rules. A program without a row has the generation 0.
+ */
 export interface StoredProgram {
   /** Server id of the instance. */
   readonly program: string;
@@ -293,7 +310,10 @@ export interface StoredProgram {
 /** The leases of programs. Their changes are as those of the lives. */
 export interface ProgramStore {
   list(): Promise<StoredProgram[]>;
-  /** Gives the lease of the program to the life, if it is still of this generation, which grows by one. False when nothing was changed. */
+  /**
+   * Gives the lease of the program to the life, if it is still of this generation, which grows by one. False when nothing was
+   * changed.
+   */
   take(program: string, generation: number, life: string): Promise<boolean>;
   /** Ends this lease. False when it was not that of the program. */
   release(lease: StoredProgram): Promise<boolean>;
@@ -361,8 +381,9 @@ export interface OAuthFilter {
 export const MAX_OAUTH_ROWS = 500;
 
 /**
- * The authorization server and connections. A row that has expired is returned until a sweep deletes it. On a file only `replace` and
- * `end` wait for the disk, as in SessionStore. Only `end` changes the revision: access tokens of a grant that has ended are verified again.
+ * The authorization server and connections. A row that has expired is returned until a sweep deletes it. On a file only `replace`
+ * and `end` wait for the disk, as in SessionStore. Only `end` changes the revision: access tokens of a grant that has ended are
+ * verified again.
  */
 export interface OAuthStore {
   /** Without rows that do not exist, and those that cannot be decrypted. */
@@ -387,7 +408,10 @@ export interface OAuthStore {
 
 /** The audit log: append-only, except for the removal of its oldest entries. */
 export interface AuditStore {
-  /** At most MAX_APPENDED changes and logins. Ignores stored ones, as does `appendCalls`: the answer to an earlier attempt may be lost. */
+  /**
+   * At most MAX_APPENDED changes and logins. Ignores stored ones, as does `appendCalls`: the answer to an earlier attempt may be
+   * lost.
+   */
   append(changes: readonly AuditEntry[]): Promise<void>;
   appendCalls(block: CallBlock): Promise<void>;
   /** Newest first. */

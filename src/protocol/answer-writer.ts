@@ -1,6 +1,6 @@
-// One request of a client that is under way: observes its exchange, and answers once or not at all. An answer that takes longer than a
-// second begins as an event stream, which keeps the connection alive. How messages are written is a matter of the era:
-// legacy/legacy-call.ts, modern/modern-call.ts.
+// One request of a client that is under way: observes its exchange, and answers once or not at all. An answer that
+// takes longer than a second begins as an event stream, which keeps the connection alive. How messages are written
+// is a matter of the era: legacy/legacy-call.ts, modern/modern-call.ts.
 
 import type { Observable, Subscription } from 'rxjs';
 import type { Answer, CallReport } from '../domain/calls/exchange.ts';
@@ -85,7 +85,7 @@ export abstract class AnswerWriter<A> implements Waiter {
     if (!isRemembered && instanceId !== '') this.noteInstance(instanceId);
   }
 
-  // --- observer of the exchange ----------------------------------------------------------------------------------------
+  // --- observer of the exchange ----------------------------------------------------------------------------
 
   next(answer: A): void {
     if (this.#isOver) return;
@@ -110,7 +110,7 @@ export abstract class AnswerWriter<A> implements Waiter {
     if (!this.#isOver) this.error(internalError(new Error('the exchange ended without an answer')));
   }
 
-  // -----------------------------------------------------------------------------------------------------------------
+  // ---------------------------------------------------------------------------------------------------------
 
   /** The answer is slow. */
   onDue(): void {

@@ -72,8 +72,8 @@ interface OwnedList<V> {
 }
 
 /**
- * The stored lists of a gateway. To make room, an owner that holds its share or more loses its least recently used list, so that a
- * caller that reads pages without end takes no lists from others.
+ * The stored lists of a gateway. To make room, an owner that holds its share or more loses its least recently used
+ * list, so that a caller that reads pages without end takes no lists from others.
  */
 export class ListCache<V extends { readonly bytes: number } = StoredAnswer> {
   readonly #mostBytes: number;
@@ -187,9 +187,9 @@ export class CachedLists {
   }
 
   /**
-   * One list request in a session that shares the conversation of its instance. The cache is per conversation: a session could not
-   * call the tools that only other instances list. A load that began in another session may end with that session: then this one
-   * loads the list itself.
+   * One list request in a session that shares the conversation of its instance. The cache is per conversation: a
+   * session could not call the tools that only other instances list. A load that began in another session may end
+   * with that session: then this one loads the list itself.
    */
   exchangeIn(
     { profile, ownerId, handshake }: Pick<McpSession, 'profile' | 'ownerId' | 'handshake'>,
@@ -208,7 +208,10 @@ export class CachedLists {
     );
   }
 
-  /** The messages of a session, with notices of changed lists as far as its backend announced them in the handshake, and of its owner. */
+  /**
+   * The messages of a session, with notices of changed lists as far as its backend announced them in the
+   * handshake, and of its owner.
+   */
   withNotices(
     messages$: Observable<ServerMessage>,
     { capabilities, ownerId }: Pick<Handshake, 'capabilities'> & Pick<McpSession, 'ownerId'>,

@@ -32,9 +32,9 @@ export function isTooLong(text: string): boolean {
 }
 
 /**
- * What is wrong with the field that names a page, a resource, a task, a tool or a prompt: it is too long, or a backend may read it in
- * another way than the gateway, because it is no text (`["delete"]` as `delete`) or comes in other letters, too (`Name`). Undefined when
- * nothing is wrong. A cursor may be null.
+ * What is wrong with the field that names a page, a resource, a task, a tool or a prompt: it is too long, or a
+ * backend may read it in another way than the gateway, because it is no text (`["delete"]` as `delete`) or comes
+ * in other letters, too (`Name`). Undefined when nothing is wrong. A cursor may be null.
  */
 export function badReferenceIn(method: string, params: JsonFields = {}): string | undefined {
   const { cursor, uri, taskId, name } = params;

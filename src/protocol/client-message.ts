@@ -1,5 +1,5 @@
-// Reads the body of a POST as JSON, within bounds, and its messages: requests, notifications and answers, alone or in an array. It
-// does not know methods and eras.
+// Reads the body of a POST as JSON, within bounds, and its messages: requests, notifications and answers, alone or
+// in an array. It does not know methods and eras.
 
 import { isUtf8 } from 'node:buffer';
 import {
@@ -28,10 +28,11 @@ import { type JsonRpcId, RPC, readId } from '../domain/mcp/jsonrpc.ts';
 import { invalidRequest, type RpcFailure, refused, rpcFailureOf } from './rpc.ts';
 
 /**
- * The value of the body. Throws RpcFailure, with the id of the request where it can be read: 400 with -32700 for a body that is not
- * JSON in UTF-8, with -32600 for one that is nested too deeply and for a batch of too many messages; 422 with -32600 for more than
- * LIMITS.bodyValues values besides the arguments of calls, which are only scanned. Texts pass as they are, NUL characters and lone
- * surrogates included (ADR 120). Numbers are exact (parseExact), and parameters of requests may be kept as text (readFields).
+ * The value of the body. Throws RpcFailure, with the id of the request where it can be read: 400 with -32700 for a
+ * body that is not JSON in UTF-8, with -32600 for one that is nested too deeply and for a batch of too many
+ * messages; 422 with -32600 for more than LIMITS.bodyValues values besides the arguments of calls, which are only
+ * scanned. Texts pass as they are, NUL characters and lone surrogates included (ADR 120). Numbers are exact
+ * (parseExact), and parameters of requests may be kept as text (readFields).
  */
 export function readBody(buffer: Buffer): unknown {
   if (!isUtf8(buffer)) throw parseError('the body is not UTF-8');

@@ -19,13 +19,16 @@ import type { PlacedInstance } from '../domain/nodes/forwarding.ts';
 import type { EndReason } from '../domain/sessions/session-ends.ts';
 import type { AnySessionValue, SessionOpening } from '../domain/sessions/session-value.ts';
 
-/** Everything behind one path: the instances of one template, or those of all templates that a caller may use, or that a view has. */
+/**
+ * Everything behind one path: the instances of one template, or those of all templates that a caller may use, or
+ * that a view has.
+ */
 export interface Backends {
   /** The handshake results of the healthy instances, else the last known ones; empty when none was ever connected. */
   handshakes(owner: Owner): readonly Handshake[];
   /**
-   * Resolves when there are handshakes, or there is no reason to wait any longer: nothing is starting, or the timeout of a call has
-   * passed. Undefined when there is no reason to wait at all. QUEUE_FULL.
+   * Resolves when there are handshakes, or there is no reason to wait any longer: nothing is starting, or the
+   * timeout of a call has passed. Undefined when there is no reason to wait at all. QUEUE_FULL.
    */
   whenStarted?(owner: Owner): Promise<void> | undefined;
   /** NO_HEALTHY_INSTANCE with the reasons of the instances, or TEMPLATE_NOT_FOUND; behind the path of one template. */
@@ -43,8 +46,9 @@ export interface Backends {
    */
   session(id: string, owner: Owner): McpSession | undefined;
   /**
-   * Recovers a session of a life that is over, of this owner at this path: when it resolves, `session` knows it, or it
-   * does not exist. Undefined when that is certain without a query. DATABASE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN.
+   * Recovers a session of a life that is over, of this owner at this path: when it resolves, `session` knows it,
+   * or it does not exist. Undefined when that is certain without a query. DATABASE_UNAVAILABLE, SESSION_LIMIT,
+   * QUEUE_FULL, SHUTTING_DOWN.
    */
   recoverSession?(id: string, owner: Owner): Promise<void> | undefined;
   /**
@@ -56,8 +60,8 @@ export interface Backends {
   /**
    * List changes, perhaps also of lists that are not wanted, and updates of the named resources, of all instances, later ones
    * included.
-   * Cold: backends are subscribed to while there is a subscriber. Never errors; completes when the gateway closes, or the template
-   * was deleted and nothing uses it any more.
+   * Cold: backends are subscribed to while there is a subscriber. Never errors; completes when the gateway closes,
+   * or the template was deleted and nothing uses it any more.
    */
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification>;
   /** As an instance lists it. Without an owner only tools of one template are found: the permission was checked before. */
@@ -108,7 +112,8 @@ export interface McpSession {
    * many calls wait for their client.
    */
   reserve(answer: Answer, lost: (error: GatewayError) => void): Reservation;
-  /** Passes a notification on; the endpoint itself takes those about the handshake and cancelled requests. Throws QUEUE_FULL when
+  /**
+   * Passes a notification on; the endpoint itself takes those about the handshake and cancelled requests. Throws QUEUE_FULL when
    *  messages of the owner that wait for backends use too much memory. */
   notify(method: string, params: JsonObject): void;
   /**
@@ -126,8 +131,9 @@ export interface McpSession {
    */
   setAway(isAway: boolean): void;
   /**
-   * Stores the session, so that it outlives the gateway; what changes is stored, too, and its end deletes it. Resolves when the store
-   * agrees with the session, its end included, or with false when it is away; undefined when there is nothing to wait for.
+   * Stores the session, so that it outlives the gateway; what changes is stored, too, and its end deletes it.
+   * Resolves when the store agrees with the session, its end included, or with false when it is away; undefined
+   * when there is nothing to wait for.
    */
   keep?(): Promise<boolean> | undefined;
   /** What it is. */
@@ -150,14 +156,15 @@ export interface Reservation {
 /** Calls of modern clients, in whose middle a legacy backend may ask its client something. */
 export interface CallQuestions {
   /**
-   * Passes on the events of an exchange. When the backend asks its client something, the call waits for it: the subscriber
-   * gets one ClientQuestion and completes, and the exchange continues without a subscriber. Unsubscribing before that cancels the
-   * exchange. `call` names the call, and is required to resume it. Cold. Errors: those of the exchange; QUEUE_FULL when too many wait.
+   * Passes on the events of an exchange. When the backend asks its client something, the call waits for it: the
+   * subscriber gets one ClientQuestion and completes, and the exchange continues without a subscriber.
+   * Unsubscribing before that cancels the exchange. `call` names the call, and is required to resume it. Cold.
+   * Errors: those of the exchange; QUEUE_FULL when too many wait.
    */
   follow(owner: Owner, call: string, answers$: Observable<Answer>): Observable<Answer | ClientQuestion>;
   /**
-   * Continues a waiting call: hands in the replies of the client, and emits what follows. Undefined when there is no such call, it
-   * belongs to another owner or another `call`, or it is resumed already.
+   * Continues a waiting call: hands in the replies of the client, and emits what follows. Undefined when there is
+   * no such call, it belongs to another owner or another `call`, or it is resumed already.
    */
   resume(
     id: string,

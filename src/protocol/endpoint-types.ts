@@ -36,13 +36,14 @@ export interface McpRequest {
    */
   readonly holdBody?: (() => () => void) | undefined;
   /**
-   * Passes the request to the node that made this id, of a session or a waiting call, and its answer to the client. Undefined when that is
-   * this node; false when no node has it. Rejects with NODE_UNAVAILABLE.
+   * Passes the request to the node that made this id, of a session or a waiting call, and its answer to the
+   * client. Undefined when that is this node; false when no node has it. Rejects with NODE_UNAVAILABLE.
    */
   readonly forward?: ((id: string) => Promise<boolean> | undefined) | undefined;
   /**
-   * Passes the `initialize` of a session, once it was counted, to the node of these instances, or to one that may open what this node cannot,
-   * and the answer to the client. Undefined where there is none; false when that node does not open it.
+   * Passes the `initialize` of a session, once it was counted, to the node of these instances, or to one that may
+   * open what this node cannot, and the answer to the client. Undefined where there is none; false when that node
+   * does not open it.
    */
   readonly openAt?:
     | ((place: readonly PlacedInstance[] | 'opener') => Promise<boolean> | undefined)

@@ -1,5 +1,5 @@
-// Input requests of servers to clients in the middle of a call: the `input_required` results that carry them, and the capabilities
-// that a client must declare for them. Source: MCP 2026-07-28 basic/patterns/mrtr.
+// Input requests of servers to clients in the middle of a call: the `input_required` results that carry them, and
+// the capabilities that a client must declare for them. Source: MCP 2026-07-28 basic/patterns/mrtr.
 
 import { randomUUID } from 'node:crypto';
 import type { ConnectionRequired } from '../domain/calls/connection-required.ts';

@@ -1,4 +1,5 @@
-// Numbers that callers see in place of consecutive ones, which would show how much all callers do. It keeps no state besides its key.
+// Numbers that callers see in place of consecutive ones, which would show how much all callers do. It keeps no
+// state besides its key.
 
 import { createCipheriv, randomBytes } from 'node:crypto';
 
@@ -9,7 +10,10 @@ export const OPAQUE_NUMBERS = HALF ** 2;
 /** Source: Luby and Rackoff, 1988: four rounds make a strong pseudorandom permutation. */
 const ROUNDS = [0, 1, 2, 3];
 
-/** A secret permutation of the integers below 2 ** 48, so that a hidden number is an integer in JSON. Another one for each instance. */
+/**
+ * A secret permutation of the integers below 2 ** 48, so that a hidden number is an integer in JSON. Another one
+ * for each instance.
+ */
 export class OpaqueNumbers {
   // In this mode each block is encrypted by itself.
   readonly #cipher = createCipheriv('aes-128-ecb', randomBytes(16), null).setAutoPadding(false);

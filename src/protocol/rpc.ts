@@ -1,6 +1,6 @@
-// JSON-RPC messages for clients, as text: the bytes of a result are copied from the answer of the backend and never parsed. And the
-// failures of the MCP endpoint, JSON-RPC errors with an HTTP status. Errors of the gateway are converted here; error answers of
-// backends are no failures and pass unchanged.
+// JSON-RPC messages for clients, as text: the bytes of a result are copied from the answer of the backend and
+// never parsed. And the failures of the MCP endpoint, JSON-RPC errors with an HTTP status. Errors of the gateway
+// are converted here; error answers of backends are no failures and pass unchanged.
 
 import { asGatewayError, type ErrorCode, GatewayError } from '../domain/errors/errors.ts';
 import type { JsonFields, JsonObject, JsonText } from '../domain/json/json.ts';

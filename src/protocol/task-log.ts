@@ -1,6 +1,6 @@
-// The instances that run the tasks of clients, for both eras and all paths: they are noted when a task begins. The code of each era
-// sends requests about a task there, and refuses those about tasks of other owners. A task that did not begin here is asked of the
-// other nodes, once.
+// The instances that run the tasks of clients, for both eras and all paths: they are noted when a task begins. The
+// code of each era sends requests about a task there, and refuses those about tasks of other owners. A task that
+// did not begin here is asked of the other nodes, once.
 
 import { queueFull } from '../domain/errors/error-catalogue.ts';
 import { isJsonObject, type JsonText } from '../domain/json/json.ts';
@@ -55,7 +55,10 @@ interface Asked {
   isOthers: boolean;
 }
 
-/** The tasks that began at this node, or were found at another one. Ids that cannot be remembered (`isTaskId`) belong to no owner. */
+/**
+ * The tasks that began at this node, or were found at another one. Ids that cannot be remembered (`isTaskId`)
+ * belong to no owner.
+ */
 export class TaskLog {
   readonly #now: Clock['now'];
   /** By owner, then by id: the instances as `{template}/{instance}`, the latest last, because two may give the same id. */
@@ -76,8 +79,8 @@ export class TaskLog {
   }
 
   /**
-   * Resolves when the other nodes have told where the task is. Undefined where that is known, or cannot be. Rejects with QUEUE_FULL: a task
-   * about which no node was asked may be of another owner.
+   * Resolves when the other nodes have told where the task is. Undefined where that is known, or cannot be.
+   * Rejects with QUEUE_FULL: a task about which no node was asked may be of another owner.
    */
   whenKnown(scope: TaskScope, taskId: string): Promise<void> | undefined {
     if (this.#peers === undefined || this.instancesOf(scope, taskId).length > 0) return undefined;

@@ -1,5 +1,5 @@
-// The registry in force on this node: instances in the fleet, functions, settings of templates. Applies stored changes of any node
-// and emits their events. It is synchronous and uses no store (registry.ts).
+// The registry in force on this node: instances in the fleet, functions, settings of templates. Applies stored
+// changes of any node and emits their events. It is synchronous and uses no store (registry.ts).
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../actors/fleet.ts';
@@ -43,7 +43,10 @@ export interface ActiveRegistryDeps {
   readonly nodeId?: string | undefined;
   /** Runs the programs that any node may run, where there are other nodes. Default: they run here. */
   readonly shared?: RunShared | undefined;
-  /** The number of this worker of the node: the first one runs its programs, the others use them there. Default: there are no workers. */
+  /**
+   * The number of this worker of the node: the first one runs its programs, the others use them there. Default:
+   * there are no workers.
+   */
   readonly worker?: number | undefined;
 }
 

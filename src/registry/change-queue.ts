@@ -23,9 +23,9 @@ export class ChangeQueue {
   }
 
   /**
-   * Runs `work` when earlier changes have ended, and settles like it. While the database is unavailable, a queued change that waited
-   * for LONGEST_WAIT_MS fails with DATABASE_UNAVAILABLE before it begins. `isReload`: its failure does not mean that the database is
-   * unavailable, because a read may wait for an old connection.
+   * Runs `work` when earlier changes have ended, and settles like it. While the database is unavailable, a queued
+   * change that waited for LONGEST_WAIT_MS fails with DATABASE_UNAVAILABLE before it begins. `isReload`: its
+   * failure does not mean that the database is unavailable, because a read may wait for an old connection.
    */
   take<T>(work: () => Promise<T>, isReload = false): Promise<T> {
     const askedAtMs = this.#now();

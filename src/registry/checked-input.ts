@@ -1,5 +1,5 @@
-// Checks the input of embedding programs with the schemas and messages of the HTTP routes. domain/instances/registration.ts has the rules about
-// several fields of an instance.
+// Checks the input of embedding programs with the schemas and messages of the HTTP routes.
+// domain/instances/registration.ts has the rules about several fields of an instance.
 
 import Type from 'typebox';
 import { LoadBalancerChange, type TemplateChange } from '../balancing/policy-schemas.ts';

@@ -77,7 +77,10 @@ export class PinnedScope {
     return this.#approved?.get(tool)?.includes(digest) === true;
   }
 
-  /** Notes what is not approved; true when a tool waits since now. `isComplete`: all is listed, so that a first list can be approved. */
+  /**
+   * Notes what is not approved; true when a tool waits since now. `isComplete`: all is listed, so that a first
+   * list can be approved.
+   */
   listed(tools: readonly ListedTool[], isComplete: boolean): boolean {
     const isNew = tools.map((tool) => this.#note(tool)).some(Boolean);
     if (isComplete && this.isFirst && !this.isGathering && this.#waiting.size > 0) this.#deps.onFirst(this);

@@ -67,7 +67,10 @@ const OTHER_NAMES: readonly string[] = [
   ...['consecutive_failures', 'sessions', 'own_processes', 'warnings', 'container'],
 ];
 
-/** Lists of MCP clients that leave tools out, or name those that are left. A gateway serves all tools, and must not serve these. */
+/**
+ * Lists of MCP clients that leave tools out, or name those that are left. A gateway serves all tools, and must not
+ * serve these.
+ */
 const LEFT_OUT_TOOLS = ['disabledTools', 'disabled_tools', 'excludeTools', 'exclude_tools', 'blockedTools'];
 const LEFT_TOOLS = [
   'enabledTools',

@@ -81,8 +81,8 @@ export async function readRegistryFile(path: string, isImport = false): Promise<
 
 /**
  * Parses a registry document in any of its four shapes; `name` is the file's, for its extension and for errors.
- * `variables` fill in its placeholders. Throws RegistryFileError for text that is neither JSON nor YAML, or that has neither `templates` nor servers.
- * See docs/guides/registry-file.md.
+ * `variables` fill in its placeholders. Throws RegistryFileError for text that is neither JSON nor YAML, or that
+ * has neither `templates` nor servers. See docs/guides/registry-file.md.
  */
 export async function parseRegistryDocument(
   text: string,

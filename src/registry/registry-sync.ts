@@ -1,6 +1,6 @@
-// Synchronizes the registry with one origin of instances: the listing of a source, or a registry file. Instances of other origins,
-// such as the API, are not changed. src/discovery/ lists the sources, registry/registry-file.ts reads the file, gateway/sync.ts
-// decides when.
+// Synchronizes the registry with one origin of instances: the listing of a source, or a registry file. Instances
+// of other origins, such as the API, are not changed. src/discovery/ lists the sources, registry/registry-file.ts
+// reads the file, gateway/sync.ts decides when.
 
 import { hash } from 'node:crypto';
 import { asGatewayError, databaseUnavailable, hasCode } from '../domain/errors/errors.ts';

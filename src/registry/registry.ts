@@ -109,10 +109,10 @@ export class Registry {
   }
 
   /**
-   * Stores an instance and starts it; one with the same id in the template is replaced in place. VALIDATION_ERROR; DUPLICATE_SERVER
-   * when an entry of a file or of sync would replace an instance of another source, ENDPOINT_NOT_ALLOWED for a denied address,
-   * COMMAND_NOT_ALLOWED for a command with a protected path; BACKEND_UNAVAILABLE when the instance is not healthy after `waitMs`,
-   * SERVER_NOT_FOUND when it was removed meanwhile.
+   * Stores an instance and starts it; one with the same id in the template is replaced in place. VALIDATION_ERROR;
+   * DUPLICATE_SERVER when an entry of a file or of sync would replace an instance of another source, ENDPOINT_NOT_ALLOWED for a
+   * denied address, COMMAND_NOT_ALLOWED for a command with a protected path; BACKEND_UNAVAILABLE when the instance is not healthy
+   * after `waitMs`, SERVER_NOT_FOUND when it was removed meanwhile.
    */
   async register(
     template: string,
@@ -148,8 +148,8 @@ export class Registry {
   }
 
   /**
-   * Registers entries of a file or of sync with one change of the store. False, and no instance is changed, when one of them cannot
-   * be registered, or another node changed one meanwhile: `register` tells why. DATABASE_UNAVAILABLE.
+   * Registers entries of a file or of sync with one change of the store. False, and no instance is changed, when one of them
+   * cannot be registered, or another node changed one meanwhile: `register` tells why. DATABASE_UNAVAILABLE.
    */
   async registerTogether(entries: readonly RegistryInput[]): Promise<boolean> {
     try {
@@ -227,8 +227,8 @@ export class Registry {
   }
 
   /**
-   * Removes instances that their file or sync no longer has, with one change of the store. Resolves with their ids, without those that
-   * are gone, have another source, or run on another node.
+   * Removes instances that their file or sync no longer has, with one change of the store. Resolves with their ids, without those
+   * that are gone, have another source, or run on another node.
    */
   withdraw(template: string, ids: readonly string[], source: 'file' | 'sync'): Promise<readonly string[]> {
     return this.#change(async () => {
@@ -244,7 +244,7 @@ export class Registry {
     });
   }
 
-  /** Changes weight, metadata or era of an instance; another era opens it again. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, VALIDATION_ERROR, REGISTRY_FULL. */
+  /** Another era opens the instance again. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, VALIDATION_ERROR, REGISTRY_FULL. */
   async changeInstance(template: string, id: string, written: InstanceChange): Promise<InstanceDefinition> {
     const change = checkedInstanceChange(written);
     return this.#change(async () => {
@@ -277,7 +277,7 @@ export class Registry {
     await this.#change(() => this.#saveSettings(change));
   }
 
-  /** Merges settings into those of a template, and replaces its `auth`; null removes one. TEMPLATE_NOT_FOUND, VALIDATION_ERROR. */
+  /** Merges settings into those of a template, replaces its `auth`; null removes one. TEMPLATE_NOT_FOUND, VALIDATION_ERROR. */
   async changeTemplate(
     template: string,
     written: LoadBalancerChange,
@@ -293,8 +293,8 @@ export class Registry {
   }
 
   /**
-   * Deletes a template and its settings. TEMPLATE_NOT_FOUND; VALIDATION_ERROR while it has instances on any node. A template with a
-   * definition remains, with the default settings.
+   * Deletes a template and its settings. TEMPLATE_NOT_FOUND; VALIDATION_ERROR while it has instances on any node. A template with
+   * a definition remains, with the default settings.
    */
   deleteTemplate(template: string): Promise<void> {
     return this.#change(async () => {
@@ -349,7 +349,7 @@ export class Registry {
     this.#revision = revision;
   }
 
-  /** Notes the revision of an own change: if it directly follows the one in force, there is nothing to read. False without a change. */
+  /** Notes the revision of an own change: if it follows the one in force, there is nothing to read. False without a change. */
   #advance(revision: number | undefined, count = 1): boolean {
     if (revision === this.#revision + count) this.#revision = revision;
     return revision !== undefined;
@@ -388,8 +388,8 @@ export class Registry {
   }
 
   /**
-   * Stores the instance that `make` makes of the one in force. When another node has replaced, changed or removed that one, or has
-   * taken the server id, it applies the changes of other nodes and makes it again.
+   * Stores the instance that `make` makes of the one in force. When another node has replaced, changed or removed that one, or
+   * has taken the server id, it applies the changes of other nodes and makes it again.
    */
   async #save(make: () => InstanceDefinition): Promise<InstanceDefinition> {
     for (let left = ATTEMPTS; left > 0; left -= 1) {
@@ -431,8 +431,8 @@ export class Registry {
   }
 
   /**
-   * Resolves when the instance is healthy or has stopped, after `waitMs` at the latest. At once for an instance of another node: one that any
-   * node may run is first waited for until a node runs it.
+   * Resolves when the instance is healthy or has stopped, after `waitMs` at the latest. At once for an instance of another node:
+   * one that any node may run is first waited for until a node runs it.
    */
   async #untilHealthy(made: Instance, waitMs: number): Promise<Instance> {
     const { shared, fleet, clock } = this.#deps;

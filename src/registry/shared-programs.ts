@@ -1,5 +1,5 @@
-// Runs the programs that any node may run, as the cluster decides: an instance of one is started when this node has its lease, and is listed
-// as one of another node otherwise. Source: ADR 168.
+// Runs the programs that any node may run, as the cluster decides: an instance of one is started when this node
+// has its lease, and is listed as one of another node otherwise. Source: ADR 168.
 
 import { filter, firstValueFrom, merge, type Observable, of, Subject, take } from 'rxjs';
 import type { Fleet } from '../actors/fleet.ts';

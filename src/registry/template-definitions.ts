@@ -1,5 +1,5 @@
-// The template definitions that are kept in the store: checks and stores them, and puts them in force on this node; other nodes read
-// them with the registry. Source: ADR 235.
+// The template definitions that are kept in the store: checks and stores them, and puts them in force on this
+// node; other nodes read them with the registry. Source: ADR 235.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../actors/fleet.ts';
@@ -87,8 +87,8 @@ export class TemplateDefinitions implements StoredDefinitions {
   }
 
   /**
-   * Stores a definition, in the form of a template.json, and puts it in force. Resolves with false when it replaced one. Errors of
-   * `check`; DUPLICATE_TEMPLATE when a folder defines the template; REGISTRY_FULL.
+   * Stores a definition, in the form of a template.json, and puts it in force. Resolves with false when it
+   * replaced one. Errors of `check`; DUPLICATE_TEMPLATE when a folder defines the template; REGISTRY_FULL.
    */
   async put(template: string, written: unknown): Promise<boolean> {
     const definition = await this.check(template, written);

@@ -1,5 +1,5 @@
-// The approved definitions of the tools of pinned templates and views, and those that wait for approval. One without an approval was
-// just pinned: what is listed first is approved. Source: ADR 238, ADR 242.
+// The approved definitions of the tools of pinned templates and views, and those that wait for approval. One
+// without an approval was just pinned: what is listed first is approved. Source: ADR 238, ADR 242.
 
 import { Subject } from 'rxjs';
 import type { ToolCache } from '../actors/instances/tool-cache.ts';
@@ -103,8 +103,9 @@ export class ToolApprovals {
   }
 
   /**
-   * The template may have been pinned or released here: approves what its instances list now, or, if none does, what one lists first;
-   * or drops what was approved. Resolves with the revision of a change. DATABASE_UNAVAILABLE.
+   * The template may have been pinned or released here: approves what its instances list now, or, if none does,
+   * what one lists first; or drops what was approved. Resolves with the revision of a change.
+   * DATABASE_UNAVAILABLE.
    */
   async settle(
     template: string,
@@ -119,8 +120,8 @@ export class ToolApprovals {
   }
 
   /**
-   * One was pinned or released here: drops what was approved, also of an earlier one with this name. Resolves with the revision of the
-   * change. DATABASE_UNAVAILABLE.
+   * One was pinned or released here: drops what was approved, also of an earlier one with this name. Resolves with
+   * the revision of the change. DATABASE_UNAVAILABLE.
    */
   async begin(id: string): Promise<number | undefined> {
     const others = [...(this.#stored ?? [])].filter(([scope]) => scope !== id);

@@ -1,5 +1,5 @@
-// The views of the registry: stored first, then in force on this node, then on the others, like templates and instances. It does not
-// know what a view lists (gateway/views.ts).
+// The views of the registry: stored first, then in force on this node, then on the others, like templates and
+// instances. It does not know what a view lists (gateway/views.ts).
 
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
@@ -15,7 +15,10 @@ import type { ViewStore } from '../persistence/store.ts';
 import type { ToolApprovals } from './tool-approvals.ts';
 
 export const MAX_VIEWS = 1_000;
-/** Memory of the definitions and names of all large views; what is compiled of them takes up to four times as much. Source: ADR 270. */
+/**
+ * Memory of the definitions and names of all large views; what is compiled of them takes up to four times as much.
+ * Source: ADR 270.
+ */
 export const MAX_VIEW_BYTES = 64 * 1024 * 1024;
 /** Attempts to store a view that other nodes change meanwhile. */
 const ATTEMPTS = 5;

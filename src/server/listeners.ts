@@ -31,7 +31,8 @@ export interface Listeners {
   readonly warnings: readonly string[];
   /** Each connection is closed after its next answer. New ones are accepted until `close`. */
   drain(): void;
-  /** Accepts no more connections. Closes those that have been idle for 500 ms, and the others after their next
+  /**
+   * Accepts no more connections. Closes those that have been idle for 500 ms, and the others after their next
    *  answer, or after `timeoutMs` in any case. */
   close(timeoutMs: number): Promise<void>;
 }
@@ -63,8 +64,9 @@ const BACKLOG = 4_096;
  */
 const REQUESTS_PER_TURN = 64;
 /**
- * The same while MANY_WAITING or more wait. The loop accepts one connection per round of reading, and reads for up to 48 rounds while
- * over 1,024 connections have data: if many requests began at once, a new connection would wait for seconds.
+ * The same while MANY_WAITING or more wait. The loop accepts one connection per round of reading, and reads for up
+ * to 48 rounds while over 1,024 connections have data: if many requests began at once, a new connection would wait
+ * for seconds.
  */
 const REQUESTS_PER_TURN_OF_MANY = 2;
 const MANY_WAITING = 256;
@@ -120,8 +122,9 @@ export async function openListeners(
 const SHAPING_OBJECTS = 8;
 
 /**
- * V8 settles how many fields the objects of a class hold in themselves when it has made seven, by the fields of those before. A collection
- * after the sixth has forgotten them: then each request of the process would take 8 kB more, in lists of fields that grow by three.
+ * V8 settles how many fields the objects of a class hold in themselves when it has made seven, by the fields of
+ * those before. A collection after the sixth has forgotten them: then each request of the process would take 8 kB
+ * more, in lists of fields that grow by three.
  */
 function settleShapes(): void {
   const socket = new Socket();
@@ -220,8 +223,9 @@ function listenerOn(
 const TARGET = /^(?:\*|\/[^#\s]*|https?:\/\/(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?(?:[/?][^#\s]*)?)$/i;
 
 /**
- * Closes pipelined answers whose turn has not come when their connection ends: Node 22 emits no `close` for them, so that the bodies and
- * the calls of their requests would be held forever. One listener per connection, so that each costs the same, however many wait.
+ * Closes pipelined answers whose turn has not come when their connection ends: Node 22 emits no `close` for them,
+ * so that the bodies and the calls of their requests would be held forever. One listener per connection, so that
+ * each costs the same, however many wait.
  */
 class WaitingAnswers {
   readonly #onConnection = new WeakMap<Socket, Map<ServerResponse, number>>();
@@ -258,7 +262,10 @@ class WaitingAnswers {
   }
 }
 
-/** The returned function holds nothing of the request once its connection has ended: a hundred thousand may wait for their turn. */
+/**
+ * The returned function holds nothing of the request once its connection has ended: a hundred thousand may wait
+ * for their turn.
+ */
 function untilClosed(begin: RequestListener, ...parts: Parameters<RequestListener>): () => void {
   let held: typeof parts | undefined = parts;
   parts[1].once('close', () => {
@@ -274,8 +281,8 @@ function sum(bytes: ReadonlyMap<ServerResponse, number>): number {
 }
 
 /**
- * When a connection ends, Node makes an error for each request that it has read from it; with their traces, 400 requests on each of
- * 1,900 connections take 10 s.
+ * When a connection ends, Node makes an error for each request that it has read from it; with their traces, 400
+ * requests on each of 1,900 connections take 10 s.
  */
 function withoutTraces(socket: Socket): void {
   const { stackTraceLimit } = Error;

@@ -1,5 +1,6 @@
-// Makes sure that only one process at a time is a given node of a database: two would run every program twice. For a database file
-// the claim is a lock of the kernel, on a server a row that its holder changes every few seconds. Source: ADR 47.
+// Makes sure that only one process at a time is a given node of a database: two would run every program twice. For
+// a database file the claim is a lock of the kernel, on a server a row that its holder changes every few seconds.
+// Source: ADR 47.
 
 import { hash, randomUUID } from 'node:crypto';
 import { readFileSync, readlinkSync } from 'node:fs';
@@ -146,7 +147,10 @@ interface Row {
   readonly place?: Place | undefined;
 }
 
-/** What tells a process from all others, also from those of other containers on the same machine and from later ones with its id. */
+/**
+ * What tells a process from all others, also from those of other containers on the same machine and from later
+ * ones with its id.
+ */
 interface Place {
   /** The id of this start of the machine. */
   readonly bootId: string;
@@ -169,7 +173,10 @@ function placeOf(pid: number): Place | undefined {
   }
 }
 
-/** True only when the process certainly ended: the same boot and the same process ids, and no process with its id and start time. */
+/**
+ * True only when the process certainly ended: the same boot and the same process ids, and no process with its id
+ * and start time.
+ */
 function isGone(place: Place | undefined): boolean {
   const own = placeOf(process.pid);
   if (place === undefined || own === undefined) return false;

@@ -72,7 +72,10 @@ export class OpenConnections {
     this.#isTrusted = addressesIn(this.bounds.trustedProxies);
   }
 
-  /** Counts a new connection until it ends; `isHandshake`: it begins with one of TLS. Over a bound another one is closed, or this one when all others are in use. */
+  /**
+   * Counts a new connection until it ends; `isHandshake`: it begins with one of TLS. Over a bound another one is
+   * closed, or this one when all others are in use.
+   */
   add(socket: Socket, server: Server, isHandshake = false): void {
     const address = socket.remoteAddress ?? '';
     const { perAddress, total, files, trustedProxies } = this.bounds;
@@ -166,8 +169,9 @@ export class OpenConnections {
   }
 
   /**
-   * Closes the connections of a port that have had no request for 500 ms, nor since `drainingSinceMs`. A client may be about to use one
-   * that had a request just now, and turns to older ones when those that it used are closed: they would be reset.
+   * Closes the connections of a port that have had no request for 500 ms, nor since `drainingSinceMs`. A client
+   * may be about to use one that had a request just now, and turns to older ones when those that it used are
+   * closed: they would be reset.
    */
   closeIdle(server: Server, drainingSinceMs: number): void {
     const sinceMs = systemClock.now() - IDLE_MS;
@@ -201,8 +205,8 @@ function isInProgress({ requests, unknown }: Connection): boolean {
 }
 
 /**
- * The bytes of what is not complete. After an answer they may belong to a refused body, which is discarded, but the headers of its
- * request stay in memory until it is complete.
+ * The bytes of what is not complete. After an answer they may belong to a refused body, which is discarded, but
+ * the headers of its request stay in memory until it is complete.
  */
 function unfinishedBytesOf(connection: Connection, headerBytes: number, nowMs: number): number {
   if (isInProgress(connection)) return 0;
@@ -213,8 +217,8 @@ function unfinishedBytesOf(connection: Connection, headerBytes: number, nowMs: n
 }
 
 /**
- * The one to close for `added`, which it is when all others are in use. One that arrived after `newSinceMs` and of which nothing was
- * read comes after the idle ones: its request may have arrived, too.
+ * The one to close for `added`, which it is when all others are in use. One that arrived after `newSinceMs` and of
+ * which nothing was read comes after the idle ones: its request may have arrived, too.
  */
 function oldestOf(
   connections: Iterable<Connection>,

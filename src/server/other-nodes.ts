@@ -1,5 +1,6 @@
-// The other nodes of the deployment, as a server needs them: the table of the members, and the channel between them. The gateway asks
-// both from its start on; they exist once this node has joined. Their modules are loaded only where there are other nodes.
+// The other nodes of the deployment, as a server needs them: the table of the members, and the channel between
+// them. The gateway asks both from its start on; they exist once this node has joined. Their modules are loaded
+// only where there are other nodes.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
@@ -235,7 +236,10 @@ export class OtherNodes {
   }
 }
 
-/** The settings `cluster.tls`, all three or none. Undefined without certificates of the operator. Rejects with ConfigError, and with OperatorError for files that cannot be used. */
+/**
+ * The settings `cluster.tls`, all three or none. Undefined without certificates of the operator. Rejects with
+ * ConfigError, and with OperatorError for files that cannot be used.
+ */
 async function certificatesOf(
   { cert, key, ca }: Config['cluster']['tls'],
   log: Pick<Logger, 'warn'>,

@@ -1,5 +1,5 @@
-// Opens the channel to the other nodes of the deployment: its address, its listener, and the clients for the others. src/cluster has its
-// parts; the members come from their table.
+// Opens the channel to the other nodes of the deployment: its address, its listener, and the clients for the
+// others. src/cluster has its parts; the members come from their table.
 
 import { connect } from 'node:net';
 import type { Logger } from 'pino';
@@ -51,7 +51,10 @@ export interface PeerChannelOptions {
   readonly database: DatabaseHost | undefined;
   readonly audit: Auth['audit'];
   readonly log: Pick<Logger, 'info' | 'warn'>;
-  /** The socket file for the other workers of this gateway. On a database file no other node comes, and this is the only listener. */
+  /**
+   * The socket file for the other workers of this gateway. On a database file no other node comes, and this is the
+   * only listener.
+   */
   readonly socket?: string | undefined;
   readonly serve: PeerListenerOptions['serve'];
   /** The instances of this node. */

@@ -1,4 +1,5 @@
-// The ports of a server: their TLS, when they are opened, what they serve, and the port for Prometheus. listeners.ts has the sockets.
+// The ports of a server: their TLS, when they are opened, what they serve, and the port for Prometheus.
+// listeners.ts has the sockets.
 
 import type { RequestListener } from 'node:http';
 import type { Logger } from 'pino';
@@ -82,7 +83,10 @@ export class Ports {
   }
 }
 
-/** Undefined without the settings. Rejects with ConfigError for one without the other, and with OperatorError for files that cannot be used. */
+/**
+ * Undefined without the settings. Rejects with ConfigError for one without the other, and with OperatorError for
+ * files that cannot be used.
+ */
 export async function publicTlsOf(
   { tls: { cert, key } }: Config,
   log: Logger,

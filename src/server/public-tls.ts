@@ -1,4 +1,5 @@
-// TLS of the ports for clients, with the files of `tls.cert` and `tls.key`, which are read again when they change. Source: ADR 209.
+// TLS of the ports for clients, with the files of `tls.cert` and `tls.key`, which are read again when they change.
+// Source: ADR 209.
 
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';

@@ -1,4 +1,5 @@
-// A server of HTTPS for one port. Connections are counted from their first byte on, also before their handshake is over. Source: ADR 209.
+// A server of HTTPS for one port. Connections are counted from their first byte on, also before their handshake is
+// over. Source: ADR 209.
 
 import type { RequestListener, Server, ServerOptions } from 'node:http';
 import type { BodyRequest } from '../http/body/body-request.ts';

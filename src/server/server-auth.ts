@@ -1,5 +1,5 @@
-// Opens authentication on the storage of a server, creates the first admin, and returns messages about it; makes the authorization
-// server for MCP clients.
+// Opens authentication on the storage of a server, creates the first admin, and returns messages about it; makes
+// the authorization server for MCP clients.
 
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
@@ -92,7 +92,10 @@ export async function openServerAuth(
   return { auth, keys, assertions, providers: company?.providers ?? [], ensureAdmin, close };
 }
 
-/** Undefined, and nothing is loaded, without identity providers. ConfigError for one that is this gateway, and without the pages. */
+/**
+ * Undefined, and nothing is loaded, without identity providers. ConfigError for one that is this gateway, and
+ * without the pages.
+ */
 async function companyOf(
   { authEnabled, oauth, hasPasswordLogins, roles }: Config,
   { store, keepsSecrets }: Pick<Storage, 'store' | 'keepsSecrets'>,

@@ -1,5 +1,5 @@
-// The composition root: config -> ports -> storage -> authentication -> gateway -> koa app. running-server.ts closes them in reverse
-// order. The command line handles signals and exit codes.
+// The composition root: config -> ports -> storage -> authentication -> gateway -> koa app. running-server.ts
+// closes them in reverse order. The command line handles signals and exit codes.
 
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -42,7 +42,10 @@ export interface ServerOptions {
   readonly log?: Logger;
   /** Called with the gateway once the ports are open, before its first event and its first program. */
   readonly onGateway?: (gateway: Gateway) => void;
-  /** Gets lines for the operator, such as the first password, at once, because the start may fail later. They are never logged. */
+  /**
+   * Gets lines for the operator, such as the first password, at once, because the start may fail later. They are
+   * never logged.
+   */
   readonly onNotice?: (line: string) => void;
   /** True when a terminal shows the notices. Default false: the first password is written to a file. */
   readonly isTerminal?: boolean;

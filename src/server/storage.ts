@@ -27,13 +27,19 @@ export interface Storage {
   readonly store: Store;
   /** Whether values are encrypted, or end with this process: secrets of others may be stored. */
   readonly keepsSecrets: boolean;
-  /** The secrets that sign tokens; one is created in the database if there is none. Not called by commands, which sign nothing. */
+  /**
+   * The secrets that sign tokens; one is created in the database if there is none. Not called by commands, which
+   * sign nothing.
+   */
   signingSecrets(): Promise<SigningSecrets>;
   /** File for the password of the first admin of this database, for starts without a terminal. */
   readonly initialPasswordFile: string;
   /** Paths that no command may get as an argument, in addition to the database and its files. */
   readonly protectedPaths: readonly ProtectedPath[];
-  /** See RegistrationContext. Elsewhere nodes have no leases, must not run such programs, or cannot use those of each other. Source: ADR 185. */
+  /**
+   * See RegistrationContext. Elsewhere nodes have no leases, must not run such programs, or cannot use those of
+   * each other. Source: ADR 185.
+   */
   readonly isAnyDefault: boolean;
 }
 

@@ -1,6 +1,6 @@
-// Checks whether a command gets a file or folder that would make its program an admin: the database, the key, the state or
-// the configuration of the gateway, or the system's folders of processes and devices. It reads the present file system; the caller
-// decides what else is refused. Source: ADR 87.
+// Checks whether a command gets a file or folder that would make its program an admin: the database, the key, the
+// state or the configuration of the gateway, or the system's folders of processes and devices. It reads the
+// present file system; the caller decides what else is refused. Source: ADR 87.
 
 import { existsSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -51,7 +51,10 @@ export function protectedDatabase(file: string): ProtectedPath[] {
 export interface ExposureOptions {
   /** The folder of the gateway. Default: that of this process. */
   readonly from?: string;
-  /** The user that programs run as, if it is not that of the gateway: a program without a working folder starts in its home folder. */
+  /**
+   * The user that programs run as, if it is not that of the gateway: a program without a working folder starts in
+   * its home folder.
+   */
   readonly user?: Pick<ProgramUser, 'home'> | undefined;
   readonly look?: Look;
 }
@@ -64,10 +67,10 @@ export interface Exposure {
 }
 
 /**
- * Why the command may not be started; undefined when it may. Checks its working folder, if any, and every text in its words and
- * variables that may be a path, from that folder (default: where the program starts). No path may end at one of `paths` or at a folder
- * above one of them, nor pass through one that is whole, such as /proc: neither as the kernel walks it, nor with each `..` removed first, as many
- * programs do. Source: ADR 87, 133.
+ * Why the command may not be started; undefined when it may. Checks its working folder, if any, and every text in
+ * its words and variables that may be a path, from that folder (default: where the program starts). No path may
+ * end at one of `paths` or at a folder above one of them, nor pass through one that is whole, such as /proc:
+ * neither as the kernel walks it, nor with each `..` removed first, as many programs do. Source: ADR 87, 133.
  */
 export async function exposureOf(
   program: ExposedProgram,

@@ -3,7 +3,10 @@
 
 /** No system opens a longer path; a program may remove each `..` first. */
 export const PATH_CHARACTERS = 4_096;
-/** Bounds of the cost of one word: the first and the last `=` of a text after which a path is looked for, and what variables add. */
+/**
+ * Bounds of the cost of one word: the first and the last `=` of a text after which a path is looked for, and what
+ * variables add.
+ */
 const EQUALS = 32;
 const FILLED_CHARACTERS = 65_536;
 
@@ -11,8 +14,8 @@ const FILLED_CHARACTERS = 65_536;
 const SEPARATORS = [/(?!)/, /,/, /[:;]/, /\s+/, /['"`]/, /[\s'"`,:;=|&<>(){}[\]!?#@$^]+/];
 
 /**
- * The texts in `word` that a program may read as a path, each once: absolute, relative or starting with `~`. `variables` are those
- * that a shell would replace.
+ * The texts in `word` that a program may read as a path, each once: absolute, relative or starting with `~`.
+ * `variables` are those that a shell would replace.
  */
 export function pathTextsIn(word: string, variables: Readonly<Record<string, string>> = {}): Set<string> {
   const spellings = new Set([

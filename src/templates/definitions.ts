@@ -1,5 +1,5 @@
-// The template definitions in force: those of the folder, which stay as they are while the process runs, and those of the database,
-// which any node changes. Where both have an id, the folder's counts. Source: ADR 235.
+// The template definitions in force: those of the folder, which stay as they are while the process runs, and those
+// of the database, which any node changes. Where both have an id, the folder's counts. Source: ADR 235.
 
 import type { TemplateDefinition, TemplateRules } from './definition.ts';
 

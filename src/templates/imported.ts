@@ -1,5 +1,5 @@
-// Reads files that name MCP servers: those of clients (client-config.ts), and server.json of registries (server-json.ts). Pure: the
-// command line fills the placeholders in what they give.
+// Reads files that name MCP servers: those of clients (client-config.ts), and server.json of registries
+// (server-json.ts). Pure: the command line fills the placeholders in what they give.
 
 import { type ParseError, parse, printParseErrorCode } from 'jsonc-parser';
 import { isDeeper, isJsonObject, jsonIn } from '../domain/json/json.ts';

@@ -1,4 +1,5 @@
-// Finds secrets in the words of a command and in addresses: by the names beside them, by the parts of a URL, and by the form of tokens.
+// Finds secrets in the words of a command and in addresses: by the names beside them, by the parts of a URL, and
+// by the form of tokens.
 
 import { isSecretName } from '../domain/instances/secret-names.ts';
 

@@ -1,5 +1,6 @@
-// server.json of the official registry, schema 2025-12-11: each package of npm, PyPI and OCI, and each remote, becomes a definition
-// whose inputs are settings. Values in it are fixed; variables of values are filled by their own values or defaults.
+// server.json of the official registry, schema 2025-12-11: each package of npm, PyPI and OCI, and each remote,
+// becomes a definition whose inputs are settings. Values in it are fixed; variables of values are filled by their
+// own values or defaults.
 
 import { definedFields, isJsonObject, type JsonObject } from '../domain/json/json.ts';
 import { TemplateError } from './definition.ts';

@@ -1,5 +1,6 @@
-// Checks the text of a template.json against schemas/template.schema.json, with the reference validator of draft-07, and
-// reports the JSON pointer of each violation. The gateway reads definitions with definition.ts, which is lighter and reports less.
+// Checks the text of a template.json against schemas/template.schema.json, with the reference validator of
+// draft-07, and reports the JSON pointer of each violation. The gateway reads definitions with definition.ts,
+// which is lighter and reports less.
 
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -20,7 +21,10 @@ export interface Validation {
   readonly readings: readonly Remark[];
 }
 
-/** Throws TemplateError for a text that is not JSON. `isTolerant`: forms of other platforms are converted, as the gateway does. */
+/**
+ * Throws TemplateError for a text that is not JSON. `isTolerant`: forms of other platforms are converted, as the
+ * gateway does.
+ */
 export async function validateTemplate(
   text: string,
   { isTolerant = false, folder }: { readonly isTolerant?: boolean; readonly folder?: string } = {},

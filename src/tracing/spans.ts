@@ -1,6 +1,7 @@
-// The spans of the gateway: one per HTTP request (SERVER), one per attempt at an instance (CLIENT), and one per HTTP exchange of an
-// attempt (CLIENT). Names and attributes follow the semantic conventions for MCP and HTTP; those of the gateway begin with
-// `stagedoor.`. No span contains an argument, a result, a query or a credential. Source: ADR 76.
+// The spans of the gateway: one per HTTP request (SERVER), one per attempt at an instance (CLIENT), and one per
+// HTTP exchange of an attempt (CLIENT). Names and attributes follow the semantic conventions for MCP and HTTP;
+// those of the gateway begin with `stagedoor.`. No span contains an argument, a result, a query or a credential.
+// Source: ADR 76.
 
 import {
   type Attributes,
@@ -57,7 +58,7 @@ class SpanSource {
   }
 }
 
-// --- the request of a client ---------------------------------------------------------------------------------------
+// --- the request of a client -------------------------------------------------------------------------------
 
 type IncomingHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
@@ -166,7 +167,7 @@ export class RequestSpan implements RequestTrace {
   }
 }
 
-// --- an attempt at an instance, and its exchanges ------------------------------------------------------------------
+// --- an attempt at an instance, and its exchanges ----------------------------------------------------------
 
 function attemptSpan(source: SpanSource, parent: Context, details: AttemptDetails): AttemptTrace {
   const { method, template, view, instanceId, transport, number } = details;
@@ -224,7 +225,7 @@ function postSpan(source: SpanSource, parent: Context, origin: string): PostTrac
   };
 }
 
-// --- attributes ----------------------------------------------------------------------------------------------------
+// --- attributes --------------------------------------------------------------------------------------------
 
 /** Source: semantic conventions for MCP, "Recording MCP transport". */
 function networkOf(transport: TransportKind): Attributes {
@@ -264,7 +265,7 @@ function fail(span: Span, error: string | number): void {
   span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-// --- W3C Trace Context, without the registered propagator, because MCP reserves exactly its names in `_meta`. Baggage is ignored.
+// --- W3C Trace Context, without the registered propagator: MCP reserves exactly its names in `_meta`. Baggage is ignored.
 // Source: https://www.w3.org/TR/trace-context/; SEP-414; ADR 76.
 
 /** Version, trace id, parent id, flags; a later version may add fields. */

@@ -6,7 +6,10 @@ export interface BearerTokens {
   current(): string | Promise<string>;
   /** The backend refused this token. Resolves with true when there is another one. Rejects as `current`. */
   renewed(refused: string): Promise<boolean>;
-  /** The backend also refused the token of `renewed`: the account has to be connected again. Resolves with CONNECTION_REQUIRED. */
+  /**
+   * The backend also refused the token of `renewed`: the account has to be connected again. Resolves with
+   * CONNECTION_REQUIRED.
+   */
   refusedAgain(refused: string): Promise<Error>;
   /** The backend wants these scopes, which the token does not have. Resolves with CONNECTION_REQUIRED. */
   lacks(scopes: readonly string[]): Promise<Error>;

@@ -1,5 +1,6 @@
-// The messages between a backend and the callers of a conversation. Progress tokens: every client counts from 0, so tokens of two callers
-// collide; the backend gets a token of the gateway, and the caller gets its own token back. Requests of the backend: which the gateway answers.
+// The messages between a backend and the callers of a conversation. Progress tokens: every client counts from 0,
+// so tokens of two callers collide; the backend gets a token of the gateway, and the caller gets its own token
+// back. Requests of the backend: which the gateway answers.
 
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';
 import { notWritable } from '../domain/errors/error-catalogue.ts';
@@ -43,9 +44,9 @@ export function paramsForCaller(params: JsonObject, callerToken: JsonValue | und
 }
 
 /**
- * The answer to a request of a legacy backend, or 'ask': then the client answers. The gateway answers `ping`, and refuses
- * requests for undeclared capabilities, and all others in a conversation without a client. Other methods are passed to clients with
- * any of these capabilities.
+ * The answer to a request of a legacy backend, or 'ask': then the client answers. The gateway answers `ping`, and
+ * refuses requests for undeclared capabilities, and all others in a conversation without a client. Other methods
+ * are passed to clients with any of these capabilities.
  * Source: MCP 2025-11-25 basic/lifecycle#operation: only capabilities that were negotiated.
  */
 export function gatewayReplyTo(

@@ -1,6 +1,7 @@
-// The messages of one channel that carries many exchanges at the same time: ids and progress tokens of callers collide (every client
-// counts from 0), so both are replaced by numbers of the channel and restored in what comes back. It finds the exchange of each
-// message; stdio-channel.ts and sse-channel.ts send and receive. Source: MCP basic/index#requests.
+// The messages of one channel that carries many exchanges at the same time: ids and progress tokens of callers
+// collide (every client counts from 0), so both are replaced by numbers of the channel and restored in what comes
+// back. It finds the exchange of each message; stdio-channel.ts and sse-channel.ts send and receive. Source: MCP
+// basic/index#requests.
 
 import { Observable, type Observer, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
 import { cancellation, type ExchangeEvent, type ExchangeRequest, isFinal } from '../domain/calls/exchange.ts';
@@ -171,7 +172,10 @@ export abstract class Channel implements Conversation, HandshakeChannel {
     return this.#pending.delete(exchange.id);
   }
 
-  /** Notifies the backend of a cancellation. Source: MCP basic/utilities/cancellation: "The initialize request MUST NOT be cancelled". */
+  /**
+   * Notifies the backend of a cancellation. Source: MCP basic/utilities/cancellation: "The initialize request MUST
+   * NOT be cancelled".
+   */
   cancelOnBackend({ id, request: { method, canceller, caller } }: PendingExchange): void {
     if (method !== 'initialize')
       void this.notify(CANCELLED, cancellation(id, canceller?.cancelReason), caller);

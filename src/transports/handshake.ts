@@ -1,5 +1,6 @@
-// Determines the era of a backend and agrees on a revision: by `initialize`, `server/discover`, or neither. It decides the order of
-// attempts and what counts as evidence; the channel carries the messages. The requests after it: era-metadata.ts, caller-messages.ts.
+// Determines the era of a backend and agrees on a revision: by `initialize`, `server/discover`, or neither. It
+// decides the order of attempts and what counts as evidence; the channel carries the messages. The requests after
+// it: era-metadata.ts, caller-messages.ts.
 
 import type { ExchangeRequest, FinalEvent } from '../domain/calls/exchange.ts';
 import { parsedResult } from '../domain/calls/parsed-result.ts';
@@ -47,8 +48,9 @@ export interface RefusalError {
 export interface HandshakeOptions {
   readonly client: ClientInfo;
   /**
-   * The era that is tried first. `modern`: it is tried again after the legacy one was refused, too, unless its refusal was JSON-RPC,
-   * because a channel does not wait long for the first answer, and the backend may be starting.
+   * The era that is tried first. `modern`: it is tried again after the legacy one was refused, too, unless its
+   * refusal was JSON-RPC, because a channel does not wait long for the first answer, and the backend may be
+   * starting.
    */
   readonly first: 'legacy' | 'modern';
   /** The client of the conversation. Only `initialize` declares it, so it is the only attempt, whatever `first` says. */

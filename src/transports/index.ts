@@ -1,11 +1,14 @@
-// Opens instances. The module of a kind of transport is `<kind>/<kind>.ts` in this folder and exports `open`; domain/instances/transport-kinds.ts has
-// the kinds. Source: ADR 180.
+// Opens instances. The module of a kind of transport is `<kind>/<kind>.ts` in this folder and exports `open`;
+// domain/instances/transport-kinds.ts has the kinds. Source: ADR 180.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TransportKind } from '../domain/instances/transport-kinds.ts';
 import type { OpenTransport } from './open-options.ts';
 
-/** Modules that need about equal times, each with what only the later ones need, too: Node loads all that an import needs in one turn. */
+/**
+ * Modules that need about equal times, each with what only the later ones need, too: Node loads all that an import
+ * needs in one turn.
+ */
 const PARTS: Partial<Readonly<Record<TransportKind, readonly (() => Promise<unknown>)[]>>> = {
   stdio: [() => import('./stdio/stdio-channel.ts')],
   http: [
@@ -22,7 +25,10 @@ const PARTS: Partial<Readonly<Record<TransportKind, readonly (() => Promise<unkn
   ],
 };
 
-/** Loads a kind with its first instance, in several turns: the HTTP client takes 15 MB, which a gateway of programs can do without. */
+/**
+ * Loads a kind with its first instance, in several turns: the HTTP client takes 15 MB, which a gateway of programs
+ * can do without.
+ */
 export async function loadTransport(kind: TransportKind): Promise<OpenTransport> {
   for (const part of PARTS[kind] ?? []) {
     await part();

@@ -1,8 +1,9 @@
 // Finds the exchanges of a message that cannot be read by the ids in its readable part, so that the calls fail at once.
 
 /**
- * Ids of the requests that a message answers, from its first and last bytes: when an answer broke off and the next one follows on the
- * same line, the head names another id than the tail. Undefined for a message that is not an answer.
+ * Ids of the requests that a message answers, from its first and last bytes: when an answer broke off and the next
+ * one follows on the same line, the head names another id than the tail. Undefined for a message that is not an
+ * answer.
  */
 export function idsAtEdges(head: Buffer, tail: Buffer): readonly number[] | undefined {
   const start = head.toString('latin1');

@@ -1,5 +1,6 @@
-// Checks addresses against networks: the denied ones, and those of trusted proxies (src/http/proxies.ts). Literal addresses of endpoints
-// are checked at registration, names after their lookup when a connection is made (http/connector.ts).
+// Checks addresses against networks: the denied ones, and those of trusted proxies (src/http/proxies.ts). Literal
+// addresses of endpoints are checked at registration, names after their lookup when a connection is made
+// (http/connector.ts).
 
 import { BlockList, isIP } from 'node:net';
 
@@ -28,7 +29,10 @@ export class AddressDenied extends Error {
 /** True when an IP address lies in one of the ranges. IPv4-mapped IPv6 addresses count as their IPv4 address. */
 export type AddressCheck = (address: string) => boolean;
 
-/** Makes the check for CIDR ranges such as `10.0.0.0/8`. `::/96` does not include `::1`. Throws RangeError for an invalid range. */
+/**
+ * Makes the check for CIDR ranges such as `10.0.0.0/8`. `::/96` does not include `::1`. Throws RangeError for an
+ * invalid range.
+ */
 export function addressesIn(networks: readonly string[]): AddressCheck {
   const list = new BlockList();
   for (const network of networks) {

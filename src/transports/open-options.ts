@@ -1,5 +1,5 @@
-// What the opening of a transport takes and remembers: the options for the module of each kind, and the part that the owner of the
-// transport knows.
+// What the opening of a transport takes and remembers: the options for the module of each kind, and the part that
+// the owner of the transport knows.
 
 import type { LookupFunction } from 'node:net';
 import type { ExchangeRequest } from '../domain/calls/exchange.ts';

@@ -1,5 +1,5 @@
-// The secrets that an instance got from the gateway, and how they are hidden in what its server says: `***` stands for each one in
-// errors, texts of refusals and lines of output. Results pass unchanged.
+// The secrets that an instance got from the gateway, and how they are hidden in what its server says: `***` stands
+// for each one in errors, texts of refusals and lines of output. Results pass unchanged.
 
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { isSecretName } from '../domain/instances/secret-names.ts';
@@ -55,9 +55,9 @@ interface Credentials {
 }
 
 /**
- * The values of headers and variables of an instance and of the query of its endpoint, as servers may repeat them: whole, a credential
- * without its scheme, the name and password of Basic, each cookie, lines and items of a secret variable, and with the escapes of JSON,
- * URLs and HTML. Longest first.
+ * The values of headers and variables of an instance and of the query of its endpoint, as servers may repeat them:
+ * whole, a credential without its scheme, the name and password of Basic, each cookie, lines and items of a secret
+ * variable, and with the escapes of JSON, URLs and HTML. Longest first.
  */
 export function secretsOf({
   endpoint = '',
@@ -92,8 +92,9 @@ function isHidden(value: string): boolean {
 }
 
 /**
- * What the errors and the output of a program must not show: the variables that are declared secret, those with names of credentials,
- * and the passwords in URLs. Not all variables, because programs name the folders, modes and levels that they got.
+ * What the errors and the output of a program must not show: the variables that are declared secret, those with
+ * names of credentials, and the passwords in URLs. Not all variables, because programs name the folders, modes and
+ * levels that they got.
  */
 export function programSecrets({ env, secretEnv = [] }: ProgramVariables): readonly string[] {
   const named = Object.entries(env).filter(([name]) => secretEnv.includes(name) || isSecretName(name));

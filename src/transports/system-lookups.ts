@@ -1,7 +1,8 @@
-// The look-ups by the system (getaddrinfo), which knows names that DNS servers do not: below search domains, of multicast DNS. Each holds one
-// of the two threads that all look-ups of the process share until the DNS servers have answered, and the servers of a name may be silent for
-// ever. So these look-ups take turns at one thread, names that were answered quickly last time first; if such a name has to wait too long, its
-// previous addresses are used. Source: ADR 318, 321.
+// The look-ups by the system (getaddrinfo), which knows names that DNS servers do not: below search domains, of
+// multicast DNS. Each holds one of the two threads that all look-ups of the process share until the DNS servers
+// have answered, and the servers of a name may be silent for ever. So these look-ups take turns at one thread,
+// names that were answered quickly last time first; if such a name has to wait too long, its previous addresses
+// are used. Source: ADR 318, 321.
 
 import { type LookupAddress, promises } from 'node:dns';
 import type { LookupFunction } from 'node:net';
@@ -91,7 +92,10 @@ export class SystemLookups {
     );
   };
 
-  /** For a name that DNS servers do not know: after all others. Rejects with `ETIMEOUT` when its turn did not come in this time. */
+  /**
+   * For a name that DNS servers do not know: after all others. Rejects with `ETIMEOUT` when its turn did not come
+   * in this time.
+   */
   async findLast(hostname: string, family: number, waitMs: number): Promise<LookupAddress[]> {
     const endsAtMs = this.#options.now() + waitMs;
     const running = await this.#turn('silent', { hostname, endsAtMs });
@@ -156,7 +160,10 @@ export class SystemLookups {
     return this.#resolver.resolver;
   }
 
-  /** Resolves with undefined when the name has to be probed first, because another one was late. Rejects when the wait is over. */
+  /**
+   * Resolves with undefined when the name has to be probed first, because another one was late. Rejects when the
+   * wait is over.
+   */
   #turn(manner: Manner, name: Pick<Waiting, 'hostname' | 'endsAtMs'>): Promise<Running | undefined> {
     const waiting = this.#waiting[manner];
     if (waiting.length >= MAX_WAITING) return Promise.reject(noTurn(name));

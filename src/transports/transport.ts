@@ -1,5 +1,6 @@
-// A transport is the connection to one backend. Every kind implements this interface and passes the shared conformance suite
-// (spec/conformance/transport.ts). A transport knows no actors, no health and no balancing. open-options.ts has what opening one takes.
+// A transport is the connection to one backend. Every kind implements this interface and passes the shared
+// conformance suite (spec/conformance/transport.ts). A transport knows no actors, no health and no balancing.
+// open-options.ts has what opening one takes.
 
 import type { Observable } from 'rxjs';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/calls/exchange.ts';
@@ -31,7 +32,10 @@ export interface TransportDiagnostics {
   readonly arrays?: number;
 }
 
-/** One handshake with a backend, and the exchanges after it. A transport is the shared conversation; `openConversation` opens others. */
+/**
+ * One handshake with a backend, and the exchanges after it. A transport is the shared conversation;
+ * `openConversation` opens others.
+ */
 export interface Conversation {
   /** The result of the handshake; fixed for the life of the conversation. */
   readonly handshake: Handshake;
@@ -43,9 +47,10 @@ export interface Conversation {
   readonly endsAfterCall?: boolean | undefined;
   /**
    * Cold: subscribing sends the request, unsubscribing before the answer cancels it on the backend. Emits
-   * notifications, then one result or error event, then completes. Errors with BACKEND_UNAVAILABLE, whose `delivered` says
-   * whether the request can have reached the backend; with `isRepaired` it may be sent again in this conversation. By itself it does
-   * that only once, after a refusal of its credentials, with new ones. Sending is synchronous up to the transport's own buffer. `Call` sets the deadline.
+   * notifications, then one result or error event, then completes. Errors with BACKEND_UNAVAILABLE, whose
+   * `delivered` says whether the request can have reached the backend; with `isRepaired` it may be sent again in
+   * this conversation. By itself it does that only once, after a refusal of its credentials, with new ones.
+   * Sending is synchronous up to the transport's own buffer. `Call` sets the deadline.
    */
   exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
   /**
@@ -62,7 +67,8 @@ export interface Conversation {
   readonly untilListening?: Promise<void> | undefined;
   /** Replays: emits once when the backend is gone or the conversation was closed, then completes. Never errors. */
   readonly closed$: Observable<Closed>;
-  /** Fails every open exchange (BACKEND_UNAVAILABLE), then ends the backend's session or process, and for a transport every
+  /**
+   * Fails every open exchange (BACKEND_UNAVAILABLE), then ends the backend's session or process, and for a transport every
    *  conversation that is not independent. Idempotent. Resolves when all of them have ended, and never rejects. */
   close(): Promise<void>;
 }
@@ -89,8 +95,8 @@ export interface Transport extends Conversation {
   readonly note?: string | undefined;
   diagnostics(): TransportDiagnostics;
   /**
-   * The backend answers nothing in the era of the transport: the next opening tries the other one first. False when there is no other.
-   * Default: there is none.
+   * The backend answers nothing in the era of the transport: the next opening tries the other one first. False
+   * when there is no other. Default: there is none.
    */
   leaveEra?(): boolean;
   /**

@@ -1,6 +1,6 @@
-// Requests to the servers that a backend names: its authorization server, and its own documents. At the origin of the backend the rules of
-// endpoints hold. Elsewhere only https at public addresses is allowed; on this machine also http, for a backend that is on it itself. No
-// redirect is followed, and size, time and number are bounded.
+// Requests to the servers that a backend names: its authorization server, and its own documents. At the origin of
+// the backend the rules of endpoints hold. Elsewhere only https at public addresses is allowed; on this machine
+// also http, for a backend that is on it itself. No redirect is followed, and size, time and number are bounded.
 
 import type { LookupAddress } from 'node:dns';
 import type { IncomingMessage } from 'node:http';
@@ -167,8 +167,8 @@ export class BackendFetch {
 }
 
 /**
- * What came is looked at in pauses only, and kept in one piece: many small pieces are no more work, and take no more memory, than a large
- * one.
+ * What came is looked at in pauses only, and kept in one piece: many small pieces are no more work, and take no
+ * more memory, than a large one.
  */
 function readPartly(
   response: IncomingMessage,

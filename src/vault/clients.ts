@@ -1,5 +1,6 @@
-// The gateway as a client of an authorization server: with the id that an admin has given, by the address of its own document, or
-// registered there. A registration is stored and used by all nodes. Source: MCP 2025-11-25 basic/authorization#client-registration, RFC 7591.
+// The gateway as a client of an authorization server: with the id that an admin has given, by the address of its
+// own document, or registered there. A registration is stored and used by all nodes. Source: MCP 2025-11-25
+// basic/authorization#client-registration, RFC 7591.
 
 import type * as OAuth from 'oauth4webapi';
 import { oauthKey } from '../auth/oauth/oauth-rows.ts';
@@ -96,8 +97,8 @@ export class OwnClients {
   }
 
   /**
-   * The client that got a connection: another node may have registered it, under its own address. Undefined when an admin has given another
-   * id since.
+   * The client that got a connection: another node may have registered it, under its own address. Undefined when
+   * an admin has given another id since.
    */
   holding(
     { auth: { clientId, clientSecret } }: Pick<Target, 'auth'>,

@@ -1,5 +1,6 @@
-// The addresses at which accounts are connected in the middle of a call. An address is for one owner and one instance, for ten minutes;
-// no other user can use it. What waits for a connection goes on when its owner has made it, at any node. Source: ADR 221.
+// The addresses at which accounts are connected in the middle of a call. An address is for one owner and one
+// instance, for ten minutes; no other user can use it. What waits for a connection goes on when its owner has made
+// it, at any node. Source: ADR 221.
 
 import { hash, randomBytes } from 'node:crypto';
 import { Subject } from 'rxjs';

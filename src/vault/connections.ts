@@ -1,4 +1,5 @@
-// The rows of connections: one for each owner, issuer and resource. A row has the tokens; the store encrypts it. Source: ADR 201, ADR 218.
+// The rows of connections: one for each owner, issuer and resource. A row has the tokens; the store encrypts it.
+// Source: ADR 201, ADR 218.
 
 import { oauthKey } from '../auth/oauth/oauth-rows.ts';
 import type { Clock } from '../domain/time/clock.ts';
@@ -27,8 +28,8 @@ export interface StoredConnection {
   /** Why it has to be connected again, as a clause. It has no tokens then. */
   readonly ended?: string | undefined;
   /**
-   * One node refreshes it until then, by the wall clock. `tries`: leases in a row that have ended without a new token. `life`: of that node,
-   * if it has one.
+   * One node refreshes it until then, by the wall clock. `tries`: leases in a row that have ended without a new
+   * token. `life`: of that node, if it has one.
    */
   readonly lease?:
     | { readonly untilMs: number; readonly tries: number; readonly life?: string | undefined }

@@ -1,5 +1,6 @@
-// The way from "connect" to a connection: the authorization request, with PKCE and a state that is a row, and the code that comes back. A
-// state is used once, within ten minutes, by the browser and the user that began. Source: RFC 6749, RFC 7636, RFC 8707, RFC 9207, ADR 218.
+// The way from "connect" to a connection: the authorization request, with PKCE and a state that is a row, and the
+// code that comes back. A state is used once, within ten minutes, by the browser and the user that began. Source:
+// RFC 6749, RFC 7636, RFC 8707, RFC 9207, ADR 218.
 
 import { hash } from 'node:crypto';
 import { oauthKey } from '../auth/oauth/oauth-rows.ts';
@@ -98,8 +99,9 @@ export class Flow {
   }
 
   /**
-   * Takes the answer of the authorization server: `query` of the callback. Rejects with UnknownState, with OAuthRefusal (`access_denied`),
-   * and with BackendFetchFailure; the state is used up in any case, unless it is another browser's.
+   * Takes the answer of the authorization server: `query` of the callback. Rejects with UnknownState, with
+   * OAuthRefusal (`access_denied`), and with BackendFetchFailure; the state is used up in any case, unless it is
+   * another browser's.
    */
   async finish(query: URLSearchParams, binding: string): Promise<Finished> {
     const { backends, clients, connections, requests, store, wall } = this.#options;

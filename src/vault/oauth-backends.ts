@@ -1,6 +1,7 @@
-// What a backend says about its authorization server: found by its 401 and the documents that it names, stored, and compared at each
-// opening. A backend that names another server later is not used until an admin agrees: the new one would get the accounts of users.
-// Source: RFC 9728, RFC 8414, OpenID Connect Discovery 1.0, MCP 2025-11-25 basic/authorization, ADR 218.
+// What a backend says about its authorization server: found by its 401 and the documents that it names, stored,
+// and compared at each opening. A backend that names another server later is not used until an admin agrees: the
+// new one would get the accounts of users. Source: RFC 9728, RFC 8414, OpenID Connect Discovery 1.0, MCP
+// 2025-11-25 basic/authorization, ADR 218.
 
 import { oauthKey } from '../auth/oauth/oauth-rows.ts';
 import type { InstanceDefinition } from '../domain/instances/instance.ts';
@@ -89,8 +90,8 @@ export class OAuthBackends {
   }
 
   /**
-   * Asks the backend, and stores what it says when nothing is stored, or `confirmed` is true or the issuer that it names. What differs is
-   * noted in `changedTo`, and the stored one is returned. BackendFetchFailure.
+   * Asks the backend, and stores what it says when nothing is stored, or `confirmed` is true or the issuer that it
+   * names. What differs is noted in `changedTo`, and the stored one is returned. BackendFetchFailure.
    */
   async discover(target: Target, confirmed: boolean | string = false): Promise<OAuthBackend> {
     const found = await this.#found(target);

@@ -1,5 +1,5 @@
-// Asks an authorization server by the library, through the guarded requests, and makes one kind of failure of all that can go wrong.
-// The library is loaded with the first request.
+// Asks an authorization server by the library, through the guarded requests, and makes one kind of failure of all
+// that can go wrong. The library is loaded with the first request.
 
 import { type BackendFetch, BackendFetchFailure } from './backend-fetch.ts';
 

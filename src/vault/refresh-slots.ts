@@ -1,5 +1,6 @@
-// Slots for refreshes at one authorization server. Users whose tokens end at the same time, as after a night, wait for each other here;
-// without this, the bound of requests to one server (OutsidePlaces) would refuse most of them. Source: ADR 316.
+// Slots for refreshes at one authorization server. Users whose tokens end at the same time, as after a night, wait
+// for each other here; without this, the bound of requests to one server (OutsidePlaces) would refuse most of
+// them. Source: ADR 316.
 
 import type { Clock } from '../domain/time/clock.ts';
 

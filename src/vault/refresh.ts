@@ -1,6 +1,7 @@
-// The access token of a connection: from memory, from its row, or refreshed. A refresh token is often for one use, so one node at a time
-// refreshes a connection, by a lease on its row; the others wait for the new version, or for the end of that node. A connection
-// whose grant is gone has ended: it is not tried again until its owner connects it. Source: ADR 218.
+// The access token of a connection: from memory, from its row, or refreshed. A refresh token is often for one use,
+// so one node at a time refreshes a connection, by a lease on its row; the others wait for the new version, or for
+// the end of that node. A connection whose grant is gone has ended: it is not tried again until its owner connects
+// it. Source: ADR 218.
 
 import { hasCode } from '../domain/errors/errors.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
@@ -243,7 +244,10 @@ export class Refreshes {
     return true;
   }
 
-  /** The refresh token before is used up: what came in its place must not be lost, whatever else changes the row, or the database does. */
+  /**
+   * The refresh token before is used up: what came in its place must not be lost, whatever else changes the row,
+   * or the database does.
+   */
   async #store(taken: ReadConnection, changes: Partial<StoredConnection>): Promise<void> {
     const { connections } = this.#options;
     let read: ReadConnection | undefined = taken;

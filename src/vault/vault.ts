@@ -1,5 +1,5 @@
-// The vault: the accounts at backends that want OAuth, which users have connected, or an admin for all. It finds the authorization server
-// of a backend, makes connections, and gives their tokens for calls. Source: ADR 218.
+// The vault: the accounts at backends that want OAuth, which users have connected, or an admin for all. It finds
+// the authorization server of a backend, makes connections, and gives their tokens for calls. Source: ADR 218.
 
 import type { Subject } from 'rxjs';
 import { connectionRequired, endpointUnavailable } from '../domain/errors/error-catalogue.ts';
@@ -94,15 +94,18 @@ export class Vault {
   }
 
   /**
-   * Asks the backend which authorization server it wants, and stores it. `confirmed`: also another one than before; an issuer: only this
-   * one. BackendFetchFailure.
+   * Asks the backend which authorization server it wants, and stores it. `confirmed`: also another one than
+   * before; an issuer: only this one. BackendFetchFailure.
    */
   async discover(target: Target, confirmed: boolean | string = false): Promise<Discovered> {
     const backend = await this.#backends.discover(target, confirmed);
     return { backend, way: this.#clients.wayAt(target, backend.server) };
   }
 
-  /** Rejects with BACKEND_UNAVAILABLE while the backend does not answer, and while it names another authorization server than before. */
+  /**
+   * Rejects with BACKEND_UNAVAILABLE while the backend does not answer, and while it names another authorization
+   * server than before.
+   */
   async check(target: Target): Promise<void> {
     await this.#compare(target).catch(refuse);
   }

@@ -1,6 +1,6 @@
-// One attempt of a call at one instance: counts the call there, passes the events of the conversation to the call, synchronously and
-// past all mailboxes, and reports its end. call.ts decides what a failure means, except that the attempt sends its request once more in a
-// conversation that has repaired the cause of a refusal (isRepaired).
+// One attempt of a call at one instance: counts the call there, passes the events of the conversation to the call,
+// synchronously and past all mailboxes, and reports its end. call.ts decides what a failure means, except that the
+// attempt sends its request once more in a conversation that has repaired the cause of a refusal (isRepaired).
 
 import type { Observer, Subscription } from 'rxjs';
 import type { CallVerdict, SentCall } from '../../balancing/outliers.ts';
@@ -120,8 +120,8 @@ export class Attempt implements Observer<ExchangeEvent> {
   }
 
   /**
-   * Ends what is still running on the backend. `overdue` is given when the gateway ends it, not its caller: then an attempt without
-   * an answer has failed. Idempotent.
+   * Ends what is still running on the backend. `overdue` is given when the gateway ends it, not its caller: then
+   * an attempt without an answer has failed. Idempotent.
    */
   end(overdue?: GatewayError): void {
     if (this.#hasEnded) return;
@@ -140,7 +140,7 @@ export class Attempt implements Observer<ExchangeEvent> {
     this.#caller.ended(this, ending);
   }
 
-  // --- observer of the conversation ------------------------------------------------------------------------------------
+  // --- observer of the conversation ------------------------------------------------------------------------
 
   /** Messages after the answer are not passed on. */
   next(event: ExchangeEvent): void {
@@ -189,7 +189,7 @@ export class Attempt implements Observer<ExchangeEvent> {
     }
   }
 
-  // -----------------------------------------------------------------------------------------------------------------
+  // ---------------------------------------------------------------------------------------------------------
 
   readonly #report = (): void => {
     if (this.#hasEnded || this.#error === undefined) return; // the call has ended meanwhile

@@ -98,7 +98,10 @@ export class CallEvents {
     );
   }
 
-  /** All fields in one literal: V8 keeps fields that are added to a spread copy in a second object, and grows that again and again. */
+  /**
+   * All fields in one literal: V8 keeps fields that are added to a spread copy in a second object, and grows that
+   * again and again.
+   */
   #endOf<T extends 'call.finished' | 'attempt.finished'>(
     type: T,
     { ref, number: attempt, waitMs }: Attempted,

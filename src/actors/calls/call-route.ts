@@ -1,6 +1,6 @@
-// What a route of calls is: it knows the next instance of a call, and how the call travels there. The call counts itself in the synchronous
-// block in which it asks its route. Each route has a file: balanced-route.ts, bound-route.ts, stateless-route.ts, and session-route.ts
-// of src/actors/sessions. Source: ADR 68, ADR 71.
+// What a route of calls is: it knows the next instance of a call, and how the call travels there. The call counts
+// itself in the synchronous block in which it asks its route. Each route has a file: balanced-route.ts,
+// bound-route.ts, stateless-route.ts, and session-route.ts of src/actors/sessions. Source: ADR 68, ADR 71.
 
 import type { Observable } from 'rxjs';
 import type {
@@ -33,8 +33,9 @@ export interface CallRoute {
 }
 
 /**
- * `full`: an instance that may take the call is only full. `none`: none may take it. `reopen`: the conversation of the failed attempt had
- * ended unnoticed, so that no backend got the request: the attempt counts as not made, and the call asks again.
+ * `full`: an instance that may take the call is only full. `none`: none may take it. `reopen`: the conversation of
+ * the failed attempt had ended unnoticed, so that no backend got the request: the attempt counts as not made, and
+ * the call asks again.
  */
 export type Step = At | Wait | { readonly kind: 'full' | 'none' | 'reopen' };
 
@@ -57,7 +58,10 @@ export interface Wait {
   readonly until$: Observable<unknown>;
 }
 
-/** What the call needs at the instance is opened first: it asks again when this has emitted, once. An error is a failed attempt there. Cold. */
+/**
+ * What the call needs at the instance is opened first: it asks again when this has emitted, once. An error is a
+ * failed attempt there. Cold.
+ */
 export interface Opening {
   readonly kind: 'opening';
   readonly opened$: Observable<unknown>;

@@ -1,9 +1,10 @@
 // The loop of one call: choose an instance, count and send the call there in one synchronous block, wait, and try the next one if
 // domain/calls/retry-rules.ts allows it. Its route says where the call may go on. Source: ADR 9, ADR 40.
 //
-// After `delivered: 'no'` the call is sent to another instance, at most `maxRetries` times and never to the same one twice; after
-// `'unknown'` only if it is safe to repeat, within the retry budget; never after the first message. A repeatable call without a message
-// for a third of its time is also sent to a second instance: the first message wins. The call fails with its last failure.
+// After `delivered: 'no'` the call is sent to another instance, at most `maxRetries` times and never to the same
+// one twice; after `'unknown'` only if it is safe to repeat, within the retry budget; never after the first
+// message. A repeatable call without a message for a third of its time is also sent to a second instance: the
+// first message wins. The call fails with its last failure.
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
@@ -32,7 +33,10 @@ const NO_ATTEMPTS = Object.freeze<Attempt[]>([]);
 /** Silent attempts of one call beside which one more may start. */
 const MAX_SILENT = 2;
 
-/** One call, from its first attempt to its end. The observer gets its messages and one answer, or the error of its last failure. */
+/**
+ * One call, from its first attempt to its end. The observer gets its messages and one answer, or the error of its
+ * last failure.
+ */
 export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   readonly #deps: CallDeps;
   readonly #input: CallInput;
@@ -80,7 +84,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.deadline = new Deadline(this, deps, short, timeoutMs, request.arrivedAtMs);
   }
 
-  // --- for the queue and the route ---------------------------------------------------------------------------------
+  // --- for the queue and the route -------------------------------------------------------------------------
 
   get ownerId(): string {
     return this.#input.request.caller ?? ANONYMOUS.id;
@@ -107,7 +111,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     return this.#attempt?.isAwaitingClient === true;
   }
 
-  // --- for its attempts --------------------------------------------------------------------------------------------
+  // --- for its attempts ------------------------------------------------------------------------------------
 
   now(): number {
     return this.#deps.now();
@@ -160,7 +164,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     if (attempt.afterEnd !== undefined) this.inTurn(attempt.afterEnd);
   }
 
-  // --- for its deadline --------------------------------------------------------------------------------------------
+  // --- for its deadline ------------------------------------------------------------------------------------
 
   onSilent(): number {
     const now = this.#deps.now();

@@ -1,5 +1,6 @@
-// The calls of modern clients whose legacy backend has asked its client: a table that finds them for their owner and bounds their number,
-// and for each call its open questions, the buffered messages and the current subscriber. A call without questions passes through.
+// The calls of modern clients whose legacy backend has asked its client: a table that finds them for their owner
+// and bounds their number, and for each call its open questions, the buffered messages and the current subscriber.
+// A call without questions passes through.
 //
 //   gathering ── 50 ms ──► waiting: the client is asked ── resumed ──► running ── the backend asks ──► gathering …
 //                           └ the exchange ends, at its deadline at the latest ──► kept for the client for 10 min; no longer counted
@@ -164,8 +165,9 @@ const NO_REPLY: ClientReply = {
 };
 
 /**
- * Questions within this time reach the client together, in ms: a busy machine may hold back a program, or this process, for dozens of ms
- * between questions that are asked at once, and each further round costs the client a request.
+ * Questions within this time reach the client together, in ms: a busy machine may hold back a program, or this
+ * process, for dozens of ms between questions that are asked at once, and each further round costs the client a
+ * request.
  */
 const GATHERING_MS = 50;
 /** Most open questions of one call; further ones are answered with NO_REPLY. */

@@ -1,5 +1,5 @@
-// The entry point of calls: finds the template or instance, checks the rights to the tool, and makes the call. Its route (call-route.ts) chooses
-// the instance, call.ts has the rules of failover.
+// The entry point of calls: finds the template or instance, checks the rights to the tool, and makes the call. Its
+// route (call-route.ts) chooses the instance, call.ts has the rules of failover.
 
 import { concatMap, map, Observable } from 'rxjs';
 import {

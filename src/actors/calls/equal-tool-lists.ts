@@ -1,5 +1,6 @@
-// Remembers which backends list the same tools to clients of certain capabilities as in the process that clients share: most do, and then a
-// list needs no dedicated process until the shared one is restarted. The route of a call without a session asks. Source: ADR 49.
+// Remembers which backends list the same tools to clients of certain capabilities as in the process that clients
+// share: most do, and then a list needs no dedicated process until the shared one is restarted. The route of a
+// call without a session asks. Source: ADR 49.
 
 import type { ExchangeEvent } from '../../domain/calls/exchange.ts';
 import { parsedResult } from '../../domain/calls/parsed-result.ts';

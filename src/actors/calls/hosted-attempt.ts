@@ -1,6 +1,6 @@
-// One attempt for a call that another node runs: counts at its instance like any other. That node decides about timeouts, repeats and
-// other instances, except what the conversation here has repaired; here only the longest time of the call ends it, in case that node is
-// frozen. Source: ADR 170, ADR 340.
+// One attempt for a call that another node runs: counts at its instance like any other. That node decides about
+// timeouts, repeats and other instances, except what the conversation here has repaired; here only the longest
+// time of the call ends it, in case that node is frozen. Source: ADR 170, ADR 340.
 
 import { Observable } from 'rxjs';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -15,7 +15,10 @@ import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
 /** The node that runs the call ends it itself. */
 const GRACE_MS = 1_000;
 
-/** Cold. Emits and errors like an exchange in this conversation. `count` gets each change of the number of calls at work, which is one. */
+/**
+ * Cold. Emits and errors like an exchange in this conversation. `count` gets each change of the number of calls at
+ * work, which is one.
+ */
 export function hostedAttempt(
   group: TemplateGroup,
   ref: InstanceRef,

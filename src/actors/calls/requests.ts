@@ -91,12 +91,18 @@ export class Requests {
     return { result: resultOf(answer, request), instanceId, serverId };
   }
 
-  /** All pages of one list from one instance, with exact numbers (parseExact). Empty when its server does not offer the list. See gatherPages. */
+  /**
+   * All pages of one list from one instance, with exact numbers (parseExact). Empty when its server does not offer
+   * the list. See gatherPages.
+   */
   list(template: string, field: ListField, options?: RequestOptions): Promise<ListResult> {
     return this.useList(template, field, options, (list) => list);
   }
 
-  /** As `list`; resolves with what `use` makes of the list, which counts in memory until then. QUEUE_FULL when there is no room for it. */
+  /**
+   * As `list`; resolves with what `use` makes of the list, which counts in memory until then. QUEUE_FULL when
+   * there is no room for it.
+   */
   async useList<T>(
     template: string,
     field: ListField,
@@ -188,7 +194,10 @@ export async function finalAnswer(answers$: Observable<Answer>, signal?: AbortSi
   return answer;
 }
 
-/** The result of an answer. Throws the error of errorOfAnswer for an error answer, and BACKEND_UNAVAILABLE for a result that is not JSON. */
+/**
+ * The result of an answer. Throws the error of errorOfAnswer for an error answer, and BACKEND_UNAVAILABLE for a
+ * result that is not JSON.
+ */
 export function resultOf({ event }: FinalAnswer, request: ExchangeRequest): unknown {
   if (event.kind === 'error') throw errorOfAnswer(request, event.error);
   return parsedResult(event.result, 'value', ANY_SIZE);

@@ -1,5 +1,5 @@
-// Which requests may be repeated, the retries of one call, and the retry budget of the gateway. domain/calls/retry-rules.ts decides; a route says
-// at which instance (call-route.ts). Source: ADR 9.
+// Which requests may be repeated, the retries of one call, and the retry budget of the gateway.
+// domain/calls/retry-rules.ts decides; a route says at which instance (call-route.ts). Source: ADR 9.
 
 import { Observable } from 'rxjs';
 import { RecentCount } from '../../balancing/recent-count.ts';
@@ -67,8 +67,8 @@ export class Retries {
   }
 
   /**
-   * A request that certainly did not arrive this time may have arrived with an earlier attempt. `bound`: the only instance that may answer;
-   * undefined while others are under way.
+   * A request that certainly did not arrive this time may have arrived with an earlier attempt. `bound`: the only
+   * instance that may answer; undefined while others are under way.
    */
   noteFailure(failed: FailedAttempt, error: GatewayError, bound: InstanceRef | undefined): void {
     if (error.delivered === 'unknown') this.#uncertainAt ??= bound;
@@ -79,8 +79,9 @@ export class Retries {
   }
 
   /**
-   * Undefined unless the last failure says that the call did not get to another node. When the way there is lost, the call does not go on
-   * elsewhere, but waits until the way is open again, as later calls do; emits when that is known. Source: ADR 295.
+   * Undefined unless the last failure says that the call did not get to another node. When the way there is lost,
+   * the call does not go on elsewhere, but waits until the way is open again, as later calls do; emits when that
+   * is known. Source: ADR 295.
    */
   untilWayKnown({ alarm }: Pick<DeadlineDeps, 'alarm'>): Observable<void> | undefined {
     const { failed, error } = this.#last ?? {};

@@ -1,6 +1,6 @@
-// Leases of conversations with legacy instances for clients without a session. They are never shared between clients with different
-// capabilities, nor between owners, except in a process for clients with equal extensions. instances/leases.ts bounds their number
-// and idle time.
+// Leases of conversations with legacy instances for clients without a session. They are never shared between
+// clients with different capabilities, nor between owners, except in a process for clients with equal extensions.
+// instances/leases.ts bounds their number and idle time.
 
 import { catchError, defer, EMPTY, filter, from, map, merge, mergeMap, Observable, Subject } from 'rxjs';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -58,8 +58,9 @@ export class StatelessLeases {
   }
 
   /**
-   * Leases a conversation with that instance: where its messages can be attributed to calls, one that other calls of the client
-   * may use at the same time, else an exclusive one. QUEUE_FULL like Leases.lease, and for too large profiles; SHUTTING_DOWN after `close`.
+   * Leases a conversation with that instance: where its messages can be attributed to calls, one that other calls
+   * of the client may use at the same time, else an exclusive one. QUEUE_FULL like Leases.lease, and for too large
+   * profiles; SHUTTING_DOWN after `close`.
    */
   lease(instance: LeasingInstance, { owner, profile }: Client): StatelessLease {
     if (this.#isClosed) throw shuttingDown();
@@ -141,8 +142,9 @@ export class StatelessLeases {
 }
 
 /**
- * The calls in a conversation whose backend may send messages outside of them, over HTTP or during a request of the gateway itself:
- * its questions and log messages are passed to a call that is under way. All calls in it belong to one owner.
+ * The calls in a conversation whose backend may send messages outside of them, over HTTP or during a request of
+ * the gateway itself: its questions and log messages are passed to a call that is under way. All calls in it
+ * belong to one owner.
  */
 export class StatelessConversation implements CallConversation {
   readonly #inner: Conversation;

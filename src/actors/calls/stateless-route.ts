@@ -1,6 +1,6 @@
-// The calls of clients of the modern era, which have no sessions, and the route of each, on instances of either era: in the conversation of
-// the instance, or in a dedicated one of the owner, leased after the choice (stateless-leases.ts). process-sharing.ts has the rules;
-// everything else is in calls/call.ts.
+// The calls of clients of the modern era, which have no sessions, and the route of each, on instances of either
+// era: in the conversation of the instance, or in a dedicated one of the owner, leased after the choice
+// (stateless-leases.ts). process-sharing.ts has the rules; everything else is in calls/call.ts.
 
 import { from, Observable, of, race, tap } from 'rxjs';
 import {
@@ -62,9 +62,9 @@ export class StatelessClients {
   }
 
   /**
-   * See Backends.exchange of protocol/endpoint-backends.ts. Fails over as call.ts says, but does not look up tools; QUEUE_FULL also
-   * when an instance can have no more conversations. With `instanceId` only that instance may answer, even drained or unhealthy:
-   * the request continues something there.
+   * See Backends.exchange of protocol/endpoint-backends.ts. Fails over as call.ts says, but does not look up
+   * tools; QUEUE_FULL also when an instance can have no more conversations. With `instanceId` only that instance
+   * may answer, even drained or unhealthy: the request continues something there.
    */
   exchange(
     template: string,

@@ -1,6 +1,7 @@
-// The queue of calls that found all instances of their template full, or still starting, bounded in length and time. Owners take
-// turns; the calls of one owner are served in order of arrival. It decides which call tries next, not at which instance. Each call is
-// served in its own task of the scheduler: an instance that falls, or returns, may concern thousands. Source: ADR 41, ADR 102, ADR 113.
+// The queue of calls that found all instances of their template full, or still starting, bounded in length and
+// time. Owners take turns; the calls of one owner are served in order of arrival. It decides which call tries
+// next, not at which instance. Each call is served in its own task of the scheduler: an instance that falls, or
+// returns, may concern thousands. Source: ADR 41, ADR 102, ADR 113.
 
 import { LIMITS } from '../../domain/limits.ts';
 import { isWithinEqualPart } from '../../domain/memory/held-bytes.ts';
@@ -25,7 +26,10 @@ export interface QueuedCall {
   endWait?: (() => void) | undefined;
   /** True when the call can use capacity of that instance. */
   waitsFor(target: QueueTarget): boolean;
-  /** Capacity may be free. True when the call took it and left the queue; otherwise the call keeps its position, or left to wait elsewhere. */
+  /**
+   * Capacity may be free. True when the call took it and left the queue; otherwise the call keeps its position, or
+   * left to wait elsewhere.
+   */
   tryNow(): boolean;
   /** The call cannot wait any longer. */
   refuse(): void;

@@ -1,6 +1,7 @@
-// Counts the calls of one instance: active calls, which fill its capacity; calls that wait for an answer of their client, which do not;
-// reservations of calls between two rounds; and how calls and probes end. InstanceRef, Attempt and, for probes, the machine count here
-// synchronously, past the mailbox. The balancer chooses the instance. Source: ADR 41, ADR 67.
+// Counts the calls of one instance: active calls, which fill its capacity; calls that wait for an answer of their
+// client, which do not; reservations of calls between two rounds; and how calls and probes end. InstanceRef,
+// Attempt and, for probes, the machine count here synchronously, past the mailbox. The balancer chooses the
+// instance. Source: ADR 41, ADR 67.
 
 import { ewma } from '../../balancing/health-score.ts';
 import type { CallOutcome } from '../../domain/calls/exchange.ts';
@@ -41,8 +42,8 @@ export class CallCounter {
 
   /**
    * True when a call of this owner may begin: always below LIMITS.inFlightPerInstance. Above it, a headroom of
-   * LIMITS.inFlightHeadroom calls is for owners within an equal part; an owner may begin while it has fewer calls than the headroom
-   * has left, so that one owner takes half of it at most, and the next one half of the rest.
+   * LIMITS.inFlightHeadroom calls is for owners within an equal part; an owner may begin while it has fewer calls
+   * than the headroom has left, so that one owner takes half of it at most, and the next one half of the rest.
    */
   hasCapacityFor(ownerId: string): boolean {
     if (this.active < LIMITS.inFlightPerInstance) return true;
@@ -61,8 +62,10 @@ export class CallCounter {
     this.#active.take(ownerId);
   }
 
-  /** A call has ended; one that waits for its client is resumed first. A cancelled call says nothing about the instance, and an error
-   *  answer is an answer. */
+  /**
+   * A call has ended; one that waits for its client is resumed first. A cancelled call says nothing about the
+   * instance, and an error answer is an answer.
+   */
   end(
     ownerId: string,
     { outcome, durationMs }: { readonly outcome: CallOutcome; readonly durationMs: number },
@@ -108,8 +111,8 @@ export class CallCounter {
 }
 
 /**
- * The refusal of a further call of this owner that waits for its client: all places (LIMITS.callsAwaitingClient), or the owner's share
- * of them, are taken. Undefined while there is room.
+ * The refusal of a further call of this owner that waits for its client: all places (LIMITS.callsAwaitingClient),
+ * or the owner's share of them, are taken. Undefined while there is room.
  */
 export function awaitingClientRefusal(waiting: OwnerShares, ownerId: string): GatewayError | undefined {
   if (waiting.isShareFull(ownerId)) return tooManyAwaitingClient(waiting.share);

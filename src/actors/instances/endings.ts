@@ -1,5 +1,5 @@
-// The instances that leave and may have calls, and crashed ones, until nothing is left of their backends. Two programs of one endpoint
-// never run at the same time: a program waits here for the end of those before it.
+// The instances that leave and may have calls, and crashed ones, until nothing is left of their backends. Two
+// programs of one endpoint never run at the same time: a program waits here for the end of those before it.
 
 import { once } from 'node:events';
 import { openingCancelled } from '../../domain/errors/error-catalogue.ts';
@@ -42,7 +42,10 @@ export class Endings {
     };
   }
 
-  /** The end of the programs that still serve the endpoint of this program, or are a shared one with its id; undefined without any. */
+  /**
+   * The end of the programs that still serve the endpoint of this program, or are a shared one with its id;
+   * undefined without any.
+   */
   #predecessorsOf({ endpoint, command, nodeId, serverId }: InstanceDefinition): Promise<unknown> | undefined {
     if (command === undefined || (endpoint === undefined && !runsAnywhere({ nodeId }))) return undefined;
     const ends = [...this.#ends]

@@ -1,5 +1,5 @@
-// The handle of one instance, the only access to it from outside the actors: reads its snapshot, sends it commands, and leads calls
-// past its mailbox (calls/attempt.ts). Strategies choose among handles.
+// The handle of one instance, the only access to it from outside the actors: reads its snapshot, sends it
+// commands, and leads calls past its mailbox (calls/attempt.ts). Strategies choose among handles.
 
 import {
   catchError,
@@ -102,8 +102,9 @@ export class InstanceRef implements Candidate {
     return typeof connection === 'string' ? connection === 'clearing' : connection.connected === 'ending';
   }
   /**
-   * True while it starts for the first time, restarts as requested, or restarts after at most LIMITS.expectedRestarts failures in a
-   * row. A networked server that was reached before is not started again by the gateway.
+   * True while it starts for the first time, restarts as requested, or restarts after at most
+   * LIMITS.expectedRestarts failures in a row. A networked server that was reached before is not started again by
+   * the gateway.
    */
   get isStarting(): boolean {
     const snapshot = this.#actor.getSnapshot();
@@ -174,7 +175,10 @@ export class InstanceRef implements Candidate {
     return isLost && conversation?.isIndependent === true && !this.isReopening;
   }
 
-  /** An attempt has ended and is counted, perhaps with a failure. The end of a dedicated conversation says nothing about the instance. */
+  /**
+   * An attempt has ended and is counted, perhaps with a failure. The end of a dedicated conversation says nothing
+   * about the instance.
+   */
   callEnded(failure: GatewayError | undefined): void {
     this.#reportIfIdle();
     if (failure !== undefined) this.#reportFailure(failure);
@@ -204,7 +208,10 @@ export class InstanceRef implements Candidate {
     return lease;
   }
 
-  /** Ends what a crashed actor left: transport, opening, leased processes. Resolves when they are gone, or after LIMITS.drainMs. */
+  /**
+   * Ends what a crashed actor left: transport, opening, leased processes. Resolves when they are gone, or after
+   * LIMITS.drainMs.
+   */
   async endAfterCrash(): Promise<void> {
     const { context, children } = this.#actor.getSnapshot();
     const { promise: closed, resolve } = Promise.withResolvers<void>();
@@ -220,10 +227,10 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * Cold: a reservation for a call of this owner between two rounds, until unsubscribed: an instance that leaves or restarts waits
-   * for it as for a call in flight. Completes when the conversation ends; default: that of the instance, at once when there is
-   * none. QUEUE_FULL, at once, when LIMITS.callsAwaitingClient wait here, or the owner's share of them; not with `isContinuation`: then the
-   * call has a reservation already.
+   * Cold: a reservation for a call of this owner between two rounds, until unsubscribed: an instance that leaves
+   * or restarts waits for it as for a call in flight. Completes when the conversation ends; default: that of the
+   * instance, at once when there is none. QUEUE_FULL, at once, when LIMITS.callsAwaitingClient wait here, or the
+   * owner's share of them; not with `isContinuation`: then the call has a reservation already.
    */
   reserve(
     ownerId: string,
@@ -270,7 +277,10 @@ export class InstanceRef implements Candidate {
     this.#actor.send({ type: 'setPolicy', policy });
   }
 
-  /** Calls the listener when the actor crashed through a fault of the gateway; the backend still runs. After earlier subscribers of `state$`. */
+  /**
+   * Calls the listener when the actor crashed through a fault of the gateway; the backend still runs. After
+   * earlier subscribers of `state$`.
+   */
   onCrash(listener: (error: unknown) => void): void {
     this.#actor.subscribe({ error: listener });
   }

@@ -192,8 +192,8 @@ export const instanceSetup = setup({
       return { ...withoutTransport(context), stderr };
     }),
     /**
-     * A long-lived transport resets the back-off, unless its server refused lastingly in the end; so does each way to another node,
-     * which costs nothing to open. A program that ends after each call, by design, needs none.
+     * A long-lived transport resets the back-off, unless its server refused lastingly in the end; so does each way
+     * to another node, which costs nothing to open. A program that ends after each call, by design, needs none.
      */
     scheduleOpening: assign(({ context }) => {
       const nowMs = context.now();
@@ -275,7 +275,10 @@ function isLasting(refusal: HttpRefusal | undefined): boolean {
 const LASTING_REFUSALS: ReadonlySet<number> = new Set([401, 403, 404, 410]);
 const LASTING_JITTER = 0.1;
 
-/** The last time at which a message showed that the backend serves calls: any message while a call is under way, else an answer. */
+/**
+ * The last time at which a message showed that the backend serves calls: any message while a call is under way,
+ * else an answer.
+ */
 function lastSignMs({ calls, opened }: InstanceContext): number {
   if (opened === undefined) return 0;
   return calls.underWay > 0 ? opened.lastMessageAtMs : opened.lastAnswerAtMs;

@@ -1,6 +1,7 @@
-// One instance: whether it takes calls, when it is probed, when it is started again. It owns the actor of the transport, and so the process
-// or the connection, and the dedicated conversations: its end, and a stop of its actor, end both. No call passes here; instance-ref.ts
-// sends `idle` when the machine waits for the last call, `suspected` and `unreachable`. Two parallel regions:
+// One instance: whether it takes calls, when it is probed, when it is started again. It owns the actor of the
+// transport, and so the process or the connection, and the dedicated conversations: its end, and a stop of its
+// actor, end both. No call passes here; instance-ref.ts sends `idle` when the machine waits for the last call,
+// `suspected` and `unreachable`. Two parallel regions:
 //
 //   connection   connected ─ transport.closed ─► waiting ── back-off ──► connected …        end ──► ended
 //                  │ connecting ── opened ──► healthy ◄── 1 passed / 2 failed ──► unhealthy

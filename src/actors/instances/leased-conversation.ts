@@ -1,5 +1,6 @@
-// A conversation with a backend for one client, or for clients with equal declarations. It ends with its last lease, or after some time
-// without one. leases.ts assigns leases and bounds the number of conversations; the events `upstream.*` show them.
+// A conversation with a backend for one client, or for clients with equal declarations. It ends with its last
+// lease, or after some time without one. leases.ts assigns leases and bounds the number of conversations; the
+// events `upstream.*` show them.
 //
 //   opening ──► open ──► retired ──► gone      opening, open ──► retired      retired: takes no leases any more
 
@@ -19,7 +20,10 @@ import { Feed } from '../subscriptions/feed.ts';
 
 /** The session that a lease is for. */
 export interface LeasingSession {
-  /** Since when its client has no open stream and sent no message, in ms of the gateway's monotonic clock; undefined: it is there. */
+  /**
+   * Since when its client has no open stream and sent no message, in ms of the gateway's monotonic clock;
+   * undefined: it is there.
+   */
   readonly awaySinceMs: number | undefined;
   /** Ends the session, and with it the conversation. */
   close(reason: EndReason): Promise<void>;
@@ -210,7 +214,7 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
     return settingLevel;
   }
 
-  // --- observer of its end ------------------------------------------------------------------------------------------
+  // --- observer of its end ---------------------------------------------------------------------------------
 
   next(closed: Closed): void {
     this.isOver = true;
@@ -218,7 +222,7 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
     void this.close();
   }
 
-  // -----------------------------------------------------------------------------------------------------------------
+  // ---------------------------------------------------------------------------------------------------------
 
   async #open(open: ConversationInput['open'], forCallsOf: LeaseRequest['forCallsOf']) {
     const { signal } = this.#ending;

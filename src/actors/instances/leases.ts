@@ -1,6 +1,7 @@
-// The conversations of clients with one instance: assigns them to leases, bounds their number in all and per owner, and emits their
-// events. A legacy session holds an exclusive lease; a call without a session holds one while it lasts (ADR 69). Clients that declare
-// equal extensions, and cannot be asked anything, share a process (ADR 104).
+// The conversations of clients with one instance: assigns them to leases, bounds their number in all and per
+// owner, and emits their events. A legacy session holds an exclusive lease; a call without a session holds one
+// while it lasts (ADR 69). Clients that declare equal extensions, and cannot be asked anything, share a process
+// (ADR 104).
 
 import { createHash } from 'node:crypto';
 import { notConnected, queueFull } from '../../domain/errors/error-catalogue.ts';
@@ -94,7 +95,7 @@ export class Leases implements ConversationListener {
     if (this.#isPipe) await Promise.all([...this.#counted, ...this.#replaced].map((each) => each.close()));
   }
 
-  // --- callbacks of the conversations -------------------------------------------------------------------------------
+  // --- callbacks of the conversations ----------------------------------------------------------------------
 
   opened({ ownerId }: LeasedConversation, conversation: Conversation): void {
     this.#options.emit({ type: 'upstream.opened', ...this.#eventFor(ownerId), ...pidOf(conversation) });
@@ -115,7 +116,7 @@ export class Leases implements ConversationListener {
     if (alike?.size === 0) this.#byKey.delete(key);
   }
 
-  // -----------------------------------------------------------------------------------------------------------------
+  // ---------------------------------------------------------------------------------------------------------
 
   #open(request: LeaseRequest, key: string | undefined): LeasedConversation {
     const { owner, idleMs = 0 } = request;

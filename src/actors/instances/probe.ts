@@ -1,4 +1,5 @@
-// The health probe of an instance: one request of the gateway itself. What passed and failed ones mean is decided in instance.machine.ts.
+// The health probe of an instance: one request of the gateway itself. What passed and failed ones mean is decided
+// in instance.machine.ts.
 
 import { fromPromise } from 'xstate';
 import type { FinalEvent } from '../../domain/calls/exchange.ts';

@@ -1,5 +1,6 @@
-// Which clients share a conversation with an instance, and which need one of their own: of a session (`needsDedicated`, `isShareable`), and
-// for a request of a client without one (`conversationFor`). binder.ts and stateless-route.ts apply these rules.
+// Which clients share a conversation with an instance, and which need one of their own: of a session
+// (`needsDedicated`, `isShareable`), and for a request of a client without one (`conversationFor`). binder.ts and
+// stateless-route.ts apply these rules.
 
 import type { ProcessSharing, TemplatePolicy } from '../../balancing/policy.ts';
 import type { ExchangeRequest, FinalEvent } from '../../domain/calls/exchange.ts';
@@ -10,7 +11,7 @@ import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isOfOtherEra, listOf } from '../../domain/mcp/mcp.ts';
 import type { InstanceRef } from './instance-ref.ts';
 
-// --- sessions ------------------------------------------------------------------------------------------------------------
+// --- sessions ----------------------------------------------------------------------------------------------
 
 /** What a client needs of the conversation of its session. */
 export interface ClientNeeds {
@@ -20,10 +21,11 @@ export interface ClientNeeds {
 }
 
 /**
- * Whether a session needs a dedicated conversation. Over HTTP always: legacy backends have sessions there, and a modern one may
- * speak both eras. Over a pipe when the template requires it, or when a legacy backend may send messages or requests that cannot
- * be attributed to one client of a shared process; a modern program may speak both eras, and send requests only in the legacy
- * one. A client that declares extensions shares one with its like. Bare backends know no clients. Source: ADR 24, ADR 48, ADR 104.
+ * Whether a session needs a dedicated conversation. Over HTTP always: legacy backends have sessions there, and a
+ * modern one may speak both eras. Over a pipe when the template requires it, or when a legacy backend may send
+ * messages or requests that cannot be attributed to one client of a shared process; a modern program may speak
+ * both eras, and send requests only in the legacy one. A client that declares extensions shares one with its like.
+ * Bare backends know no clients. Source: ADR 24, ADR 48, ADR 104.
  */
 export function needsDedicated(
   ref: InstanceRef,
@@ -62,12 +64,13 @@ export function allowsDedicated({ processSharing }: TemplatePolicy): boolean {
   return processSharing !== 'shared';
 }
 
-// --- clients without a session -------------------------------------------------------------------------------------------
+// --- clients without a session -----------------------------------------------------------------------------
 
 /**
- * `direct`: unchanged in the conversation of the instance; the backend tells callers apart by request. `shared`: in the same
- * conversation, in legacy form. `extended`: in one that clients with equal extensions share. `dedicated`: in a conversation of the
- * caller's owner. `refused`: in none. `unknown`: in none, because the era of the backend does not have the method.
+ * `direct`: unchanged in the conversation of the instance; the backend tells callers apart by request. `shared`:
+ * in the same conversation, in legacy form. `extended`: in one that clients with equal extensions share.
+ * `dedicated`: in a conversation of the caller's owner. `refused`: in none. `unknown`: in none, because the era of
+ * the backend does not have the method.
  */
 export type ConversationChoice = 'direct' | 'shared' | 'extended' | 'dedicated' | 'refused' | 'unknown';
 
@@ -140,11 +143,11 @@ function needsOwnProcess(
   return isAskable && (isExtended || (list === 'tools' && !hasEqualTools));
 }
 
-// --- tasks, for both -----------------------------------------------------------------------------------------------------
+// --- tasks, for both ---------------------------------------------------------------------------------------
 
 /**
- * True when a request starts a task or refers to one. A legacy backend keeps tasks by conversation, so clients that share one could
- * see, read and cancel the tasks of each other. Source: MCP 2025-11-25 basic/utilities/tasks.
+ * True when a request starts a task or refers to one. A legacy backend keeps tasks by conversation, so clients
+ * that share one could see, read and cancel the tasks of each other. Source: MCP 2025-11-25 basic/utilities/tasks.
  */
 export function isAboutTask({ method, params }: ExchangeRequest): boolean {
   if (method === 'tools/call') return params?.task !== undefined;

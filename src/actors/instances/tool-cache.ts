@@ -43,8 +43,8 @@ export class ToolCache {
   #isForgotten = false;
 
   /**
-   * `load` lists all tools of the instance. `counted`: default not at all. `trust`: default every definition is trusted. `hints`: those
-   * that the template sets now.
+   * `load` lists all tools of the instance. `counted`: default not at all. `trust`: default every definition is
+   * trusted. `hints`: those that the template sets now.
    */
   constructor(
     load: () => Promise<readonly Tool[]>,
@@ -67,8 +67,8 @@ export class ToolCache {
   }
 
   /**
-   * `unknown`: there is no list yet. `no` also for a tool whose definition is not trusted, for the template or for the view of the call,
-   * and where this is not known.
+   * `unknown`: there is no list yet. `no` also for a tool whose definition is not trusted, for the template or for
+   * the view of the call, and where this is not known.
    */
   knows(tool: string, view?: string): 'yes' | 'no' | 'unknown' {
     const tools = this.#present;
@@ -120,7 +120,10 @@ export class ToolCache {
     return this.#tools;
   }
 
-  /** True when another listing may find a missing tool: the list is older than a second, or nothing is known of its definitions. */
+  /**
+   * True when another listing may find a missing tool: the list is older than a second, or nothing is known of its
+   * definitions.
+   */
   get mayRefresh(): boolean {
     if (this.#loading !== undefined || this.#clock.now() - this.#loadedAtMs >= LIMITS.toolListAgeMs)
       return true;
@@ -134,8 +137,8 @@ export class ToolCache {
   }
 
   /**
-   * A list with definitions that wait for approval was read elsewhere: unless the present one has the same, none of it is trusted until
-   * it is listed again.
+   * A list with definitions that wait for approval was read elsewhere: unless the present one has the same, none
+   * of it is trusted until it is listed again.
    */
   async distrust(listed: ReadonlyMap<string, ToolDigests>): Promise<void> {
     if ([...listed].every(([name, { own }]) => this.#digests?.get(name)?.own === own)) return;

@@ -1,5 +1,5 @@
-// Which definitions of the tools of a template are used. By default all are; of a pinned template, and through a pinned view, only the
-// approved ones. Source: ADR 238, ADR 242.
+// Which definitions of the tools of a template are used. By default all are; of a pinned template, and through a
+// pinned view, only the approved ones. Source: ADR 238, ADR 242.
 
 import type { Answer } from '../../domain/calls/exchange.ts';
 import { MAX_PAGE, parsedResult } from '../../domain/calls/parsed-result.ts';
@@ -19,8 +19,8 @@ export interface ToolDigests {
 export type ListedDigests = ReadonlyMap<Tool, ToolDigests>;
 
 /**
- * Which definitions of tools are used, for one template. Lists may have thousands of tools: what concerns all of a list is done in
- * several turns of the event loop.
+ * Which definitions of tools are used, for one template. Lists may have thousands of tools: what concerns all of a
+ * list is done in several turns of the event loop.
  */
 export interface ToolTrust {
   /** True when definitions have to be approved, for the template or for this view. */

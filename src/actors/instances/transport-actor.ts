@@ -42,8 +42,9 @@ interface TransportEnd {
 }
 
 /**
- * `starting`: the program was started, perhaps repeatedly. `opened`: serves from now on. `lost`: no longer serves, its calls are
- * answered. `closed`: nothing is left of it. `openingMs`: the duration of the opening; of a closed transport only when opening failed.
+ * `starting`: the program was started, perhaps repeatedly. `opened`: serves from now on. `lost`: no longer serves,
+ * its calls are answered. `closed`: nothing is left of it. `openingMs`: the duration of the opening; of a closed
+ * transport only when opening failed.
  */
 export type TransportReport =
   | { readonly type: 'transport.starting'; readonly diagnostics: () => TransportDiagnostics }

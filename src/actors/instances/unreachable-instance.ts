@@ -1,5 +1,6 @@
-// An instance that is registered and not to be reached from this node: its node is another one to which there is no way, or its secrets
-// cannot be decrypted. One that another node serves through the peer channel is an InstanceRef (instance-ref.ts).
+// An instance that is registered and not to be reached from this node: its node is another one to which there is
+// no way, or its secrets cannot be decrypted. One that another node serves through the peer channel is an
+// InstanceRef (instance-ref.ts).
 
 import { runsElsewhere } from '../../domain/errors/error-catalogue.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../../domain/instances/instance.ts';

@@ -1,5 +1,6 @@
-// What a client expects its backend to remember: log level and subscribed resources. Both are in the value of the session. A legacy
-// backend with a dedicated conversation receives them, and again after a move; for all other backends the gateway answers.
+// What a client expects its backend to remember: log level and subscribed resources. Both are in the value of the
+// session. A legacy backend with a dedicated conversation receives them, and again after a move; for all other
+// backends the gateway answers.
 
 import {
   defer,

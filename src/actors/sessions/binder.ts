@@ -1,5 +1,5 @@
-// Opens a binding for a session at an instance: the shared one, or one through a conversation of its own. binding-search.ts has the order
-// in which instances are tried.
+// Opens a binding for a session at an instance: the shared one, or one through a conversation of its own.
+// binding-search.ts has the order in which instances are tried.
 
 import { notConnected } from '../../domain/errors/error-catalogue.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
@@ -37,7 +37,10 @@ const RECOVERED_MS = 1_000;
 /** Finds the bindings of all sessions of a gateway. */
 export class Binder {
   readonly deps: SessionDeps;
-  /** By handshake: false for a backend that keeps no dedicated conversations. Of a modern program: whether it speaks the legacy era, once known. */
+  /**
+   * By handshake: false for a backend that keeps no dedicated conversations. Of a modern program: whether it
+   * speaks the legacy era, once known.
+   */
   readonly #keepsDedicated = new WeakMap<Handshake, boolean>();
   /** Modern programs. The first session whose client may be asked something probes whether the program speaks the legacy era. */
   readonly #eraProbes = new WeakMap<Handshake, FairSlots>();
@@ -153,7 +156,10 @@ export class Binder {
   }
 }
 
-/** Leases an open conversation; one without `inner` where the backend keeps none. Rejects like the opening; aborting ends the lease. */
+/**
+ * Leases an open conversation; one without `inner` where the backend keeps none. Rejects like the opening;
+ * aborting ends the lease.
+ */
 async function lease(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<Lease> {
   const { group, ownerId, profile, session } = needs;
   const extensions = isShareable(ref, group.policy, needs) ? extensionsOf(profile) : undefined;

@@ -1,5 +1,5 @@
-// The binding of a session to its instance: a conversation that is leased for the session (dedicated), or one that sessions share:
-// that of the instance, or of a process for clients with equal extensions. binder.ts opens it.
+// The binding of a session to its instance: a conversation that is leased for the session (dedicated), or one that
+// sessions share: that of the instance, or of a process for clients with equal extensions. binder.ts opens it.
 
 import type { Subscription } from 'rxjs';
 import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
@@ -15,8 +15,8 @@ import { MessageBuffer } from '../message-buffer.ts';
 import type { Feed, FeedClient, ResourceUris } from '../subscriptions/feed.ts';
 
 /**
- * A session's use of one instance; sessions that share the conversation of the instance share the binding. A dedicated conversation
- * ends with the session, or with the last call after the session moved to another instance.
+ * A session's use of one instance; sessions that share the conversation of the instance share the binding. A
+ * dedicated conversation ends with the session, or with the last call after the session moved to another instance.
  */
 export class Binding {
   readonly ref: InstanceRef;
@@ -81,14 +81,17 @@ export class Binding {
     };
   }
 
-  /** Resolves when the streams of its listeners are open at the backend, or cannot be; undefined when there is no need to wait. */
+  /**
+   * Resolves when the streams of its listeners are open at the backend, or cannot be; undefined when there is no
+   * need to wait.
+   */
   get untilListening(): Promise<void> | undefined {
     return this.feed?.acknowledged ?? this.conversation?.untilListening;
   }
 
   /**
-   * A listener wants these resources from now on; undefined: fewer than before. Resolves when the backend knows; undefined when there is no need to
-   * wait.
+   * A listener wants these resources from now on; undefined: fewer than before. Resolves when the backend knows;
+   * undefined when there is no need to wait.
    */
   refresh(uris?: ResourceUris): Promise<void> | undefined {
     this.feed?.refresh(uris);
@@ -96,9 +99,10 @@ export class Binding {
   }
 
   /**
-   * Passes a notification of a client on. In a shared program only one that the protocol does not define, and only while the one call of the
-   * client (`isOnlyCall`) is the only one there, so that the program cannot attribute it to another client. Messages of the program follow
-   * the same rule (transports/channel.ts). Dropped otherwise, and after the end of the conversation.
+   * Passes a notification of a client on. In a shared program only one that the protocol does not define, and only
+   * while the one call of the client (`isOnlyCall`) is the only one there, so that the program cannot attribute it
+   * to another client. Messages of the program follow the same rule (transports/channel.ts). Dropped otherwise,
+   * and after the end of the conversation.
    */
   notify(method: string, params: JsonObject, ownerId: string, isOnlyCall: boolean): void {
     if (!this.isIntact) return;

@@ -1,5 +1,6 @@
-// The session of one legacy client: what it is (domain/sessions/session-value.ts), its present binding, and its states. While the
-// session is in use this machine alone changes them; client-session.ts does the work of each state, and follows what the machine emits.
+// The session of one legacy client: what it is (domain/sessions/session-value.ts), its present binding, and its
+// states. While the session is in use this machine alone changes them; client-session.ts does the work of each
+// state, and follows what the machine emits.
 //
 //   entering ─┬─ has a binding ─────────────► serving ── lost, upgrade ──► binding ── bound ──► serving
 //             ├─ had one, and was read again ─► unbound                       └─ failed ──► unbound ── requested, retryDelay ──► binding
@@ -19,9 +20,9 @@
 //   park:      from everywhere to parked, where the actor ends and its value and binding remain
 //   in every state: unsafe, levelSet, subscribed, unsubscribed and abandoned change the value or the binding, not the state
 //
-// serving: requests may use the binding, if that is usable. awaiting: the only way to its instance is being opened, until started. unbound: no
-// instance took the session, or it has just moved. finishing: the session may not move; its calls continue where they are, and it takes no
-// new ones.
+// serving: requests may use the binding, if that is usable. awaiting: the only way to its instance is being
+// opened, until started. unbound: no instance took the session, or it has just moved. finishing: the session may
+// not move; its calls continue where they are, and it takes no new ones.
 
 import { type Actor, assign, emit, fromCallback, raise, setup } from 'xstate';
 import { timeoutFor } from '../../balancing/policy.ts';
@@ -184,7 +185,10 @@ export const clientSessionMachine = setup({
       if (binding === undefined || hasOthers(host.group, binding.ref)) return false;
       return binding.isIntact || binding.mayContinue;
     },
-    /** As `mustKeepBinding`, while the way to the instance is being opened. Without requests, the session takes no place among those that wait. */
+    /**
+     * As `mustKeepBinding`, while the way to the instance is being opened. Without requests, the session takes no
+     * place among those that wait.
+     */
     mayAwaitStart: ({ context }) => {
       const { binding, host } = context;
       if (!host.isAwaited || binding === undefined || binding.isIntact) return false;

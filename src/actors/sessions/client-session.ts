@@ -1,6 +1,7 @@
-// One session of a legacy client with one template: it keeps its id when it moves to another instance, and answers its calls before it
-// ends. client-session.machine.ts decides about its states; the session makes that actor with the first request that needs one, ends it when it
-// is parked, and does the work of each state. Its calls are in session-calls.ts, its idle time in client-sessions.ts.
+// One session of a legacy client with one template: it keeps its id when it moves to another instance, and answers
+// its calls before it ends. client-session.machine.ts decides about its states; the session makes that actor with
+// the first request that needs one, ends it when it is parked, and does the work of each state. Its calls are in
+// session-calls.ts, its idle time in client-sessions.ts.
 
 import { AsyncSubject, firstValueFrom, Observable, of } from 'rxjs';
 import { Actor, createActor } from 'xstate';
@@ -78,7 +79,10 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
     this.group = binder.deps.fleet.hold(value.template);
   }
 
-  /** Binds a new session: at once if nothing has to be opened for it, else as the machine finds an instance. See ClientSessions.open. */
+  /**
+   * Binds a new session: at once if nothing has to be opened for it, else as the machine finds an instance. See
+   * ClientSessions.open.
+   */
   async open(): Promise<void> {
     const first = this.#binder.choose(this.template, this.ownerId);
     if (this.#bindAt(first)) return; // no actor before its first request
@@ -87,8 +91,9 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
   }
 
   /**
-   * Prepares a session that was read, and is kept with that value: it prefers the instance that it had. Where it shared a conversation it has
-   * lost nothing and is bound again; elsewhere its next request decides, as after the loss of a conversation.
+   * Prepares a session that was read, and is kept with that value: it prefers the instance that it had. Where it
+   * shared a conversation it has lost nothing and is bound again; elsewhere its next request decides, as after the
+   * loss of a conversation.
    */
   recoverAs(generation: number): void {
     this.generation = generation;
@@ -161,8 +166,8 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
   }
 
   /**
-   * Also errors with NO_HEALTHY_INSTANCE when the session could continue but no instance is healthy, and with BACKEND_TIMEOUT when
-   * binding took too long: the next request tries again.
+   * Also errors with NO_HEALTHY_INSTANCE when the session could continue but no instance is healthy, and with
+   * BACKEND_TIMEOUT when binding took too long: the next request tries again.
    */
   exchange(request: ExchangeRequest): Observable<Answer> {
     const { method } = request;
@@ -241,7 +246,7 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
     void this.close('takenOver');
   }
 
-  // --- for its table and its leases --------------------------------------------------------------------------------------
+  // --- for its table and its leases ------------------------------------------------------------------------
 
   /** A stream of the client holds the session; `messages$` is also observed without one. */
   get isStreaming(): boolean {
@@ -257,7 +262,10 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
     return this.isParked ? this.usedAtMs : undefined;
   }
 
-  /** Ends the actor. A subscription to `messages$` continues, with the actor, and does not count as use: its client may be gone. */
+  /**
+   * Ends the actor. A subscription to `messages$` continues, with the actor, and does not count as use: its client
+   * may be gone.
+   */
   park(): boolean {
     if (this.#holds > 0 || this.calls > 0) return false;
     if (this.#messages?.areObserved) return true;
@@ -266,7 +274,7 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
     return true;
   }
 
-  // --- for its parts ---------------------------------------------------------------------------------------------------
+  // --- for its parts ---------------------------------------------------------------------------------------
 
   get isUnbound(): boolean {
     return this.#contextIn('unbound') !== undefined;
@@ -335,7 +343,7 @@ export class ClientSession implements SessionHost, SessionCore, SessionRecord, S
     if (!this.#isOver) this.#table.used(this);
   }
 
-  // -----------------------------------------------------------------------------------------------------------------
+  // ---------------------------------------------------------------------------------------------------------
 
   get #present(): SessionState {
     return this.#state instanceof Actor ? this.#state.getSnapshot().context : this.#state;

@@ -100,9 +100,10 @@ export class ClientSessions implements SessionTable {
   }
 
   /**
-   * Opens a session for a client where the strategy of the template says. When the opening fails there, the next instance is tried, at
-   * most `maxRetries` times. Rejects with SESSION_LIMIT (in all, or of the owner's share), SHUTTING_DOWN, NODE_UNAVAILABLE, TEMPLATE_NOT_FOUND,
-   * NO_HEALTHY_INSTANCE, BACKEND_UNAVAILABLE, BACKEND_TIMEOUT, QUEUE_FULL. Aborting ends what was opened: SESSION_NOT_FOUND.
+   * Opens a session for a client where the strategy of the template says. When the opening fails there, the next
+   * instance is tried, at most `maxRetries` times. Rejects with SESSION_LIMIT (in all, or of the owner's share),
+   * SHUTTING_DOWN, NODE_UNAVAILABLE, TEMPLATE_NOT_FOUND, NO_HEALTHY_INSTANCE, BACKEND_UNAVAILABLE,
+   * BACKEND_TIMEOUT, QUEUE_FULL. Aborting ends what was opened: SESSION_NOT_FOUND.
    */
   async open(
     template: string,
@@ -133,9 +134,9 @@ export class ClientSessions implements SessionTable {
   }
 
   /**
-   * Makes a session again from its value, under the id that its client has. Nothing is opened before its first use; then it is bound
-   * as after the loss of a conversation. No other session ends for it. SESSION_NOT_FOUND when it is over or open, SESSION_LIMIT,
-   * SHUTTING_DOWN, TEMPLATE_NOT_FOUND.
+   * Makes a session again from its value, under the id that its client has. Nothing is opened before its first
+   * use; then it is bound as after the loss of a conversation. No other session ends for it. SESSION_NOT_FOUND
+   * when it is over or open, SESSION_LIMIT, SHUTTING_DOWN, TEMPLATE_NOT_FOUND.
    */
   recoverFrom(id: string, value: SessionValue, generation: number, lists?: SessionLists): ClientSession {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
@@ -153,8 +154,8 @@ export class ClientSessions implements SessionTable {
   }
 
   /**
-   * Other nodes ended the former life, and may recover its open sessions, which end here. Those in opening have no row yet. Resolves when
-   * none of them takes another call.
+   * Other nodes ended the former life, and may recover its open sessions, which end here. Those in opening have no
+   * row yet. Resolves when none of them takes another call.
    */
   async beginLife(life: string): Promise<void> {
     this.#life = life;
@@ -176,8 +177,9 @@ export class ClientSessions implements SessionTable {
   }
 
   /**
-   * Waits until it is known whether the instance of the session can be used, 5 s at most, and returns what makes the session again.
-   * SESSION_NOT_FOUND when it cannot be recovered; SESSION_LIMIT: no other session ends for it; TEMPLATE_NOT_FOUND.
+   * Waits until it is known whether the instance of the session can be used, 5 s at most, and returns what makes
+   * the session again. SESSION_NOT_FOUND when it cannot be recovered; SESSION_LIMIT: no other session ends for it;
+   * TEMPLATE_NOT_FOUND.
    */
   async prepareRecovery(id: string, value: SessionValue, lists?: SessionLists) {
     const group = this.deps.fleet.group(value.template);
@@ -398,7 +400,10 @@ export class ClientSessions implements SessionTable {
     return closing;
   }
 
-  /** Ends the session of an absent client if all places, or those of the owner, are taken. SESSION_LIMIT if no client is absent. */
+  /**
+   * Ends the session of an absent client if all places, or those of the owner, are taken. SESSION_LIMIT if no
+   * client is absent.
+   */
   #makeRoom(ownerId: string, kind: PlaceKind): void {
     const lack = this.#places.lackOf(ownerId, kind);
     if (lack === undefined) return;

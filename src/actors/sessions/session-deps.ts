@@ -33,7 +33,10 @@ export interface SessionDeps extends Clock {
 export interface SessionAdmission {
   /** True while no sessions of clients are opened, nor claimed; those that are open may use further templates. Default: never. */
   readonly isDraining?: (() => boolean) | undefined;
-  /** True while other nodes may end the life of this one, because it alone has no database: no sessions of clients are opened. Default: never. */
+  /**
+   * True while other nodes may end the life of this one, because it alone has no database: no sessions of clients
+   * are opened. Default: never.
+   */
   readonly isCutOff?: (() => boolean) | undefined;
 }
 

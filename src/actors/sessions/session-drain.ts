@@ -1,5 +1,5 @@
-// Releases the sessions of a node that is drained, so that other nodes recover them: spread over some seconds, each of them while it has no
-// call. Nothing is released while no other node takes sessions. Source: ADR 166.
+// Releases the sessions of a node that is drained, so that other nodes recover them: spread over some seconds,
+// each of them while it has no call. Nothing is released while no other node takes sessions. Source: ADR 166.
 
 import type { SessionRecord } from '../../domain/sessions/session-table.ts';
 import type { Clock } from '../../domain/time/clock.ts';

@@ -1,4 +1,5 @@
-// The fingerprint that names a session in logs and events, where its id, a credential, must not appear; and the fields of those events.
+// The fingerprint that names a session in logs and events, where its id, a credential, must not appear; and the
+// fields of those events.
 
 import { hash } from 'node:crypto';
 import { eventOf } from '../../domain/events.ts';

@@ -1,5 +1,5 @@
-// What the parts of a session need of it: SessionHost for its machine, SessionCore for the others; ClientSession is both. The parts know only
-// these, because imports in a circle are refused. Source: ADR 302, ADR 345.
+// What the parts of a session need of it: SessionHost for its machine, SessionCore for the others; ClientSession
+// is both. The parts know only these, because imports in a circle are refused. Source: ADR 302, ADR 345.
 
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -16,7 +16,10 @@ import type { ClientSessionEvent, SessionState } from './session-state.ts';
 export interface SessionHost extends SessionState {
   readonly deps: Pick<Clock, 'now'>;
   readonly group: TemplateGroup;
-  /** The session is a part of one with several templates, which continues: where another session would end, a part begins anew. */
+  /**
+   * The session is a part of one with several templates, which continues: where another session would end, a part
+   * begins anew.
+   */
   readonly isPart: boolean;
   /** The client of the session listens. */
   readonly isListened: boolean;

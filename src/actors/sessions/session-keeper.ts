@@ -41,18 +41,21 @@ interface KeeperOptions {
   readonly mayStore?: MayStore | undefined;
 }
 
-/** The life that serves a stored session: this one, which has it or may claim it; another life; or none. Rejects with DATABASE_UNAVAILABLE. */
+/**
+ * The life that serves a stored session: this one, which has it or may claim it; another life; or none. Rejects
+ * with DATABASE_UNAVAILABLE.
+ */
 export type DecideSession = (row: StoredSession) => Promise<SessionDecision>;
 
 /**
- * The life that recovers the session with this key in the place of this node, which is drained; undefined when no other node takes
- * sessions. `key`: see rowKeyOf.
+ * The life that recovers the session with this key in the place of this node, which is drained; undefined when no
+ * other node takes sessions. `key`: see rowKeyOf.
  */
 export type SuccessorOf = (key: string) => string | undefined;
 
 /**
- * Whether another node may store sessions of this life later: it goes on, or may come back after a freeze. Undefined: none does. Rejects with
- * DATABASE_UNAVAILABLE.
+ * Whether another node may store sessions of this life later: it goes on, or may come back after a freeze.
+ * Undefined: none does. Rejects with DATABASE_UNAVAILABLE.
  */
 export type MayStore = (life: string) => Promise<boolean> | undefined;
 
@@ -64,7 +67,10 @@ export interface KeeperCounts {
   dropped: number;
   /** Sessions of lives that are over, recovered here. */
   recovered: number;
-  /** Attempts to claim a session of a life that is over, or that released it. `lost`: another life was first, or its holder changed it meanwhile. */
+  /**
+   * Attempts to claim a session of a life that is over, or that released it. `lost`: another life was first, or
+   * its holder changed it meanwhile.
+   */
   readonly claims: { won: number; lost: number };
   /** Writes that found that another life has the session. */
   fenced: number;
@@ -119,8 +125,8 @@ export class SessionKeeper implements RowWriter {
   }
 
   /**
-   * Bounds the rows of earlier lives, a moment later: those of the latest life all fit, and what is not recovered within the idle time
-   * of a session from now on is deleted.
+   * Bounds the rows of earlier lives, a moment later: those of the latest life all fit, and what is not recovered
+   * within the idle time of a session from now on is deleted.
    */
   begin(): void {
     const { background } = this.clock;
@@ -172,7 +178,7 @@ export class SessionKeeper implements RowWriter {
     for (const endWait of this.#waits) endWait(false);
   }
 
-  // --- for its sessions ------------------------------------------------------------------------------------------------
+  // --- for its sessions ------------------------------------------------------------------------------------
 
   /** `isAwaited`: a client waits for the write. */
   add(row: SessionRow, isAwaited: boolean): void {
@@ -209,7 +215,7 @@ export class SessionKeeper implements RowWriter {
     return false;
   }
 
-  // -----------------------------------------------------------------------------------------------------------------
+  // ---------------------------------------------------------------------------------------------------------
 
   #schedule(isAwaited: boolean): void {
     if (this.#writing !== undefined) return; // it schedules the next one

@@ -1,4 +1,5 @@
-// The messages of the backend outside of exchanges, for the event streams of one client: those of the present binding of its session.
+// The messages of the backend outside of exchanges, for the event streams of one client: those of the present
+// binding of its session.
 
 import { Subject, type Subscriber, Subscription } from 'rxjs';
 import type { ServerMessage } from '../../domain/mcp/client.ts';

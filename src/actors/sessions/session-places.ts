@@ -1,5 +1,6 @@
-// The places for sessions: how many there may be with one template and with several, how many of them each owner may have, and the
-// memory for what their clients declare. client-sessions.ts decides what happens when there is none.
+// The places for sessions: how many there may be with one template and with several, how many of them each owner
+// may have, and the memory for what their clients declare. client-sessions.ts decides what happens when there is
+// none.
 
 import { declarationsTooLarge, sessionLimit, sessionShareLimit } from '../../domain/errors/session-errors.ts';
 import { canonicalText } from '../../domain/json/json.ts';
@@ -70,7 +71,8 @@ export class SessionPlaces {
 }
 
 /**
- * Of these sessions of clients, that which holds a place of this kind and whose client has been away for longest, see LIMITS.sessionAwayMs.
+ * Of these sessions of clients, that which holds a place of this kind and whose client has been away for longest,
+ * see LIMITS.sessionAwayMs.
  * `ownerId`: only of this owner.
  */
 export function longestAway(

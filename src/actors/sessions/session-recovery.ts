@@ -1,5 +1,6 @@
-// Recovers sessions of lives that are over, of this node and of others: the first request with the id of such a session reads its row, claims it, and
-// makes the session again. Reads and claims of many sessions are grouped: after a restart all clients come at once. Source: ADR 143.
+// Recovers sessions of lives that are over, of this node and of others: the first request with the id of such a
+// session reads its row, claims it, and makes the session again. Reads and claims of many sessions are grouped:
+// after a restart all clients come at once. Source: ADR 143.
 
 import { filter, firstValueFrom, race } from 'rxjs';
 import { queueFull } from '../../domain/errors/error-catalogue.ts';
@@ -34,7 +35,10 @@ const MAX_MISSING = 10_000;
 const MAX_UNDER_WAY = 25_000;
 /** Most reads of the row of one session, for one request: others may claim it, too. */
 const MAX_READS = 4;
-/** After a group of reads, or of claims, the next one waits so long for more of the same burst, in ms: fewer statements for as many sessions. */
+/**
+ * After a group of reads, or of claims, the next one waits so long for more of the same burst, in ms: fewer
+ * statements for as many sessions.
+ */
 const PAUSE_MS = 50;
 
 export class SessionRecovery {
@@ -61,9 +65,10 @@ export class SessionRecovery {
   }
 
   /**
-   * Resolves when the session is open again, or cannot be. Requests of one caller with one id share the attempt. Undefined, without a
-   * query, for text that is no session id, for ids of this life unless it has released sessions, and for what was not there.
-   * NotHolder when another life has it; DATABASE_UNAVAILABLE, NODE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN.
+   * Resolves when the session is open again, or cannot be. Requests of one caller with one id share the attempt.
+   * Undefined, without a query, for text that is no session id, for ids of this life unless it has released
+   * sessions, and for what was not there. NotHolder when another life has it; DATABASE_UNAVAILABLE,
+   * NODE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN.
    */
   recover(id: string, ownerId: string, prepare: PrepareRecovery): Promise<void> | undefined {
     const life = lifeOf(id);
@@ -188,7 +193,10 @@ interface Waiting<Item, Result> extends PromiseWithResolvers<Result> {
   readonly item: Item;
 }
 
-/** Does the work for one batch at a time: the first item alone and at once, what comes during it and a pause is the next batch. */
+/**
+ * Does the work for one batch at a time: the first item alone and at once, what comes during it and a pause is the
+ * next batch.
+ */
 class Batches<Item, Result> {
   readonly #clock: Pick<Clock, 'background'>;
   readonly #work: (items: readonly Item[]) => Promise<(item: Item) => Result>;

@@ -1,5 +1,6 @@
-// The route of one call of a session: to the binding of the session, for which it waits, and after a move to the new one. Between two
-// attempts there it waits a moment, in which a failure of the instance is noticed. Everything else is in calls/call.ts. Source: ADR 71.
+// The route of one call of a session: to the binding of the session, for which it waits, and after a move to the
+// new one. Between two attempts there it waits a moment, in which a failure of the instance is noticed. Everything
+// else is in calls/call.ts. Source: ADR 71.
 
 import { from, Observable, of } from 'rxjs';
 import { type ExchangeEvent, type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
@@ -40,8 +41,8 @@ import { needsMark } from './session-recovery.ts';
 import { hasOthers, mayMove } from './session-state.ts';
 
 /**
- * Wait before a failed call is repeated, in ms, and the factor for each further wait. Meanwhile a failure of the instance is noticed, and
- * the session moves.
+ * Wait before a failed call is repeated, in ms, and the factor for each further wait. Meanwhile a failure of the
+ * instance is noticed, and the session moves.
  */
 const FIRST_WAIT_MS = 5;
 const WAIT_FACTOR = 5;
@@ -91,7 +92,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
       : NONE;
   }
 
-  // --- for its attempts ------------------------------------------------------------------------------------------------
+  // --- for its attempts ------------------------------------------------------------------------------------
 
   /** The call belongs to that binding: a next round is made there. */
   use(binding: Binding): void {
@@ -121,7 +122,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     for (const binding of this.#hedgeBindings.splice(0)) binding.retire(); // closed when its last call has ended
   }
 
-  // --- for the calls of its session, and for the queue -----------------------------------------------------------------
+  // --- for the calls of its session, and for the queue -----------------------------------------------------
 
   /** The instance whose capacity the call uses: none while its backend waits for the client. */
   get target(): InstanceRef | undefined {
@@ -139,7 +140,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     call?.giveUp(this.binding ? perhapsDelivered(error) : moreTelling(call.retries.failure, error));
   }
 
-  // ---------------------------------------------------------------------------------------------------------------------
+  // ---------------------------------------------------------------------------------------------------------
 
   #next(): Step {
     const request = this.#request;
@@ -199,8 +200,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   /**
-   * False when the session may not move, when it will because its instance is suspended, or without another instance. The session stays at
-   * its own. Source: ADR 103.
+   * False when the session may not move, when it will because its instance is suspended, or without another
+   * instance. The session stays at its own. Source: ADR 103.
    */
   #mayHedgeBeside({ ref, conversation }: Binding, without: ReadonlySet<string>): boolean {
     const { value, group } = this.#session;

@@ -1,5 +1,5 @@
-// The row of one session: what it has to be, what is stored, and what is not written yet. session-keeper.ts writes it, together with the rows
-// of others. Source: ADR 143.
+// The row of one session: what it has to be, what is stored, and what is not written yet. session-keeper.ts writes
+// it, together with the rows of others. Source: ADR 143.
 
 import { hash } from 'node:crypto';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
@@ -115,7 +115,7 @@ export class SessionRow implements OwnRow {
     this.#marking = undefined;
   }
 
-  // --- for its keeper --------------------------------------------------------------------------------------------------
+  // --- for its keeper --------------------------------------------------------------------------------------
 
   next(): SessionWrite {
     const { value } = this.#session;
@@ -152,7 +152,7 @@ export class SessionRow implements OwnRow {
     this.#session.takenOver();
   }
 
-  // -----------------------------------------------------------------------------------------------------------------
+  // ---------------------------------------------------------------------------------------------------------
 
   /** Nothing more is written, also not what waits: the row may be claimed again, under the same key. */
   #drop(): void {

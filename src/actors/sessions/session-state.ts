@@ -1,5 +1,5 @@
-// What a session of a client is, what happens to it, and pure functions from one state to the next. client-session.machine.ts applies them
-// while the session has an actor, client-session.ts otherwise.
+// What a session of a client is, what happens to it, and pure functions from one state to the next.
+// client-session.machine.ts applies them while the session has an actor, client-session.ts otherwise.
 
 import type { Delivered } from '../../domain/errors/errors.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
@@ -8,7 +8,10 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
 
-/** What a session is. While it has an actor, this is in the context of that; before the first request, parked and ended it is only this. */
+/**
+ * What a session is. While it has an actor, this is in the context of that; before the first request, parked and
+ * ended it is only this.
+ */
 export interface SessionState {
   readonly value: SessionValue;
   /** The present binding, or the last one; undefined before the first, and after the session was read again. */

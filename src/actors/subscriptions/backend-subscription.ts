@@ -67,7 +67,10 @@ export class BackendSubscription {
     this.#deliver = deliver;
   }
 
-  /** The wanted resources may have changed. Subscribes in the next microtask, so that simultaneous changes make one subscription. */
+  /**
+   * The wanted resources may have changed. Subscribes in the next microtask, so that simultaneous changes make one
+   * subscription.
+   */
   refresh(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
@@ -102,7 +105,10 @@ export class BackendSubscription {
     this.#settle();
   }
 
-  /** Subscribes if something is missing. Resources that are no longer wanted are dropped with the next subscription, or the last. */
+  /**
+   * Subscribes if something is missing. Resources that are no longer wanted are dropped with the next
+   * subscription, or the last.
+   */
   #update(): void {
     const isReady = this.#next === undefined && this.#wait === undefined && !this.#isRefused;
     const uris = isReady ? this.#wanted() : undefined;

@@ -1,5 +1,6 @@
-// Detects lists of a template that changed without a notice: the first instance connects, the server of a new transport differs from
-// all others, or the last transport of its kind ends. While no instance is healthy the lists count as unchanged.
+// Detects lists of a template that changed without a notice: the first instance connects, the server of a new
+// transport differs from all others, or the last transport of its kind ends. While no instance is healthy the
+// lists count as unchanged.
 
 import { hash } from 'node:crypto';
 import type { InstanceState } from '../../domain/instances/instance.ts';
@@ -31,7 +32,10 @@ export class CapabilityChanges {
     this.#instances = instances;
   }
 
-  /** The instance became healthy or unhealthy, may have a new transport, or was removed. Returns the lists that changed by that. */
+  /**
+   * The instance became healthy or unhealthy, may have a new transport, or was removed. Returns the lists that
+   * changed by that.
+   */
   check(id: string): ReadonlySet<ListField> {
     const before = this.#listings.get(id);
     const handshake = this.#handshakeOf(id);

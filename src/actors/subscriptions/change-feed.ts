@@ -1,5 +1,6 @@
-// Changes on the instances of a template, for clients that subscribe to them: list changes, and resource updates, for which it
-// subscribes at the backends while there are subscribers. The endpoint checks permissions, and which changes a client opted in to.
+// Changes on the instances of a template, for clients that subscribe to them: list changes, and resource updates,
+// for which it subscribes at the backends while there are subscribers. The endpoint checks permissions, and which
+// changes a client opted in to.
 
 import {
   catchError,

@@ -32,8 +32,8 @@ type SharedConversation = Pick<Conversation, 'handshake' | 'messages$' | 'closed
 export const UPDATED = 'notifications/resources/updated';
 
 /**
- * The clients of one conversation. Messages name no client: an update of a resource goes to those that want it, a change of a list
- * to all, any other message to none. Open while there are clients.
+ * The clients of one conversation. Messages name no client: an update of a resource goes to those that want it, a
+ * change of a list to all, any other message to none. Open while there are clients.
  */
 export class Feed {
   readonly #clock: Pick<Clock, 'alarm'>;
@@ -92,8 +92,8 @@ export class Feed {
   }
 
   /**
-   * A client wants these resources from now on; undefined: fewer than before. What all clients want is collected only where that may change the
-   * subscription: thousands of clients may come at the same time.
+   * A client wants these resources from now on; undefined: fewer than before. What all clients want is collected
+   * only where that may change the subscription: thousands of clients may come at the same time.
    */
   refresh(uris?: ResourceUris): void {
     if (uris === undefined || this.#subscription?.covers(uris.keys()) === false)

@@ -1,5 +1,6 @@
-// Manages users and API keys: hashes and stores them, and notifies the authenticator of changes. The routes authorize the caller, check
-// the fields by their schemas and write the audit log; the store applies the rules that need a transaction.
+// Manages users and API keys: hashes and stores them, and notifies the authenticator of changes. The routes
+// authorize the caller, check the fields by their schemas and write the audit log; the store applies the rules
+// that need a transaction.
 
 import { randomUUID } from 'node:crypto';
 import {
@@ -69,7 +70,10 @@ export interface AccountsOptions {
   readonly store: AccountStore;
   readonly passwords: Passwords;
   readonly wall: Clock['wall'];
-  /** Called with the principal id of a key, or of a user, whose keys it concerns, too, after each change that voids verifications. */
+  /**
+   * Called with the principal id of a key, or of a user, whose keys it concerns, too, after each change that voids
+   * verifications.
+   */
   readonly onChange?: (principalId: string) => void;
   /** Called with the id of each new key. */
   readonly onKeyCreated?: (id: string) => void;

@@ -1,5 +1,5 @@
-// API keys: their format `sd_<id>_<secret>`, and the times of their use. The record is found by the id. Only the SHA-256 of the secret is
-// stored: the secret has 256 random bits, so a slow hash would not protect it better.
+// API keys: their format `sd_<id>_<secret>`, and the times of their use. The record is found by the id. Only the
+// SHA-256 of the secret is stored: the secret has 256 random bits, so a slow hash would not protect it better.
 
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { AccountStore } from '../../persistence/store.ts';

@@ -119,8 +119,8 @@ export interface CountedAttempt {
   /** Whether the user has logged in from this address before. */
   readonly isKnown: boolean;
   /**
-   * Set when the address is over its limit: the answer to wrong credentials. An unknown user and a wrong password then get the same
-   * answer as a refused attempt.
+   * Set when the address is over its limit: the answer to wrong credentials. An unknown user and a wrong password
+   * then get the same answer as a refused attempt.
    */
   readonly refusal: GatewayError | undefined;
   /** `wrong` stays counted; `unchecked`: the password was not compared. */

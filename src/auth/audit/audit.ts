@@ -104,7 +104,10 @@ export class AuditLog {
     this.#flusher.later();
   }
 
-  /** Counts a request of an unknown caller that gets no entry: the next entry of this action and address has the number, or one at close. */
+  /**
+   * Counts a request of an unknown caller that gets no entry: the next entry of this action and address has the
+   * number, or one at close.
+   */
   suppress(entry: NewEntry): void {
     this.#suppressed.add(entry);
   }
@@ -133,8 +136,8 @@ export class AuditLog {
   }
 
   /**
-   * Writes all waiting entries; bounded in time. A warning says how many could not be written and are lost; another one, that a request
-   * which took longer than the stop has no entry.
+   * Writes all waiting entries; bounded in time. A warning says how many could not be written and are lost;
+   * another one, that a request which took longer than the stop has no entry.
    */
   async close(): Promise<void> {
     this.#addChanges(this.#suppressed.takeAll());

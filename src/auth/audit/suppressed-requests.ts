@@ -1,5 +1,5 @@
-// Counts the requests of unknown callers, mostly wrong logins, that get no entry in the audit log of their own, until an entry says
-// how many they were.
+// Counts the requests of unknown callers, mostly wrong logins, that get no entry in the audit log of their own,
+// until an entry says how many they were.
 
 import type { NewEntry } from '../../domain/audit/audit.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';

@@ -29,8 +29,9 @@ export function groupsIn(payload: Readonly<Record<string, unknown>>, name = 'gro
 }
 
 /**
- * The first role of the settings that one of the groups has; other groups with at least its scopes add their templates. Every pair of a scope
- * and a template is so one that a single group gives. INSUFFICIENT_PERMISSIONS when no group has a role.
+ * The first role of the settings that one of the groups has; other groups with at least its scopes add their
+ * templates. Every pair of a scope and a template is so one that a single group gives. INSUFFICIENT_PERMISSIONS
+ * when no group has a role.
  */
 export function roleForGroups(
   groups: readonly string[],

@@ -1,5 +1,5 @@
-// Accounts of users who sign in at an identity provider. They are found by issuer and subject, never by a name or an address, which a
-// provider may give to another user later. Source: ADR 214.
+// Accounts of users who sign in at an identity provider. They are found by issuer and subject, never by a name or
+// an address, which a provider may give to another user later. Source: ADR 214.
 
 import { isDeepStrictEqual } from 'node:util';
 import { Check } from 'typebox/schema';
@@ -99,8 +99,8 @@ export class CompanyAccounts {
   }
 
   /**
-   * The account of a user who has just signed in at the provider, with the rights that the provider gives now; it is made at the first
-   * sign-in. INSUFFICIENT_PERMISSIONS, DUPLICATE_USERNAME, LAST_ADMIN.
+   * The account of a user who has just signed in at the provider, with the rights that the provider gives now; it
+   * is made at the first sign-in. INSUFFICIENT_PERMISSIONS, DUPLICATE_USERNAME, LAST_ADMIN.
    */
   async signIn(setting: ProviderSetting, { subject, claims, refreshToken }: ProviderAnswer): Promise<User> {
     const role = roleOf(setting, claims, this.#options.roles);
@@ -122,9 +122,10 @@ export class CompanyAccounts {
   }
 
   /**
-   * What a provider says about a user in an identity assertion, and, once that is used, the account. An assertion with the claims from which
-   * the role follows counts as a sign-in, unless the provider has said something since; one without them is for accounts that are there.
-   * INSUFFICIENT_PERMISSIONS when the user may not sign in, or has no account that can be used.
+   * What a provider says about a user in an identity assertion, and, once that is used, the account. An assertion
+   * with the claims from which the role follows counts as a sign-in, unless the provider has said something since;
+   * one without them is for accounts that are there. INSUFFICIENT_PERMISSIONS when the user may not sign in, or
+   * has no account that can be used.
    */
   async vouched(setting: ProviderSetting, { subject, claims, issuedAtMs }: Vouched) {
     const identity = { issuer: setting.issuer, subject };
@@ -173,8 +174,9 @@ export class CompanyAccounts {
   }
 
   /**
-   * From now on this user of the provider signs in to the account, with the rights that the provider gives; an earlier link of the account
-   * ends. VALIDATION_ERROR for another issuer, and for a user who has an account already.
+   * From now on this user of the provider signs in to the account, with the rights that the provider gives; an
+   * earlier link of the account ends. VALIDATION_ERROR for another issuer, and for a user who has an account
+   * already.
    */
   async link(user: User, identity: CompanyIdentity): Promise<void> {
     const { store, providers } = this.#options;
@@ -219,8 +221,9 @@ export class CompanyAccounts {
   }
 
   /**
-   * Asks the provider what the user may do now, unless it said so within the last `freshMs`. A user who has left, or has no role any more,
-   * is disabled until the next sign-in; so is one whose provider cannot be asked for too long. Accounts of this gateway are left alone.
+   * Asks the provider what the user may do now, unless it said so within the last `freshMs`. A user who has left,
+   * or has no role any more, is disabled until the next sign-in; so is one whose provider cannot be asked for too
+   * long. Accounts of this gateway are left alone.
    */
   confirm(userId: string, freshMs = 0): Promise<void> {
     const asking =

@@ -1,5 +1,6 @@
-// One identity provider (`auth.providers`), of which this gateway is a client: where users are sent, and what the provider says about
-// them. The library checks state, nonce, issuer and signatures; it is loaded with the first sign-in. Source: OpenID Connect Core, ADR 214.
+// One identity provider (`auth.providers`), of which this gateway is a client: where users are sent, and what the
+// provider says about them. The library checks state, nonce, issuer and signatures; it is loaded with the first
+// sign-in. Source: OpenID Connect Core, ADR 214.
 
 import type { Configuration, CustomFetch, IDToken, ResponseBodyError } from 'openid-client';
 import { isSafeUrl } from '../../config/issuer-settings.ts';
@@ -31,8 +32,8 @@ export interface ProviderAnswer {
 }
 
 /**
- * A provider gave no answer, or refused. `isOver`: for good, so that the sign-in or session ends; else a later attempt may succeed.
- * The message is for people and repeats nothing of an answer.
+ * A provider gave no answer, or refused. `isOver`: for good, so that the sign-in or session ends; else a later
+ * attempt may succeed. The message is for people and repeats nothing of an answer.
  */
 export class ProviderFailure extends Error {
   readonly isOver: boolean;
@@ -114,8 +115,8 @@ export class IdentityProvider {
   }
 
   /**
-   * What the provider says now about the user of this refresh token. `onRenewed` gets the next one, also when what follows fails: most work
-   * once. Rejects with ProviderFailure.
+   * What the provider says now about the user of this refresh token. `onRenewed` gets the next one, also when what
+   * follows fails: most work once. Rejects with ProviderFailure.
    */
   refresh(
     refreshToken: string,
@@ -189,7 +190,8 @@ export class IdentityProvider {
   #isWrongAuth(thrown: unknown): boolean {
     const methods = this.#known?.configuration.serverMetadata().token_endpoint_auth_methods_supported;
     const other = this.#auth === 'ClientSecretBasic' ? 'client_secret_post' : 'client_secret_basic';
-    // Some do not decode the secret in the header, in which the library encodes `-` as the specification says; Glewlwyd answers the latter.
+    // Some do not decode the secret in the header, in which the library encodes `-` as the specification says;
+    // Glewlwyd answers the latter.
     const codes: readonly unknown[] = ['invalid_client', 'unauthorized_client'];
     return methods?.includes(other) === true && codes.includes(codeOf(thrown));
   }
@@ -252,8 +254,8 @@ function codeOf(thrown: unknown): string | undefined {
 }
 
 /**
- * The userinfo is that of another user, or is refused for this token: an answer, unlike no answer and errors of the provider. A 403 without
- * a challenge may be that of a proxy, or for too many requests. Source: RFC 6750, 3.
+ * The userinfo is that of another user, or is refused for this token: an answer, unlike no answer and errors of
+ * the provider. A 403 without a challenge may be that of a proxy, or for too many requests. Source: RFC 6750, 3.
  */
 function isRefusedInfo(thrown: unknown): boolean {
   const { code, cause, status } = Object(thrown);

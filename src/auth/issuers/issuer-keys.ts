@@ -1,5 +1,6 @@
-// The public keys of one other authorization server: fetched when the first token needs them, kept, and fetched again when they are old
-// or a token names an unknown one. Each fetch is bounded, and a failure is remembered. Source: RFC 7517, RFC 8414, ADR 207.
+// The public keys of one other authorization server: fetched when the first token needs them, kept, and fetched
+// again when they are old or a token names an unknown one. Each fetch is bounded, and a failure is remembered.
+// Source: RFC 7517, RFC 8414, ADR 207.
 
 import type { JWK } from 'jose';
 import { createLocalJWKSet } from 'jose/jwks/local';

@@ -1,6 +1,7 @@
-// Tokens of other authorization servers (`auth.issuers`), accepted as they are. Issuer and algorithm choose the verifier before any key is
-// chosen. Their callers have no account here: their groups give the rights, and the token can only narrow them. Their identity assertions
-// are read here, too. Loaded only where there are such issuers. Source: RFC 9068, ADR 207, ADR 224.
+// Tokens of other authorization servers (`auth.issuers`), accepted as they are. Issuer and algorithm choose the
+// verifier before any key is chosen. Their callers have no account here: their groups give the rights, and the
+// token can only narrow them. Their identity assertions are read here, too. Loaded only where there are such
+// issuers. Source: RFC 9068, ADR 207, ADR 224.
 
 import { hash } from 'node:crypto';
 import type { JWTPayload, JWTVerifyOptions } from 'jose';
@@ -111,8 +112,8 @@ export class Issuers implements ForeignTokens {
   }
 
   /**
-   * `isKnown`: the token was verified before. INVALID_CREDENTIALS, TOKEN_EXPIRED; INSUFFICIENT_PERMISSIONS when no group has a role;
-   * ISSUER_UNAVAILABLE when the keys cannot be read.
+   * `isKnown`: the token was verified before. INVALID_CREDENTIALS, TOKEN_EXPIRED; INSUFFICIENT_PERMISSIONS when no
+   * group has a role; ISSUER_UNAVAILABLE when the keys cannot be read.
    */
   async verify(token: string, isKnown: boolean): Promise<Identity> {
     const found = this.#signerOf(token, this.#issuers);
@@ -148,8 +149,9 @@ export class Issuers implements ForeignTokens {
   }
 
   /**
-   * An identity assertion for this client. That it is used once is up to the caller. INVALID_CREDENTIALS, whose message says what is wrong;
-   * TOKEN_EXPIRED, INSUFFICIENT_PERMISSIONS, ISSUER_UNAVAILABLE as `verify`; DATABASE_UNAVAILABLE.
+   * An identity assertion for this client. That it is used once is up to the caller. INVALID_CREDENTIALS, whose
+   * message says what is wrong; TOKEN_EXPIRED, INSUFFICIENT_PERMISSIONS, ISSUER_UNAVAILABLE as `verify`;
+   * DATABASE_UNAVAILABLE.
    */
   async readAssertion(token: string, clientId: string): Promise<Assertion> {
     const provider = this.#signerOf(token, this.#providers);

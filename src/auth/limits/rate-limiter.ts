@@ -21,7 +21,10 @@ export const COUNTED_PRINCIPALS = 50_000;
 
 /** Counts of all nodes; undefined, after a bounded time, when they are unavailable. */
 export interface SharedCounter {
-  /** Adds `count` and compares with the limit in one step: a count over the limit is not added. Default window: WINDOW_SECONDS. */
+  /**
+   * Adds `count` and compares with the limit in one step: a count over the limit is not added. Default window:
+   * WINDOW_SECONDS.
+   */
   add(key: string, count: number, limit: number, windowSeconds?: number): Promise<Window | undefined>;
   close(): void;
 }
@@ -66,9 +69,9 @@ export class RateLimiter {
   }
 
   /**
-   * `id`: the holder of the principal (`holderOf`). Counts a request, or `count` of them at once, of a principal with this hourly
-   * limit; without a promise when this process counts alone, and within a chunk. Allows the request when counting fails. A refused
-   * request is not counted.
+   * `id`: the holder of the principal (`holderOf`). Counts a request, or `count` of them at once, of a principal
+   * with this hourly limit; without a promise when this process counts alone, and within a chunk. Allows the
+   * request when counting fails. A refused request is not counted.
    */
   take(id: string, limit: number, count = 1): RateLimit | Promise<RateLimit> {
     if (this.#shared === undefined) return this.#count(id, limit, count);
@@ -90,8 +93,9 @@ export class RateLimiter {
   }
 
   /**
-   * Counts a message that may be free. False beyond FREE_MESSAGES_PER_SECOND of a principal that has no request left; others are not
-   * counted. When Redis counts, a principal has none left after the count that this process saw.
+   * Counts a message that may be free. False beyond FREE_MESSAGES_PER_SECOND of a principal that has no request
+   * left; others are not counted. When Redis counts, a principal has none left after the count that this process
+   * saw.
    */
   takeFree({ id: ownId, client, hourlyLimit: limit }: Principal): boolean {
     if (limit === undefined) return true;
@@ -168,7 +172,10 @@ export class WindowCounter {
     this.#windows = new LruMap(keys);
   }
 
-  /** The window after adding `count`, which may begin it; 0 only reads. A count over `limit` is not added. `nowMs`: of one monotonic clock. */
+  /**
+   * The window after adding `count`, which may begin it; 0 only reads. A count over `limit` is not added. `nowMs`:
+   * of one monotonic clock.
+   */
   add(key: string, nowMs: number, count = 1, limit = Number.POSITIVE_INFINITY): Window {
     const open = this.#open(key, nowMs);
     const sum = (open?.count ?? 0) + count;
@@ -179,7 +186,10 @@ export class WindowCounter {
     return { count: sum, endsInMs };
   }
 
-  /** Subtracts one that was counted at this time, unless its window was followed by another. An empty window leaves its place to others. */
+  /**
+   * Subtracts one that was counted at this time, unless its window was followed by another. An empty window leaves
+   * its place to others.
+   */
   giveBack(key: string, countedAtMs: number): void {
     const window = this.#windowOf(key, countedAtMs);
     if (window === undefined) return;

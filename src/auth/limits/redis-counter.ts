@@ -1,5 +1,6 @@
-// Counts in Redis. While Redis is unavailable no request waits for it: a command without an answer closes the connection, without a
-// connection each call returns at once, and the log gets one warning a minute. The URL contains a password and is never logged.
+// Counts in Redis. While Redis is unavailable no request waits for it: a command without an answer closes the
+// connection, without a connection each call returns at once, and the log gets one warning a minute. The URL
+// contains a password and is never logged.
 
 import { once } from 'node:events';
 import type { Redis } from 'ioredis';
@@ -19,9 +20,10 @@ const WARNING_MS = 60_000;
 const KEPT_LIMITERS = 100;
 
 /**
- * Counts and refuses in one step. The script of the library counts first and refuses afterwards: the refused count would have to be
- * subtracted later, perhaps from the next window. Its `insuranceLimiter` is not used either: it counts refused requests, and each
- * call would wait for the timeout of an unavailable Redis. KEYS: the counter; ARGV: the count, the seconds of a window, the limit.
+ * Counts and refuses in one step. The script of the library counts first and refuses afterwards: the refused count
+ * would have to be subtracted later, perhaps from the next window. Its `insuranceLimiter` is not used either: it
+ * counts refused requests, and each call would wait for the timeout of an unavailable Redis. KEYS: the counter;
+ * ARGV: the count, the seconds of a window, the limit.
  */
 const COUNT_WITHIN_LIMIT = `
 local sum = tonumber(redis.call('get', KEYS[1]) or '0') + tonumber(ARGV[1])

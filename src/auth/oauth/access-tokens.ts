@@ -1,5 +1,6 @@
-// Verifies the access tokens of MCP clients: JWT (`at+jwt`, ES256) of this issuer for a resource of this gateway. They are told apart
-// from login tokens before any key is chosen: no key of one kind ever verifies a token of the other. Source: RFC 9068, ADR 206.
+// Verifies the access tokens of MCP clients: JWT (`at+jwt`, ES256) of this issuer for a resource of this gateway.
+// They are told apart from login tokens before any key is chosen: no key of one kind ever verifies a token of the
+// other. Source: RFC 9068, ADR 206.
 
 import type { KeyObject } from 'node:crypto';
 import { JWTExpired } from 'jose/errors';
@@ -35,7 +36,10 @@ export interface AccessTokenOptions {
   readonly wall: Clock['wall'];
 }
 
-/** True for an access token, also of another issuer; false for a token of a login, which is signed with a secret. Nothing is verified. */
+/**
+ * True for an access token, also of another issuer; false for a token of a login, which is signed with a secret.
+ * Nothing is verified.
+ */
 export function isAccessToken(token: string): boolean {
   const { alg, typ } = headerOf(token);
   return typ === TYPE || (typeof alg === 'string' && !alg.startsWith('HS'));
@@ -53,7 +57,10 @@ export class AccessTokens {
     this.#options = options;
   }
 
-  /** TOKEN_EXPIRED for a valid token that has expired, else INVALID_CREDENTIALS; DATABASE_UNAVAILABLE before the keys are known. */
+  /**
+   * TOKEN_EXPIRED for a valid token that has expired, else INVALID_CREDENTIALS; DATABASE_UNAVAILABLE before the
+   * keys are known.
+   */
   async read(token: string): Promise<AccessClaims> {
     const { aud, ...claims } = await this.#verified(token);
     const audience = typeof aud === 'string' ? this.#options.address.pathOf(aud) : undefined;

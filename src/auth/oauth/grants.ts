@@ -1,5 +1,6 @@
-// The grants of MCP clients: which are there, and their end. The authorization server makes them. A grant that has ended ends its access
-// tokens, sessions and streams, at once on this node and on the others with the next change of the store. Source: ADR 206.
+// The grants of MCP clients: which are there, and their end. The authorization server makes them. A grant that has
+// ended ends its access tokens, sessions and streams, at once on this node and on the others with the next change
+// of the store. Source: ADR 206.
 
 import { grantPrincipalId } from '../../domain/accounts/account.ts';
 import type { Grant } from '../../domain/accounts/grant.ts';

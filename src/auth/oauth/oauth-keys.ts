@@ -1,5 +1,6 @@
-// The keys that sign access tokens: ES256, in one row that all nodes share. A new key is published a day before it signs, so that no
-// verifier meets a key that it has not seen; an old one stays published until its last token has expired. Source: ADR 202.
+// The keys that sign access tokens: ES256, in one row that all nodes share. A new key is published a day before it
+// signs, so that no verifier meets a key that it has not seen; an old one stays published until its last token has
+// expired. Source: ADR 202.
 
 import { createPublicKey, generateKeyPair, hash, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';

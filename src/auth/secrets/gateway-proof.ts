@@ -67,8 +67,8 @@ export class GatewayProofs {
   }
 
   /**
-   * The proof for a client with this address. An unknown id gets a proof of a secret that no client has, so that answers do not reveal
-   * which ids exist. TOO_MANY_ATTEMPTS, DATABASE_UNAVAILABLE.
+   * The proof for a client with this address. An unknown id gets a proof of a secret that no client has, so that
+   * answers do not reveal which ids exist. TOO_MANY_ATTEMPTS, DATABASE_UNAVAILABLE.
    */
   async prove({ keyId, nonce }: ProofRequest, own: Endpoint, clientAddress: string): Promise<string> {
     const { count, endsInMs } = this.#attempts.add(

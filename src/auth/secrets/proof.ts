@@ -1,5 +1,6 @@
-// The proof that a gateway knows a credential, as the gateway makes it and the command line checks it: before a client sends the credential
-// over plain HTTP, because another program on the machine may listen at the address of a gateway. Source: ADR 88.
+// The proof that a gateway knows a credential, as the gateway makes it and the command line checks it: before a
+// client sends the credential over plain HTTP, because another program on the machine may listen at the address of
+// a gateway. Source: ADR 88.
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
@@ -10,8 +11,9 @@ export interface Endpoint {
 }
 
 /**
- * HMAC-SHA-256 over the nonce and the gateway's end of the connection, in hex. `secret`: the SHA-256 of an API key's secret, or what
- * the login answered, in hex. An answer that was relayed from another address or port does not fit the client's connection.
+ * HMAC-SHA-256 over the nonce and the gateway's end of the connection, in hex. `secret`: the SHA-256 of an API
+ * key's secret, or what the login answered, in hex. An answer that was relayed from another address or port does
+ * not fit the client's connection.
  */
 export function proofOf(secret: string, nonce: string, { address, port }: Endpoint): string {
   const plain = address

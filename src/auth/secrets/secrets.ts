@@ -1,5 +1,5 @@
-// The secrets of a deployment. There is one, or several while it is replaced: the first signs and encrypts, all verify and decrypt. Source:
-// ADR 189.
+// The secrets of a deployment. There is one, or several while it is replaced: the first signs and encrypts, all
+// verify and decrypt. Source: ADR 189.
 
 import { hkdfSync } from 'node:crypto';
 

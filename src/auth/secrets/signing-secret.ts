@@ -73,9 +73,9 @@ function checkedSecret(text: string, source: string): Uint8Array {
 const LABEL = 'stagedoor encryption at rest';
 
 /**
- * The keys for a cipher: the first encrypts, all of them decrypt. From the texts of GATEWAY_ENCRYPTION_KEY (several during a rotation),
- * then from the signing secrets outside the database, so that the values they encrypted stay readable. With no keys,
- * nothing sensitive can be stored.
+ * The keys for a cipher: the first encrypts, all of them decrypt. From the texts of GATEWAY_ENCRYPTION_KEY
+ * (several during a rotation), then from the signing secrets outside the database, so that the values they
+ * encrypted stay readable. With no keys, nothing sensitive can be stored.
  */
 export function encryptionKeys(configured: readonly string[], local: readonly Uint8Array[]): Uint8Array[] {
   return [...configured, ...local].map((secret) => encryptionKeyFrom(secret, LABEL));

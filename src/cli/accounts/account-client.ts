@@ -1,4 +1,5 @@
-// The accounts for the account commands: the /auth routes of a running gateway, or the same routes on its database (local-client.ts).
+// The accounts for the account commands: the /auth routes of a running gateway, or the same routes on its database
+// (local-client.ts).
 
 import { didYouMean } from '../../domain/nearest.ts';
 import { templatesIn } from '../../domain/rights/rights.ts';
@@ -50,8 +51,9 @@ function shownList(list: unknown): unknown {
 }
 
 /**
- * Warns about lists of an account that probably are not what was meant: views without a list of templates, which leaves all templates, and
- * templates that the gateway does not have. Without a gateway, and for a caller that may not read the registry, these are not known.
+ * Warns about lists of an account that probably are not what was meant: views without a list of templates, which
+ * leaves all templates, and templates that the gateway does not have. Without a gateway, and for a caller that may
+ * not read the registry, these are not known.
  */
 export async function warnOfRights(
   client: AccountClient,

@@ -20,8 +20,8 @@ export function roleOf(input: CommandInput): Role | undefined {
 }
 
 /**
- * `--role` and the permissions of `--permissions`, within a built-in role if both are given. Those of a role of the settings are known
- * to the gateway only. Without both options, the permissions of the role `user`.
+ * `--role` and the permissions of `--permissions`, within a built-in role if both are given. Those of a role of
+ * the settings are known to the gateway only. Without both options, the permissions of the role `user`.
  */
 export function keyRightsOf(input: CommandInput): {
   readonly role: Role | undefined;

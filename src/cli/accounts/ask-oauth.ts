@@ -17,7 +17,10 @@ interface OAuthRequest {
   readonly timeoutMs?: number | undefined;
 }
 
-/** The fields of a 2xx answer, also of an empty one. Throws CommandFailure, GatewayRefusal with the code of OAuth or of the gateway. */
+/**
+ * The fields of a 2xx answer, also of an empty one. Throws CommandFailure, GatewayRefusal with the code of OAuth
+ * or of the gateway.
+ */
 export async function askOAuth(
   url: string,
   path: string,

@@ -1,6 +1,7 @@
-// Signs the user of a command in with a browser: the command line is a client of the authorization server of the gateway, with an id
-// that every gateway knows. It waits at a free port of this machine for the answer; where there is no browser, it shows a code for one on
-// another machine. Sources: RFC 8252, RFC 7636, RFC 9207, RFC 8628, ADR 216, 217.
+// Signs the user of a command in with a browser: the command line is a client of the authorization server of the
+// gateway, with an id that every gateway knows. It waits at a free port of this machine for the answer; where
+// there is no browser, it shows a code for one on another machine. Sources: RFC 8252, RFC 7636, RFC 9207, RFC
+// 8628, ADR 216, 217.
 
 import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -69,8 +70,8 @@ export async function signInByBrowser(
 }
 
 /**
- * Prints an address and a code, and waits until a user has decided in any browser. `stepMs`: between two questions, if the gateway
- * names no other time. Throws CommandFailure.
+ * Prints an address and a code, and waits until a user has decided in any browser. `stepMs`: between two
+ * questions, if the gateway names no other time. Throws CommandFailure.
  */
 export async function signInByDevice(
   url: string,

@@ -79,8 +79,9 @@ export function requestCredentials(url: string, env: Terminal['env']): RequestCr
 //   { "prod": { "url": "https://mcp.example.com", "key_variable": "PROD_KEY" }, "lab": { "url": "http://lab:8080", "key": "sd_..." } }
 
 /**
- * The variables of a command for the environment of this name: its URL and key replace those that are set. `keyVariable`: the variable
- * that the file names for the key. Throws UsageError when there is no such environment, or the file cannot be read.
+ * The variables of a command for the environment of this name: its URL and key replace those that are set.
+ * `keyVariable`: the variable that the file names for the key. Throws UsageError when there is no such
+ * environment, or the file cannot be read.
  */
 export function namedEnvironment(
   name: string | undefined,

@@ -26,7 +26,10 @@ export function provableKey(key: string): Provable | undefined {
 /** The gateway cannot answer now: no credentials were sent, or they could not be renewed. */
 export class ProofUnavailable extends CommandFailure {}
 
-/** How long a proof holds, in ms: after the gateway ended, another program may listen at its address. A broken connection ends it. */
+/**
+ * How long a proof holds, in ms: after the gateway ended, another program may listen at its address. A broken
+ * connection ends it.
+ */
 export const PROVEN_MS = 1_000;
 
 /** Longest wait for a proof, in ms. The gateway waits up to 16 s for a silent database. */
@@ -34,8 +37,9 @@ const PROOF_MS = 20_000;
 const PROOF_BYTES = 65_536;
 
 /**
- * Resolves when the gateway at this http URL has proved that it knows the secret. Throws CommandFailure when it has not, ProofUnavailable
- * when it may later, and the error of the connection. `what`: the name of the credential in the message.
+ * Resolves when the gateway at this http URL has proved that it knows the secret. Throws CommandFailure when it
+ * has not, ProofUnavailable when it may later, and the error of the connection. `what`: the name of the credential
+ * in the message.
  */
 export async function requireProof(
   url: string,

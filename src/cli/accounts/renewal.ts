@@ -26,8 +26,8 @@ interface Renewal {
 }
 
 /**
- * The token of this URL with some time left, which is stored. While the gateway cannot answer it is the present one, if that is valid;
- * else this throws ProofUnavailable. Throws CommandFailure when the sign-in has ended.
+ * The token of this URL with some time left, which is stored. While the gateway cannot answer it is the present
+ * one, if that is valid; else this throws ProofUnavailable. Throws CommandFailure when the sign-in has ended.
  */
 export async function renewedToken({ path, url, needsProof, timeoutMs }: Renewal): Promise<StoredToken> {
   // Another command may have renewed it, or the user logged out.

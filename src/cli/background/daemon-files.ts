@@ -83,8 +83,8 @@ function urlHere(daemon: Daemon | undefined): string | undefined {
 }
 
 /**
- * The background gateway of this folder, also one that has ended without a stop: another gateway at a default address must not silently
- * take its place. `lost`: how to say so, when it has ended.
+ * The background gateway of this folder, also one that has ended without a stop: another gateway at a default
+ * address must not silently take its place. `lost`: how to say so, when it has ended.
  */
 export async function daemonHere({
   folder,

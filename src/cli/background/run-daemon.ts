@@ -1,5 +1,6 @@
-// The detached process of `gateway start --background`. Until the gateway is ready, its output goes through its parent process to the
-// terminal. Its standard output and error are the log file, so that the log also has the output of Node itself at a crash.
+// The detached process of `gateway start --background`. Until the gateway is ready, its output goes through its
+// parent process to the terminal. Its standard output and error are the log file, so that the log also has the
+// output of Node itself at a crash.
 
 import { copyFileSync, existsSync, fstatSync, ftruncateSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,5 +1,5 @@
-// Starts and stops a gateway in the background. A start runs the same command line as a detached process (run-daemon.ts) and waits
-// until its gateway is ready.
+// Starts and stops a gateway in the background. A start runs the same command line as a detached process
+// (run-daemon.ts) and waits until its gateway is ready.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync } from 'node:fs';

@@ -16,8 +16,10 @@ export interface BridgeOptions {
   /** Writes one line to the client; resolves when the next line may follow. */
   readonly write: (line: string) => Promise<void>;
   readonly log: (text: string) => void;
-  /** Wait after a stream was refused, and before a session is opened in place of one whose stream was never accepted, in ms: the next
-   *  one may fare the same. Default REFUSED_MS. */
+  /**
+   * Wait after a stream was refused, and before a session is opened in place of one whose stream was never
+   * accepted, in ms: the next one may fare the same. Default REFUSED_MS.
+   */
   readonly refusedMs?: number;
 }
 
@@ -117,7 +119,7 @@ export class Bridge {
     }
   }
 
-  // --- requests ---------------------------------------------------------------------------------------------------
+  // --- requests --------------------------------------------------------------------------------------------
 
   async #request(message: BridgeMessage): Promise<void> {
     const abort = new AbortController();
@@ -215,7 +217,7 @@ export class Bridge {
     if (method === 'resources/unsubscribe') this.#remembered.delete(`uri ${params.uri}`);
   }
 
-  // --- notifications and answers of the client ----------------------------------------------------------------------
+  // --- notifications and answers of the client -------------------------------------------------------------
 
   async #notify(message: BridgeMessage): Promise<void> {
     const { method } = message;
@@ -235,7 +237,7 @@ export class Bridge {
     return this.#pending.get(idKey(id)) ?? this.#pending.get(idKey(numberMeant(id) ?? id));
   }
 
-  // --- the session ------------------------------------------------------------------------------------------------
+  // --- the session -----------------------------------------------------------------------------------------
 
   #startSession(response: Response): void {
     const id = response.headers.get('mcp-session-id') ?? undefined;
@@ -315,7 +317,7 @@ export class Bridge {
     }
   }
 
-  // --- failures ---------------------------------------------------------------------------------------------------
+  // --- failures --------------------------------------------------------------------------------------------
 
   async #refuseAs(message: BridgeMessage, response: Response): Promise<void> {
     const { status } = response;
@@ -375,7 +377,7 @@ async function refusalIn(response: Response): Promise<{ text: string; code: numb
   };
 }
 
-// --- the parts of a client's message that the bridge reads; the line itself is forwarded unchanged -------------------------
+// --- the parts of a client's message that the bridge reads; the line itself is forwarded unchanged ---------
 
 interface BridgeMessage {
   readonly line: string;

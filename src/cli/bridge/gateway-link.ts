@@ -53,7 +53,10 @@ export class GatewayLink {
     this.#awayMs = awayMs;
   }
 
-  /** The answer, whatever its status. Rejects with LostRequest, the reason of the signal, or an error after AWAY_MS without a gateway. */
+  /**
+   * The answer, whatever its status. Rejects with LostRequest, the reason of the signal, or an error after AWAY_MS
+   * without a gateway.
+   */
   async send(request: LinkRequest): Promise<Response> {
     const beganAtMs = performance.now();
     for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {

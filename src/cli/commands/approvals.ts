@@ -1,5 +1,5 @@
-// `stagedoor template tools | approve` and `stagedoor view tools | approve`: the tools of a template or of a view, and the approval of those
-// of a pinned one.
+// `stagedoor template tools | approve` and `stagedoor view tools | approve`: the tools of a template or of a view,
+// and the approval of those of a pinned one.
 
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import type { Command } from '../command.ts';

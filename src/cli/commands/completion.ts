@@ -109,7 +109,7 @@ function short(text: string): string {
   return text.replace(/[;,:(].*$/s, '').trim();
 }
 
-// --- bash ----------------------------------------------------------------------------------------------------------
+// --- bash --------------------------------------------------------------------------------------------------
 
 function bashScript(commands: readonly Command[]): string {
   const ruleLine = ({ before, isOpen, candidates }: CompletionRule) => {
@@ -136,7 +136,7 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-// --- zsh, which can use the script of bash ---------------------------------------------------------------------------
+// --- zsh, which can use the script of bash -----------------------------------------------------------------
 
 function zshScript(commands: readonly Command[]): string {
   return [
@@ -148,7 +148,7 @@ function zshScript(commands: readonly Command[]): string {
   ].join('\n');
 }
 
-// --- fish ----------------------------------------------------------------------------------------------------------
+// --- fish --------------------------------------------------------------------------------------------------
 
 function fishScript(commands: readonly Command[]): string {
   const ruleLine = ({ before, isOpen, candidates }: CompletionRule) => {

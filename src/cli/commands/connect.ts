@@ -114,8 +114,9 @@ function isSignIn(target: ConnectTarget): target is EndpointTarget {
 }
 
 /**
- * Clients sign in at the address that the gateway names, and over plain HTTP any program may be the gateway: it is neither written
- * nor gets a password without a look of the user, unless it is the gateway's own. Throws CommandFailure.
+ * Clients sign in at the address that the gateway names, and over plain HTTP any program may be the gateway: it is
+ * neither written nor gets a password without a look of the user, unless it is the gateway's own. Throws
+ * CommandFailure.
  */
 function refuseOtherAddress(target: ConnectTarget): void {
   if (!isSignIn(target) || target.url.startsWith('https:')) return;

@@ -1,4 +1,5 @@
-// `stagedoor gateway start` runs a gateway until a signal stops it, in the foreground or as a daemon; `gateway stop` ends a daemon.
+// `stagedoor gateway start` runs a gateway until a signal stops it, in the foreground or as a daemon;
+// `gateway stop` ends a daemon.
 
 import type { Config, ConfigRow } from '../../config/config.ts';
 import { SETTINGS } from '../../config/settings.ts';

@@ -1,5 +1,5 @@
-// `stagedoor template import`: the servers of another client, or of a server.json, become templates of a gateway, and instances where the
-// file says how to start or reach them.
+// `stagedoor template import`: the servers of another client, or of a server.json, become templates of a gateway,
+// and instances where the file says how to start or reach them.
 
 import { basename, dirname, resolve } from 'node:path';
 import { filePieces } from '../../config/read-file.ts';

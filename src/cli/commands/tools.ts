@@ -133,7 +133,7 @@ function bytesText(base64: unknown): string {
   return `${typeof base64 === 'string' ? Buffer.byteLength(base64, 'base64') : 0} bytes`;
 }
 
-// --- arguments: one JSON object, or key=value words whose values are JSON where the schema of the tool allows it ------
+// --- arguments: one JSON object, or key=value words whose values are JSON where the schema of the tool allows it
 
 /** Reads the words after the tool's name: JSON text, or `key=value` words. Throws UsageError. */
 function readArguments(words: readonly string[]): string | ReadonlyMap<string, string> {

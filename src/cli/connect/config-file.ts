@@ -163,7 +163,10 @@ export async function changeEntry(
   terminal.print(`Restart ${title}, or let it read its servers again.`);
 }
 
-/** The file keeps its mode, which its user chose before there was a key in it. On Windows other users cannot read the user's folder. */
+/**
+ * The file keeps its mode, which its user chose before there was a key in it. On Windows other users cannot read
+ * the user's folder.
+ */
 function warnOfReaders(
   { path, mode }: Pick<ConfigText, 'path' | 'mode'>,
   text: string,

@@ -44,7 +44,7 @@ export function editedConfig(text: string, edit: ConfigEdit): string {
   return file.format === 'yaml' ? editedYaml(text, edit) : editedToml(text, edit);
 }
 
-// --- JSON, with comments and commas at the end as many clients allow them -------------------------------------------
+// --- JSON, with comments and commas at the end as many clients allow them ----------------------------------
 
 function editedJson(text: string, { file, template, target }: ConfigEdit): string {
   const tree = parsed(text);
@@ -146,7 +146,7 @@ function formatOf(text: string): { insertSpaces: boolean; tabSize: number } {
   return { insertSpaces: !indent.includes('\t'), tabSize: indent.length };
 }
 
-// --- YAML ----------------------------------------------------------------------------------------------------------------
+// --- YAML --------------------------------------------------------------------------------------------------
 
 function editedYaml(text: string, { file, template, target }: ConfigEdit): string {
   const document = parseDocument(text);
@@ -185,7 +185,7 @@ function editedYaml(text: string, { file, template, target }: ConfigEdit): strin
   }
 }
 
-// --- TOML: a marked block at the end of the file. The text before it is neither parsed nor changed. -------------------
+// --- TOML: a marked block at the end of the file. The text before it is neither parsed nor changed. --------
 
 function editedToml(text: string, { file, template, target }: ConfigEdit): string {
   const [begin, end] = [`# stagedoor ${template}: begin`, `# stagedoor ${template}: end`];

@@ -1,5 +1,6 @@
-// Finds out how clients reach a template: whether the gateway requires a key, and which program a client may start itself. The answer
-// of a gateway decides no command without the user's consent: any program may listen at its address.
+// Finds out how clients reach a template: whether the gateway requires a key, and which program a client may start
+// itself. The answer of a gateway decides no command without the user's consent: any program may listen at its
+// address.
 
 import { spawnSync } from 'node:child_process';
 import { realpathSync } from 'node:fs';
@@ -129,7 +130,10 @@ async function requiresKey(url: string): Promise<boolean> {
   }
 }
 
-/** The address of a path for clients whose user signs in, as the gateway names it; undefined where no user can. Source: RFC 9728. */
+/**
+ * The address of a path for clients whose user signs in, as the gateway names it; undefined where no user can.
+ * Source: RFC 9728.
+ */
 async function resourceAt(url: string, path: string): Promise<string | undefined> {
   try {
     const response = await fetch(`${url}/.well-known/oauth-protected-resource${path}`, {

@@ -70,7 +70,10 @@ export class FormBrowser {
   }
 }
 
-/** The form with this text, after its `<form`. Without an expression for all of it, which some pages would keep busy for hours. */
+/**
+ * The form with this text, after its `<form`. Without an expression for all of it, which some pages would keep
+ * busy for hours.
+ */
 function formWith(part: string, page: string): string | undefined {
   const before = page.split('</form>').find((text) => text.includes(part) && text.includes(FORM));
   return before?.slice(before.lastIndexOf(FORM) + FORM.length);

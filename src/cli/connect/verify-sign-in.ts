@@ -1,5 +1,6 @@
-// Proves that a client can connect by the address alone: does what a client does, and what the browser of its user does: finds the
-// authorization server, registers, signs in, allows, redeems the code, lists the tools, and ends the grant. Sources: RFC 9728, 8414, 7591, 9207.
+// Proves that a client can connect by the address alone: does what a client does, and what the browser of its user
+// does: finds the authorization server, registers, signs in, allows, redeems the code, lists the tools, and ends
+// the grant. Sources: RFC 9728, 8414, 7591, 9207.
 
 import { createHash, randomBytes } from 'node:crypto';
 import type { EndpointTarget } from '../../connect/kind.ts';

@@ -1,4 +1,5 @@
-// Proves that a snippet works: starts its program, or connects to its endpoint, as a client would, and lists the tools. Calls no tool.
+// Proves that a snippet works: starts its program, or connects to its endpoint, as a client would, and lists the
+// tools. Calls no tool.
 
 import { listTools } from '../../actors/instances/opened-transport.ts';
 import type { ConnectTarget, EndpointTarget } from '../../connect/kind.ts';
@@ -38,7 +39,10 @@ const CLIENT = { name: 'stagedoor-connect', version: VERSION };
 /** Of most clients: the era with sessions, and no capabilities. */
 const PROFILE = { protocolVersion: LEGACY_VERSIONS[0], capabilities: {}, clientInfo: CLIENT };
 
-/** Throws CommandFailure with the reason when the snippet does not work. `env` has the key as STAGEDOOR_API_KEY, or there is a login. */
+/**
+ * Throws CommandFailure with the reason when the snippet does not work. `env` has the key as STAGEDOOR_API_KEY, or
+ * there is a login.
+ */
 export async function verify(
   target: ConnectTarget,
   env: Terminal['env'],

@@ -135,10 +135,11 @@ interface ImportContext {
 }
 
 /**
- * Saves the templates, merging their settings with the existing ones, then definitions, instances and views. An instance with the id of an existing
- * one in its template replaces it and keeps its server id; a new one gets the server id of the export if it is free. An unusable
- * part is a problem, not a failure. Rejects with DATABASE_UNAVAILABLE; earlier saves stay. Names in the result are `template/id`,
- * `definitions.<id>` and `views.<id>`.
+ * Saves the templates, merging their settings with the existing ones, then definitions, instances and views. An
+ * instance with the id of an existing one in its template replaces it and keeps its server id; a new one gets the
+ * server id of the export if it is free. An unusable part is a problem, not a failure. Rejects with
+ * DATABASE_UNAVAILABLE; earlier saves stay. Names in the result are `template/id`, `definitions.<id>` and
+ * `views.<id>`.
  */
 export async function importDocument(store: Store, contents: RegistryContents, context: ImportContext) {
   for (const settings of contents.templates) await store.saveTemplate(settings);

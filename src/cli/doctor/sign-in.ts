@@ -1,5 +1,5 @@
-// The check of the sign-in: the address that clients and browsers use, and the identity providers, asked as a browser would. No user signs
-// in, and no secret is sent.
+// The check of the sign-in: the address that clients and browsers use, and the identity providers, asked as a
+// browser would. No user signs in, and no secret is sent.
 
 import { type Config, isLoopback } from '../../config/config.ts';
 import { isSafeUrl } from '../../config/issuer-settings.ts';

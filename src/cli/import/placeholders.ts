@@ -1,5 +1,6 @@
-// Fills the placeholders that clients write into their files: `${input:id}` and `${env:NAME}` of VS Code and Cursor, `${NAME}` and
-// `${NAME:-default}` of Claude Code, folders. What the file and the environment do not have is asked for, once.
+// Fills the placeholders that clients write into their files: `${input:id}` and `${env:NAME}` of VS Code and
+// Cursor, `${NAME}` and `${NAME:-default}` of Claude Code, folders. What the file and the environment do not have
+// is asked for, once.
 
 import { randomBytes, scryptSync, timingSafeEqual } from 'node:crypto';
 import { isHint } from '../../templates/client-config.ts';
@@ -102,7 +103,10 @@ export class Placeholders {
   }
 }
 
-/** A mark of the entry as it is in the file, by which a later import sees that it is unchanged. Slow to guess: it covers secrets. */
+/**
+ * A mark of the entry as it is in the file, by which a later import sees that it is unchanged. Slow to guess: it
+ * covers secrets.
+ */
 export function markOf(entry: unknown, salt = randomBytes(12).toString('hex')): string {
   return `${salt}:${scryptSync(JSON.stringify(entry), salt, 24).toString('hex')}`;
 }

@@ -1,4 +1,5 @@
-// What an import would change at a gateway: the template of each server, and whether it is new, changed or as it was. It changes nothing.
+// What an import would change at a gateway: the template of each server, and whether it is new, changed or as it
+// was. It changes nothing.
 
 import { isDeepStrictEqual } from 'node:util';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';

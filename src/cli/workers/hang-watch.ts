@@ -1,5 +1,6 @@
-// Ends a worker that outlives its supervisor and hangs. A small shell, whose input ends with the supervisor, kills the worker 10 s after that,
-// unless the worker has said that it ends in order: then after the longest orderly stop. Not on Windows. Source: ADR 174.
+// Ends a worker that outlives its supervisor and hangs. A small shell, whose input ends with the supervisor, kills
+// the worker 10 s after that, unless the worker has said that it ends in order: then after the longest orderly
+// stop. Not on Windows. Source: ADR 174.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 
@@ -7,8 +8,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 const HUNG_MS = 10_000;
 
 /**
- * Arguments: process id, and the two waits in seconds. A line before the end of the input: the worker has ended. The time at which its process began,
- * on Linux, shows that another one has not got its id.
+ * Arguments: process id, and the two waits in seconds. A line before the end of the input: the worker has ended.
+ * The time at which its process began, on Linux, shows that another one has not got its id.
  */
 const SCRIPT = `
 began() {

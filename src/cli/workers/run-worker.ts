@@ -1,5 +1,5 @@
-// One worker of a gateway with several: a gateway that shares its ports with the others. It obeys its supervisor and not the terminal, and
-// ends in order when its supervisor is gone. Source: ADR 174.
+// One worker of a gateway with several: a gateway that shares its ports with the others. It obeys its supervisor
+// and not the terminal, and ends in order when its supervisor is gone. Source: ADR 174.
 
 import cluster from 'node:cluster';
 import { randomUUID } from 'node:crypto';

@@ -1,5 +1,6 @@
-// Runs the workers of a gateway: starts them, starts one again that has ended, kills one that is silent, and tells the others of its end.
-// The workers share the ports by node:cluster, which gives each connection to the next one that is free. Source: ADR 174.
+// Runs the workers of a gateway: starts them, starts one again that has ended, kills one that is silent, and tells
+// the others of its end. The workers share the ports by node:cluster, which gives each connection to the next one
+// that is free. Source: ADR 174.
 
 import cluster, { type Worker } from 'node:cluster';
 import type { Logger } from 'pino';
@@ -27,7 +28,10 @@ const ANSWER_MS = 1_000;
 const PING_MS = 1_000;
 /** A worker that did not answer for this time, in ms, is killed: before its row expires, which other nodes would see. */
 const SILENT_MS = 8_000;
-/** Longest time, in ms, from the start of a worker to its first message, before which it loads its code: long on a busy machine. */
+/**
+ * Longest time, in ms, from the start of a worker to its first message, before which it loads its code: long on a
+ * busy machine.
+ */
 const FIRST_SIGN_MS = 60_000;
 /** A gap between two pings, in ms, after which this process slept itself. */
 const SLEPT_MS = 3_000;
@@ -116,7 +120,8 @@ class Workers {
 
   /** Resolves when all have ended; with an error when the first one could not start. */
   run(): Promise<Error | undefined> {
-    // The first one creates the database, the secret and the first admin, and applies the registry file; the others start after it.
+    // The first one creates the database, the secret and the first admin, and applies the registry file; the
+    // others start after it.
     this.#open(1);
     this.#pings = setInterval(() => this.#ping(), PING_MS);
     return this.#ended.promise.finally(() => {
@@ -296,9 +301,10 @@ function tell({ process: worker }: Slot, message: ToWorker): void {
 }
 
 /**
- * node:cluster forgets a connection that it passed to a worker which ended before it took it: its client would wait. One at a time is on its
- * way. `passOn` says in place of the worker that it left and did not take the connection, which then goes to another one. Without these
- * internal messages, in another release of Node, nothing happens. Source: ADR 249.
+ * node:cluster forgets a connection that it passed to a worker which ended before it took it: its client would
+ * wait. One at a time is on its way. `passOn` says in place of the worker that it left and did not take the
+ * connection, which then goes to another one. Without these internal messages, in another release of Node, nothing
+ * happens. Source: ADR 249.
  */
 function watchConnections(worker: Worker): { passOn(hasOthers: () => boolean): void } {
   const { process: channel } = worker;

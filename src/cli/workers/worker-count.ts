@@ -23,7 +23,8 @@ const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
 ]);
 
 /**
- * Throws UsageError for several workers on a database in memory, which no process shares, or on a SQLite file in a network file system.
+ * Throws UsageError for several workers on a database in memory, which no process shares, or on a SQLite file in a
+ * network file system.
  * `fileSystemOf`: the number of the file system of a folder. Default: as the system says.
  */
 export function workerCount(

@@ -1,5 +1,5 @@
-// One question to a peer, and its whole answer, for answers of this node that need it: those of sessions are passed on as they come
-// (http/forwarding/relay.ts).
+// One question to a peer, and its whole answer, for answers of this node that need it: those of sessions are
+// passed on as they come (http/forwarding/relay.ts).
 
 import type { Principal } from '../../domain/accounts/account.ts';
 import { GatewayError, retryAfter } from '../../domain/errors/errors.ts';

@@ -1,4 +1,5 @@
-// What other nodes need of the instances of this node. src/gateway has them, src/cluster speaks with the other nodes. Source: ADR 170.
+// What other nodes need of the instances of this node. src/gateway has them, src/cluster speaks with the other
+// nodes. Source: ADR 170.
 
 import type { Observable } from 'rxjs';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -13,8 +14,8 @@ export interface InstanceHost {
   /** Whether there is such an instance, at any node. */
   has(template: string, id: string): boolean;
   /**
-   * Opens a conversation once the instance is up; without `profile` the one that clients share. Undefined: it has no conversations of single
-   * clients. Rejects when the instance does not start, or does not run here.
+   * Opens a conversation once the instance is up; without `profile` the one that clients share. Undefined: it has
+   * no conversations of single clients. Rejects when the instance does not start, or does not run here.
    */
   open(wanted: WantedConversation, signal: AbortSignal): Promise<HostedConversation | undefined>;
 }

@@ -1,5 +1,6 @@
-// Serves what other nodes send to the instances of this one: opens conversations, passes on exchanges as single attempts, and streams back
-// what comes. A token has the rights of one caller, or of the sending node itself, whose id is empty; they are checked here. Source: ADR 170.
+// Serves what other nodes send to the instances of this one: opens conversations, passes on exchanges as single
+// attempts, and streams back what comes. A token has the rights of one caller, or of the sending node itself,
+// whose id is empty; they are checked here. Source: ADR 170.
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';

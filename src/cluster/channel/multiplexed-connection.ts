@@ -94,7 +94,10 @@ export class MultiplexedConnection {
     return true;
   }
 
-  /** Called each second while exchanges are under way. A device between the nodes may have forgotten this connection alone: then it leaves. */
+  /**
+   * Called each second while exchanges are under way. A device between the nodes may have forgotten this
+   * connection alone: then it leaves.
+   */
   probe(nowMs: number): void {
     if (this.#head !== undefined || this.#exchanges.size === 0) return;
     if (this.#askedAtMs === undefined) {

@@ -30,7 +30,10 @@ export const MESSAGE = {
   pong: 10,
 } as const;
 
-/** Content of a message, at most. Larger requests, and those with larger tokens, get a connection of their own, larger answers several messages. */
+/**
+ * Content of a message, at most. Larger requests, and those with larger tokens, get a connection of their own,
+ * larger answers several messages.
+ */
 export const PART_BYTES = 64 * 1024;
 /** Exchanges under way on one connection. */
 export const MAX_MULTIPLEXED = 1_024;

@@ -1,5 +1,6 @@
-// TLS of the peer channel with certificates of the operator, which are mutual: both ends have one that the authority of the deployment has
-// issued. The files are read again every minute, because certificates are renewed. Source: ADR 190.
+// TLS of the peer channel with certificates of the operator, which are mutual: both ends have one that the
+// authority of the deployment has issued. The files are read again every minute, because certificates are renewed.
+// Source: ADR 190.
 
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';

@@ -1,6 +1,7 @@
-// Sends requests to one other node, in one of its lives: over two pools, one for calls and one for streams, one request at a time on each
-// connection. While requests are under way it pings the node every second. A node that does not answer for 3 s is silent: requests wait
-// for it, 15 s at most. Between requests the members know whether it is silent. Source: ADR 148, 319.
+// Sends requests to one other node, in one of its lives: over two pools, one for calls and one for streams, one
+// request at a time on each connection. While requests are under way it pings the node every second. A node that
+// does not answer for 3 s is silent: requests wait for it, 15 s at most. Between requests the members know whether
+// it is silent. Source: ADR 148, 319.
 
 import type { ClusterCounts, HopOutcome } from '../../counts/cluster-counts.ts';
 import { asGatewayError, codeOf } from '../../domain/errors/errors.ts';
@@ -98,7 +99,10 @@ export class PeerClient {
     return this.#peer.node;
   }
 
-  /** True for a node that does not answer requests here, or was not heard for as long as a ping takes, and does not answer the members. */
+  /**
+   * True for a node that does not answer requests here, or was not heard for as long as a ping takes, and does not
+   * answer the members.
+   */
   get isSilent(): boolean {
     if (this.#silentSinceMs !== undefined) return true;
     return this.#options.clock.now() - this.#heardAtMs >= LOST_PING_MS && this.#options.isSilent();
@@ -128,8 +132,9 @@ export class PeerClient {
   }
 
   /**
-   * The life of the node has ended: what was certainly not carried out, or may be carried out twice, goes on at another node. A stream whose
-   * answer has begun ends. Other requests get their answer, as from a node that stops, or fail with their connection, or in silence.
+   * The life of the node has ended: what was certainly not carried out, or may be carried out twice, goes on at
+   * another node. A stream whose answer has begun ends. Other requests get their answer, as from a node that
+   * stops, or fail with their connection, or in silence.
    */
   end(): void {
     this.#hasEnded = true;
@@ -180,7 +185,10 @@ export class PeerClient {
     if (this.#ping === undefined) this.#sendPing();
   }
 
-  /** False when the connections may lead to a node that is gone or frozen: then it is unknown whether it carried the request out. */
+  /**
+   * False when the connections may lead to a node that is gone or frozen: then it is unknown whether it carried
+   * the request out.
+   */
   #mayBeSent({ request }: PeerExchange): boolean {
     return this.#options.clock.now() - this.#heardAtMs < FRESH_MS || request.isRepeatable();
   }
@@ -235,7 +243,10 @@ export class PeerClient {
     if (this.#hasEnded) queueMicrotask(() => this.close()); // after the answer
   }
 
-  /** The node refused the token of a request, before it read more of it. If another token may be accepted, the request is sent again, once. */
+  /**
+   * The node refused the token of a request, before it read more of it. If another token may be accepted, the
+   * request is sent again, once.
+   */
   #refused(exchange: PeerExchange, reason: string): void {
     if (reason === NOT_HOLDER) {
       exchange.notHolder();
@@ -265,8 +276,8 @@ export class PeerClient {
   }
 
   /**
-   * A node that accepts no connection, or loses it, is silent until the members know more: it answers a ping, or its life ends. What may have
-   * been carried out fails.
+   * A node that accepts no connection, or loses it, is silent until the members know more: it answers a ping, or
+   * its life ends. What may have been carried out fails.
    */
   #lost(exchange: PeerExchange, error: Error): void {
     const wasSent = exchange.isSent;

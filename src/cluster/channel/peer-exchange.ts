@@ -1,5 +1,5 @@
-// One forwarded request: passes the parts of the answer on as they come, lets the holder wait while the client does not read, and ends the
-// connection when the client has left.
+// One forwarded request: passes the parts of the answer on as they come, lets the holder wait while the client
+// does not read, and ends the connection when the client has left.
 
 import type { HopOutcome } from '../../counts/cluster-counts.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';

@@ -1,5 +1,6 @@
-// What two nodes say to each other about an instance: the request of an exchange, and frames, of which every answer consists. A frame is
-// one byte for its kind, four for its length, and its content: JSON, or the bytes of a result, which no node parses. Source: ADR 170.
+// What two nodes say to each other about an instance: the request of an exchange, and frames, of which every
+// answer consists. A frame is one byte for its kind, four for its length, and its content: JSON, or the bytes of a
+// result, which no node parses. Source: ADR 170.
 
 import type { ExchangeRequest, HttpRefusal, TraceFields } from '../../domain/calls/exchange.ts';
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';

@@ -1,6 +1,6 @@
 // The listener for the other nodes of the deployment: never the public one; between workers of one gateway also on
-// a socket file (ADR 191). It answers every request without a valid token 401, before a
-// byte of the body is read, and gives the others to the application with the principal of the token. Off loopback it is TLS, which is
+// a socket file (ADR 191). It answers every request without a valid token 401, before a byte of the body is read,
+// and gives the others to the application with the principal of the token. Off loopback it is TLS, which is
 // mutual. Source: ADR 148.
 
 import { rmSync } from 'node:fs';
@@ -128,8 +128,8 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
 }
 
 /**
- * Connections over which no valid token arrived yet, and over TLS those whose handshake is not over. When all together hold too many bytes,
- * the oldest are closed.
+ * Connections over which no valid token arrived yet, and over TLS those whose handshake is not over. When all
+ * together hold too many bytes, the oldest are closed.
  */
 class UnprovenConnections {
   readonly #sockets = new Set<Socket>();

@@ -3,8 +3,8 @@
 import type { AnswerReceiver, Http1Connection } from '../../transports/http/http1-connection.ts';
 
 /**
- * A ping without an answer for this time is given up. After a cut TCP repeats what was lost ever more rarely, so its connection may be dead
- * for as long again as the cut; a new one is not. Source: ADR 196.
+ * A ping without an answer for this time is given up. After a cut TCP repeats what was lost ever more rarely, so
+ * its connection may be dead for as long again as the cut; a new one is not. Source: ADR 196.
  */
 export const LOST_PING_MS = 3_000;
 /** Largest answer to a greeting. */

@@ -1,5 +1,6 @@
-// Pings the other nodes, for the table of nodes: whether each answers, and whether it refuses connections. Only a node with the key of the
-// deployment can answer a greeting: whatever another program at the address answers does not count.
+// Pings the other nodes, for the table of nodes: whether each answers, and whether it refuses connections. Only a
+// node with the key of the deployment can answer a greeting: whatever another program at the address answers does
+// not count.
 
 import { codeOf } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';

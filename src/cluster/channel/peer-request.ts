@@ -1,5 +1,5 @@
-// One request on the peer channel, as text, and the receiver of its answer. Only headers that the holder reads cross: no credentials, no
-// cookies, no hop-by-hop headers.
+// One request on the peer channel, as text, and the receiver of its answer. Only headers that the holder reads
+// cross: no credentials, no cookies, no hop-by-hop headers.
 
 import type { ForwardedHeaders, ForwardedRequest } from '../../domain/nodes/forwarding.ts';
 import { PEER_HEADERS } from './peer-protocol.ts';

@@ -1,5 +1,6 @@
-// TLS of the peer channel, for both ends of a connection: with keys derived from the secrets of the deployment, or with certificates of the
-// operator (peer-certificates.ts). Sources: RFC 5489 (ECDHE_PSK), RFC 7905 (ChaCha20-Poly1305); ADR 148, 190.
+// TLS of the peer channel, for both ends of a connection: with keys derived from the secrets of the deployment, or
+// with certificates of the operator (peer-certificates.ts). Sources: RFC 5489 (ECDHE_PSK), RFC 7905
+// (ChaCha20-Poly1305); ADR 148, 190.
 
 import { hkdfSync } from 'node:crypto';
 import {
@@ -33,8 +34,8 @@ const PSK_TLS = {
 const IDENTITY = 'stagedoor ';
 
 /**
- * Encrypted and mutual, without certificates: only a node with a secret of the deployment completes the handshake. `salt`: random, common to
- * the nodes, and not known on the network: see identityOf. Default: none.
+ * Encrypted and mutual, without certificates: only a node with a secret of the deployment completes the handshake.
+ * `salt`: random, common to the nodes, and not known on the network: see identityOf. Default: none.
  */
 export function pskTls(secrets: Secrets, salt = ''): PeerTls {
   const keys = new Map(secrets.map((secret) => [identityOf(secret, salt), channelKey(secret)]));
@@ -46,8 +47,9 @@ export function pskTls(secrets: Secrets, salt = ''): PeerTls {
 }
 
 /**
- * With certificates of the operator: the listener shows its own, and asks for the other one and checks it, only after the name of a secret of the
- * deployment. Without it any program could have it check chains that take long. Needs TLS 1.3. Source: ADR 344.
+ * With certificates of the operator: the listener shows its own, and asks for the other one and checks it, only
+ * after the name of a secret of the deployment. Without it any program could have it check chains that take long.
+ * Needs TLS 1.3. Source: ADR 344.
  */
 export function certificateTls(certificates: PeerTls, secrets: Secrets, salt = ''): PeerTls {
   const names = secrets.map((secret) => identityOf(secret, salt));

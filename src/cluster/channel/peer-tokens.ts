@@ -1,6 +1,7 @@
-// Tokens of the peer channel: what a node vouches for when it forwards a request. A token names its sender and its receiver, by their
-// lives, and the principal with its rights, and expires after 30 s. It is used for many requests, and both ends remember it. Times are
-// those of the receiver's monotonic clock, which a greeting asks for: no clocks are compared. Source: ADR 148.
+// Tokens of the peer channel: what a node vouches for when it forwards a request. A token names its sender and its
+// receiver, by their lives, and the principal with its rights, and expires after 30 s. It is used for many
+// requests, and both ends remember it. Times are those of the receiver's monotonic clock, which a greeting asks
+// for: no clocks are compared. Source: ADR 148.
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { holderOf, type Principal, SCOPES, type Scope } from '../../domain/accounts/account.ts';
@@ -12,7 +13,10 @@ import { type Rights, ToolRights } from '../../domain/rights/rights.ts';
 const TOKEN_MS = 30_000;
 /** A token with less time left is not sent. */
 const LEAST_LEFT_MS = 10_000;
-/** Tokens that a receiver remembers, most with some 500 bytes. It forgets all of them once in TOKEN_MS: a token may name 1,000 templates. */
+/**
+ * Tokens that a receiver remembers, most with some 500 bytes. It forgets all of them once in TOKEN_MS: a token may
+ * name 1,000 templates.
+ */
 const REMEMBERED = 4_096;
 
 /** Why a request is refused; the audit log has it. */

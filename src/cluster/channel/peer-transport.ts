@@ -1,6 +1,6 @@
-// An instance of another node as a transport: its conversations are those of the instance there, and an exchange is one attempt there,
-// which is never repeated here. A conversation lasts as long as one streamed answer: its end at either side is the end of the conversation.
-// Source: ADR 170.
+// An instance of another node as a transport: its conversations are those of the instance there, and an exchange
+// is one attempt there, which is never repeated here. A conversation lasts as long as one streamed answer: its end
+// at either side is the end of the conversation. Source: ADR 170.
 
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
 import type { Principal } from '../../domain/accounts/account.ts';
@@ -67,7 +67,10 @@ export interface LastBackend {
   handshake?: Handshake;
 }
 
-/** Opens the conversation that clients share. Rejects with the error of the other node, or BACKEND_UNAVAILABLE, `delivered: 'no'`. */
+/**
+ * Opens the conversation that clients share. Rejects with the error of the other node, or BACKEND_UNAVAILABLE,
+ * `delivered: 'no'`.
+ */
 export async function openPeerTransport(options: PeerTransportOptions): Promise<Transport> {
   const link = new Link(options);
   const conversation = await PeerConversation.open(link, NO_CALLER, {}, options.signal, options.onDraining);

@@ -1,5 +1,5 @@
-// The other nodes that this one forwards requests to: a client for each life that was needed. The first characters of a session id are
-// the life that opened it, so its holder is found without a query.
+// The other nodes that this one forwards requests to: a client for each life that was needed. The first characters
+// of a session id are the life that opened it, so its holder is found without a query.
 
 import type { ClusterCounts } from '../../counts/cluster-counts.ts';
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
@@ -83,7 +83,10 @@ export class Peers {
     });
   }
 
-  /** A promise after a freeze of this node: other nodes may have taken over its sessions. Resolves when that is known. NODE_UNAVAILABLE. */
+  /**
+   * A promise after a freeze of this node: other nodes may have taken over its sessions. Resolves when that is
+   * known. NODE_UNAVAILABLE.
+   */
   certain(): Promise<void> | undefined {
     return this.#options.nodes.certain();
   }
@@ -126,7 +129,10 @@ export class Peers {
     return others.every(isThere) ? this.#clientOf(life) : undefined;
   }
 
-  /** A peer for a session that this node cannot open, because it is cut off from the database, or from a member. Source: ADR 260. */
+  /**
+   * A peer for a session that this node cannot open, because it is cut off from the database, or from a member.
+   * Source: ADR 260.
+   */
   opener(): Peer | undefined {
     const { openers } = this.#options.nodes;
     this.#turn += 1;

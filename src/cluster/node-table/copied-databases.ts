@@ -1,12 +1,16 @@
-// Finds nodes with the same secret and another database: one of the two is a copy of the other, so each has the row of the other node, and
-// sees no heartbeat of it. Such a node goes on under a life that has ended here. Source: ADR 330.
+// Finds nodes with the same secret and another database: one of the two is a copy of the other, so each has the
+// row of the other node, and sees no heartbeat of it. Such a node goes on under a life that has ended here.
+// Source: ADR 330.
 
 import { COPIED_DATABASE, type NodeView, otherDatabase } from '../../domain/nodes/nodes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { PeerProber } from '../channel/peer-prober.ts';
 import type { ReadLife } from './life-rows.ts';
 
-/** A node that stood still may answer first, and learn of its end later. Its second answer, so long after the first, counts; in ms. */
+/**
+ * A node that stood still may answer first, and learn of its end later. Its second answer, so long after the
+ * first, counts; in ms.
+ */
 const AGAIN_MS = 5_000;
 /** An answer that took longer waited for a process that stood still. */
 const PROMPT_MS = 1_000;

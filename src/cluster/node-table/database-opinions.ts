@@ -1,5 +1,6 @@
-// Whether the database is away for all members, or for this node alone: what the members say to each other on the peer channel. While it is
-// away for all of them, no life ends, and their programs go on. The rules: rules/own-life.ts. Source: ADR 146, 186.
+// Whether the database is away for all members, or for this node alone: what the members say to each other on the
+// peer channel. While it is away for all of them, no life ends, and their programs go on. The rules:
+// rules/own-life.ts. Source: ADR 146, 186.
 
 import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
 import type { PeerProber } from '../channel/peer-prober.ts';

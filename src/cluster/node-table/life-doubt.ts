@@ -1,5 +1,6 @@
-// While it is in doubt whether the life of this node goes on, requests wait: others may have recovered its sessions. A doubt that lasts
-// refuses them, because a node that serves all the same could serve a session beside its holder. Source: ADR 162, 183.
+// While it is in doubt whether the life of this node goes on, requests wait: others may have recovered its
+// sessions. A doubt that lasts refuses them, because a node that serves all the same could serve a session beside
+// its holder. Source: ADR 162, 183.
 
 import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
 import { type Clock, settlesWithin } from '../../domain/time/clock.ts';
@@ -26,8 +27,8 @@ export class LifeDoubt {
   }
 
   /**
-   * Undefined, nearly always: this life goes on. A promise after a freeze, in which others may have ended it: resolves when the database has
-   * answered, and the node goes on as its present life. NODE_UNAVAILABLE after 5 s.
+   * Undefined, nearly always: this life goes on. A promise after a freeze, in which others may have ended it:
+   * resolves when the database has answered, and the node goes on as its present life. NODE_UNAVAILABLE after 5 s.
    */
   certain(): Promise<void> | undefined {
     const { isInDoubt, ask } = this.#options;

@@ -1,4 +1,5 @@
-// When a node reads the table of lives: one read at a time, and those that requests cause once a second at most. None of them rejects.
+// When a node reads the table of lives: one read at a time, and those that requests cause once a second at most.
+// None of them rejects.
 
 import { type Clock, sleep } from '../../domain/time/clock.ts';
 

@@ -1,5 +1,5 @@
-// The rows of the table of lives as text: what this node writes about itself, and what the others wrote. Each row is signed with the key of
-// the deployment. Source: ADR 147.
+// The rows of the table of lives as text: what this node writes about itself, and what the others wrote. Each row
+// is signed with the key of the deployment. Source: ADR 147.
 
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import Type from 'typebox';
@@ -114,7 +114,10 @@ export class LifeRows {
     return JSON.stringify(report);
   }
 
-  /** By life. Names nodes with another version, once, and the own address when others ended a life of this process because of it. */
+  /**
+   * By life. Names nodes with another version, once, and the own address when others ended a life of this process
+   * because of it.
+   */
   read(rows: readonly StoredLife[]): ReadonlyMap<string, ReadLife> {
     const { own, onNotice, since } = this.#options;
     const known = new Map(rows.map((stored) => [stored.life, this.#knownOf(stored)]));
@@ -221,13 +224,19 @@ export const END_REASONS = {
   stopped: 'it stopped',
 } as const;
 
-/** Whether a live node gets new sessions of clients that came to this one. A worker of the same gateway does not: each core has its own. */
+/**
+ * Whether a live node gets new sessions of clients that came to this one. A worker of the same gateway does not:
+ * each core has its own.
+ */
 export function mayTakeSessions(known: ReadLife | undefined, ownNode: string): boolean {
   if (known?.report?.is_draining !== false) return false;
   return gatewayOf(known.stored.node) !== gatewayOf(ownNode);
 }
 
-/** The life where sessions go on while this node is drained: one of `live`, the lives of other nodes, that takes sessions. Equal keys get the same one. */
+/**
+ * The life where sessions go on while this node is drained: one of `live`, the lives of other nodes, that takes
+ * sessions. Equal keys get the same one.
+ */
 export function successorIn(live: readonly ReadLife[], key: string): string | undefined {
   const lives = live
     .filter(

@@ -1,5 +1,5 @@
-// The nodes of the deployment from the table of lives: carries out the actions of the rules for this node, and knows the others. It sends
-// the heartbeats of this node, reads the rows, pings the others, and ends lives that are over. Source: ADR 146, 147.
+// The nodes of the deployment, from the table of lives. Carries out the actions of the rules for this node: sends
+// heartbeats, reads the rows, pings the others, and ends lives that are over. Source: ADR 146, 147.
 
 import type { ClusterCounts } from '../../counts/cluster-counts.ts';
 import { databaseUnavailable, OperatorError } from '../../domain/errors/errors.ts';
@@ -72,11 +72,11 @@ export interface NodeTableOptions extends Omit<LifeRowsOptions, 'since'> {
   readonly settings: SettingStore;
   readonly clock: Clock;
   readonly prober: Pick<PeerProber, 'ping' | 'askThird' | 'askDatabase' | 'keep'>;
-  /** Time without use after which a session ends, in ms: an ended life is deleted after it, with the sessions that no node recovered. */
+  /** Time without use after which a session ends, in ms; then ended lives are deleted, with sessions that were not recovered. */
   readonly sessionIdleMs?: number | undefined;
-  /** The programs that any node may run; this one uses them, and runs them unless it `takesNoPrograms`. Default: there are none. */
+  /** The programs that any node may run. This node uses them, and runs them unless it `takesNoPrograms`. Default: none. */
   readonly programs?: { readonly store: ProgramStore; readonly host: SharedPrograms } | undefined;
-  /** Other nodes ended the life of this one, and may recover its sessions: they end here. It goes on under this life. Never rejects. */
+  /** Other nodes ended this life, and may recover its sessions, which end here; it goes on under a new one. Never rejects. */
   readonly onNextLife: (life: string) => Promise<void>;
   readonly counts?: ClusterCounts | undefined;
 }
@@ -150,7 +150,7 @@ export class NodeTable {
   async decideSession({ node, life }: StoredSession): Promise<SessionDecision> {
     const isReleased = life === RELEASED;
     if (!isReleased) await this.#lookUp(life, () => this.#reads.again());
-    // Earlier lives of this node are over: the claim of the node (ADR 47), or of its gateway, belongs to this process, or to worker 1.
+    // Earlier lives of this node are over: its claim (ADR 47), or that of its gateway, belongs to this process, or to worker 1.
     const isFormer = !this.#isKnown(life) && isOrHas(this.#options.own.node, node);
     return decideSession(isReleased || isFormer ? undefined : life, {
       life: this.life,
@@ -158,7 +158,7 @@ export class NodeTable {
     });
   }
 
-  /** The life of a live member that is not drained; for each session the same one of them. Undefined while the rows cannot be read. */
+  /** A live member that is not drained, the same one for a session each time. Undefined while the rows cannot be read. */
   successorOf(key: string): string | undefined {
     const standing = standings(this.#state);
     const live = [...this.#known.values()].filter(({ stored }) => standing.get(stored.life) === 'live');
@@ -185,7 +185,7 @@ export class NodeTable {
     return standings(this.#state).get(life) === 'silent';
   }
 
-  /** Lives that may open the sessions that this node cannot: live ones, while it is cut off from the database, or one of the others is silent. */
+  /** Lives that may open sessions that this node cannot, while it is cut off from the database or one of them is silent. */
   get openers(): readonly string[] {
     const standing = standings(this.#state);
     const isApart = this.isCutOff || [...standing.values()].includes('silent');
@@ -286,7 +286,7 @@ export class NodeTable {
     await settlesWithin(ended, STOP_MS, this.#options.clock);
   }
 
-  /** As `close`, and waits until the other members, if there are any, have read that this life is over: they send it no more requests. */
+  /** As `close`, and waits until the other members have read that this life is over, so that they send it no more requests. */
   async leave(untilRead: () => Promise<unknown> = () => sleep(this.#options.clock, KNOWN_MS)): Promise<void> {
     const hasOthers = [...this.#known.keys()].some((life) => life !== this.life && this.find(life));
     await this.close();
@@ -424,8 +424,8 @@ export class NodeTable {
   }
 
   /**
-   * The claim of the node (ADR 47) belongs to this process: an earlier one has released it, is certainly gone, or has not changed its claim for
-   * 10 s. The programs of one on this machine may be ending.
+   * The claim of the node (ADR 47) belongs to this process: an earlier one has released it, is certainly gone, or
+   * has not changed its claim for 10 s. The programs of one on this machine may be ending.
    */
   #reportFormer(lives: readonly LifeRow[]): void {
     for (const { life, node, end } of lives)

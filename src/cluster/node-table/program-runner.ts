@@ -1,5 +1,5 @@
-// Carries out the rules about programs that any node may run: takes and releases their leases in the database, and tells the gateway what to
-// start and to end. The rules decide (rules/program-leases.ts). Source: ADR 146, 168.
+// Carries out the rules about programs that any node may run: takes and releases their leases in the database, and
+// tells the gateway what to start and to end. The rules decide (rules/program-leases.ts). Source: ADR 146, 168.
 
 import Type, { type Static } from 'typebox';
 import type { ClusterCounts } from '../../counts/cluster-counts.ts';

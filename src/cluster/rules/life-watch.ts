@@ -1,14 +1,18 @@
-// What this node knows of the life of another member: whether its row changes, whether it answers pings, and when that means that the life
-// is to be ended. All times are those of this node; no clocks are compared. Source: ADR 146.
+// What this node knows of the life of another member: whether its row changes, whether it answers pings, and when
+// that means that the life is to be ended. All times are those of this node; no clocks are compared. Source: ADR
+// 146.
 
 import type { LifeEnd } from '../../domain/nodes/life.ts';
 import type { LifeRow } from './rows.ts';
 
-/** A row without a change for this time, in ms, is expired. Longer than a lease (LEASE_MS) by the time that SIGKILL and late timers take. */
+/**
+ * A row without a change for this time, in ms, is expired. Longer than a lease (LEASE_MS) by the time that SIGKILL
+ * and late timers take.
+ */
 const EXPIRY_MS = 10_000;
 /**
- * As EXPIRY_MS, for the programs of a member that has not seen the present life of this node: they may run by the opinion of others for
- * KEPT_MS.
+ * As EXPIRY_MS, for the programs of a member that has not seen the present life of this node: they may run by the
+ * opinion of others for KEPT_MS.
  */
 export const UNSEEN_MS = 310_000;
 /** Fewest reads without a change. */
@@ -23,7 +27,10 @@ const SLOW_PING_MS = 500;
 const SLOW_MS = 5_000;
 /** Time between the two refused connections, in ms. */
 export const REFUSED_AGAIN_MS = 200;
-/** A life that follows one of the same process that was ended for its refused connections is not ended for them in its first time, in ms. */
+/**
+ * A life that follows one of the same process that was ended for its refused connections is not ended for them in
+ * its first time, in ms.
+ */
 const SPARED_MS = 600_000;
 
 /** The two long waits, which simulations shorten. */
@@ -142,9 +149,9 @@ export function isRefusing({ row, firstSeenMs, isRefused }: LifeWatch, atMs: num
 }
 
 /**
- * The end that a read just showed to be due; undefined while there is none. `ownLives`: the lives of this process that the member needs, if it
- * sees them. `unseenMs`: UNSEEN_MS, or less in a simulation. `process`: what its supervisor sees of it; undefined for one of another supervisor,
- * or without one.
+ * The end that a read just showed to be due; undefined while there is none. `ownLives`: the lives of this process
+ * that the member needs, if it sees them. `unseenMs`: UNSEEN_MS, or less in a simulation. `process`: what its
+ * supervisor sees of it; undefined for one of another supervisor, or without one.
  */
 export function dueEnd(
   watch: LifeWatch,
@@ -158,7 +165,8 @@ export function dueEnd(
     return process === 'gone' ? { cause: 'restarted', frees: 'sessions' } : undefined;
   const unchangedMs = lastReadMs - unchangedSinceMs;
   if (reads < MIN_READS || unchangedMs < EXPIRY_MS) return undefined;
-  // It needs the opinion of each life that it sees, and these give none: its lease has ended. So has that of a process that is gone.
+  // It needs the opinion of each life that it sees, and these give none: its lease has ended. So has that of a
+  // process that is gone.
   const isSeen = process === 'gone' || row.sees.some((life) => ownLives.includes(life));
   const frees = isSeen || unchangedMs >= unseenMs ? 'all' : 'sessions';
   if (row.end !== undefined && frees === 'sessions') return undefined;

@@ -1,5 +1,5 @@
-// The rules of one node: its own life, what it knows of the others, and the leases of programs, as one function (state, event) -> (state,
-// actions). No I/O and no clock: events carry times, and new lives. Source: ADR 146.
+// The rules of one node: its own life, what it knows of the others, and the leases of programs, as one function
+// (state, event) -> (state, actions). No I/O and no clock: events carry times, and new lives. Source: ADR 146.
 
 import type { LifeEnd } from '../../domain/nodes/life.ts';
 import {
@@ -381,8 +381,9 @@ function surroundings(state: NodeState): LifeSurroundings {
 }
 
 /**
- * The lives whose opinion counts while the database is away: all that may run programs. Lives of this node are not among them, because their
- * programs are those that this node keeps or has ended; nor supervised ones, which take none of a process that runs.
+ * The lives whose opinion counts while the database is away: all that may run programs. Lives of this node are not
+ * among them, because their programs are those that this node keeps or has ended; nor supervised ones, which take
+ * none of a process that runs.
  */
 function seenBy({ own, watches, supervised }: NodeState): string[] {
   const lives: string[] = [];

@@ -1,5 +1,6 @@
-// The life of this node: heartbeats, the lease that they confirm, the opinion of the others while the database is away, the end of the life
-// and the next one. It does not decide which programs run (program-leases.ts). Source: ADR 146.
+// The life of this node: heartbeats, the lease that they confirm, the opinion of the others while the database is
+// away, the end of the life and the next one. It does not decide which programs run (program-leases.ts). Source:
+// ADR 146.
 
 import type { LifeRow, Moment } from './rows.ts';
 
@@ -10,11 +11,15 @@ const LEASE_MS = 7_000;
 /** Interval of questions to the others while the database is away, in ms. */
 const ASK_MS = 2_000;
 /**
- * The opinion of the others keeps a lease at most this long after the last confirmed heartbeat, in ms. A member that joins meanwhile on the other
- * side of a partition is not among those that are asked; it waits for longer (UNSEEN_MS).
+ * The opinion of the others keeps a lease at most this long after the last confirmed heartbeat, in ms. A member
+ * that joins meanwhile on the other side of a partition is not among those that are asked; it waits for longer
+ * (UNSEEN_MS).
  */
 export const KEPT_MS = 300_000;
-/** A machine that was suspended for longer, in ms, kills its programs: a lease does not count that time. Below EXPIRY_MS - LEASE_MS. */
+/**
+ * A machine that was suspended for longer, in ms, kills its programs: a lease does not count that time. Below
+ * EXPIRY_MS - LEASE_MS.
+ */
 const SUSPENDED_MS = 2_000;
 
 export interface OwnLife {
@@ -34,8 +39,8 @@ export interface OwnLife {
   /** Sending of the last heartbeat that the database confirmed. */
   readonly confirmedAtMs: number;
   /**
-   * Sending of the last operation that was confirmed, or failed while there was no doubt, or of the question to which all others said that the
-   * database is away: others may end this life unnoticed only after it.
+   * Sending of the last operation that was confirmed, or failed while there was no doubt, or of the question to
+   * which all others said that the database is away: others may end this life unnoticed only after it.
    */
   readonly heardAtMs: number;
   /** From which the lease counts: that sending, or the question whose answers confirmed it. */
@@ -113,8 +118,9 @@ export function hasLease(own: OwnLife, atMs: number): boolean {
 }
 
 /**
- * Others may have ended this life: for the time of a lease no heartbeat was confirmed, nor did one fail. The node was frozen, and asks
- * the database before it serves anything as this life. If that fails, it goes on only if the database is away for all others, too.
+ * Others may have ended this life: for the time of a lease no heartbeat was confirmed, nor did one fail. The node
+ * was frozen, and asks the database before it serves anything as this life. If that fails, it goes on only if the
+ * database is away for all others, too.
  */
 export function isInDoubt({ stage, heardAtMs }: OwnLife, atMs: number): boolean {
   if (stage === 'living') return atMs - heardAtMs >= LEASE_MS;
@@ -122,8 +128,8 @@ export function isInDoubt({ stage, heardAtMs }: OwnLife, atMs: number): boolean 
 }
 
 /**
- * This node alone may have lost the database: its lease is over, and not all others say that they have lost it, too. They may end this life, and
- * no row says what it opens now. `sees`: the lives whose opinion counts.
+ * This node alone may have lost the database: its lease is over, and not all others say that they have lost it,
+ * too. They may end this life, and no row says what it opens now. `sees`: the lives whose opinion counts.
  */
 export function isCutOff(own: OwnLife, atMs: number, sees: readonly string[]): boolean {
   const { stage, confirmedAtMs, opinions } = own;
@@ -166,8 +172,8 @@ export function tickLife(own: OwnLife, now: Moment, around: LifeSurroundings): L
 }
 
 /**
- * While the database is away, the opinion of the others confirms the lease. Without others no node could take the programs. It does not bring back a
- * lease that is over, but says whether this node is cut off alone.
+ * While the database is away, the opinion of the others confirms the lease. Without others no node could take the
+ * programs. It does not bring back a lease that is over, but says whether this node is cut off alone.
  */
 function askOthers(own: OwnLife, now: Moment, { sees, keptMs }: LifeSurroundings): LifeTransition {
   const { stage, isDatabaseAway, askedAtMs } = own;
@@ -192,8 +198,9 @@ export function confirmLife(own: OwnLife, life: string, sent: Moment, atMs: numb
 }
 
 /**
- * An operation failed, or its answer did not come in time. One that was sent before a freeze says nothing about the time after. What is not
- * confirmed, of a life that begins or is in doubt, is sent again with the next tick: requests wait for it.
+ * An operation failed, or its answer did not come in time. One that was sent before a freeze says nothing about
+ * the time after. What is not confirmed, of a life that begins or is in doubt, is sent again with the next tick:
+ * requests wait for it.
  */
 export function failDatabase(
   own: OwnLife,
@@ -209,8 +216,8 @@ export function failDatabase(
 }
 
 /**
- * A member asks whether the database is away. Only an operation that failed is a reason to say so, because from then on this node ends no
- * life before it has watched again for EXPIRY_MS.
+ * A member asks whether the database is away. Only an operation that failed is a reason to say so, because from
+ * then on this node ends no life before it has watched again for EXPIRY_MS.
  */
 export function answerQuestion(own: OwnLife, to: string, sent: Moment): LifeTransition {
   if (own.stage !== 'living') return step(own);
@@ -270,8 +277,8 @@ export function stopLife(own: OwnLife): LifeTransition {
 }
 
 /**
- * The lives of this process whose opinion a member needs that sees them. A former one whose programs are free is none of them any more: the member may
- * have read that, though its own row does not say so yet.
+ * The lives of this process whose opinion a member needs that sees them. A former one whose programs are free is
+ * none of them any more: the member may have read that, though its own row does not say so yet.
  */
 export function neededOf({ life, former }: OwnLife, rows: readonly LifeRow[]): readonly string[] {
   const isFreed = (one: string) => rows.some((row) => row.life === one && row.end?.frees === 'all');
@@ -279,7 +286,10 @@ export function neededOf({ life, former }: OwnLife, rows: readonly LifeRow[]): r
   return [life, ...former.filter(isThere)].filter((one) => !isFreed(one));
 }
 
-/** The opinion of all others counts as a confirmation. It keeps a lease and never brings back one that ended: others may hold it then. */
+/**
+ * The opinion of all others counts as a confirmation. It keeps a lease and never brings back one that ended:
+ * others may hold it then.
+ */
 function keepLease(own: OwnLife, asked: Moment, atMs: number, keptMs: number): LifeTransition {
   if (!hasLease(own, atMs) || asked.atMs > own.confirmedAtMs + keptMs) return step(own);
   return renewLease(own, asked, atMs);

@@ -1,5 +1,6 @@
-// Which programs that any member may run run here: when this node takes a lease, starts, stops and releases. It assumes that the reaper
-// starts a program only before the end of the lease, and kills it then (own-life.ts says when). Source: ADR 146.
+// Which programs that any member may run run here: when this node takes a lease, starts, stops and releases. It
+// assumes that the reaper starts a program only before the end of the lease, and kills it then (own-life.ts says
+// when). Source: ADR 146.
 
 import { rendezvousOrder } from '../../domain/nodes/rendezvous.ts';
 import type { ProgramRow } from './rows.ts';
@@ -16,7 +17,8 @@ export interface ProgramLease {
   /** When this node first saw that no node holds this generation; undefined while one does. */
   readonly freeSinceMs: number | undefined;
   /**
-   * `taking` and `releasing`: an update is under way. `starting`, `running`: a process group may exist. `killing`: until none does.
+   * `taking` and `releasing`: an update is under way. `starting`, `running`: a process group may exist. `killing`:
+   * until none does.
    * `stopping`: the same in steps, before the release.
    */
   readonly phase: 'none' | 'taking' | 'starting' | 'running' | 'killing' | 'stopping' | 'releasing';
@@ -143,8 +145,8 @@ export function hearStarted(lease: ProgramLease, start: number): ProgramLease {
 }
 
 /**
- * No process of the group of this start is left, or it never began. `isRefused`: by the policy of this node, so a repeat says nothing new, and
- * another node takes it if one may.
+ * No process of the group of this start is left, or it never began. `isRefused`: by the policy of this node, so a
+ * repeat says nothing new, and another node takes it if one may.
  */
 export function hearGone(lease: ProgramLease, start: number, isRefused: boolean, view: LeaseView): LeaseStep {
   if (!hasGroup(lease) || lease.start !== start) return step(lease);

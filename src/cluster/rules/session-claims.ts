@@ -1,5 +1,6 @@
-// Which node serves a session: what a node does with a request of a session that it does not have. Whether the session may move is decided
-// after this, by its template: see outlivesNode of actors/sessions/session-recovery.ts. Source: ADR 146.
+// Which node serves a session: what a node does with a request of a session that it does not have. Whether the
+// session may move is decided after this, by its template: see outlivesNode of
+// actors/sessions/session-recovery.ts. Source: ADR 146.
 
 import type { SessionDecision } from '../../domain/nodes/life.ts';
 import type { LifeRow } from './rows.ts';
@@ -16,7 +17,10 @@ export interface SessionReader {
   readonly lifeOf: (life: string) => LifeRow | undefined;
 }
 
-/** What to do with a request for a session that is not in memory here. `holder`: the life in its row; undefined when it was released. */
+/**
+ * What to do with a request for a session that is not in memory here. `holder`: the life in its row; undefined
+ * when it was released.
+ */
 export function decideSession(holder: string | undefined, reader: SessionReader): SessionDecision {
   if (holder === undefined) return { do: 'claim' };
   if (holder === reader.life) return { do: 'recover' };
@@ -26,8 +30,8 @@ export function decideSession(holder: string | undefined, reader: SessionReader)
 }
 
 /**
- * How long a request waits for its silent holder, in ms; undefined: 503 with `Retry-After` at once. After the wait it is 503 as well, never
- * 404: a silent holder is not an answer.
+ * How long a request waits for its silent holder, in ms; undefined: 503 with `Retry-After` at once. After the wait
+ * it is 503 as well, never 404: a silent holder is not an answer.
  */
 export function waitForHolderMs(deadlineMs: number, waiting: number): number | undefined {
   return waiting < MAX_WAITING ? Math.min(deadlineMs, SILENT_HOLDER_MS) : undefined;

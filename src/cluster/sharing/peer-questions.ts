@@ -1,5 +1,5 @@
-// Small questions of this node to the other members over the peer channel. A question is a GET with the principal in its token; only members
-// can send one. Source: ADR 148.
+// Small questions of this node to the other members over the peer channel. A question is a GET with the principal
+// in its token; only members can send one. Source: ADR 148.
 
 import type { Principal } from '../../domain/accounts/account.ts';
 import type { NodeView } from '../../domain/nodes/nodes.ts';

@@ -1,4 +1,5 @@
-// The rate limits that the nodes share without Redis: connects the counter of this node with those of the others. Source: ADR 173.
+// The rate limits that the nodes share without Redis: connects the counter of this node with those of the others.
+// Source: ADR 173.
 
 import {
   type ChunkAnswer,

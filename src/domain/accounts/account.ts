@@ -208,14 +208,20 @@ export function isOfIssuer(principalId: string): boolean {
   return holderOf(principalId).startsWith(ISSUER);
 }
 
-/** Whose limits and shares count for a principal: the user of an access token, so that several clients get no more than one; else itself. */
+/**
+ * Whose limits and shares count for a principal: the user of an access token, so that several clients get no more
+ * than one; else itself.
+ */
 export function holderOf(principalId: string): string {
   if (!principalId.startsWith(GRANT)) return principalId;
   const user = principalId.slice(principalId.lastIndexOf('@') + 1);
   return user.startsWith(ISSUER) ? user : `user:${user}`;
 }
 
-/** The user who has signed in, by an MCP client or not; undefined for every other caller: an API key has no accounts of its own. */
+/**
+ * The user who has signed in, by an MCP client or not; undefined for every other caller: an API key has no
+ * accounts of its own.
+ */
 export function userIdIn(principalId: string): string | undefined {
   const holder = holderOf(principalId);
   return holder.startsWith(USER) ? holder.slice(USER.length) : undefined;

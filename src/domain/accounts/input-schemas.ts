@@ -1,5 +1,5 @@
-// The schemas of templates' names and of accounts in requests. Apart from template.ts and account.ts, because commands need those two,
-// but not typebox, which is half of the time of their start.
+// The schemas of templates' names and of accounts in requests. Apart from template.ts and account.ts, because
+// commands need those two, but not typebox, which is half of the time of their start.
 
 import Type from 'typebox';
 import { LONGEST_TEMPLATE, TEMPLATE_PATTERN } from '../instances/template.ts';

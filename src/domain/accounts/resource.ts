@@ -1,5 +1,6 @@
-// The resources for which tokens of MCP clients are issued: the gateway, its endpoint `/mcp`, and each `/mcp/{template}`. Each is the
-// address of the gateway with a path; what counts is the path, which all its addresses share. Source: RFC 8707, ADR 205.
+// The resources for which tokens of MCP clients are issued: the gateway, its endpoint `/mcp`, and each
+// `/mcp/{template}`. Each is the address of the gateway with a path; what counts is the path, which all its
+// addresses share. Source: RFC 8707, ADR 205.
 
 import { LOCAL_HOST } from '../instances/endpoint.ts';
 import type { ResourcePath } from './account.ts';

@@ -23,7 +23,10 @@ export interface AuditEntry {
   readonly status: number;
   readonly address?: string | undefined;
   readonly requestId?: string | undefined;
-  /** Requests of unknown callers with this action from this address that have no entry of their own; absent when there are none. */
+  /**
+   * Requests of unknown callers with this action from this address that have no entry of their own; absent when
+   * there are none.
+   */
   readonly suppressed?: number | undefined;
   /** Set for the call of a tool, whose `action` is CALL_ACTION. */
   readonly call?: AuditedCall | undefined;

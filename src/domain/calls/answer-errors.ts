@@ -10,8 +10,9 @@ import { ConnectionRequired } from './connection-required.ts';
 import type { ExchangeRequest } from './exchange.ts';
 
 /**
- * INVALID_TOOL_ARGUMENTS, RESOURCE_NOT_FOUND, PROMPT_NOT_FOUND or VALIDATION_ERROR when the code blames the caller, else
- * TOOL_EXECUTION_FAILED with the backend's error. Servers report an unknown tool in four ways, so the tool cache detects it before.
+ * INVALID_TOOL_ARGUMENTS, RESOURCE_NOT_FOUND, PROMPT_NOT_FOUND or VALIDATION_ERROR when the code blames the
+ * caller, else TOOL_EXECUTION_FAILED with the backend's error. Servers report an unknown tool in four ways, so the
+ * tool cache detects it before.
  * `isListed`: whether the backend lists the prompt of the request, see `needsList`. Source: ADR 5.
  */
 export function errorOfAnswer(request: ExchangeRequest, error: JsonRpcError, isListed = false): GatewayError {
@@ -57,8 +58,8 @@ export function promptOf({ method, params }: ExchangeRequest): unknown {
 }
 
 /**
- * The refusal of a tool's arguments in a result: servers on the official SDKs answer with `isError` and a text. An unknown or disabled
- * tool, which they report in the same way, is not such a refusal.
+ * The refusal of a tool's arguments in a result: servers on the official SDKs answer with `isError` and a text. An
+ * unknown or disabled tool, which they report in the same way, is not such a refusal.
  */
 export function refusedArguments(result: JsonObject): JsonRpcError | undefined {
   const [first] = Array.isArray(result.content) ? result.content : [];

@@ -1,5 +1,5 @@
-// The answer to a call that its user has to confirm first: what to ask. Each door gives it in its form: an input request, a request on the
-// stream of the call, the result of a tool, or an error of REST. Source: ADR 241.
+// The answer to a call that its user has to confirm first: what to ask. Each door gives it in its form: an input
+// request, a request on the stream of the call, the result of a tool, or an error of REST. Source: ADR 241.
 
 import { type JsonFields, type JsonObject, JsonText } from '../json/json.ts';
 import { type JsonRpcError, RPC } from '../mcp/jsonrpc.ts';

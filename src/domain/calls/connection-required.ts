@@ -1,6 +1,6 @@
-// The answer to a call that needs an account which its user has not connected: where to connect it. It is the error of MCP for that, so
-// each door gives it in its form: an input request, the error, the result of a tool, or an error of REST.
-// Source: MCP 2025-11-25 client/elicitation#url-elicitation-required-error, ADR 220.
+// The answer to a call that needs an account which its user has not connected: where to connect it. It is the
+// error of MCP for that, so each door gives it in its form: an input request, the error, the result of a tool, or
+// an error of REST. Source: MCP 2025-11-25 client/elicitation#url-elicitation-required-error, ADR 220.
 
 import type { JsonObject } from '../json/json.ts';
 import type { JsonRpcError } from '../mcp/jsonrpc.ts';

@@ -1,5 +1,5 @@
-// One exchange: a request to a backend and all messages that come back for it. It is an Observable of ExchangeEvent; its errors are
-// GatewayError (errors.ts).
+// One exchange: a request to a backend and all messages that come back for it. It is an Observable of
+// ExchangeEvent; its errors are GatewayError (errors.ts).
 
 import type { ErrorCode } from '../errors/errors.ts';
 import type { TransportKind } from '../instances/transport-kinds.ts';
@@ -11,7 +11,10 @@ import type { ToolRights } from '../rights/rights.ts';
 
 /** What the gateway knows about the call of a request. No field of it is sent. */
 interface CallContext {
-  /** Id of the calling principal, if any. It selects the receivers of messages that a shared backend does not address to one client. */
+  /**
+   * Id of the calling principal, if any. It selects the receivers of messages that a shared backend does not
+   * address to one client.
+   */
   readonly caller?: string | undefined;
   /** Id of the view through which it came, for events. */
   readonly view?: string | undefined;
@@ -41,7 +44,10 @@ export interface ExchangeRequest extends CallContext {
   readonly method: string;
   /** Fields that the gateway does not read are kept as text: ADR 43. */
   readonly params?: JsonFields;
-  /** True: the backend is asked for progress although the caller gave no token. Not sent itself. Default false. Source: ADR 112. */
+  /**
+   * True: the backend is asked for progress although the caller gave no token. Not sent itself. Default false.
+   * Source: ADR 112.
+   */
   readonly wantsProgress?: boolean;
   /** `mcp-param-*` headers in lower case; sent only to HTTP backends of the modern era. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -49,7 +55,10 @@ export interface ExchangeRequest extends CallContext {
   readonly longestMs?: number;
   /** The span of the attempt. Only its fields are sent, if the era of the backend permits. */
   readonly trace?: AttemptTrace;
-  /** True: it is sent again in its conversation, after an error with `isRepaired`. A further refusal is its answer. Not sent itself. */
+  /**
+   * True: it is sent again in its conversation, after an error with `isRepaired`. A further refusal is its answer.
+   * Not sent itself.
+   */
   readonly isRepeat?: boolean;
 }
 
@@ -95,8 +104,9 @@ export function cancellation(requestId: number, reason = 'no caller waits for th
 }
 
 /**
- * The events of an exchange: zero or more messages, then one result or error, then it completes. `error` is an answer of the backend,
- * not a failure of the transport. A `request` comes only in a conversation that declared the capabilities of a client.
+ * The events of an exchange: zero or more messages, then one result or error, then it completes. `error` is an
+ * answer of the backend, not a failure of the transport. A `request` comes only in a conversation that declared
+ * the capabilities of a client.
  * `interrupted`: the backend closed its event stream before the answer and wants to be polled, which the transport does; clients
  * that can poll may get the event.
  */
@@ -147,8 +157,8 @@ export function isFinalAnswer(answer: Answer): answer is Answer & FinalAnswer {
 }
 
 /**
- * The report of one request of a client for the log, the audit log and the trace. The code that answers the client opens and ends it;
- * the dispatcher writes its fields as a Tracker.
+ * The report of one request of a client for the log, the audit log and the trace. The code that answers the client
+ * opens and ends it; the dispatcher writes its fields as a Tracker.
  */
 export interface CallReport extends Tracker {
   /** Called before the answer is written; only the first call counts. */
@@ -162,7 +172,8 @@ export type CallEnd =
   | { readonly kind: 'cancelled' };
 
 /**
- * The outcome for a client. `tool_error`: a result with `isError`; `error`: an error of JSON-RPC; `failed`: an error of the gateway;
+ * The outcome for a client. `tool_error`: a result with `isError`; `error`: an error of JSON-RPC; `failed`: an
+ * error of the gateway;
  * `cancelled`: nothing, because it disconnected.
  */
 export type CallOutcome = 'result' | 'tool_error' | 'error' | 'failed' | 'cancelled';
@@ -205,7 +216,8 @@ function isToolError(result: JsonText): boolean {
   }
 }
 
-// The interface of the spans of a request. src/tracing implements it with OpenTelemetry; a request that is not traced has no spans.
+// The interface of the spans of a request. src/tracing implements it with OpenTelemetry; a request that is not
+// traced has no spans.
 
 /** `traceparent` and perhaps `tracestate`, as headers of HTTP and as fields of `_meta`. Source: W3C Trace Context; SEP-414. */
 export type TraceFields = Readonly<Record<string, string>>;

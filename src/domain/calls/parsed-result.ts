@@ -18,8 +18,8 @@ const MAX_PARSED: MostParsed = { bytes: LIMITS.parsedMessageBytes, values: LIMIT
 export const MAX_PAGE: MostParsed = { ...MAX_PARSED, values: LIMITS.parsedValues };
 
 /**
- * The value of a result that the gateway itself reads; see JsonText for its forms. Throws BACKEND_UNAVAILABLE for a result above `most`,
- * and for one that is not JSON.
+ * The value of a result that the gateway itself reads; see JsonText for its forms. Throws BACKEND_UNAVAILABLE for
+ * a result above `most`, and for one that is not JSON.
  */
 export function parsedResult(
   result: JsonText,

@@ -1,6 +1,7 @@
-// The rules of retries and hedges: whether what has failed is done again, and whether one more begins beside what is silent. They are pure.
-// `Call` asks them for calls, and BindingSearch for openings, which no call carries. They know how often it may still be done; where a call
-// goes on, its route says. The budget is in actors/calls/retries.ts.
+// The rules of retries and hedges: whether what has failed is done again, and whether one more begins beside what
+// is silent. They are pure. `Call` asks them for calls, and BindingSearch for openings, which no call carries.
+// They know how often it may still be done; where a call goes on, its route says. The budget is in
+// actors/calls/retries.ts.
 // Source: ADR 9, ADR 40, ADR 71, ADR 150.
 
 import { type GatewayError, isUnanswered } from '../errors/errors.ts';
@@ -28,8 +29,8 @@ export type NextAtBound = 'here' | 'move' | 'stop';
 const ABOUT_REQUEST: ReadonlySet<number> = new Set([400, 402, 406, 409, 411, 413, 414, 415, 417, 422, 451]);
 
 /**
- * `next`: where its route finds an instance. `others`: those under way continue, and one more may begin, see mayHedge. `stop`: the failure is
- * final, as it is for others if it is an answer about the request.
+ * `next`: where its route finds an instance. `others`: those under way continue, and one more may begin, see
+ * mayHedge. `stop`: the failure is final, as it is for others if it is an answer about the request.
  */
 export function nextAfter(failed: Failed): 'next' | 'others' | 'stop' {
   const { error, wasSent = false, hasOthers = false, isAnswering = false } = failed;
@@ -39,8 +40,8 @@ export function nextAfter(failed: Failed): 'next' | 'others' | 'stop' {
 }
 
 /**
- * The same for a call that was sent to the only instance that may answer. `mayHaveArrived`: it failed before, and may have arrived at this
- * instance or at an earlier one: it is not sent there once more.
+ * The same for a call that was sent to the only instance that may answer. `mayHaveArrived`: it failed before, and
+ * may have arrived at this instance or at an earlier one: it is not sent there once more.
  */
 export function nextAtBound(
   error: GatewayError,
@@ -54,7 +55,10 @@ export function nextAtBound(
   return mayHaveArrived === 'here' ? 'move' : 'stop';
 }
 
-/** True when one more may begin elsewhere, beside what is silent and continues. `isAffordable`: the retry budget has room for it. */
+/**
+ * True when one more may begin elsewhere, beside what is silent and continues. `isAffordable`: the retry budget
+ * has room for it.
+ */
 export function mayHedge(
   { isRepeatable }: Pick<Failed, 'isRepeatable'>,
   left: number,

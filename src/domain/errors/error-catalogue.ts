@@ -1,5 +1,5 @@
-// The catalogue of errors, by subject. Each constructor takes the values in its message. No error names a secret. Errors that are made of
-// the answer of a backend are in answer-errors.ts.
+// The catalogue of errors, by subject. Each constructor takes the values in its message. No error names a secret.
+// Errors that are made of the answer of a backend are in answer-errors.ts.
 
 import type { Scope } from '../accounts/account.ts';
 import { neededAccount } from '../calls/connection-required.ts';
@@ -15,7 +15,7 @@ import {
   type ValidationItem,
 } from './errors.ts';
 
-// --- requests ------------------------------------------------------------------------------------------------------
+// --- requests ----------------------------------------------------------------------------------------------
 
 export function routeNotFound(method: string, path: string): GatewayError {
   return new GatewayError(
@@ -96,7 +96,7 @@ export function notWritable(cause: unknown): GatewayError {
   return new GatewayError('VALIDATION_ERROR', `${item.msg}.`, { cause, delivered: 'yes', items: [item] });
 }
 
-// --- authentication ------------------------------------------------------------------------------------------------
+// --- authentication ----------------------------------------------------------------------------------------
 
 export function authenticationRequired(): GatewayError {
   const message = 'Authentication is required: send "Authorization: Bearer <token>" or "X-API-Key: <key>".';
@@ -134,7 +134,7 @@ export function issuerUnavailable(issuer: string): GatewayError {
   return new GatewayError('ISSUER_UNAVAILABLE', message, retryAfter(60));
 }
 
-// --- authorization -------------------------------------------------------------------------------------------------
+// --- authorization -----------------------------------------------------------------------------------------
 
 export function accountsNeedAllTemplates(): GatewayError {
   const message = 'Callers with a list of templates, views or tools cannot access accounts or the audit log.';
@@ -220,7 +220,7 @@ export function tooManyPasswords(retryAfterSeconds: number): GatewayError {
   return new GatewayError('TOO_MANY_ATTEMPTS', message, { retryAfterSeconds });
 }
 
-// --- accounts ------------------------------------------------------------------------------------------------------
+// --- accounts ----------------------------------------------------------------------------------------------
 
 export function duplicateUsername(username: string): GatewayError {
   return new GatewayError('DUPLICATE_USERNAME', `User "${username}" already exists.`);
@@ -271,7 +271,7 @@ export function apiKeyNotFound(id: string): GatewayError {
   return new GatewayError('API_KEY_NOT_FOUND', `API key ${quoted(id)} not found.`);
 }
 
-// --- templates and instances ---------------------------------------------------------------------------------------
+// --- templates and instances -------------------------------------------------------------------------------
 
 export function templateNotFound(template: string): GatewayError {
   return new GatewayError('TEMPLATE_NOT_FOUND', `No template named ${quoted(template)} is registered.`);
@@ -334,7 +334,7 @@ export function notHealthyInTime(
   return new GatewayError('BACKEND_UNAVAILABLE', message, { ...details, reason });
 }
 
-// --- backends that did not answer ----------------------------------------------------------------------------------
+// --- backends that did not answer --------------------------------------------------------------------------
 
 /** `why`: the reasons of single instances, as clauses; '' without any. `plainWhy`: those that every caller gets. */
 export function noHealthyInstance(template: string, why = '', plainWhy = ''): GatewayError {
@@ -377,7 +377,7 @@ type BackendFacts = Pick<
   'cause' | 'stderr' | 'suspicious' | 'unreachable' | 'backendStatus' | 'backendWaitMs' | SessionFact
 > & { delivered: Delivered };
 
-/** A backend cannot be used. `reason` is a clause: "connection refused", "exited with code 7". It may name paths of the machine. */
+/** A backend cannot be used. `reason`: a clause, such as "exited with code 7"; it may name paths of the machine. */
 export function backendUnavailable(reason: string, details: BackendFacts): GatewayError {
   return new GatewayError('BACKEND_UNAVAILABLE', `The backend is unavailable: ${reason}.`, {
     ...details,
@@ -387,7 +387,7 @@ export function backendUnavailable(reason: string, details: BackendFacts): Gatew
   });
 }
 
-/** As `backendUnavailable`, for a backend at an endpoint: every caller gets the reason, which names nothing of the gateway's machine. */
+/** As `backendUnavailable`, for a backend at an endpoint: every caller gets the reason, which names no path of the machine. */
 export function endpointUnavailable(reason: string, details: BackendFacts): GatewayError {
   const { code, message, facts } = backendUnavailable(reason, details);
   const { plainMessage: _, ...others } = facts;
@@ -395,8 +395,8 @@ export function endpointUnavailable(reason: string, details: BackendFacts): Gate
 }
 
 /**
- * A backend answered with an HTTP status instead of a result. A redirect or a 4xx is its answer: the same request gets the same again,
- * so there is no Retry-After. `said`: its own words, '' if none. Source: ADR 107.
+ * A backend answered with an HTTP status instead of a result. A redirect or a 4xx is its answer: the same request
+ * gets the same again, so there is no Retry-After. `said`: its own words, '' if none. Source: ADR 107.
  */
 export function backendRefused(status: number, said: string, details: BackendFacts): GatewayError {
   const isCredential = status === 401 || status === 403;

@@ -1,5 +1,5 @@
-// The error type, its codes with their HTTP status, the errors of the gateway itself, and functions of errors. All other errors are in
-// error-catalogue.ts; http/middleware/errors.ts makes HTTP answers of errors.
+// The error type, its codes with their HTTP status, the errors of the gateway itself, and functions of errors. All
+// other errors are in error-catalogue.ts; http/middleware/errors.ts makes HTTP answers of errors.
 
 import type { Scope } from '../accounts/account.ts';
 import { definedFields } from '../json/json.ts';
@@ -42,7 +42,10 @@ export interface ErrorDetails {
   readonly backendStatus?: number;
   /** True when the backend forgot the session of a client, and so refused the call. */
   readonly isSessionLost?: boolean;
-  /** True when the backend refused the request before any work, and the cause is removed: it is repeated once in the same conversation. */
+  /**
+   * True when the backend refused the request before any work, and the cause is removed: it is repeated once in
+   * the same conversation.
+   */
   readonly isRepaired?: boolean;
   /** The wait that the backend asked for in `Retry-After`, in ms. */
   readonly backendWaitMs?: number;
@@ -84,8 +87,8 @@ export class GatewayError extends Error {
 }
 
 /**
- * Makes an error without stack frames, which take longer than all else about it. For failures of backends and connections: they come
- * by the thousand, and the frames would name only the code that reads sockets.
+ * Makes an error without stack frames, which take longer than all else about it. For failures of backends and
+ * connections: they come by the thousand, and the frames would name only the code that reads sockets.
  */
 export function withoutFrames<E extends Error>(make: () => E): E {
   const { stackTraceLimit } = Error;
@@ -130,8 +133,8 @@ export function retryAfter(retryAfterSeconds: number): ErrorDetails {
 }
 
 /**
- * The database did not answer. `unknown`: a change was sent, and may have been made. `fate` is a sentence about the outcome of the
- * change.
+ * The database did not answer. `unknown`: a change was sent, and may have been made. `fate` is a sentence about
+ * the outcome of the change.
  */
 export function databaseUnavailable(
   cause: unknown,
@@ -168,8 +171,8 @@ export function hasCode(thrown: unknown, code: ErrorCode): boolean {
 }
 
 /**
- * The failure of a call, or else the error after it. After a session that its server forgot, the error says more: the call was certainly
- * not carried out, and the session is over. Source: ADR 108.
+ * The failure of a call, or else the error after it. After a session that its server forgot, the error says more:
+ * the call was certainly not carried out, and the session is over. Source: ADR 108.
  */
 export function moreTelling(failure: GatewayError | undefined, error: GatewayError): GatewayError {
   if (failure === undefined || (failure.facts.isSessionLost && failure.delivered === 'no')) return error;

@@ -1,4 +1,5 @@
-// The errors of sessions, of the nodes that have them, and of the bounds for each client: a part of the catalogue (error-catalogue.ts).
+// The errors of sessions, of the nodes that have them, and of the bounds for each client: a part of the catalogue
+// (error-catalogue.ts).
 
 import { LIMITS } from '../limits.ts';
 import { type EndReason, SESSION_ENDS } from '../sessions/session-ends.ts';

@@ -22,10 +22,11 @@ const PARTS = new RegExp(
  *
  * - Words are separated by spaces, tabs and line breaks.
  * - `'...'` keeps everything as it is; `"..."` keeps everything but `\"` and `\\`.
- * - Outside quotes a backslash escapes a space, a quote or a backslash, and joins lines. Before any other character it is kept, so
+ * - Outside quotes a backslash escapes a space, a quote or a backslash, and joins lines. Before others it is kept, so
  *   that `C:\tools\run.exe` is one word (a shell would remove it).
  *
- * A path that ends in a backslash, contains spaces or begins with two backslashes must be quoted: `'C:\My Tools\'`. Source: ADR 20.
+ * A path that ends in a backslash, contains spaces or begins with two backslashes must be quoted:
+ * `'C:\My Tools\'`. Source: ADR 20.
  */
 export function splitCommand(text: string): CommandWords {
   const words: string[] = [];

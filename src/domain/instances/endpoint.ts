@@ -1,5 +1,6 @@
-// The endpoint of an HTTP instance: how it is read, and the networks that are denied by default, which transports/network-guard.ts
-// checks when a connection is made. Addresses of this machine: how listeners are reached, and their names in a Host header.
+// The endpoint of an HTTP instance: how it is read, and the networks that are denied by default, which
+// transports/network-guard.ts checks when a connection is made. Addresses of this machine: how listeners are
+// reached, and their names in a Host header.
 
 import { endpointNotAllowed, validationFailed } from '../errors/error-catalogue.ts';
 
@@ -7,9 +8,9 @@ import { endpointNotAllowed, validationFailed } from '../errors/error-catalogue.
 const WELL_FORMED = /^https?:\/\/(?<authority>[^\s\\/?#]+)(?<path>\/[^\s\\?#]*)?(?<query>\?[^\s\\#]*)?$/i;
 
 /**
- * The URL for requests. Without a path it gets `defaultPath`; a path, even `/`, is kept. Throws VALIDATION_ERROR at `loc` for a text
- * that is neither an http nor an https URL or has a fragment, and ENDPOINT_NOT_ALLOWED for credentials in the URL. No message repeats the URL,
- * which may contain a secret. Source: ADR 6.
+ * The URL for requests. Without a path it gets `defaultPath`; a path, even `/`, is kept. Throws VALIDATION_ERROR
+ * at `loc` for a text that is neither an http nor an https URL or has a fragment, and ENDPOINT_NOT_ALLOWED for
+ * credentials in the URL. No message repeats the URL, which may contain a secret. Source: ADR 6.
  */
 export function readEndpoint(
   written: string,

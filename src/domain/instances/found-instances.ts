@@ -92,7 +92,10 @@ export interface ContainerProgram {
   signal(name: 'TERM' | 'KILL'): Promise<void>;
 }
 
-/** Starts a program in a container, without a shell. Rejects when it cannot be started. `signal` ends its connections to the engine. */
+/**
+ * Starts a program in a container, without a shell. Rejects when it cannot be started. `signal` ends its
+ * connections to the engine.
+ */
 export type RunInContainer = (
   container: ContainerRef,
   words: readonly string[],

@@ -81,8 +81,8 @@ export const InstanceInput = Type.Object(
     /** The era that is spoken with the server; `auto` finds it out. Default `auto`. Source: ADR 121. */
     era: Type.Optional(Type.Enum(['auto', 'legacy', 'modern'])),
     /**
-     * The node that runs a program: an id, or `any`, for a program on standard input and output. Default: on a database server `any` for
-     * such a program without a working directory, else this node. Source: ADR 168, 185.
+     * The node that runs a program: an id, or `any`, for a program on standard input and output. Default: on a
+     * database server `any` for such a program without a working directory, else this node. Source: ADR 168, 185.
      */
     node: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
     /** The command may name secrets and files of the gateway (ADR 87). Default false. */
@@ -166,7 +166,10 @@ export interface InstanceDefinition {
 export const INSTANCE_STATES = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'] as const;
 export type InstanceState = (typeof INSTANCE_STATES)[number];
 
-/** From the worst to the best, as several nodes see an instance. A node at which it is stopped does not use it. Source: ADR 172. */
+/**
+ * From the worst to the best, as several nodes see an instance. A node at which it is stopped does not use it.
+ * Source: ADR 172.
+ */
 export const STATE_RANKS: readonly InstanceState[] = [
   'unhealthy',
   'starting',

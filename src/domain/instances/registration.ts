@@ -1,5 +1,5 @@
-// Makes the definition of an instance from the input of a caller: identity, transport, endpoint, command. It is pure: clock, randomness
-// and the registry are arguments. Folders, networks and permissions are checked elsewhere.
+// Makes the definition of an instance from the input of a caller: identity, transport, endpoint, command. It is
+// pure: clock, randomness and the registry are arguments. Folders, networks and permissions are checked elsewhere.
 
 import Type from 'typebox';
 import { Check } from 'typebox/schema';
@@ -44,7 +44,10 @@ export interface RegistrationOrigin {
 export interface RegistrationContext extends RegistrationOrigin {
   /** The present instance with this id in the template, which is replaced. */
   readonly find: (id: string) => InstanceDefinition | undefined;
-  /** Whether an instance of the template uses such accounts at this endpoint. Default: none. With `isLimited` there is no first one. */
+  /**
+   * Whether an instance of the template uses such accounts at this endpoint. Default: none. With `isLimited` there
+   * is no first one.
+   */
   readonly usesAccounts?: (endpoint: string, who: InstanceAuth['who']) => boolean;
   /** Whether any instance of the registry has this server id. */
   readonly isServerIdTaken: (serverId: string) => boolean;
@@ -54,13 +57,22 @@ export interface RegistrationContext extends RegistrationOrigin {
   readonly now: string;
   /** This node, which runs the program. Absent when there is only one node. */
   readonly nodeId?: string | undefined;
-  /** New programs without a working directory may run on any node, unless they name one. Default false: they belong to this node. */
+  /**
+   * New programs without a working directory may run on any node, unless they name one. Default false: they belong
+   * to this node.
+   */
   readonly isAnyDefault?: boolean | undefined;
-  /** The name of a node does not return after it ends: a program that would belong to one is refused. Default false. Source: ADR 198. */
+  /**
+   * The name of a node does not return after it ends: a program that would belong to one is refused. Default
+   * false. Source: ADR 198.
+   */
   readonly hasEphemeralNodes?: boolean | undefined;
   /** True when a function of this process is the backend, so that neither endpoint nor command is needed. */
   readonly isInProcess?: boolean;
-  /** Which accounts at backends that want OAuth are kept: none without encryption, only shared ones without users. Default `all`. */
+  /**
+   * Which accounts at backends that want OAuth are kept: none without encryption, only shared ones without users.
+   * Default `all`.
+   */
   readonly accounts?: 'none' | 'shared' | 'all' | undefined;
   /** `loc` of errors. Default `['body', 'instance']`. */
   readonly loc?: readonly (string | number)[];
@@ -69,19 +81,20 @@ export interface RegistrationContext extends RegistrationOrigin {
 /**
  * Makes the definition of an instance of `template`. `input` comes from `checkedInput`, and the template has a valid name.
  *
- * - The default `id` is `<template>-<8 hex>`. `serverId` is the id, or `<template>.<id>` when that is taken; with `isLimited` it is
- *   always `<template>~<id>`, which is unique because no name contains a `~`. A replaced instance keeps its `serverId` and
- *   `createdAt`. Source: ADR 6.
- * - `transport` follows from the fields: an endpoint means http unless it says `sse`, a command alone stdio, both an endpoint with a
- *   program that the gateway runs.
+ * - The default `id` is `<template>-<8 hex>`. `serverId` is the id, or `<template>.<id>` when that is taken; with
+ *   `isLimited` it is always `<template>~<id>`, which is unique because no name contains a `~`. A replaced instance keeps
+ *   its `serverId` and `createdAt`. Source: ADR 6.
+ * - `transport` follows from the fields: an endpoint means http unless it says `sse`, a command alone stdio, both an
+ *   endpoint with a program that the gateway runs.
  * - `command` is split into words only when `args` is absent.
  * - `weight` may be in `metadata.weight`; default 1.
- * - A program on standard input and output belongs to no single node if that is the default, it has no working directory, and it replaces
- *   none of this node. Any other program, and a container, belongs to the node of the context, any other endpoint to no node. Where names
- *   of nodes do not return, a program of one node is refused.
+ * - A program on standard input and output belongs to no single node if that is the default, it has no working directory,
+ *   and it replaces none of this node. Any other program, and a container, belongs to the node of the context, any other
+ *   endpoint to no node. Where names of nodes do not return, a program of one node is refused.
  *
- * Throws INSUFFICIENT_PERMISSIONS (see `usesAccounts`), CONFIG_INCOMPLETE (nothing to reach a server by), VALIDATION_ERROR (a field is wrong by itself or contradicts another) and
- * ENDPOINT_NOT_ALLOWED (credentials in the URL).
+ * Throws INSUFFICIENT_PERMISSIONS (see `usesAccounts`), CONFIG_INCOMPLETE (nothing to reach a server by),
+ * VALIDATION_ERROR (a field is wrong by itself or contradicts another) and ENDPOINT_NOT_ALLOWED (credentials in
+ * the URL).
  */
 export function defineInstance(
   template: string,
@@ -207,7 +220,10 @@ export function withTemplateAuth(input: InstanceInput, inherited: TemplateAuth |
   return hasOwn ? input : { ...input, auth: inherited };
 }
 
-/** A copy of the `auth` of a template. VALIDATION_ERROR, with the object at `loc`; also for credentials, which belong to instances. */
+/**
+ * A copy of the `auth` of a template. VALIDATION_ERROR, with the object at `loc`; also for credentials, which
+ * belong to instances.
+ */
 export function checkedTemplateAuth(written: unknown, loc: Location): TemplateAuth {
   const credential = ['client_id', 'client_secret'].find((name) => isJsonObject(written) && name in written);
   if (credential !== undefined)
@@ -347,8 +363,8 @@ export function checkMetadata({ metadata = {} }: Pick<InstanceInput, 'metadata'>
 }
 
 /**
- * A copy of an object with this shape: an embedding program may change its own, and a document in YAML may have values that are not
- * JSON. VALIDATION_ERROR, with the object at `loc`; also for numbers that are not exact.
+ * A copy of an object with this shape: an embedding program may change its own, and a document in YAML may have
+ * values that are not JSON. VALIDATION_ERROR, with the object at `loc`; also for numbers that are not exact.
  */
 export function checkedInput<T>(written: unknown, shape: Shape<T>, loc: Location): T {
   const copy = jsonCopy(written);

@@ -1,5 +1,5 @@
-// The name of a template, by which clients call it. balancing/policy-schemas.ts has the settings of its instances; src/templates reads
-// the definition file template.json.
+// The name of a template, by which clients call it. balancing/policy-schemas.ts has the settings of its instances;
+// src/templates reads the definition file template.json.
 
 /** Template names are used in URLs and commands. */
 export const TEMPLATE_PATTERN = '^[a-z][a-z0-9-]*$';

@@ -15,8 +15,9 @@ import {
 } from './json-scanner.ts';
 
 /**
- * The bytes of a field of an object that is valid JSON; undefined when there is none. One pass; an object without the text of the key,
- * which is the usual case, costs one native search. Of repeated fields the first; a key with escapes is not found.
+ * The bytes of a field of an object that is valid JSON; undefined when there is none. One pass; an object without
+ * the text of the key, which is the usual case, costs one native search. Of repeated fields the first; a key with
+ * escapes is not found.
  */
 export function fieldIn(object: Buffer, key: string): Buffer | undefined {
   const quoted = Buffer.from(`"${key}"`);
@@ -28,8 +29,9 @@ export function fieldIn(object: Buffer, key: string): Buffer | undefined {
 }
 
 /**
- * An object that is valid JSON, with other fields: `edit` gets each key, however it is written, and its value, and returns the new
- * value, empty to remove the field, or undefined to keep it. Everything else keeps its bytes; anything but an object is unchanged.
+ * An object that is valid JSON, with other fields: `edit` gets each key, however it is written, and its value, and
+ * returns the new value, empty to remove the field, or undefined to keep it. Everything else keeps its bytes;
+ * anything but an object is unchanged.
  */
 export function editedFields(
   object: Buffer,
@@ -58,8 +60,8 @@ export function editedFields(
 }
 
 /**
- * An array that is valid JSON, with other items: `edit` returns the new one, or undefined to keep it. Everything else keeps its bytes;
- * anything but an array is unchanged.
+ * An array that is valid JSON, with other items: `edit` returns the new one, or undefined to keep it. Everything
+ * else keeps its bytes; anything but an array is unchanged.
  */
 export function editedItems(array: Buffer, edit: (item: Buffer) => Buffer | undefined): Buffer {
   const parts: Buffer[] = [];
@@ -132,8 +134,8 @@ function* fieldsOf(object: Buffer): Generator<FieldSpan> {
 }
 
 /**
- * The first of these fields that an object has, however its key is written: with escapes, or in other letters. Empty for none, undefined for
- * anything but an object. The JSON is valid. `names`: in the form of `caseless`.
+ * The first of these fields that an object has, however its key is written: with escapes, or in other letters.
+ * Empty for none, undefined for anything but an object. The JSON is valid. `names`: in the form of `caseless`.
  */
 export function hasField(object: Buffer, names: ReadonlySet<string>): string | undefined {
   if (object[skipSpace(object, 0)] !== OPEN_BRACE) return undefined;

@@ -59,9 +59,9 @@ const FEW_BYTES = 512;
 const NO_WORDS = new Int32Array(0);
 
 /**
- * Reads an object into `fields`. Arrays, objects and numbers that JavaScript would change are kept as text; the object named
- * `nested` is read into fields, too. The fields of a message, whose `params` are nested, are values with exact numbers. The values
- * in kept `arguments` are not counted, because nothing parses them.
+ * Reads an object into `fields`. Arrays, objects and numbers that JavaScript would change are kept as text; the
+ * object named `nested` is read into fields, too. The fields of a message, whose `params` are nested, are values
+ * with exact numbers. The values in kept `arguments` are not counted, because nothing parses them.
  */
 export function readFields(
   source: Scanned,
@@ -243,8 +243,8 @@ export function memberText(json: Buffer, key: string): string | undefined {
 }
 
 /**
- * The bytes of the members of an object that is valid JSON, none of anything else, in one pass. Of repeated keys the last one counts, as for
- * a parser.
+ * The bytes of the members of an object that is valid JSON, none of anything else, in one pass. Of repeated keys
+ * the last one counts, as for a parser.
  */
 export function membersOf(json: Buffer, isWanted: (key: string) => boolean): Map<string, Buffer> {
   const source = scanned(json, { levels: Number.POSITIVE_INFINITY, values: json.length });

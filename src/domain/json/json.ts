@@ -40,8 +40,8 @@ export function isDeeper(value: unknown, levels: number): boolean {
 }
 
 /**
- * The number of values, where a key counts as one, and a number that is kept as text as four. Counting stops above `most`. `value`
- * is not nested deeper than LIMITS.nestingDepth.
+ * The number of values, where a key counts as one, and a number that is kept as text as four. Counting stops above
+ * `most`. `value` is not nested deeper than LIMITS.nestingDepth.
  */
 export function valuesIn(value: unknown, most: number): number {
   if (typeof value !== 'object' || value === null) return 1;
@@ -64,8 +64,8 @@ export function canonicalText(value: unknown): string {
 }
 
 /**
- * One JSON value, kept as UTF-8 bytes, text or value; other forms are made on first use. A result of a backend is not parsed unless
- * its value is read.
+ * One JSON value, kept as UTF-8 bytes, text or value; other forms are made on first use. A result of a backend is
+ * not parsed unless its value is read.
  */
 export class JsonText {
   #bytes: Buffer | undefined;
@@ -118,7 +118,10 @@ export class JsonText {
     return parseExact(this.text);
   }
 
-  /** The parsed value, which is kept if it is small. Throws SyntaxError when the bytes are not JSON; those of `readMessage` are. */
+  /**
+   * The parsed value, which is kept if it is small. Throws SyntaxError when the bytes are not JSON; those of
+   * `readMessage` are.
+   */
   get value(): unknown {
     if (this.#value !== undefined) return this.#value;
     const value: unknown = JSON.parse(this.text);
@@ -144,12 +147,16 @@ export function parseExact(text: string): unknown {
 }
 
 /**
- * The value of the text, with exact numbers. Only they are looked for: a reviver would be called for every value, which takes five times as
- * long as the parser. Of repeated keys the last one counts: what the parser has dropped is not there.
+ * The value of the text, with exact numbers. Only they are looked for: a reviver would be called for every value,
+ * which takes five times as long as the parser. Of repeated keys the last one counts: what the parser has dropped
+ * is not there.
  */
 function withExactNumbers(value: unknown, text: string): unknown {
   const holder = { value };
-  /** The open arrays and objects, as far as they are there, and where the text is in each: the key as it is written, or the index. */
+  /**
+   * The open arrays and objects, as far as they are there, and where the text is in each: the key as it is
+   * written, or the index.
+   */
   const nodes: unknown[] = [holder];
   const places: (string | number)[] = ['"value"'];
   const changed = new Set<number>();

@@ -38,8 +38,8 @@ export interface InputRequest {
 }
 
 /**
- * A request of a legacy server to its client: `sampling/createMessage`, `elicitation/create`, `roots/list`. Only the first `answer`
- * counts, and none after the end of the exchange or the conversation.
+ * A request of a legacy server to its client: `sampling/createMessage`, `elicitation/create`, `roots/list`. Only
+ * the first `answer` counts, and none after the end of the exchange or the conversation.
  */
 export interface ServerRequest extends InputRequest {
   readonly kind: 'request';

@@ -1,5 +1,5 @@
-// JSON-RPC 2.0 messages: types, and the reader of messages of backends. Transports do the framing (lines, SSE events, HTTP bodies);
-// transports/channel.ts maps ids.
+// JSON-RPC 2.0 messages: types, and the reader of messages of backends. Transports do the framing (lines, SSE
+// events, HTTP bodies); transports/channel.ts maps ids.
 
 import { isUtf8 } from 'node:buffer';
 import {
@@ -71,11 +71,11 @@ export type RequestMessage = Extract<BackendMessage, { kind: 'request' }>;
 export type NotificationMessage = Extract<BackendMessage, { kind: 'notification' }>;
 
 /**
- * Reads one message of a backend. The result of an answer is forwarded as the received bytes, once one pass
- * over the whole message has proven that it is one JSON object with one version, one id and one result.
- * Everything else is parsed, up to LIMITS.parsedMessageBytes and LIMITS.parsedAtOnce. Returns undefined for anything that is not a
- * JSON-RPC 2.0 message: not JSON, an array, a wrong version, neither result nor error. A byte order mark is ignored.
- * Source: ADR 44.
+ * Reads one message of a backend. The result of an answer is forwarded as the received bytes, once one pass over
+ * the whole message has proven that it is one JSON object with one version, one id and one result. Everything else
+ * is parsed, up to LIMITS.parsedMessageBytes and LIMITS.parsedAtOnce. Returns undefined for anything that is not a
+ * JSON-RPC 2.0 message: not JSON, an array, a wrong version, neither result nor error. A byte order mark is
+ * ignored. Source: ADR 44.
  */
 export function readMessage(whole: Buffer): BackendMessage | undefined {
   const buffer = withoutMark(whole);

@@ -1,5 +1,6 @@
-// Lists that come in pages: where a list of a backend ends. Servers of the legacy era end it with cursors that are none, and some lists
-// have no end at all: the same cursor again and again, or the same page under ever new cursors. Source: ADR 111.
+// Lists that come in pages: where a list of a backend ends. Servers of the legacy era end it with cursors that are
+// none, and some lists have no end at all: the same cursor again and again, or the same page under ever new
+// cursors. Source: ADR 111.
 
 import type { ExchangeRequest, FinalEvent } from '../calls/exchange.ts';
 import { parsedResult, tooLargePage } from '../calls/parsed-result.ts';
@@ -12,8 +13,9 @@ import { TaskScheduler } from '../time/task-scheduler.ts';
 import { type Era, LIST_METHODS, type ListField, listOf } from './mcp.ts';
 
 /**
- * The event of a result that arrived. A page of a list has no cursor that leads nowhere: in the legacy era an empty one or one that is no
- * text; in all eras the one that was asked with. BACKEND_UNAVAILABLE for a page that is too large.
+ * The event of a result that arrived. A page of a list has no cursor that leads nowhere: in the legacy era an
+ * empty one or one that is no text; in all eras the one that was asked with. BACKEND_UNAVAILABLE for a page that
+ * is too large.
  */
 export function resultEvent(
   request: ExchangeRequest,
@@ -95,9 +97,9 @@ export interface PageOptions {
 }
 
 /**
- * All items of one list from one backend, in order. `ask` resolves with the result of one page; or with undefined when the backend
- * does not offer the list, or with a clause that says why the list ends before this page. A list that does not end, or exceeds a
- * bound of LIMITS, ends with what was gathered.
+ * All items of one list from one backend, in order. `ask` resolves with the result of one page; or with undefined
+ * when the backend does not offer the list, or with a clause that says why the list ends before this page. A list
+ * that does not end, or exceeds a bound of LIMITS, ends with what was gathered.
  */
 export async function gatherPages(
   field: ListField,
@@ -152,7 +154,10 @@ const TOO_LARGE = 'it is too large';
 
 type Scheduler = Pick<TaskScheduler, 'each'>;
 
-/** A large page, whose items are parsed in several tasks. BACKEND_UNAVAILABLE when one of them, or the rest, is too large for a task. */
+/**
+ * A large page, whose items are parsed in several tasks. BACKEND_UNAVAILABLE when one of them, or the rest, is too
+ * large for a task.
+ */
 async function parsedPage(
   field: ListField,
   page: JsonText,

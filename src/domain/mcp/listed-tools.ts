@@ -1,5 +1,6 @@
-// The tools in a list of a template that a caller may call. Names are matched in several turns of the event loop, and once for equal
-// rights: a list may have thousands, and rights have globs. An answer is not parsed. Source: ADR 230, ADR 269, ADR 348.
+// The tools in a list of a template that a caller may call. Names are matched in several turns of the event loop,
+// and once for equal rights: a list may have thousands, and rights have globs. An answer is not parsed. Source:
+// ADR 230, ADR 269, ADR 348.
 
 import { hash } from 'node:crypto';
 import { concatMap, type Observable } from 'rxjs';
@@ -22,8 +23,8 @@ export interface AnswersDeps {
 }
 
 /**
- * The answers of a request, with `tools/list` without the tools that the caller may not call. To be used after a cache, which callers
- * with other rights share.
+ * The answers of a request, with `tools/list` without the tools that the caller may not call. To be used after a
+ * cache, which callers with other rights share.
  */
 export function listedAnswers(
   template: string,

@@ -119,8 +119,8 @@ export function isRepeatableTool(tool: Partial<Tool> | undefined): boolean {
 }
 
 /**
- * The same of a tool for which an operator has changed these hints; undefined when they say nothing about it. Without the annotations of
- * the tool: false unless the hints alone say that it is.
+ * The same of a tool for which an operator has changed these hints; undefined when they say nothing about it.
+ * Without the annotations of the tool: false unless the hints alone say that it is.
  */
 export function isRepeatableBy(
   hints: Required<Tool>['annotations'],
@@ -224,7 +224,10 @@ export function announcesUpdates({ resources }: JsonObject): boolean {
   return isJsonObject(resources) && resources.subscribe === true;
 }
 
-/** Notifications of both eras, in both directions. Source: MCP 2025-11-25 and 2026-07-28 schema, ServerNotification and ClientNotification. */
+/**
+ * Notifications of both eras, in both directions. Source: MCP 2025-11-25 and 2026-07-28 schema, ServerNotification
+ * and ClientNotification.
+ */
 const KNOWN: ReadonlySet<string> = new Set([
   ...Object.values(LIST_NOTICES),
   INITIALIZED,

@@ -1,5 +1,6 @@
-// Arguments of a tool that are mirrored in headers because its input schema declares it (`x-mcp-header`): reads the declarations and
-// writes the headers. Source: MCP 2026-07-28 basic/transports/streamable-http#custom-headers-from-tool-parameters.
+// Arguments of a tool that are mirrored in headers because its input schema declares it (`x-mcp-header`): reads
+// the declarations and writes the headers. Source: MCP 2026-07-28
+// basic/transports/streamable-http#custom-headers-from-tool-parameters.
 
 import { isJsonObject, type JsonFields, JsonText } from '../json/json.ts';
 import { memberBytes, membersOf, OPEN_BRACE, OPEN_BRACKET } from '../json/json-scanner.ts';
@@ -124,7 +125,10 @@ export function headerBytes(headers: Readonly<Record<string, string>>): number {
   return bytes;
 }
 
-/** Adds the declarations of a schema to `found`. Returns the first fault, which ends the search. `path` is as before afterwards. */
+/**
+ * Adds the declarations of a schema to `found`. Returns the first fault, which ends the search. `path` is as
+ * before afterwards.
+ */
 function collect(
   schema: unknown,
   path: string[],
@@ -203,7 +207,10 @@ const AROUND_BYTES = 4;
 /** Source: RFC 9110 section 5.6.2. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const PRIMITIVES: ReadonlySet<string> = new Set(['string', 'integer', 'boolean', 'number']);
-/** Keywords below which nothing may be declared, because the path of such a value is not fixed; the first hold schemas by name. */
+/**
+ * Keywords below which nothing may be declared, because the path of such a value is not fixed; the first hold
+ * schemas by name.
+ */
 const BY_NAME = ['patternProperties', 'dependentSchemas', '$defs', 'definitions'];
 const ELSEWHERE: ReadonlySet<string> = new Set([
   ...BY_NAME,

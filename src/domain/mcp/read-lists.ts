@@ -1,4 +1,5 @@
-// What lists of templates contain, by their pages: a list that was read before is not parsed and checked again, and callers share its items.
+// What lists of templates contain, by their pages: a list that was read before is not parsed and checked again,
+// and callers share its items.
 
 import { hash } from 'node:crypto';
 import type { ExchangeRequest } from '../calls/exchange.ts';
@@ -76,7 +77,10 @@ export class ReadLists<T extends object> {
       : { rest: known.rest, found: { ...known.found, items } };
   }
 
-  /** Keeps what these are, all pages of a list in their order. Returns the items of equal pages, which may have been read meanwhile. */
+  /**
+   * Keeps what these are, all pages of a list in their order. Returns the items of equal pages, which may have
+   * been read meanwhile.
+   */
   #keep(
     list: ListField,
     pages: readonly ReadPage[],

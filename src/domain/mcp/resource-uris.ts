@@ -1,7 +1,7 @@
-// The URIs of resources: what servers may read one as, and which subscriptions of clients an update belongs to. A server may report a
-// part of a subscribed resource; the structure of the URIs determines the parts of a resource.
-// Source: MCP 2025-11-25 and 2026-07-28 schema, ResourceUpdatedNotification: "a sub-resource of the one that the client
-// actually subscribed to".
+// The URIs of resources: what servers may read one as, and which subscriptions of clients an update belongs to. A
+// server may report a part of a subscribed resource; the structure of the URIs determines the parts of a resource.
+// Source: MCP 2025-11-25 and 2026-07-28 schema, ResourceUpdatedNotification: "a sub-resource of the one that the
+// client actually subscribed to".
 
 /** Bounds of the cuts of a URI; a subscription beyond them is refused (protocol/client-bounds.ts). */
 const MAX_CUTS = 64;
@@ -33,8 +33,8 @@ export function enclosingUris(uri: string): string[] {
 const MARKS: ReadonlySet<string> = new Set(['/', '?', '#']);
 
 /**
- * What servers may read a URI as, each in plain form: those with a parser of URLs, as the SDKs have, remove `..` and spaces at the ends, others
- * read escapes first. Source: WHATWG URL.
+ * What servers may read a URI as, each in plain form: those with a parser of URLs, as the SDKs have, remove `..`
+ * and spaces at the ends, others read escapes first. Source: WHATWG URL.
  */
 export function readingsOf(uri: string): readonly string[] {
   return [uri, withoutEscapes(uri)].map((each) => {

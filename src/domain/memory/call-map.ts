@@ -1,7 +1,7 @@
-// Collections whose entries live as long as one call. When a Map or Set with short-lived entries is rehashed, V8 links the old table
-// to the new one. Once a table is in the old generation, each later table, with every call that was in it, survives until a full
-// collection: minor collections take ten times as long, and a call costs up to twice as much. These two collections make no such
-// chain. Source: ADR 79.
+// Collections whose entries live as long as one call. When a Map or Set with short-lived entries is rehashed, V8
+// links the old table to the new one. Once a table is in the old generation, each later table, with every call
+// that was in it, survives until a full collection: minor collections take ten times as long, and a call costs up
+// to twice as much. These two collections make no such chain. Source: ADR 79.
 
 type Id = string | number | bigint;
 
@@ -10,8 +10,9 @@ const MAX_PLACES = 1_024;
 
 export class CallMap<V> {
   /**
-   * The entries whose ids are numbers, each in the place of the last bits of its id: ids of calls count up, so that those under way
-   * hardly ever need the same place. Node adds and deletes other properties of numbers ten times as slowly.
+   * The entries whose ids are numbers, each in the place of the last bits of its id: ids of calls count up, so
+   * that those under way hardly ever need the same place. Node adds and deletes other properties of numbers ten
+   * times as slowly.
    */
   #ids: (number | undefined)[] = [];
   #values: (V | undefined)[] = [];

@@ -1,6 +1,6 @@
-// Budgets of bytes that are held in memory, in total and for each owner, and their bounds, which depend on the memory of the process.
-// When a budget is exceeded, the holding with the most bytes times its age is cut, so that slow and large ones lose to fast and
-// small ones. Source: ADR 42, ADR 45.
+// Budgets of bytes that are held in memory, in total and for each owner, and their bounds, which depend on the
+// memory of the process. When a budget is exceeded, the holding with the most bytes times its age is cut, so that
+// slow and large ones lose to fast and small ones. Source: ADR 42, ADR 45.
 
 import { ANONYMOUS, holderOf } from '../accounts/account.ts';
 import { valuesIn } from '../json/json.ts';
@@ -16,8 +16,9 @@ export interface ByteBounds {
 export const NO_CALLER = '';
 
 /**
- * Amounts by owner, and their sum. An owner with nothing is not kept. A single owner, which is the usual case, needs no Map: its entry
- * would be added and deleted with each call, and V8 links the old tables of a Map to the new ones (call-map.ts).
+ * Amounts by owner, and their sum. An owner with nothing is not kept. A single owner, which is the usual case,
+ * needs no Map: its entry would be added and deleted with each call, and V8 links the old tables of a Map to the
+ * new ones (call-map.ts).
  */
 export class OwnerAmounts {
   #first = NO_CALLER;
@@ -93,22 +94,30 @@ export class ByteBudget extends OwnerAmounts {
 }
 
 export interface MemoryBounds {
-  /** Bodies of requests that are being read, queued or in flight, and other messages that wait for their backends. The owner is
+  /**
+   * Bodies of requests that are being read, queued or in flight, and other messages that wait for their backends. The owner is
    *  the principal. */
   readonly requests: ByteBounds;
   /** Incomplete answers of backends. The owner is the instance. */
   readonly backendAnswers: ByteBounds;
   /** Answers that clients have not read yet. The owner is the principal. */
   readonly unreadAnswers: ByteBounds;
-  /** Declarations of clients that are kept as values, see `keptBytes`; the owner is the principal. Also the lists of tools of servers,
-   *  in a budget of their own; the owner is the instance. */
+  /**
+   * Declarations of clients that are kept as values, see `keptBytes`; the owner is the principal. Also the lists
+   * of tools of servers, in a budget of their own; the owner is the instance.
+   */
   readonly declarations: ByteBounds;
   /** Lists of servers as values, while they are read and answered (ListMemory). The owner is the principal. */
   readonly lists: ByteBounds;
-  /** Questions of servers to clients of the modern era, and results for them, that wait for the client. The owner is the principal. */
+  /**
+   * Questions of servers to clients of the modern era, and results for them, that wait for the client. The owner
+   * is the principal.
+   */
   readonly questions: ByteBounds;
-  /** Open connections, each with some 16 KiB of memory, or 64 KiB with TLS; and bytes of unfinished requests of unknown callers, some of which
-   *  take three times as much. Source: ADR 91. */
+  /**
+   * Open connections, each with some 16 KiB of memory, or 64 KiB with TLS; and bytes of unfinished requests of
+   * unknown callers, some of which take three times as much. Source: ADR 91.
+   */
   readonly connections: { readonly total: number; readonly unfinishedBytes: number };
 }
 
@@ -145,7 +154,10 @@ function bounds(bytes: number, greatestBytes: number): ByteBounds {
   return { totalBytes, ownerBytes: Math.max(Math.floor(totalBytes / 4), greatestBytes) };
 }
 
-/** Memory of parsed JSON, at most. Measured: up to 72 bytes for a value or a key, whatever its kind, and 2 for a character. Source: ADR 89. */
+/**
+ * Memory of parsed JSON, at most. Measured: up to 72 bytes for a value or a key, whatever its kind, and 2 for a
+ * character. Source: ADR 89.
+ */
 export function memoryOf(values: number, characters: number): number {
   return 80 * values + 2 * characters;
 }

@@ -1,5 +1,5 @@
-// The memory of lists of servers while they are read and answered: the bytes of pages that wait to be parsed count for their instance, the
-// values of parsed ones for the caller. Source: ADR 322.
+// The memory of lists of servers while they are read and answered: the bytes of pages that wait to be parsed count
+// for their instance, the values of parsed ones for the caller. Source: ADR 322.
 
 import { ANONYMOUS } from '../accounts/account.ts';
 import type { FinalAnswer } from '../calls/exchange.ts';
@@ -32,7 +32,10 @@ export class ListMemory {
     return turn && this.during(answer, turn);
   }
 
-  /** Counts the bytes of a page until `work` is done, which does not use them. BACKEND_UNAVAILABLE when they are needed for others. */
+  /**
+   * Counts the bytes of a page until `work` is done, which does not use them. BACKEND_UNAVAILABLE when they are
+   * needed for others.
+   */
   async during<T>({ event, serverId }: FinalAnswer, work: Promise<T>): Promise<T> {
     if (event.kind !== 'result') return work;
     const { promise: cut, reject } = Promise.withResolvers<never>();
@@ -66,7 +69,10 @@ export class ListValues {
     this.#ownerId = ownerId;
   }
 
-  /** Counts a page before it is parsed. QUEUE_FULL when there is no room: an owner may have one list of any size, or several within its share. */
+  /**
+   * Counts a page before it is parsed. QUEUE_FULL when there is no room: an owner may have one list of any size,
+   * or several within its share.
+   */
   add(values: number, characters: number): void {
     const bytes = memoryOf(values, characters);
     const { total, bounds } = this.#budget;

@@ -3,8 +3,8 @@
 import { LRUCache } from 'lru-cache';
 
 /**
- * Holds at most `most` entries; the least recently used one makes room, and reading one is using it. `onEvicted` gets the entry that
- * made room. `sizeOf`: as how many entries one counts; default 1.
+ * Holds at most `most` entries; the least recently used one makes room, and reading one is using it. `onEvicted`
+ * gets the entry that made room. `sizeOf`: as how many entries one counts; default 1.
  */
 export class LruMap<V extends NonNullable<unknown>> extends LRUCache<string, V> {
   constructor(most: number, onEvicted?: (value: V) => void, sizeOf: (value: V) => number = () => 1) {

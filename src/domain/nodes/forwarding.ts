@@ -1,6 +1,6 @@
-// What crosses between two nodes when one of them forwards the request of a client to the holder of its session, or sends an exchange to
-// the node of an instance. src/http reads the request of a client and writes the answer, src/cluster sends and receives both. Source:
-// ADR 148, 170.
+// What crosses between two nodes when one of them forwards the request of a client to the holder of its session,
+// or sends an exchange to the node of an instance. src/http reads the request of a client and writes the answer,
+// src/cluster sends and receives both. Source: ADR 148, 170.
 
 import type { Principal } from '../accounts/account.ts';
 import type { GatewayError } from '../errors/errors.ts';
@@ -28,7 +28,10 @@ export interface ForwardedRequest {
   readonly body: Buffer;
   /** True for an answer that may stay open: it takes none of the places for calls. */
   readonly isStream: boolean;
-  /** True for a small request whose answer never waits for `resume`: it may go over the connection that exchanges share. Default: false. */
+  /**
+   * True for a small request whose answer never waits for `resume`: it may go over the connection that exchanges
+   * share. Default: false.
+   */
   readonly mayShare?: boolean;
   /** Whether it may be carried out twice. */
   readonly isRepeatable: () => boolean;
@@ -50,8 +53,8 @@ export interface ForwardedAnswer {
   /** NODE_UNAVAILABLE; called once, instead of `end`. */
   failed(error: GatewayError): void;
   /**
-   * The node certainly did not carry it out, and has the session no more. Called once, instead of the head. `sinceMs`: since when it has waited,
-   * by the monotonic clock.
+   * The node certainly did not carry it out, and has the session no more. Called once, instead of the head.
+   * `sinceMs`: since when it has waited, by the monotonic clock.
    */
   notHolder(sinceMs: number): void;
 }
@@ -61,7 +64,10 @@ export interface Forwarding {
   /** The node may have got it. */
   readonly isSent: boolean;
   resume(): void;
-  /** The client is disconnected: closes the connection to the holder, which cancels the request there. The answer gets nothing more. */
+  /**
+   * The client is disconnected: closes the connection to the holder, which cancels the request there. The answer
+   * gets nothing more.
+   */
   cancel(): void;
 }
 

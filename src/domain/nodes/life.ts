@@ -11,8 +11,8 @@ export const RELEASED = 'released';
 
 export interface LifeEnd {
   /**
-   * `refused`: its address refused connections. `expired`: no heartbeat. `restarted`: its process is gone, says the next start of the node, or
-   * the supervisor of workers. `stopped`: it ended itself.
+   * `refused`: its address refused connections. `expired`: no heartbeat. `restarted`: its process is gone, says
+   * the next start of the node, or the supervisor of workers. `stopped`: it ended itself.
    */
   readonly cause: 'refused' | 'expired' | 'restarted' | 'stopped';
   /** What others may claim. `all`: no process group of its `any` programs exists any more. Source: ADR 146. */

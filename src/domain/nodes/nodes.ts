@@ -81,7 +81,10 @@ export function silentNodes(nodes: readonly NodeView[]): string[] {
   });
 }
 
-/** One line for each node that goes on with another database than the first one, which is this node, and for one with a copy of its own. */
+/**
+ * One line for each node that goes on with another database than the first one, which is this node, and for one
+ * with a copy of its own.
+ */
 export function otherDatabases([own, ...others]: readonly NodeView[]): string[] {
   const ids = new Set(others.flatMap(({ id, hasOtherDatabase }) => (hasOtherDatabase === true ? [id] : [])));
   const lines = [...ids].map(otherDatabase);
@@ -122,7 +125,10 @@ export function runsAnywhere({ nodeId }: { readonly nodeId?: string | undefined 
 /** `/srv/data`, `C:\\data`, `--root=/srv`. */
 const ABSOLUTE_PATH = /^(?:--?[\w-]+=)?(?:\/(?!\/)|[A-Za-z]:[\\/])/;
 
-/** What the answer to a registration says of a program of any node that names paths, which other machines may not have. Values may be secret. */
+/**
+ * What the answer to a registration says of a program of any node that names paths, which other machines may not
+ * have. Values may be secret.
+ */
 export function pathWarnings({
   nodeId,
   args,
@@ -150,13 +156,16 @@ export interface NodeLife {
 export interface ProgramListener {
   /** The program serves. */
   onStarted(): void;
-  /** The processes are gone, or could not be started; the program is started again after a pause. `isRefused`: this node must not start it. */
+  /**
+   * The processes are gone, or could not be started; the program is started again after a pause. `isRefused`: this
+   * node must not start it.
+   */
   onEnded(reason: string, isRefused: boolean): void;
 }
 
 /**
- * The programs that any node may run, as the cluster sees them, each by the server id of its instance. The cluster decides where they run, the
- * gateway runs them.
+ * The programs that any node may run, as the cluster sees them, each by the server id of its instance. The cluster
+ * decides where they run, the gateway runs them.
  */
 export interface SharedPrograms {
   /** Whether programs of the former process of this node may still run on this machine. */
@@ -170,7 +179,10 @@ export interface SharedPrograms {
   stop(program: string): Promise<void>;
   /** As `stop`, without waiting for calls in flight. */
   kill(program: string): Promise<void>;
-  /** Until this moment of the monotonic clock, in ms, the programs may run: their reaper kills them then, whatever this process does. */
+  /**
+   * Until this moment of the monotonic clock, in ms, the programs may run: their reaper kills them then, whatever
+   * this process does.
+   */
   lease(untilMs: number): void;
   /** Where a program runs now; undefined: nowhere. `why`: what is known about that. */
   place(program: string, where: NodeLife | undefined, why: string | undefined): void;

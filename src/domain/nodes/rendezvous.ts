@@ -1,5 +1,5 @@
-// Rendezvous hashing: each key has an order of all candidates of its own, and a candidate that comes or goes moves only the keys that it is
-// first for.
+// Rendezvous hashing: each key has an order of all candidates of its own, and a candidate that comes or goes moves
+// only the keys that it is first for.
 
 /** FNV-1a of 32 bits, mixed. */
 export function hashOf(text: string): number {

@@ -1,5 +1,6 @@
-// One glob with wildcards, compiled for any number of texts. A match takes a few steps for each character of the text, whatever the
-// glob is, so that no list of globs and texts stops the process. Characters are code points. Source: ADR 230, ADR 306.
+// One glob with wildcards, compiled for any number of texts. A match takes a few steps for each character of the
+// text, whatever the glob is, so that no list of globs and texts stops the process. Characters are code points.
+// Source: ADR 230, ADR 306.
 
 const ANY = '?'.charCodeAt(0);
 
@@ -49,8 +50,8 @@ function beginningOf(part: string, text: string): number {
 }
 
 /**
- * As `codePointAt`, which V8 compiles wrongly for the end of a part of another string: of a half of a character there, it gives the whole
- * character that the other string has.
+ * As `codePointAt`, which V8 compiles wrongly for the end of a part of another string: of a half of a character
+ * there, it gives the whole character that the other string has.
  */
 function characterAt(text: string, at: number): number {
   const unit = text.charCodeAt(at);
@@ -91,7 +92,10 @@ function searchOf(part: string): Search {
   };
 }
 
-/** Tables are larger than their part, and there are thousands of lists of globs: they stay until the next collection of garbage. */
+/**
+ * Tables are larger than their part, and there are thousands of lists of globs: they stay until the next
+ * collection of garbage.
+ */
 function longSearch(part: string): Search {
   let kept: WeakRef<Places> | undefined;
   return (text, at, last) => {
@@ -110,8 +114,8 @@ const WORD = 32;
 const ASCII = 128;
 
 /**
- * Finds a part, of which `?` is any character, without going back: a bit for each prefix of the part says whether the text read so
- * far ends with it. Source: the algorithm Shift-And of Baeza-Yates and Gonnet.
+ * Finds a part, of which `?` is any character, without going back: a bit for each prefix of the part says whether
+ * the text read so far ends with it. Source: the algorithm Shift-And of Baeza-Yates and Gonnet.
  */
 class Places {
   readonly #words: number;

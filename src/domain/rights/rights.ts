@@ -1,5 +1,5 @@
-// What users, API keys, roles and clients may use: lists of templates, views and tools, how they are combined, and the rules for the
-// entries of `tools`, which are `<template>/<glob>` on the server's own names. Source: ADR 230.
+// What users, API keys, roles and clients may use: lists of templates, views and tools, how they are combined, and
+// the rules for the entries of `tools`, which are `<template>/<glob>` on the server's own names. Source: ADR 230.
 
 import { GLOB_LIMITS, PlacedGlobs } from './globs.ts';
 
@@ -85,7 +85,10 @@ export function mayUse(rights: Rights, template: string): boolean {
   return (rights.templates === undefined || rights.templates.has(template)) && mayUseInView(rights, template);
 }
 
-/** False for a template that `tools` does not mention: nothing of it is there for the caller. A view needs no other right to its templates. */
+/**
+ * False for a template that `tools` does not mention: nothing of it is there for the caller. A view needs no other
+ * right to its templates.
+ */
 export function mayUseInView({ tools }: Rights, template: string): boolean {
   return tools?.mention(template) ?? true;
 }
@@ -138,7 +141,10 @@ export function templatesIn(entries: readonly string[]): readonly string[] {
 
 const ANY = '*';
 
-/** A list of entries. Each is compiled once: lists are kept with every verified caller, and may name as many templates as they have entries. */
+/**
+ * A list of entries. Each is compiled once: lists are kept with every verified caller, and may name as many
+ * templates as they have entries.
+ */
 class ToolList {
   readonly #startsFromAll: boolean;
   readonly #isNegative: readonly boolean[];

@@ -1,5 +1,6 @@
-// What the table of all legacy sessions of a gateway (actors/sessions/client-sessions.ts) and the two kinds of sessions in it know of each
-// other: those with one template, and those with several (protocol/aggregate/sessions/session.ts). Source: ADR 70.
+// What the table of all legacy sessions of a gateway (actors/sessions/client-sessions.ts) and the two kinds of
+// sessions in it know of each other: those with one template, and those with several
+// (protocol/aggregate/sessions/session.ts). Source: ADR 70.
 
 import type { GatewayError } from '../errors/errors.ts';
 import type { ClientProfile } from '../mcp/client.ts';
@@ -21,7 +22,10 @@ export interface SessionTable {
   used(session: SessionRecord): void;
   /** The session of either kind is over. `isLost`: see Ending in events.ts. Default false. */
   remove(session: SessionRecord, reason: EndReason, isLost?: boolean): void;
-  /** A row for the session, so that it outlives the gateway; undefined where nothing does. `isStored`: it was read from its row. */
+  /**
+   * A row for the session, so that it outlives the gateway; undefined where nothing does. `isStored`: it was read
+   * from its row.
+   */
   keep(session: StorableSession, isStored?: boolean): OwnRow | undefined;
   /**
    * Recovers a session of a life that is over, of this owner. Resolves when it is open, or does not exist; undefined when that is
@@ -68,7 +72,8 @@ export interface OwnRow extends UnsafeMark {
 }
 
 /**
- * Decides about a stored session of this caller: undefined when it belongs to another path; otherwise what makes it again once its row is
- * claimed. Rejects with SESSION_NOT_FOUND or TEMPLATE_NOT_FOUND when it cannot be recovered: then its row is deleted.
+ * Decides about a stored session of this caller: undefined when it belongs to another path; otherwise what makes
+ * it again once its row is claimed. Rejects with SESSION_NOT_FOUND or TEMPLATE_NOT_FOUND when it cannot be
+ * recovered: then its row is deleted.
  */
 export type PrepareRecovery = (value: AnySessionValue) => Promise<((generation: number) => void) | undefined>;

@@ -1,6 +1,7 @@
-// What the session of a legacy client is, as one plain value: JSON only, with a version of its own. Its session holds it: with one
-// template the machine (actors/sessions/client-session.machine.ts), with several templates protocol/aggregate/sessions/session.ts.
-// It can be written at any time and read again by another process. Source: ADR 138, ADR 145.
+// What the session of a legacy client is, as one plain value: JSON only, with a version of its own. Its session
+// holds it: with one template the machine (actors/sessions/client-session.machine.ts), with several templates
+// protocol/aggregate/sessions/session.ts. It can be written at any time and read again by another process. Source:
+// ADR 138, ADR 145.
 //
 // The id of the session is a credential and not part of the value; its client sends it with the next request. The profile and the
 // URIs belong to the client: the text is encrypted where it is stored.
@@ -90,7 +91,10 @@ type Frozen<T> = T extends readonly string[]
     : T;
 /** The session of a client with one template. */
 export type SessionValue = Frozen<Static<typeof WithTemplate>>;
-/** The session of a client with several templates: all of them, or those of a view. Its sessions with single templates are not part of it. */
+/**
+ * The session of a client with several templates: all of them, or those of a view. Its sessions with single
+ * templates are not part of it.
+ */
 export type AggregateSessionValue = Frozen<Static<typeof WithAll>> | Frozen<Static<typeof WithView>>;
 export type AnySessionValue = SessionValue | AggregateSessionValue;
 
@@ -98,8 +102,8 @@ export type AnySessionValue = SessionValue | AggregateSessionValue;
 export const FIRST_GENERATION = 1;
 
 /**
- * In the row of a session: it made a call that is not safe to repeat, or any call where it may not move at all. It is written before that
- * call leaves.
+ * In the row of a session: it made a call that is not safe to repeat, or any call where it may not move at all. It
+ * is written before that call leaves.
  */
 export interface UnsafeMark {
   /** Such a call has to wait for `mark`. */
@@ -123,7 +127,10 @@ export interface SessionOpening {
   readonly id?: string | undefined;
   /** When it aborts, the opening rejects, and no session is left open. */
   readonly signal?: AbortSignal | undefined;
-  /** True for a part of the session of a client with several templates: it begins anew at an instance where another session would end. */
+  /**
+   * True for a part of the session of a client with several templates: it begins anew at an instance where another
+   * session would end.
+   */
   readonly isPart?: boolean | undefined;
   /** Of a part: the mark of the whole, if that is stored. */
   readonly mark?: UnsafeMark | undefined;

@@ -1,5 +1,5 @@
-// The clock of all code that measures time or waits; specs pass their own. An alarm is not an Observable, because every call sets one;
-// clock-streams.ts has those.
+// The clock of all code that measures time or waits; specs pass their own. An alarm is not an Observable, because
+// every call sets one; clock-streams.ts has those.
 
 /** Waits of a clock. The functions that they return cancel them. */
 interface Waits {

@@ -1,5 +1,6 @@
-// A fair semaphore for openings (of conversations with one instance, or of programs), and for what is like them: it bounds how many run
-// at a time, in all and per owner. A free slot goes to the owner with the fewest openings, so that openings that hang hardly delay other owners.
+// A fair semaphore for openings (of conversations with one instance, or of programs), and for what is like them:
+// it bounds how many run at a time, in all and per owner. A free slot goes to the owner with the fewest openings,
+// so that openings that hang hardly delay other owners.
 
 import { ANONYMOUS } from '../accounts/account.ts';
 import { backendUnavailable, openingCancelled } from '../errors/error-catalogue.ts';
@@ -50,8 +51,8 @@ export class FairSlots {
   }
 
   /**
-   * Runs `start` as soon as there is a slot, and settles as it does. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, when the
-   * wait gets too long, and whenever it fails after `signal` was aborted.
+   * Runs `start` as soon as there is a slot, and settles as it does. Rejects with BACKEND_UNAVAILABLE,
+   * `delivered: 'no'`, when the wait gets too long, and whenever it fails after `signal` was aborted.
    */
   async take<T>({ ownerId = ANONYMOUS.id, signal, start }: SlotRequest<T>): Promise<T> {
     if (signal?.aborted) throw openingCancelled();

@@ -1,5 +1,5 @@
-// Spreads thousands of tasks that are due at the same time, such as deadlines, over several turns of the event loop, so that other
-// work does not wait for all of them.
+// Spreads thousands of tasks that are due at the same time, such as deadlines, over several turns of the event
+// loop, so that other work does not wait for all of them.
 
 import { LIMITS } from '../limits.ts';
 import { type Linked, LinkedSet } from '../memory/call-map.ts';
@@ -77,9 +77,9 @@ export class TaskScheduler {
   }
 
   /**
-   * Visits the items in order, and resolves when all visits have returned and their promises have resolved. Rejects with the
-   * first error of a visit; an error that is thrown ends the iteration. Iterations and single tasks alternate. `costOf`: as how many
-   * tasks of the turn an item counts, once it was visited; default 1.
+   * Visits the items in order, and resolves when all visits have returned and their promises have resolved.
+   * Rejects with the first error of a visit; an error that is thrown ends the iteration. Iterations and single
+   * tasks alternate. `costOf`: as how many tasks of the turn an item counts, once it was visited; default 1.
    */
   each<T>(
     items: Iterable<T>,
@@ -163,7 +163,10 @@ export class TaskScheduler {
     this.#scheduleTurn();
   };
 
-  /** Adapts to the machine and to its collections of garbage: what costs more than a task is paid in later turns, which were too long. */
+  /**
+   * Adapts to the machine and to its collections of garbage: what costs more than a task is paid in later turns,
+   * which were too long.
+   */
   #noteTurn(): void {
     const nowMs = this.#now();
     const isLong = nowMs - this.#beganAtMs > LONG_TURNS * this.#turnMs;

@@ -1,4 +1,5 @@
-// The approval of a tool: the definitions of it that clients may see and call while its template, or a view, is pinned. Source: ADR 238.
+// The approval of a tool: the definitions of it that clients may see and call while its template, or a view, is
+// pinned. Source: ADR 238.
 
 import type { JsonObject } from '../json/json.ts';
 
@@ -7,7 +8,10 @@ export interface Approval {
   readonly scope: string;
   /** The template's own name for it; in a view after the id of the template and `/`. */
   readonly tool: string;
-  /** SHA-256 of the approved definitions, the newest last: at most MAX_DIGESTS. Any of them passes, so that servers can be upgraded one by one. */
+  /**
+   * SHA-256 of the approved definitions, the newest last: at most MAX_DIGESTS. Any of them passes, so that servers
+   * can be upgraded one by one.
+   */
   readonly digests: readonly string[];
 }
 

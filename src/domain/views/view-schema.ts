@@ -1,5 +1,6 @@
-// The schema of a view's definition, and the rules that a schema cannot say: what the definition alone shows wrong. What depends on the
-// lists of servers is a problem of the view, not an error (protocol/aggregate/views/view-problems.ts).
+// The schema of a view's definition, and the rules that a schema cannot say: what the definition alone shows
+// wrong. What depends on the lists of servers is a problem of the view, not an error
+// (protocol/aggregate/views/view-problems.ts).
 
 import Type from 'typebox';
 import { TemplateId } from '../accounts/input-schemas.ts';

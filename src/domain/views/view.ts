@@ -53,7 +53,10 @@ export interface ViewSource {
 
 /** How everything that a caller may use is presented at `/mcp`. */
 export interface AggregatePresentation {
-  /** Of tools and prompts. `prefixed`: all begin with the name of their template; `bare`: those that clash do. Default `prefixed`. */
+  /**
+   * Of tools and prompts. `prefixed`: all begin with the name of their template; `bare`: those that clash do.
+   * Default `prefixed`.
+   */
   readonly names?: ViewNames | undefined;
   /** `search`: the list has tools to find the others. Default `list`. */
   readonly mode?: 'list' | 'search' | undefined;
@@ -90,7 +93,10 @@ export interface ViewLimit {
   readonly calls_per_minute?: number;
 }
 
-/** Counts calls by key, of which `limit` are allowed a minute; one that is refused has `retryAfterSeconds`, and is not counted. */
+/**
+ * Counts calls by key, of which `limit` are allowed a minute; one that is refused has `retryAfterSeconds`, and is
+ * not counted.
+ */
 export interface CallLimiter {
   take(key: string, limit: number): CountedCall | Promise<CountedCall>;
 }
@@ -99,7 +105,10 @@ export interface CountedCall {
   readonly retryAfterSeconds?: number;
 }
 
-/** The tools and prompts that own a bare name, as `<template>/<own name>`; empty for a name that none may have, because two wanted it. */
+/**
+ * The tools and prompts that own a bare name, as `<template>/<own name>`; empty for a name that none may have,
+ * because two wanted it.
+ */
 export interface NameOwners {
   readonly tools: Readonly<Record<string, string>>;
   readonly prompts: Readonly<Record<string, string>>;
@@ -117,7 +126,10 @@ export interface StoredView {
   readonly updatedAt: string;
 }
 
-/** What is wrong with a view now, although its definition alone is not: `template` and `tool` are empty where it is about none. */
+/**
+ * What is wrong with a view now, although its definition alone is not: `template` and `tool` are empty where it is
+ * about none.
+ */
 export interface ViewProblem {
   readonly code: ViewProblemCode;
   readonly template: string;

@@ -1,5 +1,5 @@
-// TABLE of the faults of servers: what the gateway does about each, and what to change in the server. docs/reference/server-faults.md is
-// made from it; `stagedoor doctor` finds those that have a code.
+// TABLE of the faults of servers: what the gateway does about each, and what to change in the server.
+// docs/reference/server-faults.md is made from it; `stagedoor doctor` finds those that have a code.
 
 import type { ListField } from '../../domain/mcp/mcp.ts';
 

@@ -1,5 +1,6 @@
-// Asks an endpoint of Streamable HTTP as plain HTTP does, without the tolerance of the gateway's own client: where it redirects, how its
-// answers are typed, encoded and ended, and what is in them. The session that this opens is ended.
+// Asks an endpoint of Streamable HTTP as plain HTTP does, without the tolerance of the gateway's own client: where
+// it redirects, how its answers are typed, encoded and ended, and what is in them. The session that this opens is
+// ended.
 
 import { randomUUID } from 'node:crypto';
 import { isJsonObject, type JsonObject, jsonIn } from '../../domain/json/json.ts';

@@ -1,5 +1,6 @@
-// One conversation in each era, message by message and without tolerance: what the transports of the gateway forgive is a finding here.
-// It opens, lists tools, asks for a method that no server has, and cancels a request that is over; it calls no tool.
+// One conversation in each era, message by message and without tolerance: what the transports of the gateway
+// forgive is a finding here. It opens, lists tools, asks for a method that no server has, and cancels a request
+// that is over; it calls no tool.
 
 import { isJsonObject, type JsonObject, jsonIn } from '../../domain/json/json.ts';
 import { LEGACY_VERSIONS, META, MODERN_VERSIONS } from '../../domain/mcp/mcp.ts';

@@ -1,5 +1,6 @@
-// Starts a program and talks with it line by line, without the tolerance of the gateway's own transport: once in each era, since a program
-// may take the era of its first message. For programs of the command line only: one of a template may hold a lock.
+// Starts a program and talks with it line by line, without the tolerance of the gateway's own transport: once in
+// each era, since a program may take the era of its first message. For programs of the command line only: one of a
+// template may hold a lock.
 
 import type { JsonObject } from '../../domain/json/json.ts';
 import { jsonIn } from '../../domain/json/json.ts';

@@ -1,5 +1,5 @@
-// Examines the servers of a template as a client uses them: reads every list of an instance, asks an endpoint as plain HTTP does, and
-// names what it finds by the table of faults. It changes nothing and calls no tool.
+// Examines the servers of a template as a client uses them: reads every list of an instance, asks an endpoint as
+// plain HTTP does, and names what it finds by the table of faults. It changes nothing and calls no tool.
 
 import { messageOf } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../../domain/instances/instance.ts';

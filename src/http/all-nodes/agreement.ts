@@ -1,6 +1,6 @@
-// What this node and the others should have in common and do not: a way to each other, the secret, the version, and the settings
-// marked `mustAgree`. The others are asked for their settings when a client asks for the differences. No answer has the value of a
-// setting. Source: ADR 172.
+// What this node and the others should have in common and do not: a way to each other, the secret, the version,
+// and the settings marked `mustAgree`. The others are asked for their settings when a client asks for the
+// differences. No answer has the value of a setting. Source: ADR 172.
 
 import Type from 'typebox';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';

@@ -1,5 +1,6 @@
-// The other nodes of the deployment, for answers that are about all of it: asks each of them the question of a client, as the client of this
-// node that it is, with its rights. A node that is asked answers for itself alone. Source: ADR 172.
+// The other nodes of the deployment, for answers that are about all of it: asks each of them the question of a
+// client, as the client of this node that it is, with its rights. A node that is asked answers for itself alone.
+// Source: ADR 172.
 
 import Type from 'typebox';
 import { answerOf, askPeer, cannotBeAsked } from '../../cluster/channel/ask-peer.ts';
@@ -100,8 +101,9 @@ export class AllNodes {
   }
 
   /**
-   * Sends the request of a client to one other node, as it is but without a body, and returns its answer. NODE_UNAVAILABLE. Unlike a
-   * question it may change something there, so it has no time limit but that of requests to a silent node, unless there is one.
+   * Sends the request of a client to one other node, as it is but without a body, and returns its answer.
+   * NODE_UNAVAILABLE. Unlike a question it may change something there, so it has no time limit but that of
+   * requests to a silent node, unless there is one.
    */
   async send(
     { id, life }: Pick<NodeView, 'id' | 'life'>,
@@ -135,7 +137,10 @@ export class AllNodes {
     }
   }
 
-  /** Sends the request of a client to all other members. Ids of those that did not carry it out within a second. Never rejects. */
+  /**
+   * Sends the request of a client to all other members. Ids of those that did not carry it out within a second.
+   * Never rejects.
+   */
   async sendToAll(method: string, input: ClientRequest): Promise<readonly string[]> {
     const sent = this.others().map(async (node) => {
       if (node.state === 'silent') return [node.id];

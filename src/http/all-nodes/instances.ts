@@ -1,5 +1,5 @@
-// Records of instances with what the other nodes know of them: the worst of the states; calls, sessions and processes of all nodes.
-// Source: ADR 172.
+// Records of instances with what the other nodes know of them: the worst of the states; calls, sessions and
+// processes of all nodes. Source: ADR 172.
 
 import Type, { type Static } from 'typebox';
 import type { Principal } from '../../domain/accounts/account.ts';

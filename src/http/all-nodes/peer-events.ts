@@ -1,6 +1,6 @@
-// The events of the other nodes, for the readers of this one: one stream from each node while anything reads here, whose events are added to
-// the recent events. Each node sends all of its own events of the wanted types, and none of others; the rights of a reader are applied here.
-// Source: ADR 172.
+// The events of the other nodes, for the readers of this one: one stream from each node while anything reads here,
+// whose events are added to the recent events. Each node sends all of its own events of the wanted types, and none
+// of others; the rights of a reader are applied here. Source: ADR 172.
 
 import { Observable } from 'rxjs';
 import type { Peers } from '../../cluster/channel/peers.ts';

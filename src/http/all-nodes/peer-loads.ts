@@ -1,5 +1,5 @@
-// The load of the other nodes, from the samples that they send while a client reads samples here: what was counted since the last sample of this
-// node, and the present state. Source: ADR 177.
+// The load of the other nodes, from the samples that they send while a client reads samples here: what was counted
+// since the last sample of this node, and the present state. Source: ADR 177.
 
 import Type from 'typebox';
 import { DurationHistogram } from '../../counts/duration-histogram.ts';

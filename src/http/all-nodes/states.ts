@@ -1,4 +1,5 @@
-// The state of an instance that several nodes use, as each of them sees it. A node at which it is stopped does not use it. Source: ADR 172.
+// The state of an instance that several nodes use, as each of them sees it. A node at which it is stopped does not
+// use it. Source: ADR 172.
 
 import Type from 'typebox';
 import {
@@ -33,7 +34,10 @@ export interface Merged<V extends Seen> {
   readonly worst: V;
   /** The states where they differ. */
   readonly nodes: { readonly nodes?: Record<string, InstanceState> };
-  /** Views that have the calls and processes at the instance: that of the node that runs it has all of them, else each has its own. */
+  /**
+   * Views that have the calls and processes at the instance: that of the node that runs it has all of them, else
+   * each has its own.
+   */
   readonly counted: readonly V[];
 }
 

@@ -1,5 +1,5 @@
-// Counts the memory of request bodies, per caller and in total, from the first byte until the last use, and the large bodies of one
-// caller that are read at the same time. Source: ADR 42.
+// Counts the memory of request bodies, per caller and in total, from the first byte until the last use, and the
+// large bodies of one caller that are read at the same time. Source: ADR 42.
 
 import { ANONYMOUS, type Principal } from '../../domain/accounts/account.ts';
 import { tooManyBodies } from '../../domain/errors/error-catalogue.ts';

@@ -29,9 +29,9 @@ import { ClientGone, type HttpContext, type KoaContext } from '../request.ts';
 import { BodyRequest, type BodySink } from './body-request.ts';
 
 /**
- * Resolves with what `use` makes of the whole body. Calls `onBytes` with a number of bytes before they are kept. Rejects with an error of
- * either, with PAYLOAD_TOO_LARGE over `maxBytes`, which is the same for all requests of a reader, or with ClientGone when the client
- * disconnects.
+ * Resolves with what `use` makes of the whole body. Calls `onBytes` with a number of bytes before they are kept.
+ * Rejects with an error of either, with PAYLOAD_TOO_LARGE over `maxBytes`, which is the same for all requests of a
+ * reader, or with ClientGone when the client disconnects.
  */
 export type ReadBody<C = HttpContext> = <T>(
   context: C,
@@ -63,7 +63,10 @@ class Incoming<T> implements BodySink {
   readonly #onBytes: OnBytes | undefined;
   readonly #resolve: (used: T) => void;
   readonly #reject: (thrown: unknown) => void;
-  /** Nearly every body is one piece. Others are copied: a list of pieces of one byte would take 200 times the memory of the body. */
+  /**
+   * Nearly every body is one piece. Others are copied: a list of pieces of one byte would take 200 times the
+   * memory of the body.
+   */
   #bytes: Buffer = NO_BYTES;
   #length = 0;
   #isOver = false;
@@ -188,8 +191,8 @@ async function load(maxBytes: number, turn: () => Promise<void>) {
 }
 
 /**
- * Parses JSON. Raises MALFORMED_JSON for broken UTF-8 and broken JSON; VALIDATION_ERROR for an empty body, for NUL characters and lone
- * surrogates anywhere, for more levels than the limit and for more than `mostValues` values.
+ * Parses JSON. Raises MALFORMED_JSON for broken UTF-8 and broken JSON; VALIDATION_ERROR for an empty body, for NUL
+ * characters and lone surrogates anywhere, for more levels than the limit and for more than `mostValues` values.
  */
 export function parseJsonBody(bytes: Buffer, mostValues: number = LIMITS.bodyValues): unknown {
   const { text, source } = checkedBody(bytes, mostValues);
@@ -203,9 +206,10 @@ export function parseJsonBody(bytes: Buffer, mostValues: number = LIMITS.bodyVal
 }
 
 /**
- * Reads the JSON of a call: its fields are put into `fields`, as text for forwarding (readFields), and returned as values, with an
- * empty object or array for `arguments`, which are not parsed. Texts in arrays and objects pass as they are, and the values in
- * `arguments` are not counted. Optional fields that are null are absent. Raises the same errors. Source: ADR 43, 120.
+ * Reads the JSON of a call: its fields are put into `fields`, as text for forwarding (readFields), and returned as
+ * values, with an empty object or array for `arguments`, which are not parsed. Texts in arrays and objects pass as
+ * they are, and the values in `arguments` are not counted. Optional fields that are null are absent. Raises the
+ * same errors. Source: ADR 43, 120.
  */
 export function parseCallBody(bytes: Buffer, fields: Record<string, JsonFields[string]>): unknown {
   const { text, source } = checkedBody(bytes, LIMITS.bodyValues);
@@ -274,8 +278,8 @@ function syntaxErrorOf(thrown: unknown): string {
 }
 
 /**
- * Parses `application/x-www-form-urlencoded`, the body of a login. Raises VALIDATION_ERROR for broken UTF-8, NUL characters, encoded
- * surrogates, and repeated fields. Source: RFC 6749 section 3.2 for repeated fields.
+ * Parses `application/x-www-form-urlencoded`, the body of a login. Raises VALIDATION_ERROR for broken UTF-8, NUL
+ * characters, encoded surrogates, and repeated fields. Source: RFC 6749 section 3.2 for repeated fields.
  */
 export function parseFormBody(bytes: Buffer): Readonly<Record<string, string>> {
   const text = bytes.toString('utf8');

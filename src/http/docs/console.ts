@@ -1,5 +1,6 @@
-// The files of the console, which Vite builds from web/ into web/dist. They are read and compressed at the
-// first request and kept in memory. The path of a request is looked up among them and never becomes a path of the disk. Source: ADR 72.
+// The files of the console, which Vite builds from web/ into web/dist. They are read and compressed at the first
+// request and kept in memory. The path of a request is looked up among them and never becomes a path of the disk.
+// Source: ADR 72.
 
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
@@ -41,9 +42,9 @@ type Files = ReadonlyMap<string, Variants>;
 export type ConsoleReply = ReturnType<typeof consoleReply>;
 
 /**
- * A file of the built console, or the page for every other name below `/console/`, which its relative links need. NOT_FOUND when it is
- * not built, and for an unknown asset: a page of an earlier build requests files of that build, and must not get a page instead of a
- * script.
+ * A file of the built console, or the page for every other name below `/console/`, which its relative links need.
+ * NOT_FOUND when it is not built, and for an unknown asset: a page of an earlier build requests files of that
+ * build, and must not get a page instead of a script.
  */
 export function consoleReply(built: URL = BUILT) {
   const folder = fileURLToPath(built);

@@ -1,7 +1,7 @@
-// The documents of one app: the API description, the two pages that show it, and their files, all from installed packages.
-// Each is made at its first request and kept in memory. A name from a URL is looked up and never becomes part of a path. A page loads
-// from this gateway only, runs only its own scripts, and may not be framed; addresses are relative, so that the pages work behind a path
-// prefix. Source: Content Security Policy level 3; ADR 21.
+// The documents of one app: the API description, the two pages that show it, and their files, all from installed
+// packages. Each is made at its first request and kept in memory. A name from a URL is looked up and never becomes
+// part of a path. A page loads from this gateway only, runs only its own scripts, and may not be framed; addresses
+// are relative, so that the pages work behind a path prefix. Source: Content Security Policy level 3; ADR 21.
 
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -198,8 +198,8 @@ export function pageOf(html: string, furtherStyles: readonly string[] = []): Pag
 }
 
 /**
- * Headers of a page as `[name, value, …]`: it gets files of this gateway only, nothing from other hosts, and no frames. Inline parts
- * are allowed by hash, never by `unsafe-inline`.
+ * Headers of a page as `[name, value, …]`: it gets files of this gateway only, nothing from other hosts, and no
+ * frames. Inline parts are allowed by hash, never by `unsafe-inline`.
  */
 export function restricted(scripts: readonly string[] = [], styles: readonly string[] = []): string[] {
   const policy = [

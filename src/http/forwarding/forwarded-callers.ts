@@ -1,5 +1,5 @@
-// Requests that another node forwarded: their callers were authenticated and counted there. They take the steps of any request of the MCP
-// endpoint, with the principal that the other node vouches for. Source: ADR 148.
+// Requests that another node forwarded: their callers were authenticated and counted there. They take the steps of
+// any request of the MCP endpoint, with the principal that the other node vouches for. Source: ADR 148.
 
 import type { Observable } from 'rxjs';
 import { invalidCredentials } from '../../domain/errors/error-catalogue.ts';
@@ -23,8 +23,9 @@ export class ForwardedCallers {
   }
 
   /**
-   * Takes the place of `authorize`. Without their credentials these callers cannot be verified again: a request that is open when its
-   * principal changes ends with INVALID_CREDENTIALS, and the next one is authorized by the node that receives it.
+   * Takes the place of `authorize`. Without their credentials these callers cannot be verified again: a request
+   * that is open when its principal changes ends with INVALID_CREDENTIALS, and the next one is authorized by the
+   * node that receives it.
    */
   assume(route: Pick<Route, 'scope'>, mayUsePath?: MayUsePath): RouteMiddleware {
     const anyOf = [route.scope].flat();

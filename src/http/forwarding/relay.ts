@@ -1,6 +1,6 @@
-// Passes on the answer of another node, which holds the session of the request: as it comes, and no faster than the client reads. Headers
-// of this node (rate limit, origin) are added. When the client leaves, or loses its rights, the request at the holder is
-// cancelled.
+// Passes on the answer of another node, which holds the session of the request: as it comes, and no faster than
+// the client reads. Headers of this node (rate limit, origin) are added. When the client leaves, or loses its
+// rights, the request at the holder is cancelled.
 
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { type ForwardedAnswer, type ForwardedHeaders, NotHolder } from '../../domain/nodes/forwarding.ts';
@@ -21,7 +21,10 @@ const PASSED = [
   'allow',
 ] as const;
 
-/** Resolves when the answer is written, or its client has left. Rejects with the error of an answer that has not begun, or NotHolder. */
+/**
+ * Resolves when the answer is written, or its client has left. Rejects with the error of an answer that has not
+ * begun, or NotHolder.
+ */
 export function relay(context: HttpContext, reply: ForwardReply, streams: EventStreams): Promise<void> {
   const { res: response, state } = context;
   state.forwardedTo = reply.node;

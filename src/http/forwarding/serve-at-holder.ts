@@ -1,5 +1,6 @@
-// A request whose session another life holds: it is sent there, and served here once this node may claim the session. Both can change meanwhile:
-// a node that stops releases its sessions one after the other, and a claim can be lost to a third node.
+// A request whose session another life holds: it is sent there, and served here once this node may claim the
+// session. Both can change meanwhile: a node that stops releases its sessions one after the other, and a claim can
+// be lost to a third node.
 
 import type { Peer } from '../../cluster/channel/peer-client.ts';
 import { nodeUnavailable } from '../../domain/errors/session-errors.ts';

@@ -22,7 +22,10 @@ import { AT_HOLDER_MS, serveAtHolder, unlessRefused } from './serve-at-holder.ts
 type McpInput = RouteInput<unknown, unknown, unknown>;
 type McpMethod = Extract<Method, McpRequest['method']>;
 
-/** The answer of this node, or that of the node that holds the session. After a freeze it waits until this node knows its own sessions. */
+/**
+ * The answer of this node, or that of the node that holds the session. After a freeze it waits until this node
+ * knows its own sessions.
+ */
 export function serve(
   method: McpMethod,
   input: McpInput,
@@ -134,8 +137,9 @@ class McpServing implements ServedReply {
   }
 
   /**
-   * A session that is open at another node, to which nothing is forwarded from here: 404, as for any session that this node does not know,
-   * if requests are not forwarded at all (`cluster.forward`). Otherwise the node that forwarded the request goes on.
+   * A session that is open at another node, to which nothing is forwarded from here: 404, as for any session that
+   * this node does not know, if requests are not forwarded at all (`cluster.forward`). Otherwise the node that
+   * forwarded the request goes on.
    */
   #refusalOf({ life }: NotHolder): GatewayError {
     const { gateway, nodes } = this.#services;
@@ -208,8 +212,8 @@ class McpServing implements ServedReply {
   }
 
   /**
-   * Counts a message that is refused as invalid as one request, unless its requests were counted before: it has been read and parsed.
-   * Then RATE_LIMIT_EXCEEDED replaces the refusal of a caller without requests left.
+   * Counts a message that is refused as invalid as one request, unless its requests were counted before: it has
+   * been read and parsed. Then RATE_LIMIT_EXCEEDED replaces the refusal of a caller without requests left.
    */
   #countingRefusals(serve: () => void | Promise<void>): void | Promise<void> {
     if (this.#method !== 'POST') return serve();

@@ -20,8 +20,9 @@ import {
 } from '../request.ts';
 
 /**
- * Observes each request until its connection is closed or free again: counts its answer by status and error code, logs at `info`, and
- * ends its span. Without that level and without a tracer a request costs two look-ups. Liveness and readiness probes are not traced.
+ * Observes each request until its connection is closed or free again: counts its answer by status and error code,
+ * logs at `info`, and ends its span. Without that level and without a tracer a request costs two look-ups.
+ * Liveness and readiness probes are not traced.
  */
 export function observe(
   log: Logger,

@@ -24,10 +24,11 @@ import type { Route } from '../route.ts';
 const COUNTED_CALLERS = 10_000;
 
 /**
- * Makes the steps of one app: one step or none for a route. They come first, so that refusals are recorded, too. The log keeps a
- * bounded number of entries, and no caller may evict those of others: a caller's refusals are recorded up to a number per minute, with
- * all unauthenticated callers counted as one, and requests over the rate limit are not recorded. Those of unauthenticated callers that
- * are not recorded are counted. `now` is monotonic, in ms.
+ * Makes the steps of one app: one step or none for a route. They come first, so that refusals are recorded, too.
+ * The log keeps a bounded number of entries, and no caller may evict those of others: a caller's refusals are
+ * recorded up to a number per minute, with all unauthenticated callers counted as one, and requests over the rate
+ * limit are not recorded. Those of unauthenticated callers that are not recorded are counted. `now` is monotonic,
+ * in ms.
  */
 export function auditTrail(
   audit: Pick<AuditLog, 'record' | 'suppress'>,

@@ -1,5 +1,5 @@
-// Authorizes a matched request before its body is read: credentials, rate limit, scope, template; and refuses what its caller may do,
-// but not now. src/auth verifies and counts; when it answers at once, no promise is created.
+// Authorizes a matched request before its body is read: credentials, rate limit, scope, template; and refuses what
+// its caller may do, but not now. src/auth verifies and counts; when it answers at once, no promise is created.
 
 import type { Next } from 'koa';
 import type { Auth } from '../../auth/auth.ts';
@@ -28,10 +28,11 @@ import { resourceOfRoute } from '../sign-in.ts';
 import type { UnreadAnswers } from '../unread-answers.ts';
 
 /**
- * Authorizes a request and leaves `principal`, `check`, `rateLimit` and `challenge` in the state. In this order: 401 for
- * bad credentials, 429 over the limit (unless the route is free), 403 without the scope, 404 for a template
- * that the principal may not use. Requests that are refused after counting stay counted, so that probing is limited. Open routes need
- * no credentials and count nothing. Handlers count the requests of JSON-RPC routes, because one HTTP request may hold several or none.
+ * Authorizes a request and leaves `principal`, `check`, `rateLimit` and `challenge` in the state. In this order:
+ * 401 for bad credentials, 429 over the limit (unless the route is free), 403 without the scope, 404 for a
+ * template that the principal may not use. Requests that are refused after counting stay counted, so that probing
+ * is limited. Open routes need no credentials and count nothing. Handlers count the requests of JSON-RPC routes,
+ * because one HTTP request may hold several or none.
  */
 export function authorize(
   route: Pick<Route, 'path' | 'scope' | 'speaks' | 'isFree'>,
@@ -74,10 +75,10 @@ export function authorize(
 }
 
 /**
- * One step before the body is read, or none: refuses what the caller may do, but not now. RATE_LIMIT_EXCEEDED at the MCP endpoint for a
- * caller without requests left that sends too many messages, even of kinds that do not count as requests. NO_HEALTHY_INSTANCE while the
- * gateway starts, because a template that is not loaded yet is not unknown. QUEUE_FULL for a request to servers of a caller with too many
- * unread bytes.
+ * One step before the body is read, or none: refuses what the caller may do, but not now. RATE_LIMIT_EXCEEDED at
+ * the MCP endpoint for a caller without requests left that sends too many messages, even of kinds that do not
+ * count as requests. NO_HEALTHY_INSTANCE while the gateway starts, because a template that is not loaded yet is
+ * not unknown. QUEUE_FULL for a request to servers of a caller with too many unread bytes.
  * Without `limiter` no messages are counted: another node has counted them.
  */
 export function admission(

@@ -30,8 +30,8 @@ export interface BodyCosts {
 }
 
 /**
- * Makes the middleware around one reader: 413 over `maxBytes`, 415 for an encoding or another media type, 429. A caller that sent its
- * body slowly is authorized again, because its credentials may have been revoked meanwhile.
+ * Makes the middleware around one reader: 413 over `maxBytes`, 415 for an encoding or another media type, 429. A
+ * caller that sent its body slowly is authorized again, because its credentials may have been revoked meanwhile.
  */
 export function body<C extends HttpContext>(
   read: ReadBody<C>,
@@ -74,8 +74,8 @@ export function body<C extends HttpContext>(
 
 /**
  * Reads a body and counts its memory and its requests, as early as its size is known. A large body without a
- * length (NaN) is refused when its caller has no request left; its requests are counted at the end. It waits for a turn, in which it
- * is parsed: many may end together.
+ * length (NaN) is refused when its caller has no request left; its requests are counted at the end. It waits for a
+ * turn, in which it is parsed: many may end together.
  */
 async function readCounted<C extends HttpContext>(
   read: ReadBody<C>,

@@ -21,8 +21,8 @@ import {
 import { respond } from '../respond.ts';
 
 /**
- * The first step: gives the request its id. An error that is not a GatewayError becomes INTERNAL_ERROR; the log has its details, by id.
- * Logs, and disconnects, when the answer to an error fails: its promise never rejects.
+ * The first step: gives the request its id. An error that is not a GatewayError becomes INTERNAL_ERROR; the log
+ * has its details, by id. Logs, and disconnects, when the answer to an error fails: its promise never rejects.
  */
 export function errors(log: Pick<Logger, 'error'>): HttpMiddleware {
   const newId = requestIds();
@@ -59,8 +59,8 @@ function answer(context: HttpContext, error: GatewayError, log: Pick<Logger, 'er
 }
 
 /**
- * Answers with an error, however much of the request was read. A client that opens its stream of HTTP+SSE again and may come later gets
- * an empty stream.
+ * Answers with an error, however much of the request was read. A client that opens its stream of HTTP+SSE again
+ * and may come later gets an empty stream.
  */
 export function refuse(context: HttpContext, reply: BytesReply): void {
   const { req: request, res: response } = context;
@@ -145,8 +145,8 @@ const OWN_DIGITS = GROUP_REST + LAST_GROUP;
 const DRAWN_IDS = 128;
 
 /**
- * Makes ids of requests: UUIDs with one beginning. Callers see them, so that they do not count: that would show how much all callers do.
- * `randomUUID` leaves three times the garbage. Source: ADR 257.
+ * Makes ids of requests: UUIDs with one beginning. Callers see them, so that they do not count: that would show
+ * how much all callers do. `randomUUID` leaves three times the garbage. Source: ADR 257.
  */
 export function requestIds(): () => string {
   const beginning = randomUUID().slice(0, COMMON_CHARACTERS);

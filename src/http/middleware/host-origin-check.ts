@@ -1,7 +1,8 @@
-// Refuses requests of foreign web pages, by Host and Origin, and answers preflights. On this machine, or without authentication, a
-// page may neither reach this gateway by its own domain (DNS rebinding: Host) nor call it from another origin (Origin). A public
-// gateway needs credentials that browsers do not send by themselves: there `*` allows all origins. @koa/cors is not used: it
-// adds a promise to every call and a second Vary, and refuses nothing.
+// Refuses requests of foreign web pages, by Host and Origin, and answers preflights. On this machine, or without
+// authentication, a page may neither reach this gateway by its own domain (DNS rebinding: Host) nor call it from
+// another origin (Origin). A public gateway needs credentials that browsers do not send by themselves: there `*`
+// allows all origins. @koa/cors is not used: it adds a promise to every call and a second Vary, and refuses
+// nothing.
 
 import type { IncomingMessage } from 'node:http';
 import type { Next } from 'koa';

@@ -1,5 +1,5 @@
-// The steps around the routes: `handle` runs a route and writes its reply, `knownPath` checks the names of its path early, `unmatched`
-// answers requests without a route.
+// The steps around the routes: `handle` runs a route and writes its reply, `knownPath` checks the names of its
+// path early, `unmatched` answers requests without a route.
 
 import type { Router } from '@koa/router';
 import type { Auth } from '../../auth/auth.ts';
@@ -84,8 +84,8 @@ export function knownPath(
 }
 
 /**
- * Answers requests without a route: OPTIONS on a known path lists its methods, another method is 405, an unknown path is 404. They are
- * not counted, but a known caller with a limit sees its window.
+ * Answers requests without a route: OPTIONS on a known path lists its methods, another method is 405, an unknown
+ * path is 404. They are not counted, but a known caller with a limit sees its window.
  */
 export function unmatched(
   router: Pick<Router, 'match'>,

@@ -1,5 +1,5 @@
-// What the library keeps, as rows of the store. Ids are stored as SHA-256, and no value contains its id. What may happen once over all
-// nodes is one conditional update; the second try ends the grant. Source: ADR 201.
+// What the library keeps, as rows of the store. Ids are stored as SHA-256, and no value contains its id. What may
+// happen once over all nodes is one conditional update; the second try ends the grant. Source: ADR 201.
 
 import { type Adapter, type AdapterPayload, errors } from 'oidc-provider';
 import type { SignedClaims } from '../../auth/oauth/access-tokens.ts';
@@ -106,7 +106,10 @@ function rowAdapter(kind: OAuthKind, options: AdapterOptions): Partial<Adapter> 
   };
 }
 
-/** A grant whose code was never redeemed goes after some minutes; one with a token stays as long as that, or its refresh token. */
+/**
+ * A grant whose code was never redeemed goes after some minutes; one with a token stays as long as that, or its
+ * refresh token.
+ */
 async function keepGrant(kind: 'code' | 'device', codeKey: string, options: AdapterOptions): Promise<void> {
   const { store, clients, causedBy, wall, tokenSeconds } = options;
   const [code] = await store.find(kind, [codeKey]);

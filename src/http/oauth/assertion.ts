@@ -1,6 +1,7 @@
-// The grant type of identity assertions (ID-JAG): a company's issuer says that a client may act for one of its people, and the client
-// exchanges that for an access token, without a browser. Each assertion is used once over all nodes. Its token belongs to a grant, which
-// later assertions for the same prolong. Source: RFC 7523, draft-ietf-oauth-identity-assertion-authz-grant, ADR 224.
+// The grant type of identity assertions (ID-JAG): a company's issuer says that a client may act for one of its
+// people, and the client exchanges that for an access token, without a browser. Each assertion is used once over
+// all nodes. Its token belongs to a grant, which later assertions for the same prolong. Source: RFC 7523,
+// draft-ietf-oauth-identity-assertion-authz-grant, ADR 224.
 
 import { randomUUID } from 'node:crypto';
 import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
@@ -22,7 +23,10 @@ import type { ClientRecord } from './client-record.ts';
 import type { Clients } from './clients.ts';
 import { type ResourceServerInfo, scopesOf } from './refresh.ts';
 
-/** Grants stay so long after their last token: many clients renew a token only after a 401, and their sessions belong to the grant. */
+/**
+ * Grants stay so long after their last token: many clients renew a token only after a 401, and their sessions
+ * belong to the grant.
+ */
 const REST_MS = 5 * 60_000;
 /** Of one subject and client: one for each resource and choice of scopes. */
 const MAX_GRANTS = 100;

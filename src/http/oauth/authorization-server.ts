@@ -1,5 +1,5 @@
-// The door to the authorization server: it knows which requests are for it, and loads the rest with the first of them. A gateway whose
-// clients use keys never loads the library.
+// The door to the authorization server: it knows which requests are for it, and loads the rest with the first of
+// them. A gateway whose clients use keys never loads the library.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';

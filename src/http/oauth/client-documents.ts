@@ -1,5 +1,6 @@
-// Client ID Metadata Documents: the id of a client is the URL of a document about it. Documents are kept for a while; a failure is
-// remembered for a minute, and the last good document is used for a week. Source: draft-ietf-oauth-client-id-metadata-document.
+// Client ID Metadata Documents: the id of a client is the URL of a document about it. Documents are kept for a
+// while; a failure is remembered for a minute, and the last good document is used for a week. Source:
+// draft-ietf-oauth-client-id-metadata-document.
 
 import { clientKeyOf, oauthKey } from '../../auth/oauth/oauth-rows.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';

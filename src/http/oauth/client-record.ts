@@ -1,5 +1,6 @@
-// A client of the authorization server: what is kept of a registration or of a client's document, and what the library sees of it.
-// Everything that is not named here is dropped, not refused: clients send fields of many profiles. Source: RFC 7591, ADR 203.
+// A client of the authorization server: what is kept of a registration or of a client's document, and what the
+// library sees of it. Everything that is not named here is dropped, not refused: clients send fields of many
+// profiles. Source: RFC 7591, ADR 203.
 
 import type { AllClientMetadata } from 'oidc-provider';
 import type { Scope } from '../../domain/accounts/account.ts';
@@ -55,7 +56,10 @@ const FORBIDDEN: ReadonlySet<string> = new Set([
   ...['javascript:', 'vbscript:', 'data:', 'blob:', 'file:', 'filesystem:', 'about:', 'view-source:'],
   ...['chrome:', 'resource:', 'jar:', 'intent:', 'mailto:', 'tel:', 'sms:', 'ws:', 'wss:', 'ftp:'],
 ]);
-/** Two slashes, a name or an address, a port. A browser accepts more, `;` and `*` too, which mean something in a policy of pages. */
+/**
+ * Two slashes, a name or an address, a port. A browser accepts more, `;` and `*` too, which mean something in a
+ * policy of pages.
+ */
 const WEB_ORIGIN = /^https?:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?(?:[/?]|$)/i;
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 

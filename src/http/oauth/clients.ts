@@ -1,5 +1,5 @@
-// The clients of the authorization server: registered ones and those that an admin added are rows, those with a document are found by
-// its URL. Source: ADR 203.
+// The clients of the authorization server: registered ones and those that an admin added are rows, those with a
+// document are found by its URL. Source: ADR 203.
 
 import { randomBytes, randomUUID } from 'node:crypto';
 import { networkOf } from '../../auth/limits/network-of.ts';

@@ -1,5 +1,6 @@
-// The pages below /connections: a user connects an account at a server that wants one, and ends connections. The browser is sent to the
-// provider only after it has proven that its user is the one for whom the address was made. Source: ADR 221.
+// The pages below /connections: a user connects an account at a server that wants one, and ends connections. The
+// browser is sent to the provider only after it has proven that its user is the one for whom the address was made.
+// Source: ADR 221.
 
 import type { Logger } from 'pino';
 import type { Auth } from '../../auth/auth.ts';

@@ -1,4 +1,5 @@
-// The pages at which users connect their accounts at servers that want one, in the style of the others: plain HTML without script.
+// The pages at which users connect their accounts at servers that want one, in the style of the others: plain HTML
+// without script.
 
 import type { AccountConnection } from '../../domain/vault/account-connection.ts';
 import { html, type Page, page } from './pages.ts';

@@ -1,5 +1,6 @@
-// The pages of the device flow, for our own command line on a machine without a browser: enter the code that it shows, sign in, allow or
-// deny. The library makes the code and answers the command; the decision is written into the row of the code. Sources: RFC 8628, ADR 217.
+// The pages of the device flow, for our own command line on a machine without a browser: enter the code that it
+// shows, sign in, allow or deny. The library makes the code and answers the command; the decision is written into
+// the row of the code. Sources: RFC 8628, ADR 217.
 
 import type { AdapterPayload } from 'oidc-provider';
 import { networkOf } from '../../auth/limits/network-of.ts';

@@ -1,5 +1,5 @@
-// Requests that an outsider causes: documents of clients, and their keys. They go to public addresses only, follow no redirect, and are
-// bounded in size, time and number. Answers are never quoted.
+// Requests that an outsider causes: documents of clients, and their keys. They go to public addresses only, follow
+// no redirect, and are bounded in size, time and number. Answers are never quoted.
 
 import type { LookupFunction } from 'node:net';
 import { isIP } from 'node:net';

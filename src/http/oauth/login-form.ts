@@ -1,5 +1,6 @@
-// The login page of all pages of the authorization server, and what it leads to: a password is checked as that of POST /auth/login, with
-// the same throttle and the same two hashes at once, or the browser goes to an identity provider.
+// The login page of all pages of the authorization server, and what it leads to: a password is checked as that of
+// POST /auth/login, with the same throttle and the same two hashes at once, or the browser goes to an identity
+// provider.
 
 import type { Auth } from '../../auth/auth.ts';
 import { ProviderFailure } from '../../auth/issuers/identity-provider.ts';

@@ -1,4 +1,5 @@
-// The metadata of the authorization server. Its addresses come from the issuer, never from the request. Source: RFC 8414, RFC 9207.
+// The metadata of the authorization server. Its addresses come from the issuer, never from the request. Source:
+// RFC 8414, RFC 9207.
 
 import { DEVICE_GRANT, JWT_BEARER } from './client-record.ts';
 

@@ -1,5 +1,6 @@
-// One request of the authorization server: its form, its answer, and the copy that the library sees. The copy has the address of the
-// gateway instead of the one that the client wrote, no origin, and the fields as they were checked.
+// One request of the authorization server: its form, its answer, and the copy that the library sees. The copy has
+// the address of the gateway instead of the one that the client wrote, no origin, and the fields as they were
+// checked.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';

@@ -1,5 +1,6 @@
-// The way of a browser to an identity provider and back: each sign-in is one row, taken once, and bound to the browser that began it by a
-// cookie of its own, so that several pages may be on their way. What follows is named by a purpose, never by an address. Source: ADR 214.
+// The way of a browser to an identity provider and back: each sign-in is one row, taken once, and bound to the
+// browser that began it by a cookie of its own, so that several pages may be on their way. What follows is named
+// by a purpose, never by an address. Source: ADR 214.
 
 import { hash, randomBytes } from 'node:crypto';
 import type { CompanyAccounts } from '../../auth/issuers/company-accounts.ts';
@@ -81,8 +82,8 @@ export class ProviderSignIns {
   }
 
   /**
-   * Sends a browser, which is at the address of the gateway, to the provider; it comes back to the purpose. False for an unknown provider.
-   * Rejects with ProviderFailure while the provider cannot be reached.
+   * Sends a browser, which is at the address of the gateway, to the provider; it comes back to the purpose. False
+   * for an unknown provider. Rejects with ProviderFailure while the provider cannot be reached.
    */
   async begin({ request, response, address }: OAuthExchange, id: string, purpose: Purpose): Promise<boolean> {
     const provider = this.#providerOf(id);

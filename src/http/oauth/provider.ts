@@ -1,5 +1,6 @@
-// The library for OAuth, configured: one provider object for each set of signing keys. It checks authorization requests and clients,
-// makes codes and signs tokens; what it does not do by itself is in the files beside this one. Source: ADR 203.
+// The library for OAuth, configured: one provider object for each set of signing keys. It checks authorization
+// requests and clients, makes codes and signs tokens; what it does not do by itself is in the files beside this
+// one. Source: ADR 203.
 
 import { errors, interactionPolicy, type JWKS, type KoaContextWithOIDC, Provider } from 'oidc-provider';
 import type { KeySet } from '../../auth/oauth/oauth-keys.ts';

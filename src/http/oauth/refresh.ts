@@ -1,6 +1,7 @@
-// The grant type refresh_token, in place of the library's: a refresh token is used once over all nodes. The answer of the token just
-// replaced may be asked for again for 30 s, because answers get lost and clients refresh from two tabs at once; any other reuse ends
-// the grant. A token whose answer was never stored may be used anew after that time. Source: ADR 204, ADR 332.
+// The grant type refresh_token, in place of the library's: a refresh token is used once over all nodes. The answer
+// of the token just replaced may be asked for again for 30 s, because answers get lost and clients refresh from
+// two tabs at once; any other reuse ends the grant. A token whose answer was never stored may be used anew after
+// that time. Source: ADR 204, ADR 332.
 
 import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
 import { grantOf, oauthKey, rowOfGrant } from '../../auth/oauth/oauth-rows.ts';
@@ -12,8 +13,8 @@ import type { Clients } from './clients.ts';
 /** How long the answer of a replaced token may be asked for again. */
 const REPEATED_MS = 30_000;
 /**
- * Longest wait for the answer to an equal request, and the first and the longest time between two looks: looks at a fixed pace by many
- * clients would hold up the requests for which they wait.
+ * Longest wait for the answer to an equal request, and the first and the longest time between two looks: looks at
+ * a fixed pace by many clients would hold up the requests for which they wait.
  */
 const WAIT_MS = 10_000;
 const [FIRST_LOOK_MS, LONGEST_LOOK_MS] = [25, 800];

@@ -1,5 +1,5 @@
-// The entries of the audit log for sign-ins at the pages. The log keeps a bounded number of entries, and failing to sign in needs no account:
-// failures beyond some per minute are counted instead.
+// The entries of the audit log for sign-ins at the pages. The log keeps a bounded number of entries, and failing
+// to sign in needs no account: failures beyond some per minute are counted instead.
 
 import type { Auth } from '../../auth/auth.ts';
 import { WindowCounter } from '../../auth/limits/rate-limiter.ts';

@@ -1,6 +1,6 @@
-// The sign-in of a browser, shared by the consent page and the pages for connections: 12 h, a row whose id is in a cookie. The cookie
-// goes to these pages only, and cannot call the API. A login of the console makes one, too; the token of the console and its sign-in end
-// together. Source: ADR 208.
+// The sign-in of a browser, shared by the consent page and the pages for connections: 12 h, a row whose id is in a
+// cookie. The cookie goes to these pages only, and cannot call the API. A login of the console makes one, too; the
+// token of the console and its sign-in end together. Source: ADR 208.
 
 import { createHmac, randomBytes } from 'node:crypto';
 import { isFirstAdmin } from '../../auth/accounts/accounts.ts';

@@ -1,5 +1,5 @@
-// The answers of one route in the API description: successes and errors by status, with headers and examples; and the parts of the
-// description that routes share.
+// The answers of one route in the API description: successes and errors by status, with headers and examples; and
+// the parts of the description that routes share.
 
 import type { TSchema } from 'typebox';
 import { SCOPES, type Scope } from '../../domain/accounts/account.ts';

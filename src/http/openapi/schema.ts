@@ -1,5 +1,5 @@
-// Schemas in the API description: plain JSON Schema 2020-12, with references to named schemas, and examples made from the examples of
-// their parts.
+// Schemas in the API description: plain JSON Schema 2020-12, with references to named schemas, and examples made
+// from the examples of their parts.
 
 import type { TSchema } from 'typebox';
 
@@ -31,8 +31,8 @@ function isNamed(part: unknown): part is NamedSchema {
 }
 
 /**
- * Uses the common notation for records with arbitrary names, says that an object without fields has any (linters take it as empty),
- * and names the type of enumerations.
+ * Uses the common notation for records with arbitrary names, says that an object without fields has any (linters
+ * take it as empty), and names the type of enumerations.
  */
 function readable(part: unknown): unknown {
   if (!isObject(part)) return part;

@@ -50,7 +50,10 @@ const AuditRecord = named('AuditEntry', {
   status: integer(200),
   address: nullableText('127.0.0.1'),
   request_id: nullableText('7f3c2a51-6f0e-4d6b-9a63-0b7a2f1c9d44'),
-  /** Requests without valid credentials, of this action from this address, that were not recorded one by one; absent when there are none. */
+  /**
+   * Requests without valid credentials, of this action from this address, that were not recorded one by one;
+   * absent when there are none.
+   */
   suppressed: Type.Optional(integer(12)),
   call: nullable(CallRecord),
 });

@@ -1,5 +1,5 @@
-// Clients of the built-in authorization server that an admin adds: they may get scopes that others do not. Clients that registered
-// themselves are listed, too.
+// Clients of the built-in authorization server that an admin adds: they may get scopes that others do not. Clients
+// that registered themselves are listed, too.
 
 import Type, { type Static } from 'typebox';
 import { checkLists } from '../../auth/accounts/accounts.ts';

@@ -1,4 +1,5 @@
-// The snippets of the command `connect`, which set up an MCP client for a template or for all, for a client on any machine. src/connect makes them.
+// The snippets of the command `connect`, which set up an MCP client for a template or for all, for a client on any
+// machine. src/connect makes them.
 
 import Type, { type Static } from 'typebox';
 import {

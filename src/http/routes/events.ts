@@ -126,8 +126,8 @@ function selectionOf(list: string): Selection {
 }
 
 /**
- * Admins read all events of their templates; other callers read their own calls and sessions, but not the conversations with backends
- * that serve them: these events say how instances are run.
+ * Admins read all events of their templates; other callers read their own calls and sessions, but not the
+ * conversations with backends that serve them: these events say how instances are run.
  */
 function mayRead(principal: Principal, event: SelectableEvent): boolean {
   const { template, tool, view } = event;

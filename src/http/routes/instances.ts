@@ -128,8 +128,9 @@ export type InstanceRecord = Static<typeof InstanceRecord>;
 
 /**
  * Makes the record for one viewer. `pid` is the process that clients share.
- * Values of `env_vars` and `headers` are always masked, because they may be secrets. Details of the machine (command, arguments and
- * folder, query of an endpoint, processes, standard error, and the reason, which may quote them) need the scope `gateway:write`.
+ * Values of `env_vars` and `headers` are always masked, because they may be secrets. Details of the machine
+ * (command, arguments and folder, query of an endpoint, processes, standard error, and the reason, which may quote
+ * them) need the scope `gateway:write`.
  */
 export function instanceRecord(server: Server, viewer: Principal): InstanceRecord {
   const record = recordOf(server, viewer);

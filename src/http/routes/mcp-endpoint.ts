@@ -1,5 +1,6 @@
-// The routes of the MCP endpoint: of each template, under two paths, and of all templates of a caller. src/protocol handles the messages;
-// the schemas here are for the API description. Source: MCP basic/transports; docs/reference/mcp.md.
+// The routes of the MCP endpoint: of each template, under two paths, and of all templates of a caller.
+// src/protocol handles the messages; the schemas here are for the API description. Source: MCP basic/transports;
+// docs/reference/mcp.md.
 
 import Type, { type TObject } from 'typebox';
 import { serve } from '../forwarding/serve-mcp.ts';

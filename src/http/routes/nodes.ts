@@ -1,5 +1,5 @@
-// The nodes of the deployment, as this node sees them. One that is drained takes no new sessions: see Readiness.drain. A request about
-// another node is forwarded to it. Source: ADR 161.
+// The nodes of the deployment, as this node sees them. One that is drained takes no new sessions: see
+// Readiness.drain. A request about another node is forwarded to it. Source: ADR 161.
 
 import Type, { type Static } from 'typebox';
 import { cannotBeAsked } from '../../cluster/channel/ask-peer.ts';

@@ -1,6 +1,7 @@
-// Registers and deregisters instances, tests connections before a registration, and decides which caller may register which command,
-// because this machine runs it. domain/instances/command.ts has the rule for callers without the scope `admin`.
-// Also synchronizes instances with running containers and pods, and with the registry file. Source: ADRs 59 and 65.
+// Registers and deregisters instances, tests connections before a registration, and decides which caller may
+// register which command, because this machine runs it. domain/instances/command.ts has the rule for callers
+// without the scope `admin`. Also synchronizes instances with running containers and pods, and with the registry
+// file. Source: ADRs 59 and 65.
 
 import Type, { type Static } from 'typebox';
 import { LoadBalancerSettings } from '../../balancing/policy-schemas.ts';
@@ -197,8 +198,8 @@ export function registeredRecord(server: Server, viewer: Principal): InstanceRec
 }
 
 /**
- * Finds the authorization server of a backend that wants OAuth. A registration also confirms another one than before, for all templates: so
- * not by a caller of some.
+ * Finds the authorization server of a backend that wants OAuth. A registration also confirms another one than
+ * before, for all templates: so not by a caller of some.
  */
 async function warningsOfAccount(
   { accounts }: Pick<Gateway, 'accounts'>,
@@ -236,8 +237,8 @@ interface CommandRequest extends Pick<RegistrationRequest, 'template' | 'instanc
 }
 
 /**
- * The instance as it may be registered; for a caller without the scope `admin`, or with a list of rights, with its command split into the
- * checked words. Throws COMMAND_NOT_ALLOWED, and INSUFFICIENT_PERMISSIONS for its `force`.
+ * The instance as it may be registered; for a caller without the scope `admin`, or with a list of rights, with its
+ * command split into the checked words. Throws COMMAND_NOT_ALLOWED, and INSUFFICIENT_PERMISSIONS for its `force`.
  */
 export function checkedCommand(
   { template, instance, principal, request }: CommandRequest,

@@ -1,5 +1,6 @@
-// This gateway as a registry of MCP servers, in the form of the official one (its API v0.1, server.json of 2025-12-11): what it
-// offers at /mcp/{template} and /mcp/{view}, as remotes. With `registry.public` anyone reads it, and it has names and addresses only.
+// This gateway as a registry of MCP servers, in the form of the official one (its API v0.1, server.json of
+// 2025-12-11): what it offers at /mcp/{template} and /mcp/{view}, as remotes. With `registry.public` anyone reads
+// it, and it has names and addresses only.
 
 import Type, { type Static } from 'typebox';
 import type { Principal } from '../../domain/accounts/account.ts';

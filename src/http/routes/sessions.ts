@@ -1,5 +1,5 @@
-// The open sessions of MCP clients: a caller lists and ends its own sessions, an admin those of all callers. A session is identified by
-// its fingerprint, because its id is a credential.
+// The open sessions of MCP clients: a caller lists and ends its own sessions, an admin those of all callers. A
+// session is identified by its fingerprint, because its id is a credential.
 
 import Type, { type Static } from 'typebox';
 import { cannotBeAsked } from '../../cluster/channel/ask-peer.ts';

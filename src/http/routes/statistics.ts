@@ -90,7 +90,10 @@ const StatisticsView = named('GatewayStatistics', {
 });
 type StatisticsView = Static<typeof StatisticsView>;
 
-/** What a node answers another one: `durations` are the buckets of the percentiles, without them for a caller that gets no percentiles. */
+/**
+ * What a node answers another one: `durations` are the buckets of the percentiles, without them for a caller that
+ * gets no percentiles.
+ */
 const PeerStatistics = Type.Object({
   ...StatisticsView.properties,
   durations: Type.Optional(Type.Array(Type.Tuple([Type.Integer(), Type.Integer()]))),

@@ -28,7 +28,10 @@ const Texts = Type.Array(Type.String());
 /** What instances get that are registered without `auth`. */
 const ShownAuth = Type.Union([TemplateAuth, Type.Null()]);
 
-/** The descriptive part of the definition file, without its command and the values of its environment, and the number of instances. */
+/**
+ * The descriptive part of the definition file, without its command and the values of its environment, and the
+ * number of instances.
+ */
 const TemplateRecord = Type.Object({
   id: text('everything-1'),
   /** The id, if there is no definition file. */

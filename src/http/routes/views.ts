@@ -181,7 +181,8 @@ function requireTemplates(principal: Principal, { from }: ViewDefinition): void 
 }
 
 /**
- * A caller that may not approve tools must not end the need for it. `after`: default the view is deleted. INSUFFICIENT_PERMISSIONS.
+ * A caller that may not approve tools must not end the need for it. `after`: default the view is deleted.
+ * INSUFFICIENT_PERMISSIONS.
  */
 function requireAdminToTrust(
   principal: Principal,
@@ -193,8 +194,8 @@ function requireAdminToTrust(
 }
 
 /**
- * What others may do would change with it, or what they confirm: `confirm` could be made to meet nothing. `versions`: as the view is, and as
- * it is to be. INSUFFICIENT_PERMISSIONS; DATABASE_UNAVAILABLE.
+ * What others may do would change with it, or what they confirm: `confirm` could be made to meet nothing.
+ * `versions`: as the view is, and as it is to be. INSUFFICIENT_PERMISSIONS; DATABASE_UNAVAILABLE.
  */
 async function requireAdmin(
   principal: Principal,
@@ -219,7 +220,10 @@ async function recordOf(
   return writtenView(principal, view, await views.problems(view.definition.id));
 }
 
-/** Values that the gateway sets may be secrets of its operators; a caller of some tools, who writes no view, reads of no others. */
+/**
+ * Values that the gateway sets may be secrets of its operators; a caller of some tools, who writes no view, reads
+ * of no others.
+ */
 function writtenView(
   principal: Principal,
   view: StoredView,

@@ -1,5 +1,5 @@
-// The documents by which an MCP client finds out where to sign in for a resource. They do not depend on which templates exist, and any
-// origin may read them. Source: RFC 9728, ADR 205.
+// The documents by which an MCP client finds out where to sign in for a resource. They do not depend on which
+// templates exist, and any origin may read them. Source: RFC 9728, ADR 205.
 
 import Type from 'typebox';
 import { CLIENT_SCOPES, type ResourcePath } from '../../domain/accounts/account.ts';

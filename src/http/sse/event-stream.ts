@@ -1,5 +1,6 @@
-// Server-sent events: open streams, which are tracked so that they can be ended, and the events of an Observable written to one. Routes
-// decide the names and contents of events. Source of the format: the HTML standard, "Server-sent events".
+// Server-sent events: open streams, which are tracked so that they can be ended, and the events of an Observable
+// written to one. Routes decide the names and contents of events. Source of the format: the HTML standard,
+// "Server-sent events".
 
 import type { ServerResponse } from 'node:http';
 import { type Observer, Subscription } from 'rxjs';
@@ -54,8 +55,8 @@ export class EventStreams {
   }
 
   /**
-   * Tracks the stream of a request until the returned function is called, and checks its caller periodically: a stream whose API key
-   * was revoked would otherwise stay open forever.
+   * Tracks the stream of a request until the returned function is called, and checks its caller periodically: a
+   * stream whose API key was revoked would otherwise stay open forever.
    */
   track(stream: TrackedStream, context: HttpContext): () => void {
     const endKeepAlive = systemClock.every(this.#keepAliveMs, () => stream.keepAlive());
@@ -71,9 +72,9 @@ export class EventStreams {
   }
 
   /**
-   * Writes events until they complete. The stream opens with the first event, or after a second; an earlier error rejects, so that it
-   * is answered with its own status. Rejects with ClientGone when the client disconnects, which also unsubscribes. `tracker` has
-   * the instance for a stream that opens without an event.
+   * Writes events until they complete. The stream opens with the first event, or after a second; an earlier error
+   * rejects, so that it is answered with its own status. Rejects with ClientGone when the client disconnects,
+   * which also unsubscribes. `tracker` has the instance for a stream that opens without an event.
    */
   write(context: HttpContext, source: EventSource, tracker?: Tracker): Promise<void> {
     const { res: response } = context;

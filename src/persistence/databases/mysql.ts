@@ -30,9 +30,10 @@ export const mysql: Database = {
       },
       onCreateConnection: async (connection) => {
         const seconds = Math.max(1, Math.ceil(statementTimeoutMs / 1000));
-        // MikroORM escapes values in statements with backslashes: a server with NO_BACKSLASH_ESCAPES would
-        // read them as SQL. Only MariaDB reads the part between /*M! and */, only MySQL the one between /*!80000 and */: it has no bound for idle
-        // transactions, but one for idle connections, and the pool keeps none for so long.
+        // MikroORM escapes values in statements with backslashes: a server with NO_BACKSLASH_ESCAPES would read
+        // them as SQL. Only MariaDB reads the part between /*M! and */, only MySQL the one between /*!80000 and
+        // */: it has no bound for idle transactions, but one for idle connections, and the pool keeps none for so
+        // long.
         await runOn(
           connection,
           `set session sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', ` +

@@ -26,7 +26,8 @@ export const sqlite: Database = {
   prepare: async (execute, _pool, { connectTimeoutMs }) => {
     // The change to WAL needs exclusive access and fails at once without it: SQLite does not wait there.
     await retryConflicts(sqlite, connectTimeoutMs, () => execute('pragma journal_mode = wal'));
-    // A commit does not wait for the disk: it would do so in a turn of the event loop. `synchronize` does before a change is acknowledged.
+    // A commit does not wait for the disk: it would do so in a turn of the event loop. `synchronize` does before a
+    // change is acknowledged.
     await execute('pragma synchronous = normal');
     await execute('pragma foreign_keys = on');
   },

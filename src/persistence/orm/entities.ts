@@ -62,8 +62,9 @@ export function tablesFor(kind: DatabaseKind) {
       },
     }),
     /**
-     * Entries of the registry file and of sync that were deleted through the API. A row stays until its entry changes: a container that
-     * is started again, or the file of another node, may name the entry later. Each row is one deregistration by hand.
+     * Entries of the registry file and of sync that were deleted through the API. A row stays until its entry
+     * changes: a container that is started again, or the file of another node, may name the entry later. Each row
+     * is one deregistration by hand.
      */
     tombstones: defineEntity({
       name: 'Tombstone',
@@ -261,7 +262,10 @@ export function tablesFor(kind: DatabaseKind) {
         definition: document(),
       },
     }),
-    /** One row that counts the changes of registry and accounts. Each change updates it first, which locks it for other writers. */
+    /**
+     * One row that counts the changes of registry and accounts. Each change updates it first, which locks it for
+     * other writers.
+     */
     revision: defineEntity({
       name: 'Revision',
       tableName: 'revision',

@@ -92,8 +92,9 @@ function call(value: unknown, name: string): boolean {
 }
 
 /**
- * Releases a connection that was lost in a transaction. Kysely keeps it when the begin, or the rollback, fails: its pool would count it as used
- * for ever, and wait for it when it closes. `isLost`: the error says that the connection is.
+ * Releases a connection that was lost in a transaction. Kysely keeps it when the begin, or the rollback, fails:
+ * its pool would count it as used for ever, and wait for it when it closes. `isLost`: the error says that the
+ * connection is.
  */
 export function releaseLostConnections(
   connection: AbstractSqlConnection,
@@ -127,7 +128,10 @@ export function releaseLostConnections(
   };
 }
 
-/** Refuses new connections. After `MikroORM.close` the next statement of running work would open a new pool that nothing closes. */
+/**
+ * Refuses new connections. After `MikroORM.close` the next statement of running work would open a new pool that
+ * nothing closes.
+ */
 export function refuseReconnects(connection: AbstractSqlConnection): void {
   connection.connect = () =>
     Promise.reject(Object.assign(new Error('its pool was closed'), { code: 'ECONNRESET' }));

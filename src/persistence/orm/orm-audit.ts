@@ -268,7 +268,10 @@ async function countCalls(em: SqlEntityManager, { callBlocks }: Tables): Promise
   return Number(row.total);
 }
 
-/** Deletes the oldest blocks with those ids that together have at most this number of calls; not all of them at once. Resolves with the number of calls. */
+/**
+ * Deletes the oldest blocks with those ids that together have at most this number of calls; not all of them at
+ * once. Resolves with the number of calls.
+ */
 async function deleteBlocks(
   em: SqlEntityManager,
   { callBlocks }: Tables,

@@ -1,5 +1,6 @@
-// The lives of the nodes in a database. Each change is a conditional update: it names what was read, so that it changes nothing when it
-// comes late or twice. Heartbeats and ends are single statements: a frozen node keeps no row locked. Source: ADR 146, 194.
+// The lives of the nodes in a database. Each change is a conditional update: it names what was read, so that it
+// changes nothing when it comes late or twice. Heartbeats and ends are single statements: a frozen node keeps no
+// row locked. Source: ADR 146, 194.
 
 import { type FilterQuery, raw } from '@mikro-orm/core';
 import type { LifeEnd } from '../../domain/nodes/life.ts';

@@ -34,7 +34,10 @@ const PROBE_BYTES = 48 * 1024;
 
 /** Longest pause before a statement is repeated after a conflict, in ms. */
 const LONGEST_PAUSE_MS = 50;
-/** An alarm that is late by this time, in ms, rings in a process that stood still: the answers of that time are read within as long. */
+/**
+ * An alarm that is late by this time, in ms, rings in a process that stood still: the answers of that time are
+ * read within as long.
+ */
 const STOOD_STILL_MS = 1_000;
 /** Longest wait of close() for earlier operations, in ms: a server that does not answer must not delay the end. */
 const CLOSE_MS = 2_000;
@@ -72,8 +75,8 @@ export class OrmOperations {
   /** A lost connection is never returned to its pool, and closing the pool would wait for it. */
   #hasLostConnection = false;
   /**
-   * The last change failed, perhaps for lack of space, or because the server is read-only now: an answer to a query does not prove
-   * that changes succeed again.
+   * The last change failed, perhaps for lack of space, or because the server is read-only now: an answer to a
+   * query does not prove that changes succeed again.
    */
   #refusesChanges = false;
   /** Time of the end of the last operation that succeeded, by `performance.now()`, in ms. */
@@ -88,7 +91,8 @@ export class OrmOperations {
     this.#isSameFile = deps.file === undefined ? undefined : fileIdentity(deps.file);
     this.#orm = deps.orm;
     const { file, database } = deps;
-    // Nothing behind a gap in the journal can be recovered. Closing the file stores in the database what the journal has in memory.
+    // Nothing behind a gap in the journal can be recovered. Closing the file stores in the database what the
+    // journal has in memory.
     if (file !== undefined)
       this.#synchronization = new FileSynchronization(
         async () => database.synchronize?.(file),
@@ -117,16 +121,18 @@ export class OrmOperations {
   }
 
   /**
-   * Runs a single statement without a transaction around it: no row stays locked when this node is frozen, or cut off, before the commit. Without an
-   * answer the outcome is unknown. On a server it does not wait for the other writers: a heartbeat may not be late because of them.
+   * Runs a single statement without a transaction around it: no row stays locked when this node is frozen, or cut
+   * off, before the commit. Without an answer the outcome is unknown. On a server it does not wait for the other
+   * writers: a heartbeat may not be late because of them.
    */
   writeAtOnce<T>(work: Work<T>): Promise<T> {
     return this.#changing(atOnce(work), { isQueued: this.database.isFile === true });
   }
 
   /**
-   * As `writeBehind`; on a server it does not wait for the other writers, as one of them may wait for the row of the revision, which a frozen node
-   * holds. For callers that send one after the other: each one that runs has a connection.
+   * As `writeBehind`; on a server it does not wait for the other writers, as one of them may wait for the row of
+   * the revision, which a frozen node holds. For callers that send one after the other: each one that runs has a
+   * connection.
    */
   writeBeside<T>(work: Work<T>): Promise<T> {
     if (this.database.isFile) return this.writeBehind(work);
@@ -144,9 +150,10 @@ export class OrmOperations {
   }
 
   /**
-   * As `write`, but on a file it does not wait for the disk. Transactions survive the end of this
-   * process; a power failure loses those of the last second, and of the time that the disk needs. `isAtomic`: false where each
-   * statement of the work may happen without the others; on a file it has then no transaction, which costs as much as a statement.
+   * As `write`, but on a file it does not wait for the disk. Transactions survive the end of this process; a power
+   * failure loses those of the last second, and of the time that the disk needs. `isAtomic`: false where each
+   * statement of the work may happen without the others; on a file it has then no transaction, which costs as much
+   * as a statement.
    */
   async writeBehind<T>(work: Work<T>, isAtomic = true): Promise<T> {
     if (!this.database.isFile) return this.write(work);

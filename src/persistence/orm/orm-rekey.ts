@@ -102,8 +102,8 @@ export async function rekey(
 }
 
 /**
- * Undefined when there is nothing encrypted in the row. One transaction per row: a group of locked rows would be in the way of the
- * writers of gateways. Throws CipherError.
+ * Undefined when there is nothing encrypted in the row. One transaction per row: a group of locked rows would be
+ * in the way of the writers of gateways. Throws CipherError.
  */
 async function rekeyRow(
   operations: OrmOperations,

@@ -1,5 +1,5 @@
-// The sessions of clients in a database. Each change names the life that holds the session, so that a node which lost a session to
-// another one changes nothing. Source: ADR 143.
+// The sessions of clients in a database. Each change names the life that holds the session, so that a node which
+// lost a session to another one changes nothing. Source: ADR 143.
 
 import { type FilterQuery, raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';

@@ -11,7 +11,10 @@ export interface Orm {
   readonly tables: Tables;
   readonly connection: AbstractSqlConnection;
   close(): Promise<void>;
-  /** Closes its sockets at once, which rejects running queries. Oracle's driver exposes none: its queries end at their timeout. */
+  /**
+   * Closes its sockets at once, which rejects running queries. Oracle's driver exposes none: its queries end at
+   * their timeout.
+   */
   destroy(): void;
 }
 

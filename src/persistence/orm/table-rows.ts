@@ -1,5 +1,6 @@
-// Rows of one table by the values of columns. On a file the statements are those of the driver, which keeps them compiled: MikroORM makes
-// each text anew, with the values in it, at ten times the cost. On a server MikroORM makes them, as all others. Source: ADR 290.
+// Rows of one table by the values of columns. On a file the statements are those of the driver, which keeps them
+// compiled: MikroORM makes each text anew, with the values in it, at ten times the cost. On a server MikroORM
+// makes them, as all others. Source: ADR 290.
 
 import {
   type EntityMetadata,

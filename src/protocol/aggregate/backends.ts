@@ -1,5 +1,6 @@
-// Serves several templates as one server, all that a caller may use or those of a view: it merges their lists and sends each call to
-// the template that owns the name or the resource. It knows templates only as Backends, and names an instance `{template}/{instance}`.
+// Serves several templates as one server, all that a caller may use or those of a view: it merges their lists and
+// sends each call to the template that owns the name or the resource. It knows templates only as Backends, and
+// names an instance `{template}/{instance}`.
 
 import {
   concatMap,
@@ -109,9 +110,10 @@ export class AggregateBackends implements Backends {
   }
 
   /**
-   * Makes a session again from its value, under the id that its client has, which was told what the value says. `owner`: its owner
-   * with its current permissions. Nothing is opened before its first use. SESSION_NOT_FOUND when it is over or open, may not
-   * move (`session_failover`), or its owner may use other templates than before; SESSION_LIMIT, SHUTTING_DOWN.
+   * Makes a session again from its value, under the id that its client has, which was told what the value says.
+   * `owner`: its owner with its current permissions. Nothing is opened before its first use. SESSION_NOT_FOUND
+   * when it is over or open, may not move (`session_failover`), or its owner may use other templates than before;
+   * SESSION_LIMIT, SHUTTING_DOWN.
    */
   recoverFrom(id: string, value: AggregateSessionValue, owner: Owner, generation: number): AggregateSession {
     if (this.#options.sessions.findAny(id) !== undefined) throw sessionLost('it is open already');
@@ -164,7 +166,10 @@ export class AggregateBackends implements Backends {
     };
   }
 
-  /** Answers one request, or passes it to `toTemplate` with the names of the template. `bound`: the template that it continues with. */
+  /**
+   * Answers one request, or passes it to `toTemplate` with the names of the template. `bound`: the template that
+   * it continues with.
+   */
   route(
     request: ExchangeRequest,
     client: Client,

@@ -1,5 +1,6 @@
-// Whether validators of JSON Schema compile a schema, without compiling it. Strict where validators differ: it accepts only what all
-// of them accept. The validator of the official SDK 1 (ajv, draft 7) is the strictest one. Source: ADR 116.
+// Whether validators of JSON Schema compile a schema, without compiling it. Strict where validators differ: it
+// accepts only what all of them accept. The validator of the official SDK 1 (ajv, draft 7) is the strictest one.
+// Source: ADR 116.
 
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
 
@@ -8,7 +9,10 @@ export function compiles(root: JsonObject): boolean {
   return new SchemaCheck(root).isValid();
 }
 
-/** True when a reference of the schema names a part that the schema does not have. References to other documents are not followed. */
+/**
+ * True when a reference of the schema names a part that the schema does not have. References to other documents
+ * are not followed.
+ */
 export function refersNowhere(root: JsonObject): boolean {
   const anchors = new Set<unknown>();
   const references: string[] = [];

@@ -1,5 +1,5 @@
-// The form of a URI that several templates have: `<scheme>://<template>/<rest>`. It is made and read here, and put into results by
-// scanning them: all other bytes stay. Source: ADR 234.
+// The form of a URI that several templates have: `<scheme>://<template>/<rest>`. It is made and read here, and put
+// into results by scanning them: all other bytes stay. Source: ADR 234.
 
 import { JsonText } from '../../domain/json/json.ts';
 import { editedFields, editedItems } from '../../domain/json/json-fields.ts';
@@ -41,8 +41,8 @@ export function isOfSkill(uri: string): boolean {
 }
 
 /**
- * The URI as its client names it: `asked` stands for `own`, and the URI for the same resource, a part of it, or another file of the same
- * skill. Undefined for any other URI.
+ * The URI as its client names it: `asked` stands for `own`, and the URI for the same resource, a part of it, or
+ * another file of the same skill. Undefined for any other URI.
  */
 export function asAsked(uri: string, asked: string, own: string): string | undefined {
   if (ownedAs(uri) !== ownedAs(own) && !isAboutOneOf(uri, new Set([own]))) return undefined;
@@ -58,8 +58,8 @@ export function isUpdate<E extends { readonly kind: string }>(event: E): event i
 }
 
 /**
- * An update for a client that subscribed to these URIs, each as the client named it and as its template does: once for each name. The
- * same one when the client subscribed to none of them.
+ * An update for a client that subscribed to these URIs, each as the client named it and as its template does: once
+ * for each name. The same one when the client subscribed to none of them.
  */
 export function updatesAsAsked(
   update: ServerNotification,

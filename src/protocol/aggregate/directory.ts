@@ -187,8 +187,8 @@ export class AggregateDirectory implements Directory {
   }
 
   /**
-   * The names that were probably meant instead of an unknown one: as listed, or the own name of a tool. For an own name that several
-   * templates have: that of each, up to MAX_HINTS. Reads the list.
+   * The names that were probably meant instead of an unknown one: as listed, or the own name of a tool. For an own
+   * name that several templates have: that of each, up to MAX_HINTS. Reads the list.
    */
   async nearestNames(written: string, list: 'tools' | 'prompts', client: Client): Promise<readonly string[]> {
     const shown = (await this.list(list, client)).map(({ name }) => String(name));
@@ -222,8 +222,8 @@ export class AggregateDirectory implements Directory {
   }
 
   /**
-   * Of the templates that were read, those have a tool that list it now. `listing`: by own name, those that were found so far. `isRead`:
-   * false for a tool that the list of the template would not have.
+   * Of the templates that were read, those have a tool that list it now. `listing`: by own name, those that were
+   * found so far. `isRead`: false for a tool that the list of the template would not have.
    */
   #learnOwnName(
     name: string,

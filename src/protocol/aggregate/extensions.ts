@@ -1,5 +1,5 @@
-// Extensions of several templates as one server. A method that MCP does not have goes to the one template that announces its extension;
-// the skills of all templates are one list. Source: ADR 240.
+// Extensions of several templates as one server. A method that MCP does not have goes to the one template that
+// announces its extension; the skills of all templates are one list. Source: ADR 240.
 
 import { filter, firstValueFrom, type Observable } from 'rxjs';
 import { type Answer, type ExchangeRequest, isFinalAnswer } from '../../domain/calls/exchange.ts';

@@ -1,5 +1,5 @@
-// The tools that a caller may find, with their index. It is made with the first search, in several turns of the event loop, and serves
-// all callers with the same tools until a list changes. Source: ADR 237.
+// The tools that a caller may find, with their index. It is made with the first search, in several turns of the
+// event loop, and serves all callers with the same tools until a list changes. Source: ADR 237.
 
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';

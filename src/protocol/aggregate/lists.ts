@@ -1,6 +1,7 @@
-// Gathers the lists of all templates that a caller may use. A template whose first list is read may start meanwhile. For one that does
-// not answer in time its last list is used, or none, and the result says so; when it could be read later, that counts as a change. A
-// template without an instance that offers the list is left out. Source: ADR 117.
+// Gathers the lists of all templates that a caller may use. A template whose first list is read may start
+// meanwhile. For one that does not answer in time its last list is used, or none, and the result says so; when it
+// could be read later, that counts as a change. A template without an instance that offers the list is left out.
+// Source: ADR 117.
 
 import { filter, firstValueFrom, type Observable, Subject, type Subscription } from 'rxjs';
 import { type ExchangeRequest, isFinalAnswer } from '../../domain/calls/exchange.ts';
@@ -46,7 +47,10 @@ export interface GatheredList {
   readonly cut?: string | undefined;
 }
 
-/** True for lists of the same templates with the same items. Items alone say nothing: equal lists of several templates share them. */
+/**
+ * True for lists of the same templates with the same items. Items alone say nothing: equal lists of several
+ * templates share them.
+ */
 export function isSameInput(one: readonly GatheredList[], other: readonly GatheredList[]): boolean {
   return (
     one.length === other.length &&
@@ -120,8 +124,8 @@ export class AggregateLists {
   }
 
   /**
-   * The lists of these templates, in their order, within MAX_BYTES together. Takes about a second, or FIRST_WAIT_MS when the list of
-   * a template was never read before. Never rejects.
+   * The lists of these templates, in their order, within MAX_BYTES together. Takes about a second, or
+   * FIRST_WAIT_MS when the list of a template was never read before. Never rejects.
    */
   async gather(list: ListField, templates: readonly string[], client: Client): Promise<GatheredList[]> {
     const gathered = await Promise.all(templates.map((template) => this.#listed(list, template, client)));
@@ -196,8 +200,8 @@ export class AggregateLists {
   }
 
   /**
-   * The rest of FIRST_WAIT_MS since the first request; later requests do not wait as long again. A client with other capabilities may
-   * have a process of its own, which starts now.
+   * The rest of FIRST_WAIT_MS since the first request; later requests do not wait as long again. A client with
+   * other capabilities may have a process of its own, which starts now.
    */
   #firstWaitMs(list: ListField, template: string, { owner, profile }: Client): number {
     const key = `${list} ${template} ${owner.id} ${shortKey(canonicalText(profile.capabilities))}`;

@@ -19,10 +19,10 @@ export interface OwnName {
 }
 
 /**
- * The aggregate name: up to 64 letters, digits, `_` and `-`, and never the same for two pairs of template and name.
- * `{template}__{name}` stays as it is where that is possible. Every other one is mapped: its beginning, with `_` for other
- * characters, then `_` and 16 digits of its SHA-256. Both parts must be well-formed Unicode. `length`: most characters. `wished`: the
- * new name of a renamed tool.
+ * The aggregate name: up to 64 letters, digits, `_` and `-`, and never the same for two pairs of template and
+ * name. `{template}__{name}` stays as it is where that is possible. Every other one is mapped: its beginning, with
+ * `_` for other characters, then `_` and 16 digits of its SHA-256. Both parts must be well-formed Unicode.
+ * `length`: most characters. `wished`: the new name of a renamed tool.
  */
 export function aggregateName(
   { template, name }: OwnName,

@@ -1,5 +1,6 @@
-// The URIs of several templates as one server: which templates have a resource, how its URI is shown, and where a URI leads. It knows what
-// the lists of resources, of URI templates, of tools with pages and of skills say. Source: ADR 234.
+// The URIs of several templates as one server: which templates have a resource, how its URI is shown, and where a
+// URI leads. It knows what the lists of resources, of URI templates, of tools with pages and of skills say.
+// Source: ADR 234.
 
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -68,8 +69,8 @@ export class ResourceOwners {
   }
 
   /**
-   * To be called with each list before its items are shown. A list with pages of MCP Apps reads the one that the pages are in, too; undefined
-   * when there is nothing to wait for.
+   * To be called with each list before its items are shown. A list with pages of MCP Apps reads the one that the
+   * pages are in, too; undefined when there is nothing to wait for.
    */
   learn(list: ListField, gathered: readonly GatheredList[], client: Client): Promise<void> | undefined {
     const related = RELATED[list];
@@ -238,7 +239,10 @@ export class ResourceOwners {
     return templates.length > 1 && templates.includes(template);
   }
 
-  /** Where it counts that a tool has a page, it may be one that is not served: a client must not get the page of another server. */
+  /**
+   * Where it counts that a tool has a page, it may be one that is not served: a client must not get the page of
+   * another server.
+   */
   #has(template: string, uri: string, owner: Owner): boolean {
     const key = ownedAs(uri);
     const { listed, pages, skills } = this.#having;

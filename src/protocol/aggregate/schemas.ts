@@ -1,6 +1,6 @@
-// Makes the schemas of a tool acceptable to clients. They check the root of an input schema. They compile an output schema, and some
-// reject the whole list if that fails; so one that may not compile is left out. The gateway compiles none: that can take seconds,
-// and its backend would choose how many. Source: ADR 116.
+// Makes the schemas of a tool acceptable to clients. They check the root of an input schema. They compile an
+// output schema, and some reject the whole list if that fails; so one that may not compile is left out. The
+// gateway compiles none: that can take seconds, and its backend would choose how many. Source: ADR 116.
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json/json.ts';
 import { compiles } from './compilable-schema.ts';
@@ -20,8 +20,8 @@ export function outputSchemaOf(schema: unknown): JsonObject | undefined {
 }
 
 /**
- * The output schema for a client of the legacy era, for which it must be an object schema; undefined if it is for something else. A
- * schema without a type gets this one: `structuredContent` is always an object in that era.
+ * The output schema for a client of the legacy era, for which it must be an object schema; undefined if it is for
+ * something else. A schema without a type gets this one: `structuredContent` is always an object in that era.
  */
 export function objectSchemaOf(schema: JsonObject): JsonObject | undefined {
   const { type } = schema;

@@ -1,5 +1,6 @@
-// Search mode: the list has three tools of the gateway, with which a model finds, reads and calls all others, and the tools that are
-// always listed. A found tool is also called by its own name; either way the call is one of the real tool. Source: ADR 237.
+// Search mode: the list has three tools of the gateway, with which a model finds, reads and calls all others, and
+// the tools that are always listed. A found tool is also called by its own name; either way the call is one of the
+// real tool. Source: ADR 237.
 
 import { type Observable, of } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -60,7 +61,10 @@ export class SearchMode {
     this.#isAlways = options.always.length === 0 ? () => false : compileGlobs(options.always);
   }
 
-  /** What is listed in the place of all tools. Hosts that show pages keep tools for pages from models, and let pages call what is listed. */
+  /**
+   * What is listed in the place of all tools. Hosts that show pages keep tools for pages from models, and let
+   * pages call what is listed.
+   */
   async listed(listing: AggregateListing, { owner, profile }: Client): Promise<AggregateListing> {
     const showsAll = showsPages(profile);
     const kept = this.#kept[showsAll ? 'withPages' : 'withoutPages'];

@@ -17,7 +17,10 @@ export interface Selection {
   /** Hot: lists that changed because the selection did. */
   readonly changed$: Observable<ListField>;
   limitOf?(listed: string): ViewLimit | undefined;
-  /** Counts a call of a listed tool, of which so many a minute are allowed. A promise where other nodes count, too. RATE_LIMIT_EXCEEDED. */
+  /**
+   * Counts a call of a listed tool, of which so many a minute are allowed. A promise where other nodes count, too.
+   * RATE_LIMIT_EXCEEDED.
+   */
   countCall?(listed: string, owner: Owner, most: number): Promise<void> | undefined;
   /** How it presents itself now. The same object until that changes. */
   presentation(): Presentation | undefined;

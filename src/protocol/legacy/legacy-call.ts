@@ -1,6 +1,6 @@
-// One request of a legacy client that is under way: writes the messages of its exchange to the POST that carried the request. A lost
-// connection does not end it. Below it, the requests of the server that wait for an answer of the client.
-// Source: MCP 2025-11-25 basic/utilities/cancellation.
+// One request of a legacy client that is under way: writes the messages of its exchange to the POST that carried
+// the request. A lost connection does not end it. Below it, the requests of the server that wait for an answer of
+// the client. Source: MCP 2025-11-25 basic/utilities/cancellation.
 
 import type { Answer, CallReport, ExchangeEvent, FinalEvent } from '../../domain/calls/exchange.ts';
 import type { ClientReply, ServerRequest } from '../../domain/mcp/client.ts';
@@ -37,7 +37,7 @@ export class LegacyCall extends AnswerWriter<Answer> {
     return isCancelled;
   }
 
-  // --- for the writer ----------------------------------------------------------------------------------------------
+  // --- for the writer --------------------------------------------------------------------------------------
 
   get isAggregate(): boolean {
     return this.#deps.isAggregate;
@@ -80,7 +80,7 @@ export class LegacyCall extends AnswerWriter<Answer> {
     this.#deps.ended(this);
   }
 
-  // -----------------------------------------------------------------------------------------------------------------
+  // ---------------------------------------------------------------------------------------------------------
 
   #handle(event: ExchangeEvent): void {
     switch (event.kind) {
@@ -164,7 +164,10 @@ export class LegacyQuestions {
     return this.#remove((question) => question.call === call).map(([id]) => Number(id));
   }
 
-  /** Answers the questions that were asked up to this time with an error. Cancels them all before, since the first answer may end the call. */
+  /**
+   * Answers the questions that were asked up to this time with an error. Cancels them all before, since the first
+   * answer may end the call.
+   */
   expire(askedUntilMs: number, cancel: (id: number, call: LegacyCall | undefined) => void): void {
     const late = this.#remove(({ askedAtMs }) => askedAtMs <= askedUntilMs);
     for (const [id, { call }] of late) cancel(Number(id), call);

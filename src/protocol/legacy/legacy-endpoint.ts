@@ -1,5 +1,5 @@
-// The MCP endpoint for clients of the legacy era (2024-11-05 to 2025-11-25): handshake, sessions, event streams. endpoint.ts decided
-// the era before; LegacyTraffic holds its state between requests.
+// The MCP endpoint for clients of the legacy era (2024-11-05 to 2025-11-25): handshake, sessions, event streams.
+// endpoint.ts decided the era before; LegacyTraffic holds its state between requests.
 // Source: MCP 2025-11-25 basic/transports#streamable-http, basic/lifecycle#initialization.
 
 import { callCutOff } from '../../domain/errors/error-catalogue.ts';
@@ -140,8 +140,8 @@ export class LegacyEndpoint {
   }
 
   /**
-   * The session of an earlier life is over. A client that resumes the stream of a call gets an error for the call, not the 404 of its
-   * other requests: after a 404 the SDK waits for the answer until its own timeout.
+   * The session of an earlier life is over. A client that resumes the stream of a call gets an error for the call,
+   * not the 404 of its other requests: after a 404 the SDK waits for the answer until its own timeout.
    */
   #answerOfEarlierLife({ headers }: McpRequest, reply: McpReply, thrown: unknown): void {
     const life = lifeOf(headerOf(headers, 'mcp-session-id') ?? '');
@@ -402,8 +402,9 @@ function forward(
 }
 
 /**
- * True for a notification that backends get. Not `initialized`: the gateway finished the handshake with the backend. Nor a request without
- * an id: some servers carry it out, and only requests are checked, counted and recorded.
+ * True for a notification that backends get. Not `initialized`: the gateway finished the handshake with the
+ * backend. Nor a request without an id: some servers carry it out, and only requests are checked, counted and
+ * recorded.
  */
 function isNotice(method: string): boolean {
   return method.startsWith('notifications/') && method !== INITIALIZED;

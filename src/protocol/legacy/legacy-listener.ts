@@ -32,8 +32,8 @@ export interface ListenerDeps extends SessionStreamDeps {
 }
 
 /**
- * The only stream of this kind of a session, and the messages that wait for it. A client gets each message once, or is told what may have changed
- * where messages are not stored any more: see ADR 350.
+ * The only stream of this kind of a session, and the messages that wait for it. A client gets each message once,
+ * or is told what may have changed where messages are not stored any more: see ADR 350.
  */
 export class LegacyListener {
   readonly #session: McpSession;
@@ -65,9 +65,10 @@ export class LegacyListener {
   }
 
   /**
-   * Opens the stream, or resumes it after an event that was on it; one that is not stored any more begins anew. It begins with an
-   * event that only carries an id, like the answer to a POST, so that a client which loses it before the first message can resume it;
-   * the protocol does not require that here. Throws RpcFailure (409) for a second stream beside an open one.
+   * Opens the stream, or resumes it after an event that was on it; one that is not stored any more begins anew. It
+   * begins with an event that only carries an id, like the answer to a POST, so that a client which loses it
+   * before the first message can resume it; the protocol does not require that here. Throws RpcFailure (409) for a
+   * second stream beside an open one.
    */
   open(reply: McpReply, after?: EventPosition): void {
     const stream = this.#stream;
@@ -103,7 +104,10 @@ export class LegacyListener {
     return this.#waiting.append(question, message);
   }
 
-  /** Discards a stream whose client did not resume it. Tells a client that has read too slowly, and does not any more, what may have changed. */
+  /**
+   * Discards a stream whose client did not resume it. Tells a client that has read too slowly, and does not any
+   * more, what may have changed.
+   */
   sweep(nowMs: number): void {
     if (this.#stream?.isAbandoned(nowMs)) this.close();
     else if (this.#stream?.isLive) this.#noticeMissed(this.#stream);
@@ -127,7 +131,10 @@ export class LegacyListener {
     this.#goOn(stream);
   }
 
-  /** The client has no event of the stream before, so it may have lost what was on it. Without one here its first stream misses nothing. */
+  /**
+   * The client has no event of the stream before, so it may have lost what was on it. Without one here its first
+   * stream misses nothing.
+   */
   #mayHaveLost(before: LegacyStream | undefined): boolean {
     if (before !== undefined) return before.hasMessages;
     return this.#deps.listened.has(this.#session) || this.#session.generation !== undefined;
@@ -138,7 +145,10 @@ export class LegacyListener {
     this.#sendWaiting(stream);
   }
 
-  /** Where messages were lost: a change of each list that the client was told of, and of each resource that it has subscribed to. */
+  /**
+   * Where messages were lost: a change of each list that the client was told of, and of each resource that it has
+   * subscribed to.
+   */
   #noticeMissed(stream: LegacyStream): void {
     if (!this.#hasDropped || stream.isSlow) return;
     this.#hasDropped = false;

@@ -41,7 +41,10 @@ export class LegacyPost {
     return this.#stream?.isLive ?? !this.#isGone;
   }
 
-  /** The event stream of the request, begun if need be, by default with the usual first event; undefined when the client has left. */
+  /**
+   * The event stream of the request, begun if need be, by default with the usual first event; undefined when the
+   * client has left.
+   */
   open(hasFirstEvent = this.#canPoll): LegacyStream | undefined {
     if (this.#stream !== undefined || this.#isGone) return this.#stream;
     const stream = this.#openStream(this.#request);
@@ -64,7 +67,10 @@ export class LegacyPost {
     return true;
   }
 
-  /** The backend closed its stream and wants to be polled. A client that can poll polls, too; for others a stream is kept open. */
+  /**
+   * The backend closed its stream and wants to be polled. A client that can poll polls, too; for others a stream
+   * is kept open.
+   */
   interrupted(retryMs: number | undefined): void {
     const stream = this.open(false); // one event has the id and the waiting time
     if (this.#canPoll) stream?.suspend(retryMs);

@@ -1,5 +1,5 @@
-// Session, revision and profile of the HTTP requests of legacy clients. Statuses and codes are those of the SDK's own servers, which
-// clients are written for.
+// Session, revision and profile of the HTTP requests of legacy clients. Statuses and codes are those of the SDK's
+// own servers, which clients are written for.
 // Source: MCP 2025-11-25 basic/transports#session-management, #protocol-version-header.
 
 import { fieldValue, isJsonObject, type JsonFields } from '../../domain/json/json.ts';

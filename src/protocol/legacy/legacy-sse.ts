@@ -1,8 +1,9 @@
-// HTTP+SSE, the transport of revision 2024-11-05, towards clients: a GET opens an event stream that names a path first;
-// messages are posted there, and all answers are sent on that stream. A connection carries one legacy session, which
-// legacy-endpoint.ts serves like any other. The first event has an id, so that a client that lost its stream because the gateway
-// was restarted can continue its session on another one. A client whose stream led through a node that died gets the lost messages again.
-// Source: MCP 2024-11-05 basic/transports#http-with-sse; 2025-03-26 basic/transports#backwards-compatibility; ADR 50, ADR 145, ADR 310.
+// HTTP+SSE, the transport of revision 2024-11-05, towards clients: a GET opens an event stream that names a path
+// first; messages are posted there, and all answers are sent on that stream. A connection carries one legacy
+// session, which legacy-endpoint.ts serves like any other. The first event has an id, so that a client that lost
+// its stream because the gateway was restarted can continue its session on another one. A client whose stream led
+// through a node that died gets the lost messages again. Source: MCP 2024-11-05 basic/transports#http-with-sse;
+// 2025-03-26 basic/transports#backwards-compatibility; ADR 50, ADR 145, ADR 310.
 
 import { filter, firstValueFrom, map, ReplaySubject, race, Subject, Subscription } from 'rxjs';
 import { shuttingDown } from '../../domain/errors/errors.ts';
@@ -66,7 +67,7 @@ export function resumesSse({
 
 type SseOptions = CommonOptions & Pick<EndpointOptions, 'newSessionId'>;
 
-/** The connections of one endpoint, by the id of their session, which the stream names before there is one. Its owner closes it. */
+/** The connections of one endpoint, by the id of their session, which the stream names before it exists. Its owner closes it. */
 export class LegacySse {
   readonly #legacy: LegacyEndpoint;
   readonly #options: SseOptions;
@@ -81,8 +82,8 @@ export class LegacySse {
   }
 
   /**
-   * Opens a stream: a first one, or another one for the session of the last event that the client has. Throws RpcFailure (406; 404
-   * when the session is over), SESSION_LIMIT, SHUTTING_DOWN.
+   * Opens a stream: a first one, or another one for the session of the last event that the client has. Throws
+   * RpcFailure (406; 404 when the session is over), SESSION_LIMIT, SHUTTING_DOWN.
    */
   open(
     { messagesPath }: SseOpening,
@@ -111,8 +112,8 @@ export class LegacySse {
   }
 
   /**
-   * 404 unless the stream is open, at this path, and the caller's own. The session of a client that has not opened its stream again
-   * waits for it. Errors of the request itself go to the stream.
+   * 404 unless the stream is open, at this path, and the caller's own. The session of a client that has not opened
+   * its stream again waits for it. Errors of the request itself go to the stream.
    */
   post(id: string, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     const connection = this.#connections.get(id);
@@ -245,8 +246,8 @@ class SseConnection {
   }
 
   /**
-   * Sends everything on the stream of this reply from now on, first what its client has not got. Requests that were under way in an earlier life,
-   * and those whose answers are not kept, get an error; other messages that are not kept are replaced by a notice (ADR 350). A client that loses this stream, too, names what it has not got. The one before ends.
+   * Sends everything on the stream of this reply from now on, first what its client has not got. Requests of an earlier life,
+   * and those whose answers are not kept, get an error; a notice replaces other messages (ADR 350). The stream before ends.
    */
   attach(request: McpRequest, reply: McpReply, messagesPath: string): void {
     const before = this.#stream;

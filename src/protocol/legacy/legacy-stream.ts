@@ -122,8 +122,8 @@ export class LegacyStream {
   }
 
   /**
-   * Continues on another connection, first with the events after the number `after`. Ends a previous connection. False when not all of these
-   * are stored.
+   * Continues on another connection, first with the events after the number `after`. Ends a previous connection.
+   * False when not all of these are stored.
    */
   resume(reply: McpReply, after: number): boolean {
     const hasEnded = this.isFinished;

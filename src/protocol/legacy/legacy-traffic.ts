@@ -1,6 +1,6 @@
-// The state of a legacy session between two requests of its client: calls under way, streams that may be resumed, questions of the
-// server, messages without a stream. It is kept only while there is such state; the session table owns the session itself.
-// Source: MCP 2025-11-25 basic/transports.
+// The state of a legacy session between two requests of its client: calls under way, streams that may be resumed,
+// questions of the server, messages without a stream. It is kept only while there is such state; the session table
+// owns the session itself. Source: MCP 2025-11-25 basic/transports.
 
 import type { Observable, Subscription } from 'rxjs';
 import type { Answer, CallReport, Canceller } from '../../domain/calls/exchange.ts';
@@ -133,7 +133,10 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     return this.#session.untilListening;
   }
 
-  /** Tries the stream of the call, the stream of the GET, and the streams of other calls; else the message waits. May throw RangeError. */
+  /**
+   * Tries the stream of the call, the stream of the GET, and the streams of other calls; else the message waits.
+   * May throw RangeError.
+   */
   ask(request: ServerRequest, call?: LegacyCall): void {
     const id = this.#deps.nextNumber();
     const message = requestText(id, request.method, request.params);
@@ -174,7 +177,10 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
     return !(this.#messages || this.#streams?.size || this.#listener?.hasWaiting);
   }
 
-  /** For a stop: answers the questions with an error unless a stream of its client has a connection: no client would answer them. */
+  /**
+   * For a stop: answers the questions with an error unless a stream of its client has a connection: no client
+   * would answer them.
+   */
   dismiss(): void {
     if (!this.#isConnected)
       this.#questions?.expire(Number.POSITIVE_INFINITY, (id, call) => this.#cancelQuestion(id, call));

@@ -1,6 +1,6 @@
-// Ids of events of HTTP+SSE: the session of the stream, the number of its messages, and the requests that wait for an answer. The gateway stores
-// nothing for a call, so the client brings these ids when it opens its stream again: calls that died with their node are then answered with an
-// error, instead of never. Source: ADR 165, 258, 310.
+// Ids of events of HTTP+SSE: the session of the stream, the number of its messages, and the requests that wait for
+// an answer. The gateway stores nothing for a call, so the client brings these ids when it opens its stream again:
+// calls that died with their node are then answered with an error, instead of never. Source: ADR 165, 258, 310.
 
 import { jsonIn } from '../../domain/json/json.ts';
 import { type JsonRpcId, readId } from '../../domain/mcp/jsonrpc.ts';
@@ -33,8 +33,8 @@ function numberAt(headers: McpRequest['headers']): number {
 }
 
 /**
- * Whether the client reads ids of events that have another name: it follows the standards of browsers. Others, such as the SDK for Python, log each
- * event that they do not know.
+ * Whether the client reads ids of events that have another name: it follows the standards of browsers. Others,
+ * such as the SDK for Python, log each event that they do not know.
  */
 export function readsPositions({ headers }: McpRequest): boolean {
   return headers['sec-fetch-mode'] !== undefined || sessionOfEvent(headers) !== undefined;
@@ -100,8 +100,9 @@ export class SsePosition {
   }
 
   /**
-   * A client continues its stream. Returns the number of the last message that it has, and the requests that it waits for in vain, which wait
-   * from now on: those that it names, of an earlier life, and those whose answers it has not got and which are not kept.
+   * A client continues its stream. Returns the number of the last message that it has, and the requests that it
+   * waits for in vain, which wait from now on: those that it names, of an earlier life, and those whose answers it
+   * has not got and which are not kept.
    */
   resume(headers: McpRequest['headers'], isKept: (number: number) => boolean): Resumption {
     const number = Math.min(numberAt(headers), this.#number);

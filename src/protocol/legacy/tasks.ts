@@ -41,7 +41,10 @@ export function exchangeWithTasks(
   );
 }
 
-/** In the session itself where its owner began the task there, or the task is unknown; else at the instance that runs the task. */
+/**
+ * In the session itself where its owner began the task there, or the task is unknown; else at the instance that
+ * runs the task.
+ */
 function exchangeAboutTask(
   request: ExchangeRequest,
   from: SessionRequest,

@@ -36,7 +36,10 @@ function serverInfoOf(handshakes: readonly Handshake[]): ServerInfo {
   return first !== undefined && isOneServer ? first : GATEWAY_INFO;
 }
 
-/** The capabilities that all instances have; one instance is enough for `listChanged`. Without `tasks`: it differs between eras. */
+/**
+ * The capabilities that all instances have; one instance is enough for `listChanged`. Without `tasks`: it differs
+ * between eras.
+ */
 export function commonCapabilities(handshakes: readonly Handshake[]): JsonObject {
   const [first = {}, ...others] = handshakes.map(({ capabilities }) => capabilities);
   const { tasks: _, ...capabilities } = others.reduce((a, b) => inBoth(a, b), first);

@@ -1,7 +1,8 @@
-// Finds the instance, or the waiting call, that a modern request must go to: by the state of a call that takes several rounds, by a
-// cursor, or by the id of a task. The client carries states and cursors encrypted, together with their instance. Ids of tasks are
-// not encrypted: they occur in results, notifications and headers of an extension that the gateway only passes on.
-// Source: MCP 2026-07-28 basic/patterns/mrtr, server/utilities/pagination (cursors are opaque).
+// Finds the instance, or the waiting call, that a modern request must go to: by the state of a call that takes
+// several rounds, by a cursor, or by the id of a task. The client carries states and cursors encrypted, together
+// with their instance. Ids of tasks are not encrypted: they occur in results, notifications and headers of an
+// extension that the gateway only passes on. Source: MCP 2026-07-28 basic/patterns/mrtr,
+// server/utilities/pagination (cursors are opaque).
 
 import { CONFIRM, CONFIRM_MS } from '../../domain/calls/confirmation-required.ts';
 import type { Answer } from '../../domain/calls/exchange.ts';
@@ -26,7 +27,10 @@ import { isTaskId, isTaskMethod, type TaskLog } from '../task-log.ts';
 import { callKey, invalidParams, type ModernRequest, pathKey } from './modern-request.ts';
 import { StateCipher, type StateKeys } from './state-cipher.ts';
 
-/** A retry that continues a call that waits for its client, or a request, perhaps for one instance, with the params that it understands. */
+/**
+ * A retry that continues a call that waits for its client, or a request, perhaps for one instance, with the params
+ * that it understands.
+ */
 export type ModernTarget =
   | { readonly waitingCallId: string; readonly replies: ReadonlyMap<string, ClientReply> }
   | {
@@ -56,8 +60,8 @@ export class ModernAffinity {
   }
 
   /**
-   * Throws RpcFailure (-32602) when state or cursor were not given out here, to this client, for this call, a state within the hour,
-   * and for a task of another owner. Undefined when any instance may answer.
+   * Throws RpcFailure (-32602) when state or cursor were not given out here, to this client, for this call, a
+   * state within the hour, and for a task of another owner. Undefined when any instance may answer.
    */
   targetOf(request: ModernRequest): ModernTarget | undefined {
     const { method, params } = request;
@@ -88,8 +92,8 @@ export class ModernAffinity {
   }
 
   /**
-   * The result with its cursor encrypted; the same one when it has none. A cursor that is too long is left out. Equal cursors stay
-   * equal, because clients end a list whose cursor repeats.
+   * The result with its cursor encrypted; the same one when it has none. A cursor that is too long is left out.
+   * Equal cursors stay equal, because clients end a list whose cursor repeats.
    */
   encryptCursor(request: ModernRequest, result: JsonText, instanceId: string): JsonText {
     if (listOf(request.method) === undefined || !result.bytes.includes('"nextCursor"')) return result;
@@ -103,8 +107,8 @@ export class ModernAffinity {
   }
 
   /**
-   * An `input_required` result with its state encrypted; unchanged without a state, since then any instance may be asked next, unless
-   * the call was confirmed: its state says so.
+   * An `input_required` result with its state encrypted; unchanged without a state, since then any instance may be
+   * asked next, unless the call was confirmed: its state says so.
    */
   encryptState(request: ModernRequest, result: JsonText, answer: Answered): JsonText {
     const value = parsedResult(result, 'exactValue');
@@ -117,7 +121,10 @@ export class ModernAffinity {
     return JsonText.ofValue({ ...value, requestState });
   }
 
-  /** The result for a call that needs something of its client first: `state` names the waiting call, the instance that refused it, or the tool. */
+  /**
+   * The result for a call that needs something of its client first: `state` names the waiting call, the instance
+   * that refused it, or the tool.
+   */
   inputRequired(
     request: ModernRequest,
     requests: InputRequests,
@@ -188,7 +195,10 @@ export function placeOf({ instanceId, confirmed }: Answered): JsonObject {
   return { i: instanceId, ...(confirmed === undefined ? {} : { [CONFIRMED]: confirmed }) };
 }
 
-/** Keys of a state: the tool whose call its user is asked to confirm, and the one whose call was confirmed in an earlier round. */
+/**
+ * Keys of a state: the tool whose call its user is asked to confirm, and the one whose call was confirmed in an
+ * earlier round.
+ */
 export const ASKED = 'c';
 const CONFIRMED = 'd';
 
@@ -201,7 +211,10 @@ function cursorKey(request: ModernRequest): string {
   return pathKey(`cursor of ${request.method}`, request);
 }
 
-/** Replies are plain results: a wrapped one, or one that is not an object, is dropped, and the server asks again. RpcFailure (-32602). */
+/**
+ * Replies are plain results: a wrapped one, or one that is not an object, is dropped, and the server asks again.
+ * RpcFailure (-32602).
+ */
 function repliesOf(params: JsonFields): ReadonlyMap<string, ClientReply> {
   const inputResponses = fieldValue(params.inputResponses) ?? {};
   if (!isJsonObject(inputResponses)) throw invalidParams('Invalid params: inputResponses must be an object');

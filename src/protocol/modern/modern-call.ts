@@ -1,6 +1,6 @@
-// One request of a modern client that is under way: writes the answer as JSON when no message came before it and it takes no longer than
-// a second, else as an event stream. The request is cancelled when the client closes the connection. modern-endpoint.ts has chosen its
-// destination.
+// One request of a modern client that is under way: writes the answer as JSON when no message came before it and
+// it takes no longer than a second, else as an event stream. The request is cancelled when the client closes the
+// connection. modern-endpoint.ts has chosen its destination.
 // Source: MCP 2026-07-28 basic/transports/streamable-http, basic/patterns/cancellation.
 
 import { CONFIRM, CONFIRM_MS, ConfirmationRequired } from '../../domain/calls/confirmation-required.ts';
@@ -54,7 +54,7 @@ export class ModernCall extends AnswerWriter<Answer | ClientQuestion> {
     this.#deps = deps;
   }
 
-  // --- for the writer ----------------------------------------------------------------------------------------------
+  // --- for the writer --------------------------------------------------------------------------------------
 
   get isAggregate(): boolean {
     return this.#request.template === undefined;
@@ -88,7 +88,7 @@ export class ModernCall extends AnswerWriter<Answer | ClientQuestion> {
     this.#deps.onFault(error);
   }
 
-  // -----------------------------------------------------------------------------------------------------------------
+  // ---------------------------------------------------------------------------------------------------------
 
   #handle(answer: Answer): void {
     const { event } = answer;

@@ -73,7 +73,10 @@ export class ModernEndpoint {
     };
   }
 
-  /** Throws, or rejects with, RpcFailure, only before anything was answered. Returns no promise when there is nothing to wait for. */
+  /**
+   * Throws, or rejects with, RpcFailure, only before anything was answered. Returns no promise when there is
+   * nothing to wait for.
+   */
   post(
     message: ClientRequest | ClientNotification,
     request: McpRequest,
@@ -186,8 +189,8 @@ export class ModernEndpoint {
   }
 
   /**
-   * The answer of a user counts once: after that, and without one, the call begins anew, and its user is asked. It still counts after a
-   * call that was not made because of too many others.
+   * The answer of a user counts once: after that, and without one, the call begins anew, and its user is asked. It
+   * still counts after a call that was not made because of too many others.
    */
   #whenUsed(
     { method }: ModernRequest,

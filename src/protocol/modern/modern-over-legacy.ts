@@ -42,9 +42,10 @@ function fieldOf(result: JsonText, key: string): unknown {
 const LONGEST_FIELD = 256;
 
 /**
- * A result with the fields that the era requires and it lacks, each for itself: `resultType`; where the method needs them, `ttlMs` and
- * `cacheScope`, also in place of ones that clients refuse; without a type also the server info, except where the backend wrote a
- * `_meta`, which could only be extended by reading all of it. A result that lacks nothing, or is not an object, is the same one.
+ * A result with the fields that the era requires and it lacks, each for itself: `resultType`; where the method
+ * needs them, `ttlMs` and `cacheScope`, also in place of ones that clients refuse; without a type also the server
+ * info, except where the backend wrote a `_meta`, which could only be extended by reading all of it. A result that
+ * lacks nothing, or is not an object, is the same one.
  */
 export function completed(
   method: string,

@@ -63,8 +63,8 @@ export function callKey(request: ModernRequest): string {
 }
 
 /**
- * The order of keys does not count, if the parsed value is the whole text: a repeated key, of which a parser drops one value, is not. Any
- * other text is compared as it is. Source: ADR 263.
+ * The order of keys does not count, if the parsed value is the whole text: a repeated key, of which a parser drops
+ * one value, is not. Any other text is compared as it is. Source: ADR 263.
  */
 function comparedText(args: JsonText): string {
   const { text } = args;
@@ -89,7 +89,10 @@ interface Envelope {
   readonly progressToken: string | number | JsonText | undefined;
 }
 
-/** Reads the envelopes of requests. A client repeats its profile in each: one with the texts of the request before is not read again. */
+/**
+ * Reads the envelopes of requests. A client repeats its profile in each: one with the texts of the request before
+ * is not read again.
+ */
 export class EnvelopeReader {
   #latest: { readonly profile: ClientProfile; readonly texts: readonly (string | undefined)[] } | undefined;
 

@@ -23,15 +23,18 @@ export class StateCipher {
   readonly #wall: Clock['wall'];
 
   /**
-   * Each key has at least 32 random bytes; every holder of a key can decrypt its texts. Their end is a time of day, because another
-   * node may read it, or this one after a restart.
+   * Each key has at least 32 random bytes; every holder of a key can decrypt its texts. Their end is a time of
+   * day, because another node may read it, or this one after a restart.
    */
   constructor(keys: StateKeys, { wall }: Pick<Clock, 'wall'>) {
     this.#wall = wall;
     this.#keys = keys;
   }
 
-  /** The encrypted text. It is decrypted only with the same `bound`, by default for one hour. Undefined when the content is too long. */
+  /**
+   * The encrypted text. It is decrypted only with the same `bound`, by default for one hour. Undefined when the
+   * content is too long.
+   */
   encrypt(content: JsonObject, bound: string, validMs = VALID_MS): string | undefined {
     return this.#encrypted({ content, until: this.#wall() + validMs }, bound, randomBytes(SALT_BYTES));
   }

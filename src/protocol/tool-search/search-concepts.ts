@@ -1,5 +1,5 @@
-// Words of one meaning, as users and agents say them and as definitions of tools do. A line is added for a meaning that many servers
-// share, never for one tool.
+// Words of one meaning, as users and agents say them and as definitions of tools do. A line is added for a meaning
+// that many servers share, never for one tool.
 
 /** Words that say nothing about a tool. */
 export const FUNCTION_WORDS =

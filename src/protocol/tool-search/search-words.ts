@@ -57,7 +57,10 @@ function stemsOf(text: string): string[] {
   return words.map((word) => stemOf(word.slice(0, MAX_WORD_UNITS)));
 }
 
-/** Removes the endings of plurals, participles and actions, so that `issues`, `merging` and `merged` equal `issue` and `merge`. */
+/**
+ * Removes the endings of plurals, participles and actions, so that `issues`, `merging` and `merged` equal `issue`
+ * and `merge`.
+ */
 function stemOf(word: string): string {
   if (word.length < 4 || !/^[a-z]+$/.test(word)) return word;
   for (const [ending, replacement, least] of ENDINGS)

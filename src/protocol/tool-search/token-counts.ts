@@ -1,5 +1,5 @@
-// How often the parts of definitions have which tokens, and what a token adds to the score of a tool: BM25+. Numbers in arrays, since
-// thousands of tools have millions of them.
+// How often the parts of definitions have which tokens, and what a token adds to the score of a tool: BM25+.
+// Numbers in arrays, since thousands of tools have millions of them.
 
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Vocabulary } from './vocabulary.ts';

@@ -1,5 +1,5 @@
-// Finds tools by words: BM25 over names, titles, descriptions and arguments. It knows neither templates nor permissions: an index has
-// the tools that may be found. Loaded with the first search. Source: ADR 237.
+// Finds tools by words: BM25 over names, titles, descriptions and arguments. It knows neither templates nor
+// permissions: an index has the tools that may be found. Loaded with the first search. Source: ADR 237.
 
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import { SerialQueue } from '../../domain/time/serial-queue.ts';
@@ -33,7 +33,10 @@ const MAX_WORDS = 32;
 /** Units of a query and of each part of a definition, and arguments, that are read. */
 const MAX_TEXT_UNITS = 4_096;
 const MAX_ARGUMENTS = 100;
-/** Of an index: units of one part of all definitions, and tokens of all parts. Every tool has an equal share of both, or the least. */
+/**
+ * Of an index: units of one part of all definitions, and tokens of all parts. Every tool has an equal share of
+ * both, or the least.
+ */
 const MAX_UNITS = 8_000_000;
 const MAX_TOKENS = 2_000_000;
 const LEAST_UNITS = 64;
@@ -105,9 +108,9 @@ export class ToolIndex {
   }
 
   /**
-   * Names of at most `limit` tools, best first; equal ones in the order of their names. Each word of the query counts by the best of
-   * its meanings, and a tool that matches in many words more than one that matches well in a single one. One search after the other,
-   * each word in a task of its own.
+   * Names of at most `limit` tools, best first; equal ones in the order of their names. Each word of the query
+   * counts by the best of its meanings, and a tool that matches in many words more than one that matches well in a
+   * single one. One search after the other, each word in a task of its own.
    */
   find(query: string, limit: number): Promise<string[]> {
     return this.#searches.take(async () => {

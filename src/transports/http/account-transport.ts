@@ -1,5 +1,6 @@
-// The transport of a server that wants OAuth. With the shared account it is that of any server, with a token in each request. Without an
-// account, and where each user has an own one, it only knows that the server answers: no call is served before an account is connected.
+// The transport of a server that wants OAuth. With the shared account it is that of any server, with a token in
+// each request. Without an account, and where each user has an own one, it only knows that the server answers: no
+// call is served before an account is connected.
 
 import { AsyncSubject, defer, EMPTY, from, map, mergeMap, type Observable, of, throwError } from 'rxjs';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -98,7 +99,8 @@ class WaitingTransport implements EndpointTransport {
     if (method !== 'server/discover') {
       const { template, id: instanceId } = this.#definition;
       const { who } = this.#account;
-      // Another node may have connected the account: then the next call is served. A list comes before a call, which is to be answered.
+      // Another node may have connected the account: then the next call is served. A list comes before a call,
+      // which is to be answered.
       if (who === 'shared' && listOf(method) === undefined) void this.#endIfConnected();
       const refuse = (url?: string) =>
         throwError(() =>

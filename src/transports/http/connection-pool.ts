@@ -1,5 +1,5 @@
-// The connections to one origin that requests share, one request on each at a time. An origin at rest has at most one idle connection.
-// The one that was used last is used next, so that the others expire. Source: ADR 118, 135.
+// The connections to one origin that requests share, one request on each at a time. An origin at rest has at most
+// one idle connection. The one that was used last is used next, so that the others expire. Source: ADR 118, 135.
 
 import { LIMITS } from '../../domain/limits.ts';
 import { systemClock } from '../../domain/time/clock.ts';
@@ -29,9 +29,15 @@ export class ConnectionPool {
   readonly run: (failure: () => void) => void;
   readonly #connections = new Set<Http1Connection>();
   readonly #idle: Http1Connection[] = [];
-  /** Connections that were freed in this turn of the event loop: what follows the answer, such as their end, is read in the next one. */
+  /**
+   * Connections that were freed in this turn of the event loop: what follows the answer, such as their end, is
+   * read in the next one.
+   */
   readonly #fresh: Http1Connection[] = [];
-  /** The idle connection that lives as long as its server allows. Not the first one ever made: a stream may hold that for days. */
+  /**
+   * The idle connection that lives as long as its server allows. Not the first one ever made: a stream may hold
+   * that for days.
+   */
   #kept: Http1Connection | undefined;
   /** Requests without a connection, in order of arrival. */
   readonly #waiting: Http1Request[] = [];
@@ -114,8 +120,8 @@ export class ConnectionPool {
   }
 
   /**
-   * An idle connection is used only after everything that the system has received was read: its server may have closed it, or sent
-   * what belongs to no request. Source: the advisory GHSA-35p6-xmwp-9g52 of undici.
+   * An idle connection is used only after everything that the system has received was read: its server may have
+   * closed it, or sent what belongs to no request. Source: the advisory GHSA-35p6-xmwp-9g52 of undici.
    */
   #awaitTurn(): void {
     if (

@@ -1,5 +1,5 @@
-// Opens sockets to one origin, with TLS or without. Denied addresses are refused, literal ones and those that a name resolves to: the
-// address that was checked is the one that is used (DNS rebinding).
+// Opens sockets to one origin, with TLS or without. Denied addresses are refused, literal ones and those that a
+// name resolves to: the address that was checked is the one that is used (DNS rebinding).
 
 import { lookup as systemLookup } from 'node:dns';
 import { connect as connectTcp, isIP, type LookupFunction, type OnReadOpts, type Socket } from 'node:net';
@@ -8,8 +8,8 @@ import { type AddressCheck, AddressDenied } from '../network-guard.ts';
 
 export interface Connector {
   /**
-   * Returns a socket that is being connected, which stays open at its end until it is destroyed. Throws AddressDenied for a literal
-   * address; for a name the socket emits that error.
+   * Returns a socket that is being connected, which stays open at its end until it is destroyed. Throws
+   * AddressDenied for a literal address; for a name the socket emits that error.
    */
   readonly connect: (onread: OnReadOpts) => Socket;
   /** What the socket emits when it can be written to. */

@@ -1,5 +1,6 @@
-// The cookies of one conversation with a backend, such as those by which a balancer finds the server of a session. They go back to the
-// origin that set them and nowhere else, and end with the conversation. Source: RFC 6265; ADR 110.
+// The cookies of one conversation with a backend, such as those by which a balancer finds the server of a session.
+// They go back to the origin that set them and nowhere else, and end with the conversation. Source: RFC 6265; ADR
+// 110.
 
 import { isIP } from 'node:net';
 import { systemClock } from '../../domain/time/clock.ts';
@@ -52,8 +53,8 @@ export class CookieJar {
   }
 
   /**
-   * The `cookie` header of a request to a path; undefined when none of the jar belongs there. `own`: the header of the definition,
-   * whose cookies the backend may replace.
+   * The `cookie` header of a request to a path; undefined when none of the jar belongs there. `own`: the header of
+   * the definition, whose cookies the backend may replace.
    */
   headerFor(target: string, own = ''): string | undefined {
     if (this.#kept === undefined) return undefined;

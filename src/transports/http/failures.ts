@@ -1,6 +1,6 @@
-// Makes BACKEND_UNAVAILABLE of failures between the gateway and an HTTP backend: the reason, whether the request can have reached the
-// backend, and whether the instance should be probed. A reason repeats the beginning of a refusal (refusal-text.ts). Decisions depend
-// on codes, never on texts.
+// Makes BACKEND_UNAVAILABLE of failures between the gateway and an HTTP backend: the reason, whether the request
+// can have reached the backend, and whether the instance should be probed. A reason repeats the beginning of a
+// refusal (refusal-text.ts). Decisions depend on codes, never on texts.
 
 import {
   backendRefused,
@@ -53,8 +53,8 @@ export function connectionFailed(error: Error, sent: boolean): GatewayError {
 }
 
 /**
- * The failure of a request that was answered with a status other than success. After 4xx and redirects nothing was done; a 5xx may
- * come after the work.
+ * The failure of a request that was answered with a status other than success. After 4xx and redirects nothing was
+ * done; a 5xx may come after the work.
  */
 export function answeredStatus(refused: RefusedStatus): GatewayError {
   const { status, waitMs: backendWaitMs } = refused;

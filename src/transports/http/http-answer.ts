@@ -151,7 +151,10 @@ export class HttpAnswer implements AnswerReceiver {
     this.#connection?.resume(this);
   }
 
-  /** The rest of the answer is not needed. Aborts it only after LIMITS.backgroundMs: if it ends before, the connection is kept. */
+  /**
+   * The rest of the answer is not needed. Aborts it only after LIMITS.backgroundMs: if it ends before, the
+   * connection is kept.
+   */
   dismiss(): void {
     if (!this.#over)
       this.#cancelTimer ??= systemClock.background.alarm(LIMITS.backgroundMs, () => this.abort());

@@ -1,8 +1,9 @@
-// One exchange over HTTP, from the POST to the answer: sorts the messages of the answer, and cancels it when its caller unsubscribes.
-// When the backend forgot the session or misses a header, it removes the cause and fails with `isRepaired`; its caller decides about
-// a repeat. An event stream that ended before the answer is resumed: the rest after the last event id is requested until the answer is
-// there, the backend no longer knows the stream, or its address refuses connections. A backend that ends a stream before the answer asks
-// to be polled. The caller sets the deadline.
+// One exchange over HTTP, from the POST to the answer: sorts the messages of the answer, and cancels it when its
+// caller unsubscribes. When the backend forgot the session or misses a header, it removes the cause and fails with
+// `isRepaired`; its caller decides about a repeat. An event stream that ended before the answer is resumed: the
+// rest after the last event id is requested until the answer is there, the backend no longer knows the stream, or
+// its address refuses connections. A backend that ends a stream before the answer asks to be polled. The caller
+// sets the deadline.
 // Source: MCP 2025-11-25 basic/transports#resumability, SEP-1699.
 
 import type { Subscriber } from 'rxjs';
@@ -49,7 +50,10 @@ interface Polling {
   cancelWait?: () => void;
 }
 
-/** A call that fails with `isRepaired` does so after its answer has ended, so that no message of it can arrive during the repeat. */
+/**
+ * A call that fails with `isRepaired` does so after its answer has ended, so that no message of it can arrive
+ * during the repeat.
+ */
 export class HttpCall implements AnswerSink {
   readonly #conversation: HttpCallHost;
   readonly #request: ExchangeRequest;
@@ -112,7 +116,10 @@ export class HttpCall implements AnswerSink {
     void this.#cancelOnBackend();
   }
 
-  /** The conversation ends: fails the call. Resolves when the backend was notified, or could not be within LIMITS.backgroundMs. */
+  /**
+   * The conversation ends: fails the call. Resolves when the backend was notified, or could not be within
+   * LIMITS.backgroundMs.
+   */
   async abandon(reason: string): Promise<void> {
     this.#fail(connectionClosed(reason, this.#wasSent));
     await this.#cancelOnBackend();
@@ -261,8 +268,8 @@ export class HttpCall implements AnswerSink {
   }
 
   /**
-   * The status may be about the session or about the call. If the session is refused a ping, too, and another one can be opened, the
-   * session is lost, and the call was not carried out. Source: ADR 108.
+   * The status may be about the session or about the call. If the session is refused a ping, too, and another one
+   * can be opened, the session is lost, and the call was not carried out. Source: ADR 108.
    */
   async #checkSession(refused: RefusedEnding, session: HttpSession): Promise<boolean> {
     const isAlive = this.#request.method !== 'ping' && !(await session.isRefused());
@@ -418,7 +425,10 @@ export function sessionNotReopened(thrown: unknown): GatewayError {
   return backendUnavailable(reason, { delivered: 'no', cause: error.cause ?? error, suspicious: true });
 }
 
-/** True for a refusal before any work; without an id from a proxy that read only headers. Source: streamable-http#server-validation. */
+/**
+ * True for a refusal before any work; without an id from a proxy that read only headers. Source:
+ * streamable-http#server-validation.
+ */
 function missesHeader({ status, error }: RefusedEnding, { era }: Handshake): boolean {
   return status === 400 && era === 'modern' && error?.error.code === RPC.headerMismatch;
 }

@@ -136,8 +136,9 @@ type SentRequest = (AnswerEnding | { readonly kind: 'answered'; readonly answer:
 };
 
 /**
- * Resolves with the answer to the request with this id, or with the end of the HTTP answer. Without an id, for a notification, also when
- * a success begins: some servers accept a notification with a stream that stays open. Never rejects.
+ * Resolves with the answer to the request with this id, or with the end of the HTTP answer. Without an id, for a
+ * notification, also when a success begins: some servers accept a notification with a stream that stays open.
+ * Never rejects.
  */
 function ask(
   send: (answer: HttpAnswer) => void,
@@ -174,7 +175,10 @@ function ask(
   });
 }
 
-/** The status with which the request of this id is refused; 0 for any other end. Never rejects, waits at most LIMITS.backgroundMs. */
+/**
+ * The status with which the request of this id is refused; 0 for any other end. Never rejects, waits at most
+ * LIMITS.backgroundMs.
+ */
 export async function refusedStatus(send: (answer: HttpAnswer) => void, id: number): Promise<number> {
   const asked = await ask(send, id, timeLimit(systemClock, LIMITS.backgroundMs));
   return asked.kind === 'refused' ? asked.status : 0;
@@ -189,8 +193,8 @@ export async function sendUnawaited(send: (answer: HttpAnswer) => void): Promise
 const POST_BYTES = 4 * 1024;
 
 /**
- * The messages of one session or stream whose answers do not matter: while many are under way, others are dropped. Their memory is
- * counted for the owner.
+ * The messages of one session or stream whose answers do not matter: while many are under way, others are dropped.
+ * Their memory is counted for the owner.
  */
 export class UnawaitedMessages {
   readonly #waitingBytes: ByteBudget | undefined;
@@ -201,8 +205,8 @@ export class UnawaitedMessages {
   }
 
   /**
-   * Like sendUnawaited. Half of the places are for urgent messages, which calls wait for. Throws QUEUE_FULL when the owner may not
-   * hold more memory, unless the message is urgent.
+   * Like sendUnawaited. Half of the places are for urgent messages, which calls wait for. Throws QUEUE_FULL when
+   * the owner may not hold more memory, unless the message is urgent.
    */
   send(
     body: string,

@@ -1,5 +1,5 @@
-// The conversations that single clients have with one HTTP backend: how many are being opened at a time, and how many sessions are
-// being deleted. The transport opens one conversation, and its caller bounds their number.
+// The conversations that single clients have with one HTTP backend: how many are being opened at a time, and how
+// many sessions are being deleted. The transport opens one conversation, and its caller bounds their number.
 
 import { openingCancelled } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -52,7 +52,10 @@ export class HttpOpenings<U extends EndableConversation> {
     });
   }
 
-  /** Runs `start`, which rejects when its signal aborts, and resolves with its conversation, if any. Rejects like FairSlots.take. */
+  /**
+   * Runs `start`, which rejects when its signal aborts, and resolves with its conversation, if any. Rejects like
+   * FairSlots.take.
+   */
   async open(
     ownerId: string | undefined,
     signal: AbortSignal,

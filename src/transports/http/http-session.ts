@@ -1,6 +1,6 @@
-// The session with one HTTP backend: the result of the handshake and the session id. The transport has one, and each client with a
-// dedicated conversation has one, so an idle session must be small. It detects that a backend forgot the session;
-// http-conversation.ts decides what follows.
+// The session with one HTTP backend: the result of the handshake and the session id. The transport has one, and
+// each client with a dedicated conversation has one, so an idle session must be small. It detects that a backend
+// forgot the session; http-conversation.ts decides what follows.
 
 import { cancellation, type ExchangeRequest } from '../../domain/calls/exchange.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
@@ -32,7 +32,10 @@ interface SessionOptions extends HandshakeBounds, Pick<OpenOptions, 'client' | '
   readonly onAbandoned?: (deleted: Promise<void>) => void;
 }
 
-/** Shakes hands, in time. Rejects with GatewayError, `delivered: 'no'`, and does not wait until the abandoned session is deleted. */
+/**
+ * Shakes hands, in time. Rejects with GatewayError, `delivered: 'no'`, and does not wait until the abandoned
+ * session is deleted.
+ */
 export async function openSession(endpoint: HttpEndpoint, options: SessionOptions): Promise<HttpSession> {
   const { client, profile, known, handshakeTimeoutMs, onAbandoned, era, history } = options;
   const first = options.previous === 'legacy' || history?.prefersLegacy ? 'legacy' : 'modern';
@@ -105,8 +108,8 @@ export class HttpSession {
   }
 
   /**
-   * True for statuses without an error about this request that some servers answer for an unknown session, although they may be about
-   * the call. Source: ADR 108.
+   * True for statuses without an error about this request that some servers answer for an unknown session,
+   * although they may be about the call. Source: ADR 108.
    */
   mayBeLost({ status, error }: RefusedEnding, id: number): boolean {
     return (
@@ -130,7 +133,10 @@ export class HttpSession {
     waiting?.add(ownerId, -body.length);
   }
 
-  /** Sends a notification, unless too many are under way. Throws QUEUE_FULL as Conversation.notify. Waits at most LIMITS.backgroundMs. */
+  /**
+   * Sends a notification, unless too many are under way. Throws QUEUE_FULL as Conversation.notify. Waits at most
+   * LIMITS.backgroundMs.
+   */
   notify(method: string, params: JsonObject, ownerId: string): void {
     this.#send({ method, params }, method, ownerId, false);
   }

@@ -1,6 +1,7 @@
-// The http row of the table of transports: Streamable HTTP, in every protocol era, with or without a program to run. A server that
-// refuses it and speaks the older transport, HTTP+SSE, gets that (sse/sse.ts). A transport has the connections to one backend, its
-// own conversation and those of single clients (http-conversation.ts); managed-http.ts runs the program behind an endpoint.
+// The http row of the table of transports: Streamable HTTP, in every protocol era, with or without a program to
+// run. A server that refuses it and speaks the older transport, HTTP+SSE, gets that (sse/sse.ts). A transport has
+// the connections to one backend, its own conversation and those of single clients (http-conversation.ts);
+// managed-http.ts runs the program behind an endpoint.
 
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
@@ -19,7 +20,10 @@ import { ToolHeaders } from './tool-headers.ts';
 
 export const open: OpenTransport = managed(openHttp);
 
-/** Different handshakes that are remembered: the greeting of a server may depend on what its client declares, in a few variants. */
+/**
+ * Different handshakes that are remembered: the greeting of a server may depend on what its client declares, in a
+ * few variants.
+ */
 const HANDSHAKES_REMEMBERED = 16;
 
 /**
@@ -65,8 +69,8 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
   /** From the first opening for a client on, which most of thousands of instances never see. */
   #openingsMade: HttpOpenings<HttpConversation> | undefined;
   /**
-   * The results of the last handshakes, once each: a greeting may be kilobytes, and thousands of sessions refer to one. Undefined before
-   * the first handshake of a client.
+   * The results of the last handshakes, once each: a greeting may be kilobytes, and thousands of sessions refer to
+   * one. Undefined before the first handshake of a client.
    */
   #handshakes: LruMap<Handshake> | undefined;
   #hasNoSessions: boolean;

@@ -1,6 +1,7 @@
-// One socket to a server, which carries one request at a time. It writes a request in one piece, and gives what ResponseParser reads to
-// the answer. After an answer the socket is free for the next one, unless the server closes it, sends more than the answer, or answered
-// before it had the whole request. connection-pool.ts decides what is sent on which connection.
+// One socket to a server, which carries one request at a time. It writes a request in one piece, and gives what
+// ResponseParser reads to the answer. After an answer the socket is free for the next one, unless the server
+// closes it, sends more than the answer, or answered before it had the whole request. connection-pool.ts decides
+// what is sent on which connection.
 
 import type { Socket } from 'node:net';
 import { LIMITS } from '../../domain/limits.ts';

@@ -1,5 +1,6 @@
-// What a server says in the body of a refusal, as one line for the caller: the beginning of a text, without markup, control characters
-// and the secrets that the gateway sent. http-answer.ts bounds the body, failures.ts makes the error.
+// What a server says in the body of a refusal, as one line for the caller: the beginning of a text, without
+// markup, control characters and the secrets that the gateway sent. http-answer.ts bounds the body, failures.ts
+// makes the error.
 
 import { LIMITS } from '../../domain/limits.ts';
 import { type BackendMessage, readBatch, readMessage } from '../../domain/mcp/jsonrpc.ts';
@@ -83,8 +84,8 @@ const READ_UNITS = 8_192;
 export const PLAIN_TEXT = { type: 'text/plain', encoding: '' } as const;
 
 /**
- * The first LIMITS.refusalCharacters of the text; '' for a body that is not text, or is compressed. `secrets`: see `secretsOf`; each is
- * replaced by `***`.
+ * The first LIMITS.refusalCharacters of the text; '' for a body that is not text, or is compressed. `secrets`: see
+ * `secretsOf`; each is replaced by `***`.
  */
 export function refusalText(
   body: Buffer,

@@ -1,5 +1,6 @@
-// Writes requests to one endpoint: the first line, the headers that all requests have, those of this request, and its body. It refuses
-// names and values that would end a header or begin another one. Source: RFC 9110, 5.5; RFC 9112, 3.
+// Writes requests to one endpoint: the first line, the headers that all requests have, those of this request, and
+// its body. It refuses names and values that would end a header or begin another one. Source: RFC 9110, 5.5; RFC
+// 9112, 3.
 
 import type { Sending } from './http-answer.ts';
 

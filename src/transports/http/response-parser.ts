@@ -1,6 +1,6 @@
-// Reads the answers of one connection, one after the other, from bytes as they arrive: HTTP/1.1 and 1.0, bodies by length, in chunks
-// and until the close. Whatever is not exactly HTTP is an error, because a guess could take the bytes of one answer for another.
-// Sources: RFC 9112, 2.2, 4, 5, 6, 7, 9; ADR 135.
+// Reads the answers of one connection, one after the other, from bytes as they arrive: HTTP/1.1 and 1.0, bodies by
+// length, in chunks and until the close. Whatever is not exactly HTTP is an error, because a guess could take the
+// bytes of one answer for another. Sources: RFC 9112, 2.2, 4, 5, 6, 7, 9; ADR 135.
 
 import { withoutFrames } from '../../domain/errors/errors.ts';
 

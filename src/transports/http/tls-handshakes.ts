@@ -1,10 +1,13 @@
-// The connections to a TLS server whose handshake is not over. Node has another socket for a connection after its handshake: the two are
-// matched by their ends.
+// The connections to a TLS server whose handshake is not over. Node has another socket for a connection after its
+// handshake: the two are matched by their ends.
 
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** What a handshake holds at its beginning, and how often it holds what was received of it: 23 kB and 4.5 times were measured. Source: ADR 320. */
+/**
+ * What a handshake holds at its beginning, and how often it holds what was received of it: 23 kB and 4.5 times
+ * were measured. Source: ADR 320.
+ */
 const HANDSHAKE_BYTES = 24 * 1024;
 const HANDSHAKE_COPIES = 5;
 

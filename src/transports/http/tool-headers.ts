@@ -1,6 +1,6 @@
-// The arguments that the tools of one modern HTTP backend want mirrored in headers. Declarations are read from every list of tools
-// that passes, so that the calls of all callers carry the headers: callers of the HTTP API and legacy clients do not know them.
-// domain/mcp/param-headers.ts reads declarations and writes headers.
+// The arguments that the tools of one modern HTTP backend want mirrored in headers. Declarations are read from
+// every list of tools that passes, so that the calls of all callers carry the headers: callers of the HTTP API and
+// legacy clients do not know them. domain/mcp/param-headers.ts reads declarations and writes headers.
 
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { isJsonObject, JsonText, jsonIn, parseExact } from '../../domain/json/json.ts';

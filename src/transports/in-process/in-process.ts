@@ -1,6 +1,7 @@
-// Transport to a backend that is a function of this process: for specs, and for embedders that serve tools themselves. It does what
-// the other kinds do, without bytes: progress tokens, cancellation, failures on closing. There is no handshake: the function counts as
-// a legacy server with tools, resources and prompts. A function does not tell its callers apart, so all share one conversation.
+// Transport to a backend that is a function of this process: for specs, and for embedders that serve tools
+// themselves. It does what the other kinds do, without bytes: progress tokens, cancellation, failures on closing.
+// There is no handshake: the function counts as a legacy server with tools, resources and prompts. A function does
+// not tell its callers apart, so all share one conversation.
 
 import { inspect } from 'node:util';
 import type { Unsubscribable } from 'rxjs';

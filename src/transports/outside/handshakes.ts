@@ -1,6 +1,6 @@
-// TLS with servers that outsiders name. Node has OpenSSL check every signature of a chain, also when no authority is known for it: 45 kB of
-// them hold the process for 0.4 s. So until a handshake is over, what its server sends is bounded, and read in turns that leave time to
-// others. Source: ADR 343.
+// TLS with servers that outsiders name. Node has OpenSSL check every signature of a chain, also when no authority
+// is known for it: 45 kB of them hold the process for 0.4 s. So until a handshake is over, what its server sends
+// is bounded, and read in turns that leave time to others. Source: ADR 343.
 
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';

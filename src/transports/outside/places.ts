@@ -1,5 +1,6 @@
-// The places for requests to servers that outsiders name. A server that does not answer holds a place until the time is over, so servers
-// have places by how they answered last: those that were silent have few, and take none of those that answer. Source: ADR 307.
+// The places for requests to servers that outsiders name. A server that does not answer holds a place until the
+// time is over, so servers have places by how they answered last: those that were silent have few, and take none
+// of those that answer. Source: ADR 307.
 
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';

@@ -1,5 +1,6 @@
-// One request to a server that an outsider names: for documents of clients, keys of issuers, and what a backend says about its accounts.
-// It has a connection of its own, follows no redirect, and ends in time, whatever the server sends. Callers decide which servers may be asked.
+// One request to a server that an outsider names: for documents of clients, keys of issuers, and what a backend
+// says about its accounts. It has a connection of its own, follows no redirect, and ends in time, whatever the
+// server sends. Callers decide which servers may be asked.
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { LookupFunction } from 'node:net';
@@ -24,7 +25,10 @@ export interface OutsideRequest {
   /** Until the whole answer was read. */
   readonly timeoutMs: number;
   readonly mostBytes: number;
-  /** Reads the body in another way; what it leaves goes with the connection. `untimed`: it has a bound of its own from here on. */
+  /**
+   * Reads the body in another way; what it leaves goes with the connection. `untimed`: it has a bound of its own
+   * from here on.
+   */
   readonly read?: ((response: IncomingMessage, untimed: () => void) => Promise<Buffer>) | undefined;
 }
 

@@ -1,5 +1,6 @@
-// JSON-RPC over the first HTTP transport of MCP: one event stream for all messages of the backend, and a path for posts, which its
-// first event names. Owns both and ends every exchange; sse.ts shakes hands. Source: MCP 2024-11-05 basic/transports#http-with-sse.
+// JSON-RPC over the first HTTP transport of MCP: one event stream for all messages of the backend, and a path for
+// posts, which its first event names. Owns both and ends every exchange; sse.ts shakes hands. Source: MCP
+// 2024-11-05 basic/transports#http-with-sse.
 
 import type { Unsubscribable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -41,7 +42,10 @@ export class SseChannel extends Channel implements AnswerSink {
     this.#located.promise.catch(() => undefined); // `closed$` reports the same
   }
 
-  /** Opens the stream. Resolves when the backend has named a path for posts; rejects with BACKEND_UNAVAILABLE when it names none. */
+  /**
+   * Opens the stream. Resolves when the backend has named a path for posts; rejects with BACKEND_UNAVAILABLE when
+   * it names none.
+   */
   override connect(): Promise<void> {
     this.endpoint.get({}, this.#stream, { isLasting: true, jar: this.#jar });
     return this.#located.promise;

@@ -1,5 +1,5 @@
-// Transport to a backend that only speaks the first transport of MCP for HTTP (2024-11-05): a stream and posts. Each client with a
-// dedicated conversation has its own stream. sse-channel.ts is a stream with its posts.
+// Transport to a backend that only speaks the first transport of MCP for HTTP (2024-11-05): a stream and posts.
+// Each client with a dedicated conversation has its own stream. sse-channel.ts is a stream with its posts.
 
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { HttpEndpoint } from '../http/http-endpoint.ts';

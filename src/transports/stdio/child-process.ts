@@ -1,5 +1,5 @@
-// A program as a process of this machine: its environment, its pipes, its exit, and the end of all processes it started. program-run.ts
-// decides when it is stopped. Reasons name variables, never their values. Source: ADR 52.
+// A program as a process of this machine: its environment, its pipes, its exit, and the end of all processes it
+// started. program-run.ts decides when it is stopped. Reasons name variables, never their values. Source: ADR 52.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -32,9 +32,9 @@ export interface ProcessListener extends ProgramOutput {
 }
 
 /**
- * Starts a process. On POSIX it leads its own group, so that signals reach every process that it started, except those that leave
- * the group. When it exits, the rest of its group gets SIGTERM, and SIGKILL after `terminateMs`. Aborting `over` closes its pipes.
- * Rejects when it could not be started.
+ * Starts a process. On POSIX it leads its own group, so that signals reach every process that it started, except
+ * those that leave the group. When it exits, the rest of its group gets SIGTERM, and SIGKILL after `terminateMs`.
+ * Aborting `over` closes its pipes. Rejects when it could not be started.
  */
 export function startProcess(
   program: Program,

@@ -1,5 +1,6 @@
-// Ends the programs that any node may run when the lease of this node ends, whatever this process does then: a shell of its own, which does
-// not freeze with the gateway, kills their process groups. They start through it, so that none starts later. Source: ADR 146, 169.
+// Ends the programs that any node may run when the lease of this node ends, whatever this process does then: a
+// shell of its own, which does not freeze with the gateway, kills their process groups. They start through it, so
+// that none starts later. Source: ADR 146, 169.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -14,9 +15,10 @@ const UPTIME = '/proc/uptime';
 const READ_UPTIME = `read -r up rest 2>/dev/null <"$uptime" && up="\${up%.*}\${up#*.}"`;
 
 /**
- * Reads `+ 123`, `- 123` and `= deadline left`: a time by UPTIME in hundredths of a second, and tenths of a second that were left when it was
- * written, which count where there is no UPTIME. A `t` comes every half second. After the deadline it kills all groups, and later ones. It
- * ends when its input has ended, and the deadline has passed or no group is left.
+ * Reads `+ 123`, `- 123` and `= deadline left`: a time by UPTIME in hundredths of a second, and tenths of a second
+ * that were left when it was written, which count where there is no UPTIME. A `t` comes every half second. After
+ * the deadline it kills all groups, and later ones. It ends when its input has ended, and the deadline has passed
+ * or no group is left.
  */
 const SCRIPT = `
 uptime=$1 deadline=0 left=0 groups= over=

@@ -6,8 +6,8 @@ import { LIMITS } from '../../domain/limits.ts';
 import { cutWithoutSecrets, longestOf, withoutSecrets } from '../secrets.ts';
 
 /**
- * The last lines of a text stream, bounded by LIMITS, without empty ones and without the secrets of the program: for operators, no
- * decision depends on them.
+ * The last lines of a text stream, bounded by LIMITS, without empty ones and without the secrets of the program:
+ * for operators, no decision depends on them.
  */
 export class LineTail {
   readonly #secrets: () => readonly string[];

@@ -1,5 +1,5 @@
-// Signals to a program and every process it started, for each platform. child-process.ts sends them while the gateway runs, and reaper.ts
-// after its death.
+// Signals to a program and every process it started, for each platform. child-process.ts sends them while the
+// gateway runs, and reaper.ts after its death.
 
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';

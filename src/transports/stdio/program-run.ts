@@ -38,8 +38,9 @@ export interface ProgramRunOptions extends ProcessOptions, Pick<OpenOptions, 'ru
  */
 export class ProgramRun {
   /**
-   * Resolves with the reason of its end, as a clause: "exited with code 7", "killed by SIGKILL", "could not be started: ENOENT,
-   * there is no program ...". By then all its output has been read. It resolves when `stop` gives up, at the latest. Never rejects.
+   * Resolves with the reason of its end, as a clause: "exited with code 7", "killed by SIGKILL", "could not be
+   * started: ENOENT, there is no program ...". By then all its output has been read. It resolves when `stop` gives
+   * up, at the latest. Never rejects.
    */
   readonly exited: Promise<string>;
   /** The last lines of its stderr, and lines of stdout that are added: some programs write there why they do not run. */

@@ -1,5 +1,6 @@
-// A named pipe by which a start of a node knows that the reaper of the node's former process has ended: the gateway and its reaper
-// keep it open, so the next process reads its end when the last of them is gone. Source: ADR 160.
+// A named pipe by which a start of a node knows that the reaper of the node's former process has ended: the
+// gateway and its reaper keep it open, so the next process reads its end when the last of them is gone. Source:
+// ADR 160.
 
 import { execFile } from 'node:child_process';
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';

@@ -8,9 +8,10 @@ import { killGroup, ownsGroup } from './process-group.ts';
 import { ReaperPipe, type ReaperPipeOptions } from './reaper-pipe.ts';
 
 /**
- * Reads `+ 123` and `- 123`; one variable for each number, because a shell finds variables faster than words in a text. At the
- * end of its input it writes the groups to ReaperPipe and stops them in the steps of program-run.ts: their input has ended, then
- * SIGTERM, then SIGKILL, each after at most so many tenths of a second. It ends with the last group, 1 s after SIGKILL at the latest.
+ * Reads `+ 123` and `- 123`; one variable for each number, because a shell finds variables faster than words in a
+ * text. At the end of its input it writes the groups to ReaperPipe and stops them in the steps of program-run.ts:
+ * their input has ended, then SIGTERM, then SIGKILL, each after at most so many tenths of a second. It ends with
+ * the last group, 1 s after SIGKILL at the latest.
  */
 const SCRIPT = `
 while read -r sign leader; do
@@ -64,10 +65,10 @@ export interface ReaperOptions {
 }
 
 /**
- * Ends the children of a gateway that died without ending them, for instance by SIGKILL. A small shell reads the ids of the process
- * groups until the end of its input, which comes with the death of the gateway. It runs while there are groups. On Windows, and
- * without /bin/sh, there is no reaper: children only see the end of their own input. One per gateway. It never throws, because
- * children run without a reaper, too.
+ * Ends the children of a gateway that died without ending them, for instance by SIGKILL. A small shell reads the
+ * ids of the process groups until the end of its input, which comes with the death of the gateway. It runs while
+ * there are groups. On Windows, and without /bin/sh, there is no reaper: children only see the end of their own
+ * input. One per gateway. It never throws, because children run without a reaper, too.
  */
 export class Reaper implements GroupWatch {
   readonly #waits: readonly string[];
@@ -77,15 +78,18 @@ export class Reaper implements GroupWatch {
   #cancelRestart: (() => void) | undefined;
 
   /**
-   * `waitsMs`: before each of the two signals, rounded up to tenths of a second. `pipe`: of the node, see `untilFree`. Default: the
-   * process is no node, and waits for no former one.
+   * `waitsMs`: before each of the two signals, rounded up to tenths of a second. `pipe`: of the node, see
+   * `untilFree`. Default: the process is no node, and waits for no former one.
    */
   constructor({ waitsMs = [LIMITS.stdinEndMs, LIMITS.terminateMs], pipe }: ReaperOptions = {}) {
     this.#waits = waitsMs.map((ms) => String(Math.ceil(ms / 100)));
     this.#pipe = ownsGroup && pipe !== undefined ? new ReaperPipe(pipe) : undefined;
   }
 
-  /** Resolves when the programs of the node's former process have ended, see ReaperPipe. To be awaited before a program starts. */
+  /**
+   * Resolves when the programs of the node's former process have ended, see ReaperPipe. To be awaited before a
+   * program starts.
+   */
   untilFree(): Promise<void> | undefined {
     return this.#pipe?.untilFree();
   }
@@ -121,8 +125,8 @@ export class Reaper implements GroupWatch {
   }
 
   /**
-   * Kills every group at once, for a process that ends right after; the shell stays for what escapes that. On Windows this process
-   * ends with its tree.
+   * Kills every group at once, for a process that ends right after; the shell stays for what escapes that. On
+   * Windows this process ends with its tree.
    */
   killAll(): void {
     if (!ownsGroup) spawnSync('taskkill', ['/pid', String(process.pid), '/T', '/F'], { windowsHide: true });
@@ -155,7 +159,10 @@ export class Reaper implements GroupWatch {
     for (const leader of this.#groups) this.#send('+', leader);
   }
 
-  /** Starts a child again later: it was killed, or the system had no process or file handle left. The next child tries at once. */
+  /**
+   * Starts a child again later: it was killed, or the system had no process or file handle left. The next child
+   * tries at once.
+   */
   #startLater(): void {
     this.#cancelRestart ??= systemClock.background.alarm(RESTART_MS, () => {
       this.#cancelRestart = undefined;

@@ -38,7 +38,10 @@ export interface ChannelOptions
 
 /** A program that ends within this time after a cancellation has ended because of it. Source: ADR 119. */
 const FATAL_CANCELLATION_MS = 2_000;
-/** A program that ends within this time after the answer to its first call, without a failure, does so by design. Source: ADR 142. */
+/**
+ * A program that ends within this time after the answer to its first call, without a failure, does so by design.
+ * Source: ADR 142.
+ */
 const ENDS_AFTER_CALL_MS = 1_000;
 /** Longest notification of a client: a few of them must not fill the outbox. */
 const MAX_NOTIFICATION_CHARACTERS = 1024 * 1024;

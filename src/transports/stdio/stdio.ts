@@ -1,6 +1,6 @@
-// Transport to a program that speaks MCP on its standard input and output, and to the programs that the instance dedicates to single
-// clients, or to clients with equal extensions (dedicated-programs.ts). The pipe is stdio-channel.ts, the handshake
-// stdio-handshake.ts, the program program-run.ts.
+// Transport to a program that speaks MCP on its standard input and output, and to the programs that the instance
+// dedicates to single clients, or to clients with equal extensions (dedicated-programs.ts). The pipe is
+// stdio-channel.ts, the handshake stdio-handshake.ts, the program program-run.ts.
 
 import { backendUnavailable, openingCancelled } from '../../domain/errors/error-catalogue.ts';
 import { leavesEra, type OpenOptions, type OpenTransport } from '../open-options.ts';

@@ -1,5 +1,5 @@
-// The parts of a session with several templates: its session with each of them. One is opened at the first use of its template, and another
-// one after it has ended. session.ts decides what a new one gets.
+// The parts of a session with several templates: its session with each of them. One is opened at the first use of
+// its template, and another one after it has ended. session.ts decides what a new one gets.
 
 import { defer, filter, finalize, from, merge, mergeMap, type Observable, Subject, takeUntil } from 'rxjs';
 import { sessionEnded } from '../../../domain/errors/session-errors.ts';
@@ -48,7 +48,10 @@ export class SessionParts {
     return opening;
   }
 
-  /** Messages of the parts, present and later ones, as the client gets them. A part does not expire while they are subscribed to. */
+  /**
+   * Messages of the parts, present and later ones, as the client gets them. A part does not expire while they are
+   * subscribed to.
+   */
   messages(
     asAsked: (template: string, message: ServerMessage) => readonly ServerMessage[],
   ): Observable<ServerMessage> {

@@ -1,5 +1,5 @@
-// The subscriptions of a session with several templates, in its value: by template the URIs that its client named, and what the composed
-// ones stand for. A client gets updates under each URI that it named.
+// The subscriptions of a session with several templates, in its value: by template the URIs that its client named,
+// and what the composed ones stand for. A client gets updates under each URI that it named.
 
 import type { Answer, ExchangeRequest } from '../../../domain/calls/exchange.ts';
 import { LIMITS } from '../../../domain/limits.ts';

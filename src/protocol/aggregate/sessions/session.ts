@@ -237,7 +237,10 @@ export class AggregateSession implements McpSession, SessionRecord {
     });
   }
 
-  /** The sessions with templates make the reservations: `exchangeInSession` makes none where the handshake is of the legacy era. */
+  /**
+   * The sessions with templates make the reservations: `exchangeInSession` makes none where the handshake is of
+   * the legacy era.
+   */
   reserve(): never {
     throw new Error('a session with several templates has no reservations');
   }

@@ -1,5 +1,5 @@
-// Arguments of a tool that a view sets: clients do not see them, and may not send them. The arguments of a call are scanned, not parsed,
-// and keep their bytes.
+// Arguments of a tool that a view sets: clients do not see them, and may not send them. The arguments of a call
+// are scanned, not parsed, and keep their bytes.
 
 import { type JsonFields, type JsonObject, JsonText } from '../../../domain/json/json.ts';
 import { hasField, withFields } from '../../../domain/json/json-fields.ts';

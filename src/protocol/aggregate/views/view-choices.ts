@@ -1,5 +1,6 @@
-// The choices of a view: which items it takes from the lists of its templates, the names that it wants for them, and its changes to them.
-// They are compiled once from the definition; the items that were chosen of a list are cached as long as the list.
+// The choices of a view: which items it takes from the lists of its templates, the names that it wants for them,
+// and its changes to them. They are compiled once from the definition; the items that were chosen of a list are
+// cached as long as the list.
 
 import { definedFields, isJsonObject, type JsonObject } from '../../../domain/json/json.ts';
 import { isRepeatableBy, type ListField } from '../../../domain/mcp/mcp.ts';

@@ -1,5 +1,5 @@
-// The names, items and URIs of one view, and what each of them stands for at its template. It compiles what the lists of its templates
-// give when they change; a call of a known name is one look-up.
+// The names, items and URIs of one view, and what each of them stands for at its template. It compiles what the
+// lists of its templates give when they change; a call of a known name is one look-up.
 
 import { LRUCache } from 'lru-cache';
 import { type JsonObject, JsonText } from '../../../domain/json/json.ts';
@@ -25,7 +25,10 @@ import type { Survey, Waiting } from './view-problems.ts';
 /** Callers whose last list is remembered, and different lists that are remembered. */
 const CALLERS = 1_000;
 const COMPILED = 32;
-/** Memory of the lists that all views of a gateway have compiled, and of one item. Measured: 1.2 kB with its names. Source: ADR 270. */
+/**
+ * Memory of the lists that all views of a gateway have compiled, and of one item. Measured: 1.2 kB with its names.
+ * Source: ADR 270.
+ */
 export const COMPILED_BYTES = 128 * 1024 * 1024;
 const ITEM_BYTES = 1_280;
 const MAX_HINTS = 3;
@@ -38,8 +41,8 @@ export interface ViewDirectoryDeps {
   /** The templates of the view that exist, or those of a caller. */
   readonly templates: (owner: Owner) => readonly string[];
   /**
-   * For all templates as one server: a prefixed name stands for its tool or prompt whether it is listed or not, so no other one gets such a
-   * name, and each caller has templates of its own.
+   * For all templates as one server: a prefixed name stands for its tool or prompt whether it is listed or not, so
+   * no other one gets such a name, and each caller has templates of its own.
    */
   readonly isEverything?: boolean;
   readonly owners: () => NameOwners;

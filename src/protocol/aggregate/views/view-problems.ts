@@ -1,4 +1,5 @@
-// What is wrong with a view now, by the lists of its templates: choices and changes that match nothing, and names that were taken.
+// What is wrong with a view now, by the lists of its templates: choices and changes that match nothing, and names
+// that were taken.
 
 import { isJsonObject, type JsonObject } from '../../../domain/json/json.ts';
 import type { ListField } from '../../../domain/mcp/mcp.ts';
@@ -34,7 +35,10 @@ export interface Surveys {
   readonly resources: Pick<Survey, 'gathered'>;
 }
 
-/** `kindOf`: what has that name; `empty`: a template without instances. At most MOST problems. It takes several turns of the event loop. */
+/**
+ * `kindOf`: what has that name; `empty`: a template without instances. At most MOST problems. It takes several
+ * turns of the event loop.
+ */
 export async function viewProblems(
   { definition }: CompiledView,
   surveys: Surveys,
