@@ -6,17 +6,17 @@ import type { LookupAddress } from 'node:dns';
 import type { IncomingMessage } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Clock } from '../domain/time/clock.ts';
-import { type AddressCheck, addressesIn, SPECIAL_NETWORKS } from '../transports/network-guard.ts';
-import { OutsideHandshakes } from '../transports/outside/handshakes.ts';
-import { lookupOutside } from '../transports/outside/lookup.ts';
-import { OutsidePlaces } from '../transports/outside/places.ts';
+import { OutsideHandshakes } from '../outside/handshakes.ts';
+import { lookupOutside } from '../outside/lookup.ts';
+import { OutsidePlaces } from '../outside/places.ts';
 import {
   askOutside,
   type OutsideAnswer,
   OutsideFailure,
   type OutsideRequest,
   OutsideSilence,
-} from '../transports/outside/request.ts';
+} from '../outside/request.ts';
+import { type AddressCheck, addressesIn, SPECIAL_NETWORKS } from '../transports/network-guard.ts';
 import { SystemLookups } from '../transports/system-lookups.ts';
 
 /** Metadata of large servers has some 10 kB. */

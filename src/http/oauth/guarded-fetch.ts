@@ -5,11 +5,11 @@ import type { LookupFunction } from 'node:net';
 import { isIP } from 'node:net';
 import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import type { Clock } from '../../domain/time/clock.ts';
+import { OutsideHandshakes } from '../../outside/handshakes.ts';
+import { lookupOutside } from '../../outside/lookup.ts';
+import { OutsidePlaces } from '../../outside/places.ts';
+import { askOutside, OutsideFailure, OutsideSilence } from '../../outside/request.ts';
 import { addressesIn, SPECIAL_NETWORKS } from '../../transports/network-guard.ts';
-import { OutsideHandshakes } from '../../transports/outside/handshakes.ts';
-import { lookupOutside } from '../../transports/outside/lookup.ts';
-import { OutsidePlaces } from '../../transports/outside/places.ts';
-import { askOutside, OutsideFailure, OutsideSilence } from '../../transports/outside/request.ts';
 
 export interface FetchBounds {
   readonly mostBytes: number;

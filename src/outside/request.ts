@@ -4,8 +4,8 @@
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { LookupFunction } from 'node:net';
-import { bytesWithin } from '../../domain/memory/bounded-bytes.ts';
-import type { Clock } from '../../domain/time/clock.ts';
+import { bytesWithin } from '../domain/memory/bounded-bytes.ts';
+import type { Clock } from '../domain/time/clock.ts';
 import type { OutsideHandshakes } from './handshakes.ts';
 
 /** See server/listeners.ts. */

@@ -5,8 +5,8 @@
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
-import { LruMap } from '../../domain/memory/lru-map.ts';
-import type { Clock } from '../../domain/time/clock.ts';
+import { LruMap } from '../domain/memory/lru-map.ts';
+import type { Clock } from '../domain/time/clock.ts';
 
 /** Chains of public authorities have up to some 10 kB. */
 const MOST_BYTES = 32 * 1024;

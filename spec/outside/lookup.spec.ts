@@ -1,8 +1,8 @@
 import { promises } from 'node:dns';
 import * as assert from 'uvu/assert';
-import { lookupOutside } from '../../../src/transports/outside/lookup.ts';
-import { startDns } from '../../helpers/dns-server.ts';
-import { suite } from '../../helpers/suite.ts';
+import { lookupOutside } from '../../src/outside/lookup.ts';
+import { startDns } from '../helpers/dns-server.ts';
+import { suite } from '../helpers/suite.ts';
 
 const lookups = suite('look-ups of names that outsiders chose');
 
