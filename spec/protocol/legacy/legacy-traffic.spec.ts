@@ -77,7 +77,7 @@ test('a retry time of the backend ends the stream, so that the client polls, too
 
 test('the revision of the request decides whether its client polls', () => {
   const { post, session } = legacyHarness();
-  const { reply } = post(request(1, 'tools/call'), { 'mcp-protocol-version': '2025-03-26' });
+  const { reply } = post(request(1, 'tools/call', { name: 'echo' }), { 'mcp-protocol-version': '2025-03-26' });
   session.last.interrupt(700);
   assert.equal([reply.events.events, reply.events.isEnded], [[], false]);
   session.last.result();
@@ -149,7 +149,7 @@ function conversing() {
   const { backends, endpoint, post } = legacyHarness({}, 'one', () => {}, LIMITS.tasksPerTurn);
   const call = (id: string) => {
     backends.add(id, 'ann');
-    return post(request(1, 'tools/call'), { 'mcp-session-id': id }).reply;
+    return post(request(1, 'tools/call', { name: 'echo' }), { 'mcp-session-id': id }).reply;
   };
   return { endpoint, backends, post, call };
 }
