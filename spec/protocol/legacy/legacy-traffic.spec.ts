@@ -77,7 +77,9 @@ test('a retry time of the backend ends the stream, so that the client polls, too
 
 test('the revision of the request decides whether its client polls', () => {
   const { post, session } = legacyHarness();
-  const { reply } = post(request(1, 'tools/call', { name: 'echo' }), { 'mcp-protocol-version': '2025-03-26' });
+  const { reply } = post(request(1, 'tools/call', { name: 'echo' }), {
+    'mcp-protocol-version': '2025-03-26',
+  });
   session.last.interrupt(700);
   assert.equal([reply.events.events, reply.events.isEnded], [[], false]);
   session.last.result();
