@@ -10,7 +10,7 @@ import { isJsonObject, type JsonObject } from '../../src/domain/json/json.ts';
 import { META } from '../../src/domain/mcp/mcp.ts';
 import { ListMemory } from '../../src/domain/memory/list-memory.ts';
 import { spreadClock } from '../../src/domain/time/clock.ts';
-import { Mcp } from '../../src/gateway/mcp.ts';
+import { Mcp } from '../../src/gateway/endpoint/mcp.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
 import { ToolApprovals } from '../../src/registry/tool-approvals.ts';

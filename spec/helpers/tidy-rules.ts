@@ -13,7 +13,7 @@ const mayWait = /^spec\/(?:gateway|helpers|outside|runner|transports|fixtures|sy
 /** The files that show or store times, or compare them with shown or stored ones. Waits and ages use a monotonic clock (ADR 95). */
 const readsWallClock: ReadonlySet<string> = new Set([
   // The clock is passed on.
-  'src/gateway/mcp.ts',
+  'src/gateway/endpoint/mcp.ts',
   // Times of events.
   'src/actors/calls/call-events.ts',
   'src/actors/calls/dispatcher.ts',
@@ -25,7 +25,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   // The end of a certificate.
   'src/server/public-tls.ts',
   // The age of a list that outlives the gateway.
-  'src/gateway/kept-lists.ts',
+  'src/gateway/endpoint/kept-lists.ts',
   // Times in answers, samples and traces.
   'src/actors/sessions/client-sessions.ts',
   'src/actors/sessions/session-keeper.ts',
@@ -67,7 +67,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/vault/refresh.ts',
   'src/vault/vault.ts',
   'src/vault/connect-links.ts',
-  'src/gateway/used-confirmations.ts',
+  'src/gateway/endpoint/used-confirmations.ts',
   'src/http/oauth/sign-ins.ts',
   'src/persistence/clock-skew.ts',
   'src/registry/registry.ts',

@@ -5,7 +5,7 @@ import { registerHooks } from 'node:module';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
-import { openTransportOf } from '../../src/gateway/open-transport.ts';
+import { openTransportOf } from '../../src/gateway/instances/open-transport.ts';
 import { LazyVault } from '../../src/vault/lazy-vault.ts';
 import { definition } from '../helpers/failing-backend.ts';
 import { startWithAccounts } from '../helpers/http-accounts.ts';

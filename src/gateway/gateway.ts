@@ -28,7 +28,7 @@ import { importContents } from '../registry/registry-sync.ts';
 import type { FileContents, RegisterOptions, Registration } from '../registry/registry-types.ts';
 import { uncheckedRequirements } from '../templates/requirements.ts';
 import { shortSecrets } from '../transports/secrets.ts';
-import type { AccountsAtBackends } from './accounts-at-backends.ts';
+import type { AccountsAtBackends } from './instances/accounts-at-backends.ts';
 import { checkEventName, checkedOptions, isFunction, refusalOfTimeout } from './checked-options.ts';
 import { composeGateway, type GatewayDeps } from './compose.ts';
 import { EventBus, isolateListeners } from './event-bus.ts';

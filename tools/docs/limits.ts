@@ -10,8 +10,8 @@ import {
   UNCOUNTED_KEPT_BYTES,
 } from '../../src/domain/memory/held-bytes.ts';
 import { RIGHTS_LIMITS } from '../../src/domain/rights/rights.ts';
-import { TESTS } from '../../src/gateway/connection-tests.ts';
-import { PROGRAM_STARTS } from '../../src/gateway/open-transport.ts';
+import { TESTS } from '../../src/gateway/instances/connection-tests.ts';
+import { PROGRAM_STARTS } from '../../src/gateway/instances/open-transport.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
 import { COMPILED_BYTES } from '../../src/protocol/aggregate/views/view-directory.ts';
 import { MAX_PROFILE_UNITS, MAX_PROFILE_VALUES } from '../../src/protocol/client-bounds.ts';

@@ -1,12 +1,12 @@
 // What is written of the lists of templates: one list after the other, and none again that did not change.
 
 import * as assert from 'uvu/assert';
-import type { JsonObject } from '../../src/domain/json/json.ts';
-import { keptLists } from '../../src/gateway/kept-lists.ts';
-import { pass } from '../helpers/failing-backend.ts';
-import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
-import { suite } from '../helpers/suite.ts';
-import { PROFILE } from '../protocol/listing-backends.ts';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
+import { keptLists } from '../../../src/gateway/endpoint/kept-lists.ts';
+import { pass } from '../../helpers/failing-backend.ts';
+import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
+import { suite } from '../../helpers/suite.ts';
+import { PROFILE } from '../../protocol/listing-backends.ts';
 
 const test = suite('kept lists');
 simulateTime(test);

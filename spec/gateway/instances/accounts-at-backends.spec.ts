@@ -3,12 +3,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { asGatewayError } from '../../src/domain/errors/errors.ts';
-import { SHARED } from '../../src/domain/vault/account-connection.ts';
-import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
-import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
-import { type OAuthBackend, startOAuthBackend } from '../fixtures/oauth-backend.ts';
-import { suite } from '../helpers/suite.ts';
+import { asGatewayError } from '../../../src/domain/errors/errors.ts';
+import { SHARED } from '../../../src/domain/vault/account-connection.ts';
+import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
+import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
+import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const address = { issuer: 'http://127.0.0.1:8080', isPublic: false };
 

@@ -13,35 +13,35 @@ import {
   takeUntil,
   tap,
 } from 'rxjs';
-import type { StatelessClients } from '../actors/calls/stateless-route.ts';
-import type { Fleet } from '../actors/fleet.ts';
-import { InstanceRef } from '../actors/instances/instance-ref.ts';
-import type { ClientSessions } from '../actors/sessions/client-sessions.ts';
-import type { ChangeFeed } from '../actors/subscriptions/change-feed.ts';
-import { timeoutFor } from '../balancing/policy.ts';
-import { userIdIn } from '../domain/accounts/account.ts';
-import type { Answer, ExchangeRequest } from '../domain/calls/exchange.ts';
-import { templateNotFound } from '../domain/errors/error-catalogue.ts';
-import type { GatewayError } from '../domain/errors/errors.ts';
-import type { InstanceDefinition } from '../domain/instances/instance.ts';
-import type { ClientProfile, Owner, ServerNotification } from '../domain/mcp/client.ts';
-import { listedAnswers } from '../domain/mcp/listed-tools.ts';
+import type { StatelessClients } from '../../actors/calls/stateless-route.ts';
+import type { Fleet } from '../../actors/fleet.ts';
+import { InstanceRef } from '../../actors/instances/instance-ref.ts';
+import type { ClientSessions } from '../../actors/sessions/client-sessions.ts';
+import type { ChangeFeed } from '../../actors/subscriptions/change-feed.ts';
+import { timeoutFor } from '../../balancing/policy.ts';
+import { userIdIn } from '../../domain/accounts/account.ts';
+import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { templateNotFound } from '../../domain/errors/error-catalogue.ts';
+import type { GatewayError } from '../../domain/errors/errors.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import type { ClientProfile, Owner, ServerNotification } from '../../domain/mcp/client.ts';
+import { listedAnswers } from '../../domain/mcp/listed-tools.ts';
 import {
   changedList,
   type Handshake,
   type ListField,
   type Tool,
   type WantedChanges,
-} from '../domain/mcp/mcp.ts';
-import type { ListMemory } from '../domain/memory/list-memory.ts';
-import { mayCall } from '../domain/rights/rights.ts';
-import type { SessionOpening } from '../domain/sessions/session-value.ts';
-import type { Clock } from '../domain/time/clock.ts';
-import { timer$ } from '../domain/time/clock-streams.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import { CachedLists, type ListCache } from '../protocol/cached-lists.ts';
-import type { Backends, McpSession, StatelessOptions } from '../protocol/endpoint-backends.ts';
-import type { UserNotice } from './accounts-at-backends.ts';
+} from '../../domain/mcp/mcp.ts';
+import type { ListMemory } from '../../domain/memory/list-memory.ts';
+import { mayCall } from '../../domain/rights/rights.ts';
+import type { SessionOpening } from '../../domain/sessions/session-value.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import { timer$ } from '../../domain/time/clock-streams.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { CachedLists, type ListCache } from '../../protocol/cached-lists.ts';
+import type { Backends, McpSession, StatelessOptions } from '../../protocol/endpoint-backends.ts';
+import type { UserNotice } from '../instances/accounts-at-backends.ts';
 
 export interface BackendDeps {
   readonly clock: Clock;

@@ -2,19 +2,19 @@
 // The attempts count here like those of this node. src/cluster speaks with the other nodes. Source: ADR 170.
 
 import { defer, map, NEVER, Observable, of, take } from 'rxjs';
-import { hostedAttempt } from '../actors/calls/hosted-attempt.ts';
-import type { Fleet } from '../actors/fleet.ts';
-import { InstanceRef } from '../actors/instances/instance-ref.ts';
-import type { OpenedTransport } from '../actors/instances/opened-transport.ts';
-import type { SharedSubscription } from '../actors/subscriptions/resource-subscriptions.ts';
-import type { InstanceHost, InstanceWay, WantedConversation } from '../cluster/channel/instance-host.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../domain/calls/exchange.ts';
-import { backendUnavailable, openingCancelled } from '../domain/errors/error-catalogue.ts';
-import { fieldValue, JsonText } from '../domain/json/json.ts';
-import { LIMITS } from '../domain/limits.ts';
-import type { ByteBudget } from '../domain/memory/held-bytes.ts';
-import type { Clock } from '../domain/time/clock.ts';
-import type { Closed, Conversation } from '../transports/transport.ts';
+import { hostedAttempt } from '../../actors/calls/hosted-attempt.ts';
+import type { Fleet } from '../../actors/fleet.ts';
+import { InstanceRef } from '../../actors/instances/instance-ref.ts';
+import type { OpenedTransport } from '../../actors/instances/opened-transport.ts';
+import type { SharedSubscription } from '../../actors/subscriptions/resource-subscriptions.ts';
+import type { InstanceHost, InstanceWay, WantedConversation } from '../../cluster/channel/instance-host.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { backendUnavailable, openingCancelled } from '../../domain/errors/error-catalogue.ts';
+import { fieldValue, JsonText } from '../../domain/json/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import type { Closed, Conversation } from '../../transports/transport.ts';
 
 /** Interval at which other nodes get the numbers of calls that have changed, in ms. */
 const LOAD_MS = 100;

@@ -1,18 +1,18 @@
 // The bounds of connection tests: their time, their number, and the end of what they opened.
 
 import * as assert from 'uvu/assert';
-import type { InstanceDefinition } from '../../src/domain/instances/instance.ts';
-import { definedFields } from '../../src/domain/json/json.ts';
-import { spreadClock } from '../../src/domain/time/clock.ts';
-import { ConnectionTests } from '../../src/gateway/connection-tests.ts';
-import type { Open } from '../../src/transports/open-options.ts';
-import type { Transport } from '../../src/transports/transport.ts';
-import { pass, settled } from '../helpers/failing-backend.ts';
-import { endOf } from '../helpers/outcome.ts';
-import { ScriptedTransport } from '../helpers/scripted-transport.ts';
-import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
-import { suite } from '../helpers/suite.ts';
-import { untimedScheduler } from '../helpers/turns.ts';
+import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
+import { definedFields } from '../../../src/domain/json/json.ts';
+import { spreadClock } from '../../../src/domain/time/clock.ts';
+import { ConnectionTests } from '../../../src/gateway/instances/connection-tests.ts';
+import type { Open } from '../../../src/transports/open-options.ts';
+import type { Transport } from '../../../src/transports/transport.ts';
+import { pass, settled } from '../../helpers/failing-backend.ts';
+import { endOf } from '../../helpers/outcome.ts';
+import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
+import { suite } from '../../helpers/suite.ts';
+import { untimedScheduler } from '../../helpers/turns.ts';
 
 const test = suite('connection tests');
 

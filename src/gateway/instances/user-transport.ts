@@ -19,24 +19,24 @@ import {
   takeUntil,
   throwError,
 } from 'rxjs';
-import { forLegacy } from '../actors/calls/legacy-form.ts';
-import { closeQuietly } from '../actors/instances/leased-conversation.ts';
-import { userIdIn } from '../domain/accounts/account.ts';
+import { forLegacy } from '../../actors/calls/legacy-form.ts';
+import { closeQuietly } from '../../actors/instances/leased-conversation.ts';
+import { userIdIn } from '../../domain/accounts/account.ts';
 import {
   type ConnectionRequired,
   type ConnectLink,
   connectAt,
   connectionDeclined,
   noOwnAccount,
-} from '../domain/calls/connection-required.ts';
-import { type ExchangeEvent, type ExchangeRequest, toolOf } from '../domain/calls/exchange.ts';
-import { MAX_PAGE, parsedResult } from '../domain/calls/parsed-result.ts';
-import { backendUnavailable, queueFull } from '../domain/errors/error-catalogue.ts';
-import { hasCode } from '../domain/errors/errors.ts';
-import type { InstanceDefinition } from '../domain/instances/instance.ts';
-import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../domain/json/json.ts';
-import type { ServerMessage, ServerNotification } from '../domain/mcp/client.ts';
-import { METHOD_NOT_FOUND } from '../domain/mcp/jsonrpc.ts';
+} from '../../domain/calls/connection-required.ts';
+import { type ExchangeEvent, type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
+import { MAX_PAGE, parsedResult } from '../../domain/calls/parsed-result.ts';
+import { backendUnavailable, queueFull } from '../../domain/errors/error-catalogue.ts';
+import { hasCode } from '../../domain/errors/errors.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
+import type { ServerMessage, ServerNotification } from '../../domain/mcp/client.ts';
+import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import {
   type Handshake,
   isOfOtherEra,
@@ -44,15 +44,15 @@ import {
   listOf,
   MODERN_VERSIONS,
   PROGRESS,
-} from '../domain/mcp/mcp.ts';
-import type { Clock } from '../domain/time/clock.ts';
-import { ticks$ } from '../domain/time/clock-streams.ts';
+} from '../../domain/mcp/mcp.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import { ticks$ } from '../../domain/time/clock-streams.ts';
 import {
   CLOSED_BY_GATEWAY,
   type Closed,
   type Transport,
   type TransportDiagnostics,
-} from '../transports/transport.ts';
+} from '../../transports/transport.ts';
 
 /** How users connect their accounts at one instance. */
 interface Connecting {

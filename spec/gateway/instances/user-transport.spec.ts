@@ -3,14 +3,14 @@
 import { mock } from 'node:test';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ConnectionRequired } from '../../src/domain/calls/connection-required.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
-import { connectionRequired } from '../../src/domain/errors/error-catalogue.ts';
-import { openUserTransport } from '../../src/gateway/user-transport.ts';
-import { HANDSHAKE, MODERN_HANDSHAKE, ScriptedTransport } from '../helpers/scripted-transport.ts';
-import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
-import { suite } from '../helpers/suite.ts';
-import { passTurns } from '../helpers/turns.ts';
+import { ConnectionRequired } from '../../../src/domain/calls/connection-required.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
+import { connectionRequired } from '../../../src/domain/errors/error-catalogue.ts';
+import { openUserTransport } from '../../../src/gateway/instances/user-transport.ts';
+import { HANDSHAKE, MODERN_HANDSHAKE, ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
+import { suite } from '../../helpers/suite.ts';
+import { passTurns } from '../../helpers/turns.ts';
 
 const test = suite('user transport');
 simulateTime(test);

@@ -3,14 +3,14 @@
 // store may fail: then there is no list. Source: ADR 225.
 
 import { hash } from 'node:crypto';
-import { canonicalText, isJsonObject, type JsonObject, parseExact, valuesIn } from '../domain/json/json.ts';
-import type { ListField } from '../domain/mcp/mcp.ts';
-import { memoryOf } from '../domain/memory/held-bytes.ts';
-import { LruMap } from '../domain/memory/lru-map.ts';
-import type { Clock } from '../domain/time/clock.ts';
-import type { ListStore } from '../persistence/store.ts';
-import type { KeptLists } from '../protocol/aggregate/lists.ts';
-import { shortKey } from '../protocol/client-bounds.ts';
+import { canonicalText, isJsonObject, type JsonObject, parseExact, valuesIn } from '../../domain/json/json.ts';
+import type { ListField } from '../../domain/mcp/mcp.ts';
+import { memoryOf } from '../../domain/memory/held-bytes.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import type { ListStore } from '../../persistence/store.ts';
+import type { KeptLists } from '../../protocol/aggregate/lists.ts';
+import { shortKey } from '../../protocol/client-bounds.ts';
 
 /** Lists of which it is known what is stored. Others are written again. */
 const MAX_KNOWN = 10_000;

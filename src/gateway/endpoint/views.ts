@@ -3,26 +3,26 @@
 // clients use it.
 
 import { map, type Observable, Subject, Subscription } from 'rxjs';
-import type { Dispatcher } from '../actors/calls/dispatcher.ts';
-import type { Fleet } from '../actors/fleet.ts';
-import { ANONYMOUS } from '../domain/accounts/account.ts';
-import type { Answer, ExchangeOptions, ExchangeRequest } from '../domain/calls/exchange.ts';
-import { viewNotFound } from '../domain/errors/view-errors.ts';
-import { countHealth } from '../domain/instances/instance.ts';
-import { definedFields } from '../domain/json/json.ts';
-import type { Client, Owner } from '../domain/mcp/client.ts';
+import type { Dispatcher } from '../../actors/calls/dispatcher.ts';
+import type { Fleet } from '../../actors/fleet.ts';
+import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import type { Answer, ExchangeOptions, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { viewNotFound } from '../../domain/errors/view-errors.ts';
+import { countHealth } from '../../domain/instances/instance.ts';
+import { definedFields } from '../../domain/json/json.ts';
+import type { Client, Owner } from '../../domain/mcp/client.ts';
 import {
   type ListChange,
   type ListField,
   MODERN_VERSIONS,
   NOTICED_LISTS,
   type WithheldItem,
-} from '../domain/mcp/mcp.ts';
-import { groupsToMatch } from '../domain/rights/globs.ts';
-import { mayUseInView } from '../domain/rights/rights.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import { GATEWAY_INFO } from '../domain/version.ts';
-import { splitToolKey, toolKey } from '../domain/views/approval.ts';
+} from '../../domain/mcp/mcp.ts';
+import { groupsToMatch } from '../../domain/rights/globs.ts';
+import { mayUseInView } from '../../domain/rights/rights.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { GATEWAY_INFO } from '../../domain/version.ts';
+import { splitToolKey, toolKey } from '../../domain/views/approval.ts';
 import {
   type CallLimiter,
   type NameOwners,
@@ -30,17 +30,17 @@ import {
   type StoredView,
   type ViewDefinition,
   type ViewProblem,
-} from '../domain/views/view.ts';
-import { AggregateBackends, type AggregateOptions } from '../protocol/aggregate/backends.ts';
-import { withAggregateInstance } from '../protocol/aggregate/names.ts';
-import type { Selection } from '../protocol/aggregate/selection.ts';
-import { CompiledView } from '../protocol/aggregate/views/view-choices.ts';
-import { CompiledLists, ViewDirectory } from '../protocol/aggregate/views/view-directory.ts';
-import { countCall } from '../protocol/aggregate/views/view-limits.ts';
-import { viewProblems } from '../protocol/aggregate/views/view-problems.ts';
-import type { ToolApprovals } from '../registry/tool-approvals.ts';
-import type { ViewRegistry } from '../registry/view-registry.ts';
-import type { PartHealth, ServedViews, ViewPreview, ViewRecord, ViewTool } from './gateway-types.ts';
+} from '../../domain/views/view.ts';
+import { AggregateBackends, type AggregateOptions } from '../../protocol/aggregate/backends.ts';
+import { withAggregateInstance } from '../../protocol/aggregate/names.ts';
+import type { Selection } from '../../protocol/aggregate/selection.ts';
+import { CompiledView } from '../../protocol/aggregate/views/view-choices.ts';
+import { CompiledLists, ViewDirectory } from '../../protocol/aggregate/views/view-directory.ts';
+import { countCall } from '../../protocol/aggregate/views/view-limits.ts';
+import { viewProblems } from '../../protocol/aggregate/views/view-problems.ts';
+import type { ToolApprovals } from '../../registry/tool-approvals.ts';
+import type { ViewRegistry } from '../../registry/view-registry.ts';
+import type { PartHealth, ServedViews, ViewPreview, ViewRecord, ViewTool } from '../gateway-types.ts';
 
 export interface ViewsDeps {
   readonly registry: ViewRegistry;

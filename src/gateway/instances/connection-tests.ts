@@ -2,17 +2,17 @@
 // nor in the fleet, and serves no calls. The registry and the routes decide what may be registered.
 
 import { once } from 'node:events';
-import { listTools } from '../actors/instances/opened-transport.ts';
-import { ANONYMOUS } from '../domain/accounts/account.ts';
-import { backendTimeout, openingCancelled, tooManyTests } from '../domain/errors/error-catalogue.ts';
-import { asGatewayError, GatewayError, shuttingDown } from '../domain/errors/errors.ts';
-import type { InstanceDefinition, InstanceInput } from '../domain/instances/instance.ts';
-import { OwnerShares } from '../domain/memory/held-bytes.ts';
-import type { Clock } from '../domain/time/clock.ts';
-import type { Registry } from '../registry/registry.ts';
-import type { Open } from '../transports/open-options.ts';
-import type { Transport, TransportDiagnostics } from '../transports/transport.ts';
-import type { ConnectionOutcome, ConnectionTestOptions } from './gateway-types.ts';
+import { listTools } from '../../actors/instances/opened-transport.ts';
+import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import { backendTimeout, openingCancelled, tooManyTests } from '../../domain/errors/error-catalogue.ts';
+import { asGatewayError, GatewayError, shuttingDown } from '../../domain/errors/errors.ts';
+import type { InstanceDefinition, InstanceInput } from '../../domain/instances/instance.ts';
+import { OwnerShares } from '../../domain/memory/held-bytes.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import type { Registry } from '../../registry/registry.ts';
+import type { Open } from '../../transports/open-options.ts';
+import type { Transport, TransportDiagnostics } from '../../transports/transport.ts';
+import type { ConnectionOutcome, ConnectionTestOptions } from '../gateway-types.ts';
 
 /** Longest time until the outcome. Closing may take longer; only `close` waits for it. */
 const TEST_MS = 10_000;

@@ -3,35 +3,35 @@
 
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
-import { DEFAULT_POLICY } from '../balancing/policy.ts';
-import { backendUnavailable } from '../domain/errors/error-catalogue.ts';
-import { GatewayError } from '../domain/errors/errors.ts';
-import { childEnvironment, missingVariables } from '../domain/instances/command.ts';
-import type { InstanceDefinition } from '../domain/instances/instance.ts';
-import type { TransportKind } from '../domain/instances/transport-kinds.ts';
-import { LIMITS } from '../domain/limits.ts';
-import type { HeldBytes } from '../domain/memory/held-bytes.ts';
-import { loadOnce } from '../domain/memory/load-once.ts';
-import { LruMap } from '../domain/memory/lru-map.ts';
-import { runsAnywhere } from '../domain/nodes/nodes.ts';
-import { FairSlots } from '../domain/time/fair-slots.ts';
-import { GATEWAY_INFO } from '../domain/version.ts';
-import { exposureOf, type ProtectedPath } from '../templates/command-exposure.ts';
-import type { TemplateRules } from '../templates/definition.ts';
-import { launchOf, withTemplateEnvironment } from '../templates/launch.ts';
-import { unmetRequirement } from '../templates/requirements.ts';
-import { loadTransport } from '../transports/index.ts';
+import { DEFAULT_POLICY } from '../../balancing/policy.ts';
+import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
+import { GatewayError } from '../../domain/errors/errors.ts';
+import { childEnvironment, missingVariables } from '../../domain/instances/command.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import type { TransportKind } from '../../domain/instances/transport-kinds.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { HeldBytes } from '../../domain/memory/held-bytes.ts';
+import { loadOnce } from '../../domain/memory/load-once.ts';
+import { LruMap } from '../../domain/memory/lru-map.ts';
+import { runsAnywhere } from '../../domain/nodes/nodes.ts';
+import { FairSlots } from '../../domain/time/fair-slots.ts';
+import { GATEWAY_INFO } from '../../domain/version.ts';
+import { exposureOf, type ProtectedPath } from '../../templates/command-exposure.ts';
+import type { TemplateRules } from '../../templates/definition.ts';
+import { launchOf, withTemplateEnvironment } from '../../templates/launch.ts';
+import { unmetRequirement } from '../../templates/requirements.ts';
+import { loadTransport } from '../../transports/index.ts';
 import type {
   CommandHistory,
   Open,
   OpeningHistory,
   OpenOptions,
   OpenTransport,
-} from '../transports/open-options.ts';
-import { environmentOf } from '../transports/stdio/child-process.ts';
-import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
-import type { Reaper } from '../transports/stdio/reaper.ts';
-import type { LazyVault } from '../vault/lazy-vault.ts';
+} from '../../transports/open-options.ts';
+import { environmentOf } from '../../transports/stdio/child-process.ts';
+import type { LeaseReaper } from '../../transports/stdio/lease-reaper.ts';
+import type { Reaper } from '../../transports/stdio/reaper.ts';
+import type { LazyVault } from '../../vault/lazy-vault.ts';
 import type { AccountsAtBackends } from './accounts-at-backends.ts';
 
 export interface OpenTransportOptions
@@ -70,7 +70,7 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
   const shared: Omit<OpenOptions, 'signal' | 'history' | 'handshakeTimeoutMs'> = {
     ...others,
     client: GATEWAY_INFO,
-    runInContainer: async (...options) => (await import('../discovery/exec.ts')).runInContainer(...options),
+    runInContainer: async (...options) => (await import('../../discovery/exec.ts')).runInContainer(...options),
   };
   const starts = new FairSlots({
     atOnce: PROGRAMS_AT_ONCE,

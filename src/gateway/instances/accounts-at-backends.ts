@@ -3,19 +3,19 @@
 // 221.
 
 import { filter, map, type Observable, Subject } from 'rxjs';
-import { type DefinedRoles, userIdIn } from '../domain/accounts/account.ts';
-import type { InstanceDefinition } from '../domain/instances/instance.ts';
-import { listNotice, type ServerNotification } from '../domain/mcp/client.ts';
-import { NOTICED_LISTS } from '../domain/mcp/mcp.ts';
-import type { Clock } from '../domain/time/clock.ts';
-import { type ConnectionChange, isResourceOf, SHARED } from '../domain/vault/account-connection.ts';
-import type { AccountStore, OAuthStore } from '../persistence/store.ts';
-import type { BearerTokens } from '../transports/backend-account.ts';
-import type { Transport } from '../transports/transport.ts';
-import { ConnectLinks, mayConnect } from '../vault/connect-links.ts';
-import type { LazyVault } from '../vault/lazy-vault.ts';
-import type { Target } from '../vault/oauth-backends.ts';
-import type { Vault } from '../vault/vault.ts';
+import { type DefinedRoles, userIdIn } from '../../domain/accounts/account.ts';
+import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import { listNotice, type ServerNotification } from '../../domain/mcp/client.ts';
+import { NOTICED_LISTS } from '../../domain/mcp/mcp.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import { type ConnectionChange, isResourceOf, SHARED } from '../../domain/vault/account-connection.ts';
+import type { AccountStore, OAuthStore } from '../../persistence/store.ts';
+import type { BearerTokens } from '../../transports/backend-account.ts';
+import type { Transport } from '../../transports/transport.ts';
+import { ConnectLinks, mayConnect } from '../../vault/connect-links.ts';
+import type { LazyVault } from '../../vault/lazy-vault.ts';
+import type { Target } from '../../vault/oauth-backends.ts';
+import type { Vault } from '../../vault/vault.ts';
 
 /** A notice for the clients of one user, at one template. */
 export interface UserNotice {
