@@ -1,6 +1,6 @@
 // Calls of modern clients whose backend asks them, as the gateway has them.
 
-import { CallsWithQuestions } from '../../src/actors/calls/calls-with-questions.ts';
+import { CallsWithQuestions } from '../../src/actors/calls/stateless/calls-with-questions.ts';
 import { HeldBytes, memoryBounds } from '../../src/domain/memory/held-bytes.ts';
 import { newLife, newSessionId } from '../../src/domain/nodes/life.ts';
 import { spreadClock } from '../../src/domain/time/clock.ts';

@@ -1,5 +1,5 @@
 // The views of the registry: stored first, then in force on this node, then on the others, like templates and
-// instances. It does not know what a view lists (gateway/views.ts).
+// instances. It does not know what a view lists (gateway/endpoint/views.ts).
 
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';

@@ -33,7 +33,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { backOffMs } from '../back-off.ts';
-import type { StatelessLeases } from '../calls/stateless-leases.ts';
+import type { StatelessLeases } from '../calls/stateless/stateless-leases.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { type Feed, UPDATED } from './feed.ts';

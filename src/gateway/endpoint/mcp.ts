@@ -3,11 +3,11 @@
 
 import { randomBytes } from 'node:crypto';
 import { endWith, ignoreElements, NEVER, type Observable, Subscription, takeUntil } from 'rxjs';
-import { CallsWithQuestions } from '../../actors/calls/calls-with-questions.ts';
+import { CallsWithQuestions } from '../../actors/calls/stateless/calls-with-questions.ts';
 import type { Dispatcher } from '../../actors/calls/dispatcher.ts';
 import type { RetryBudget } from '../../actors/calls/retries.ts';
-import { StatelessLeases } from '../../actors/calls/stateless-leases.ts';
-import { StatelessClients } from '../../actors/calls/stateless-route.ts';
+import { StatelessLeases } from '../../actors/calls/stateless/stateless-leases.ts';
+import { StatelessClients } from '../../actors/calls/stateless/stateless-route.ts';
 import type { Fleet } from '../../actors/fleet.ts';
 import { ClientSessions } from '../../actors/sessions/client-sessions.ts';
 import type { SessionKeeper } from '../../actors/sessions/session-keeper.ts';

@@ -19,7 +19,7 @@ import {
   takeUntil,
   throwError,
 } from 'rxjs';
-import { forLegacy } from '../../actors/calls/legacy-form.ts';
+import { forLegacy } from '../../actors/calls/stateless/legacy-form.ts';
 import { closeQuietly } from '../../actors/instances/leased-conversation.ts';
 import { userIdIn } from '../../domain/accounts/account.ts';
 import {

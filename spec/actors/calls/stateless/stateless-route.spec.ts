@@ -2,10 +2,10 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { NO_SUBSCRIBER } from '../../../src/actors/instances/leased-conversation.ts';
-import type { JsonObject } from '../../../src/domain/json/json.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
-import { META } from '../../../src/domain/mcp/mcp.ts';
+import { NO_SUBSCRIBER } from '../../../../src/actors/instances/leased-conversation.ts';
+import type { JsonObject } from '../../../../src/domain/json/json.ts';
+import { LIMITS } from '../../../../src/domain/limits.ts';
+import { META } from '../../../../src/domain/mcp/mcp.ts';
 import {
   ASKABLE,
   answers,
@@ -24,9 +24,9 @@ import {
   settled,
   silent,
   undelivered,
-} from '../../helpers/failing-backend.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
-import { suite } from '../../helpers/suite.ts';
+} from '../../../helpers/failing-backend.ts';
+import { simulateTime } from '../../../helpers/simulated-time.ts';
+import { suite } from '../../../helpers/suite.ts';
 
 const test = suite('stateless route');
 const LOGGING = { capabilities: { logging: {} } };

@@ -9,23 +9,23 @@ import {
   type ExchangeRequest,
   type FinalEvent,
   isAnswered,
-} from '../../domain/calls/exchange.ts';
-import { backendTimeout } from '../../domain/errors/error-catalogue.ts';
-import { isUnanswered } from '../../domain/errors/errors.ts';
-import { isNetworked } from '../../domain/instances/transport-kinds.ts';
-import { type Client, extensionsOf } from '../../domain/mcp/client.ts';
-import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
-import { listOf } from '../../domain/mcp/mcp.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import type { CallConversation } from '../../transports/transport.ts';
-import type { Fleet } from '../fleet.ts';
-import type { InstanceRef } from '../instances/instance-ref.ts';
-import { NO_SUBSCRIBER } from '../instances/leased-conversation.ts';
-import { type ConversationChoice, conversationFor, NO_TASKS } from '../instances/process-sharing.ts';
-import type { TemplateGroup } from '../template-group.ts';
-import { BalancedRoute } from './balanced-route.ts';
-import { BoundRoute } from './bound-route.ts';
-import type { AttemptEnding } from './call-events.ts';
+} from '../../../domain/calls/exchange.ts';
+import { backendTimeout } from '../../../domain/errors/error-catalogue.ts';
+import { isUnanswered } from '../../../domain/errors/errors.ts';
+import { isNetworked } from '../../../domain/instances/transport-kinds.ts';
+import { type Client, extensionsOf } from '../../../domain/mcp/client.ts';
+import { METHOD_NOT_FOUND } from '../../../domain/mcp/jsonrpc.ts';
+import { listOf } from '../../../domain/mcp/mcp.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
+import type { CallConversation } from '../../../transports/transport.ts';
+import type { Fleet } from '../../fleet.ts';
+import type { InstanceRef } from '../../instances/instance-ref.ts';
+import { NO_SUBSCRIBER } from '../../instances/leased-conversation.ts';
+import { type ConversationChoice, conversationFor, NO_TASKS } from '../../instances/process-sharing.ts';
+import type { TemplateGroup } from '../../template-group.ts';
+import { BalancedRoute } from '../balanced-route.ts';
+import { BoundRoute } from '../bound-route.ts';
+import type { AttemptEnding } from '../call-events.ts';
 import {
   type At,
   type AttemptPlan,
@@ -40,8 +40,8 @@ import {
   type Step,
   type Tried,
   type Trouble,
-} from './call-route.ts';
-import type { Dispatcher } from './dispatcher.ts';
+} from '../call-route.ts';
+import type { Dispatcher } from '../dispatcher.ts';
 import { EqualToolLists } from './equal-tool-lists.ts';
 import { forLegacy, isLogged, logLevelOf } from './legacy-form.ts';
 import type { StatelessLease, StatelessLeases } from './stateless-leases.ts';

@@ -7,18 +7,18 @@
 //                             as a call that waits
 
 import { Observable, type Subscriber, Subscription } from 'rxjs';
-import { type Answer, type FinalEvent, isFinal } from '../../domain/calls/exchange.ts';
-import { backendUnavailable, callCutOff } from '../../domain/errors/error-catalogue.ts';
-import type { GatewayError } from '../../domain/errors/errors.ts';
-import { type JsonObject, valuesIn } from '../../domain/json/json.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import type { ClientQuestion, ClientReply, ServerRequest } from '../../domain/mcp/client.ts';
-import { RPC } from '../../domain/mcp/jsonrpc.ts';
-import { type HeldBytes, type Holding, memoryOf, OwnerShares } from '../../domain/memory/held-bytes.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { awaitingClientRefusal } from '../instances/call-counter.ts';
-import { MessageBuffer } from '../message-buffer.ts';
+import { type Answer, type FinalEvent, isFinal } from '../../../domain/calls/exchange.ts';
+import { backendUnavailable, callCutOff } from '../../../domain/errors/error-catalogue.ts';
+import type { GatewayError } from '../../../domain/errors/errors.ts';
+import { type JsonObject, valuesIn } from '../../../domain/json/json.ts';
+import { LIMITS } from '../../../domain/limits.ts';
+import type { ClientQuestion, ClientReply, ServerRequest } from '../../../domain/mcp/client.ts';
+import { RPC } from '../../../domain/mcp/jsonrpc.ts';
+import { type HeldBytes, type Holding, memoryOf, OwnerShares } from '../../../domain/memory/held-bytes.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
+import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import { awaitingClientRefusal } from '../../instances/call-counter.ts';
+import { MessageBuffer } from '../../message-buffer.ts';
 
 interface CallOwner {
   readonly id: string;

@@ -2,13 +2,13 @@
 // share: most do, and then a list needs no dedicated process until the shared one is restarted. The route of a
 // call without a session asks. Source: ADR 49.
 
-import type { ExchangeEvent } from '../../domain/calls/exchange.ts';
-import { parsedResult } from '../../domain/calls/parsed-result.ts';
-import { isJsonObject } from '../../domain/json/json.ts';
-import type { ClientProfile } from '../../domain/mcp/client.ts';
-import type { Handshake } from '../../domain/mcp/mcp.ts';
-import type { InstanceRef } from '../instances/instance-ref.ts';
-import { capabilitiesKey } from '../instances/leases.ts';
+import type { ExchangeEvent } from '../../../domain/calls/exchange.ts';
+import { parsedResult } from '../../../domain/calls/parsed-result.ts';
+import { isJsonObject } from '../../../domain/json/json.ts';
+import type { ClientProfile } from '../../../domain/mcp/client.ts';
+import type { Handshake } from '../../../domain/mcp/mcp.ts';
+import type { InstanceRef } from '../../instances/instance-ref.ts';
+import { capabilitiesKey } from '../../instances/leases.ts';
 
 /** A longer list is not compared. */
 const LARGEST_LIST_BYTES = 1024 * 1024;

@@ -3,17 +3,17 @@
 import { mock } from 'node:test';
 import { map, type Observable, type Subscription, take } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { Answer } from '../../../src/domain/calls/exchange.ts';
-import { backendTimeout } from '../../../src/domain/errors/error-catalogue.ts';
-import { asGatewayError, type GatewayError } from '../../../src/domain/errors/errors.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
-import type { ClientQuestion, ClientReply } from '../../../src/domain/mcp/client.ts';
-import { HeldBytes } from '../../../src/domain/memory/held-bytes.ts';
-import { callsWithQuestions } from '../../helpers/calls-with-questions.ts';
-import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
-import { suite } from '../../helpers/suite.ts';
-import { passTurns, untimedScheduler } from '../../helpers/turns.ts';
+import type { Answer } from '../../../../src/domain/calls/exchange.ts';
+import { backendTimeout } from '../../../../src/domain/errors/error-catalogue.ts';
+import { asGatewayError, type GatewayError } from '../../../../src/domain/errors/errors.ts';
+import { LIMITS } from '../../../../src/domain/limits.ts';
+import type { ClientQuestion, ClientReply } from '../../../../src/domain/mcp/client.ts';
+import { HeldBytes } from '../../../../src/domain/memory/held-bytes.ts';
+import { callsWithQuestions } from '../../../helpers/calls-with-questions.ts';
+import { ScriptedTransport } from '../../../helpers/scripted-transport.ts';
+import { simulateTime } from '../../../helpers/simulated-time.ts';
+import { suite } from '../../../helpers/suite.ts';
+import { passTurns, untimedScheduler } from '../../../helpers/turns.ts';
 
 const test = suite('calls with questions');
 const ANN = { id: 'ann' };

@@ -1,8 +1,8 @@
 // The form of a modern client's request for a legacy backend, and the log messages that reach the client.
 
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
-import { isJsonObject } from '../../domain/json/json.ts';
-import { includesLevel, isLogLevel, LOG, META, withoutMeta } from '../../domain/mcp/mcp.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import { isJsonObject } from '../../../domain/json/json.ts';
+import { includesLevel, isLogLevel, LOG, META, withoutMeta } from '../../../domain/mcp/mcp.ts';
 
 /** Keys of `_meta` that only the modern era defines; all others belong to the caller and are kept. */
 const MODERN_KEYS = [

@@ -2,18 +2,18 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { StatelessConversation } from '../../../src/actors/calls/stateless-leases.ts';
-import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
-import { type LeasedConversation, NO_SUBSCRIBER } from '../../../src/actors/instances/leased-conversation.ts';
-import type { ExchangeEvent } from '../../../src/domain/calls/exchange.ts';
-import { hasCode } from '../../../src/domain/errors/errors.ts';
-import type { TransportKind } from '../../../src/domain/instances/transport-kinds.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
-import { profileBytes } from '../../../src/domain/mcp/client.ts';
-import { ASKABLE, Harness, LARGE, modernProfile, settled } from '../../helpers/failing-backend.ts';
-import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
-import { suite } from '../../helpers/suite.ts';
+import { StatelessConversation } from '../../../../src/actors/calls/stateless/stateless-leases.ts';
+import type { InstanceRef } from '../../../../src/actors/instances/instance-ref.ts';
+import { type LeasedConversation, NO_SUBSCRIBER } from '../../../../src/actors/instances/leased-conversation.ts';
+import type { ExchangeEvent } from '../../../../src/domain/calls/exchange.ts';
+import { hasCode } from '../../../../src/domain/errors/errors.ts';
+import type { TransportKind } from '../../../../src/domain/instances/transport-kinds.ts';
+import { LIMITS } from '../../../../src/domain/limits.ts';
+import { profileBytes } from '../../../../src/domain/mcp/client.ts';
+import { ASKABLE, Harness, LARGE, modernProfile, settled } from '../../../helpers/failing-backend.ts';
+import { ScriptedTransport } from '../../../helpers/scripted-transport.ts';
+import { simulateTime } from '../../../helpers/simulated-time.ts';
+import { suite } from '../../../helpers/suite.ts';
 
 const test = suite('stateless leases');
 const MOST = LIMITS.isolatedProcesses;

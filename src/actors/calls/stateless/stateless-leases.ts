@@ -3,11 +3,11 @@
 // instances/leases.ts bounds their number and idle time.
 
 import { catchError, defer, EMPTY, filter, from, map, merge, mergeMap, Observable, Subject } from 'rxjs';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
-import { shuttingDown } from '../../domain/errors/errors.ts';
-import { declarationsTooLarge } from '../../domain/errors/session-errors.ts';
-import type { JsonObject } from '../../domain/json/json.ts';
-import { LIMITS } from '../../domain/limits.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import { shuttingDown } from '../../../domain/errors/errors.ts';
+import { declarationsTooLarge } from '../../../domain/errors/session-errors.ts';
+import type { JsonObject } from '../../../domain/json/json.ts';
+import { LIMITS } from '../../../domain/limits.ts';
 import {
   acceptsServerRequests,
   type Client,
@@ -15,15 +15,15 @@ import {
   type Owner,
   profileBytes,
   type ServerMessage,
-} from '../../domain/mcp/client.ts';
-import { isCustomNotice, LEGACY_VERSIONS } from '../../domain/mcp/mcp.ts';
-import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
-import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import type { CallConversation, Conversation } from '../../transports/transport.ts';
-import type { InstanceRef } from '../instances/instance-ref.ts';
-import { type LeasedConversation, NO_SUBSCRIBER, sharedBy } from '../instances/leased-conversation.ts';
-import { conversationKeyOf, type Lease } from '../instances/leases.ts';
-import { tellsCallsApart } from '../instances/process-sharing.ts';
+} from '../../../domain/mcp/client.ts';
+import { isCustomNotice, LEGACY_VERSIONS } from '../../../domain/mcp/mcp.ts';
+import type { ByteBudget } from '../../../domain/memory/held-bytes.ts';
+import { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import type { CallConversation, Conversation } from '../../../transports/transport.ts';
+import type { InstanceRef } from '../../instances/instance-ref.ts';
+import { type LeasedConversation, NO_SUBSCRIBER, sharedBy } from '../../instances/leased-conversation.ts';
+import { conversationKeyOf, type Lease } from '../../instances/leases.ts';
+import { tellsCallsApart } from '../../instances/process-sharing.ts';
 
 type LeasingInstance = Pick<InstanceRef, 'definition' | 'lease'>;
 
