@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import type { JsonFields, JsonObject } from '../../src/domain/json/json.ts';
 import type { Tool } from '../../src/domain/mcp/mcp.ts';
 import { checkGetTypes, checkPostTypes, type RequestHeaders } from '../../src/protocol/headers.ts';
-import { ListedHeaders, paramHeadersIn } from '../../src/protocol/modern/param-headers.ts';
+import { ListedHeaders, paramHeadersIn } from '../../src/protocol/modern/listed-headers.ts';
 import { RpcFailure } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
 import { ScriptedBackends } from './scripted-backends.ts';

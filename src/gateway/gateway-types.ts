@@ -35,7 +35,7 @@ import type { InProcessHandler, Open } from '../transports/open-options.ts';
 import type { ReaperPipeOptions } from '../transports/stdio/reaper-pipe.ts';
 import type { VaultOptions } from '../vault/vault.ts';
 
-export type { CallResult, ListResult, RequestOptions } from '../actors/calls/requests.ts';
+export type { CallResult, ListResult, RequestOptions } from './requests.ts';
 export type { InstanceChange } from '../domain/instances/instance.ts';
 export type { ClientSessionView } from '../domain/mcp/client.ts';
 

@@ -2,7 +2,7 @@
 // registry.ts has the registrations, src/actors the calls.
 
 import { filter, map, type Observable, startWith, throwError } from 'rxjs';
-import { type ErrorAnswer, Requests } from '../actors/calls/requests.ts';
+import { type ErrorAnswer, Requests } from './requests.ts';
 import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
 import type { InstanceStatus } from '../actors/template-group.ts';
 import type { TemplatePolicy } from '../balancing/policy.ts';

@@ -1,5 +1,5 @@
 // Reads the headers of a request, checks its media types, and compares the headers that repeat fields of a modern body. Headers
-// for the arguments of a tool are in modern/param-headers.ts.
+// for the arguments of a tool are in modern/listed-headers.ts.
 
 import type { JsonFields } from '../domain/json/json.ts';
 import { RPC } from '../domain/mcp/jsonrpc.ts';

@@ -6,7 +6,7 @@ import type { LookupAddress } from 'node:dns';
 import type { IncomingMessage } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Clock } from '../domain/time/clock.ts';
-import { OutsideHandshakes } from '../outside/handshakes.ts';
+import { OutsideHandshakes } from '../outside/tls-handshakes.ts';
 import { lookupOutside } from '../outside/lookup.ts';
 import { OutsidePlaces } from '../outside/places.ts';
 import {

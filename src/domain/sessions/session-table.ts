@@ -1,6 +1,6 @@
 // What the table of all legacy sessions of a gateway (actors/sessions/client-sessions.ts) and the two kinds of
 // sessions in it know of each other: those with one template, and those with several
-// (protocol/aggregate/sessions/session.ts). Source: ADR 70.
+// (protocol/aggregate/sessions/aggregate-session.ts). Source: ADR 70.
 
 import type { GatewayError } from '../errors/errors.ts';
 import type { ClientProfile } from '../mcp/client.ts';

@@ -1,6 +1,6 @@
 // What the session of a legacy client is, as one plain value: JSON only, with a version of its own. Its session
 // holds it: with one template the machine (actors/sessions/client-session.machine.ts), with several templates
-// protocol/aggregate/sessions/session.ts. It can be written at any time and read again by another process. Source:
+// protocol/aggregate/sessions/aggregate-session.ts. It can be written at any time and read again by another process. Source:
 // ADR 138, ADR 145.
 //
 // The id of the session is a credential and not part of the value; its client sends it with the next request. The profile and the

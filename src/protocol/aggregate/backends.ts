@@ -43,11 +43,11 @@ import { FindableTools, type ToolIndexes } from './findable-tools.ts';
 import { aggregateGreeting } from './greeting.ts';
 import type { AggregateLists } from './lists.ts';
 import { splitInstance, withAggregateInstance } from './names.ts';
-import { aggregateExchange } from './requests.ts';
+import { aggregateExchange } from './aggregate-exchange.ts';
 import { SearchMode } from './search-mode.ts';
 import type { Presentation, Selection } from './selection.ts';
-import { AggregateSession, type AggregateSessionDeps } from './sessions/session.ts';
-import { checkRecoverable, newAggregateSession, viewIdOf } from './sessions/session-value.ts';
+import { AggregateSession, type AggregateSessionDeps } from './sessions/aggregate-session.ts';
+import { checkRecoverable, newAggregateSession, viewIdOf } from './sessions/aggregate-session-value.ts';
 
 /** Greetings that sessions share; callers with equal permissions have the same. */
 const HANDSHAKES_REMEMBERED = 100;

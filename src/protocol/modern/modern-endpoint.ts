@@ -37,7 +37,7 @@ import {
   invalidParams,
   type ModernRequest,
 } from './modern-request.ts';
-import { ListedHeaders, paramHeadersIn } from './param-headers.ts';
+import { ListedHeaders, paramHeadersIn } from './listed-headers.ts';
 
 interface ModernOptions
   extends CommonOptions,

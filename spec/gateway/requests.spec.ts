@@ -4,17 +4,17 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { finalAnswer, type RequestOptions, resultOf } from '../../../src/actors/calls/requests.ts';
-import type { Answer, ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
-import { type JsonObject, JsonText } from '../../../src/domain/json/json.ts';
-import { LIMITS } from '../../../src/domain/limits.ts';
-import { gatherPages } from '../../../src/domain/mcp/list-pages.ts';
-import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
-import type { InProcessHandler } from '../../../src/transports/open-options.ts';
-import { rpcError } from '../../helpers/function-backend.ts';
-import { errorOf, thrownBy } from '../../helpers/outcome.ts';
-import { suite } from '../../helpers/suite.ts';
-import { turnsOf, untimedScheduler } from '../../helpers/turns.ts';
+import { finalAnswer, type RequestOptions, resultOf } from '../../src/gateway/requests.ts';
+import type { Answer, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { gatherPages } from '../../src/domain/mcp/list-pages.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
+import type { InProcessHandler } from '../../src/transports/open-options.ts';
+import { rpcError } from '../helpers/function-backend.ts';
+import { errorOf, thrownBy } from '../helpers/outcome.ts';
+import { suite } from '../helpers/suite.ts';
+import { turnsOf, untimedScheduler } from '../helpers/turns.ts';
 
 const test = suite('requests');
 const WAIT = { waitMs: 5_000 };

@@ -43,7 +43,7 @@ import { exchangeInSession } from '../../legacy/legacy-over-modern.ts';
 import { localAnswer, rpcErrorAnswer } from '../../local-answer.ts';
 import type { AggregateExtensions } from '../extensions.ts';
 import { splitInstance, withAggregateInstance } from '../names.ts';
-import { aggregateExchange } from '../requests.ts';
+import { aggregateExchange } from '../aggregate-exchange.ts';
 import type { SearchMode } from '../search-mode.ts';
 import type { Selection } from '../selection.ts';
 import { SessionParts } from './session-parts.ts';
@@ -55,7 +55,7 @@ import {
   subscribedUris,
   withoutSubscriptions,
 } from './session-subscriptions.ts';
-import { isAllowedFor, type MovesUnsafe, mayRecover, viewIdOf } from './session-value.ts';
+import { isAllowedFor, type MovesUnsafe, mayRecover, viewIdOf } from './aggregate-session-value.ts';
 import { UnsafeMarks } from './unsafe-marks.ts';
 
 /** Most subscriptions that are repeated at the same time in a new session with a template. */

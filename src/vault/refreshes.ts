@@ -10,7 +10,7 @@ import type { WhyNotConnected } from '../domain/vault/account-connection.ts';
 import { insistently } from '../persistence/insistent.ts';
 import { scopesIn } from '../transports/http/challenge.ts';
 import { BackendFetchFailure } from './backend-fetch.ts';
-import type { OwnClients } from './clients.ts';
+import type { OwnClients } from './own-clients.ts';
 import {
   type Connections,
   connectionKey,

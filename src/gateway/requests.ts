@@ -1,7 +1,7 @@
 // Requests for callers that do not stream: one promise each, for a result, a whole list, or the meaning of an error answer.
 
 import { filter, fromEvent, lastValueFrom, type Observable, takeUntil } from 'rxjs';
-import { errorOfAnswer, needsList, promptOf } from '../../domain/calls/answer-errors.ts';
+import { errorOfAnswer, needsList, promptOf } from '../domain/calls/answer-errors.ts';
 import {
   type Answer,
   type ExchangeOptions,
@@ -9,20 +9,20 @@ import {
   type FinalAnswer,
   isFinalAnswer,
   type Tracker,
-} from '../../domain/calls/exchange.ts';
-import { parsedResult } from '../../domain/calls/parsed-result.ts';
-import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
-import { atInstance, type GatewayError } from '../../domain/errors/errors.ts';
-import { definedFields, type JsonObject } from '../../domain/json/json.ts';
-import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
-import { gatherPages } from '../../domain/mcp/list-pages.ts';
-import { allowedTools } from '../../domain/mcp/listed-tools.ts';
-import type { ListField } from '../../domain/mcp/mcp.ts';
-import { ReadLists } from '../../domain/mcp/read-lists.ts';
-import { NO_CALLER } from '../../domain/memory/held-bytes.ts';
-import type { ListMemory, ListValues } from '../../domain/memory/list-memory.ts';
-import type { ToolRights } from '../../domain/rights/rights.ts';
-import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+} from '../domain/calls/exchange.ts';
+import { parsedResult } from '../domain/calls/parsed-result.ts';
+import { backendUnavailable } from '../domain/errors/error-catalogue.ts';
+import { atInstance, type GatewayError } from '../domain/errors/errors.ts';
+import { definedFields, type JsonObject } from '../domain/json/json.ts';
+import { type JsonRpcError, RPC } from '../domain/mcp/jsonrpc.ts';
+import { gatherPages } from '../domain/mcp/list-pages.ts';
+import { allowedTools } from '../domain/mcp/listed-tools.ts';
+import type { ListField } from '../domain/mcp/mcp.ts';
+import { ReadLists } from '../domain/mcp/read-lists.ts';
+import { NO_CALLER } from '../domain/memory/held-bytes.ts';
+import type { ListMemory, ListValues } from '../domain/memory/list-memory.ts';
+import type { ToolRights } from '../domain/rights/rights.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 
 /** Aborting `signal` cancels the request on the backend and rejects with the reason of the signal. */
 export interface RequestOptions extends ExchangeOptions {

@@ -10,7 +10,7 @@ import { sessionLost } from '../../../../src/domain/errors/session-errors.ts';
 import type { Owner, ServerMessage } from '../../../../src/domain/mcp/client.ts';
 import type { SessionRecord } from '../../../../src/domain/sessions/session-table.ts';
 import { readSession, writeSession } from '../../../../src/domain/sessions/session-value.ts';
-import { AggregateSession } from '../../../../src/protocol/aggregate/sessions/session.ts';
+import { AggregateSession } from '../../../../src/protocol/aggregate/sessions/aggregate-session.ts';
 import { settled } from '../../../helpers/failing-backend.ts';
 import { suite } from '../../../helpers/suite.ts';
 import { ADA, ListingBackends, PROFILE, TABLE } from '../../listing-backends.ts';
