@@ -1,5 +1,6 @@
 // Requests for callers that do not stream: one promise each, for a result, a whole list, or the meaning of an error answer.
 
+import { NO_CALLER } from '../domain/memory/owner-shares.ts';
 import { filter, fromEvent, lastValueFrom, type Observable, takeUntil } from 'rxjs';
 import { errorOfAnswer, needsList, promptOf } from '../domain/calls/answer-errors.ts';
 import {
@@ -19,7 +20,6 @@ import { gatherPages } from '../domain/mcp/list-pages.ts';
 import { allowedTools } from '../domain/mcp/listed-tools.ts';
 import type { ListField } from '../domain/mcp/mcp.ts';
 import { ReadLists } from '../domain/mcp/read-lists.ts';
-import { NO_CALLER } from '../domain/memory/held-bytes.ts';
 import type { ListMemory, ListValues } from '../domain/memory/list-memory.ts';
 import type { ToolRights } from '../domain/rights/rights.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';

@@ -3,6 +3,7 @@
 // its backend, because the lists of a server may depend on earlier requests there. Every session gets a notice when lists change
 // because instances come or go: one notice for many changes, at a bounded rate. Source: ADR 28.
 
+import { OwnerAmounts } from '../domain/memory/owner-shares.ts';
 import { randomUUID } from 'node:crypto';
 import {
   audit,
@@ -37,7 +38,6 @@ import {
   type ServerNotification,
 } from '../domain/mcp/client.ts';
 import { announcesChanges, changedList, type Handshake, type ListField, listOf } from '../domain/mcp/mcp.ts';
-import { OwnerAmounts } from '../domain/memory/held-bytes.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';

@@ -2,13 +2,13 @@
 // session reads its row, claims it, and makes the session again. Reads and claims of many sessions are grouped:
 // after a restart all clients come at once. Source: ADR 143.
 
+import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import { filter, firstValueFrom, race } from 'rxjs';
 import { queueFull } from '../../domain/errors/error-catalogue.ts';
 import { hasCode, nodeDraining } from '../../domain/errors/errors.ts';
 import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { OwnerShares } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { NotHolder } from '../../domain/nodes/forwarding.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';

@@ -1,6 +1,7 @@
 // The streams of `subscriptions/listen` towards modern clients: one request, whose answer comes when the gateway closes.
 // `Backends.changes` gathers the changes. Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
+import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import { EMPTY, Subscription } from 'rxjs';
 import { declarationsTooLarge, listenLimit } from '../../domain/errors/session-errors.ts';
 import {
@@ -23,7 +24,7 @@ import {
   type WantedChanges,
 } from '../../domain/mcp/mcp.ts';
 import { isAboutOneOf } from '../../domain/mcp/resource-uris.ts';
-import { type ByteBudget, keptBytes, OwnerShares } from '../../domain/memory/held-bytes.ts';
+import { type ByteBudget, keptBytes } from '../../domain/memory/held-bytes.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { isTooLong, MAX_REFERENCE_BYTES } from '../client-bounds.ts';
 import type { CommonOptions, EndpointOptions, FaultListener, McpReply } from '../endpoint-types.ts';

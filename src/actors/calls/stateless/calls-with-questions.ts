@@ -6,6 +6,7 @@
 //                           └ the exchange ends, at its deadline at the latest ──► kept for the client for 10 min; no longer counted
 //                             as a call that waits
 
+import { OwnerShares } from '../../../domain/memory/owner-shares.ts';
 import { Observable, type Subscriber, Subscription } from 'rxjs';
 import { type Answer, type FinalEvent, isFinal } from '../../../domain/calls/exchange.ts';
 import { backendUnavailable, callCutOff } from '../../../domain/errors/error-catalogue.ts';
@@ -14,7 +15,7 @@ import { type JsonObject, valuesIn } from '../../../domain/json/json.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import type { ClientQuestion, ClientReply, ServerRequest } from '../../../domain/mcp/client.ts';
 import { RPC } from '../../../domain/mcp/jsonrpc.ts';
-import { type HeldBytes, type Holding, memoryOf, OwnerShares } from '../../../domain/memory/held-bytes.ts';
+import { type HeldBytes, type Holding, memoryOf } from '../../../domain/memory/held-bytes.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import { awaitingClientRefusal } from '../../instances/call-counter.ts';
