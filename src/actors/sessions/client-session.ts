@@ -3,6 +3,7 @@
 // the first request that needs one, ends it when it is parked, and does the work of each state. Its calls are in
 // session-calls.ts, its idle time in client-sessions.ts.
 
+import { outlivesNode } from './session-state.ts';
 import { AsyncSubject, firstValueFrom, Observable, of } from 'rxjs';
 import { Actor, createActor } from 'xstate';
 import { timeoutFor } from '../../balancing/policy.ts';
@@ -40,7 +41,6 @@ import type { SessionDeps, SessionOptions } from './session-deps.ts';
 import { sessionMoved } from './session-fingerprint.ts';
 import type { SessionCore, SessionHost } from './session-host.ts';
 import { SessionMessages } from './session-messages.ts';
-import { outlivesNode } from './session-recovery.ts';
 import { boundTo, type ClientSessionEvent, endedBy, placeLeft, type SessionState } from './session-state.ts';
 import { WaitingRequests } from './waiting-requests.ts';
 

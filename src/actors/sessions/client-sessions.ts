@@ -2,6 +2,7 @@
 // number, parks them after a short time without use and ends them after a long one, and ends many of them together. Callers of
 // `find` compare the owner. The table owns the sessions, a session its binding, and a dedicated binding its conversation.
 
+import { outlivesNode } from './session-state.ts';
 import { nodeCutOff, nodeDraining, shuttingDown } from '../../domain/errors/errors.ts';
 import { sessionEnded, sessionLost, sessionUnknown } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -19,7 +20,7 @@ import { SessionDrain } from './session-drain.ts';
 import { sessionEventOf, sessionFingerprint } from './session-fingerprint.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import { longestAway, type PlaceKind, SessionPlaces } from './session-places.ts';
-import { outlivesNode, SessionRecovery, untilKnown } from './session-recovery.ts';
+import { SessionRecovery, untilKnown } from './session-recovery.ts';
 import type { SessionRow } from './session-row.ts';
 import { newSession } from './session-state.ts';
 

@@ -7,7 +7,6 @@ import { filter, firstValueFrom, race } from 'rxjs';
 import { queueFull } from '../../domain/errors/error-catalogue.ts';
 import { hasCode, nodeDraining } from '../../domain/errors/errors.ts';
 import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
-import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { NotHolder } from '../../domain/nodes/forwarding.ts';
@@ -16,18 +15,16 @@ import type { PrepareRecovery } from '../../domain/sessions/session-table.ts';
 import {
   type AnySessionValue,
   readSession,
-  type SessionValue,
   SessionValueError,
 } from '../../domain/sessions/session-value.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { MAX_SESSION_ROWS, type StoredSession } from '../../persistence/store.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
-import type { Instance, TemplateGroup } from '../template-group.ts';
+import type { Instance } from '../template-group.ts';
 import type { SessionAdmission } from './session-deps.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import { rowKeyOf } from './session-row.ts';
-import { mayMove } from './session-state.ts';
 
 /** Ids that cannot be recovered and are remembered: they cost no further query. */
 const MAX_MISSING = 10_000;
@@ -157,22 +154,6 @@ export async function untilKnown(instance: Instance | undefined, clock: Pick<Clo
   if (!(instance instanceof InstanceRef) || !instance.isStarting) return;
   const known$ = instance.state$.pipe(filter(() => !instance.isStarting));
   await firstValueFrom(race(known$, timer$(clock, LIMITS.firstOpeningsMs)), { defaultValue: undefined });
-}
-
-/**
- * True when the session can be recovered after the end of its node, and of the programs that the node ran: where it shared a
- * backend that is still there it has lost nothing; elsewhere it has to open another conversation, as if it moved.
- */
-export function outlivesNode(value: SessionValue, group: TemplateGroup): boolean {
-  const { binding } = value;
-  const definition = group.instances.get(binding?.instanceId ?? '')?.definition;
-  const isIntact = binding?.isShared === true && definition !== undefined && isNetworked(definition);
-  return isIntact || mayMove(value, group);
-}
-
-/** Whether calls of a session have to wait for its mark. A session with one template that never moves needs none. */
-export function needsMark({ sessionFailover }: TemplateGroup['policy'], isPart: boolean): boolean {
-  return sessionFailover === 'auto' || (isPart && sessionFailover === 'never');
 }
 
 /** Undefined for a row of another release, and for a damaged one. */

@@ -2,6 +2,7 @@
 // client-session.machine.ts applies them while the session has an actor, client-session.ts otherwise.
 
 import type { Delivered } from '../../domain/errors/errors.ts';
+import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import { SESSION_VERSION, type SessionValue } from '../../domain/sessions/session-value.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -90,4 +91,20 @@ export function mayMove({ unsafe }: SessionValue, { policy }: Pick<TemplateGroup
 /** Another instance could serve its client. */
 export function hasOthers(group: Pick<TemplateGroup, 'pool'>, than: InstanceRef): boolean {
   return group.pool.candidates.some((candidate) => candidate !== than);
+}
+
+/**
+ * True when the session can be recovered after the end of its node, and of the programs that the node ran: where it shared a
+ * backend that is still there it has lost nothing; elsewhere it has to open another conversation, as if it moved.
+ */
+export function outlivesNode(value: SessionValue, group: TemplateGroup): boolean {
+  const { binding } = value;
+  const definition = group.instances.get(binding?.instanceId ?? '')?.definition;
+  const isIntact = binding?.isShared === true && definition !== undefined && isNetworked(definition);
+  return isIntact || mayMove(value, group);
+}
+
+/** Whether calls of a session have to wait for its mark. A session with one template that never moves needs none. */
+export function needsMark({ sessionFailover }: TemplateGroup['policy'], isPart: boolean): boolean {
+  return sessionFailover === 'auto' || (isPart && sessionFailover === 'never');
 }

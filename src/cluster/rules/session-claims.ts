@@ -1,6 +1,6 @@
 // Which node serves a session: what a node does with a request of a session that it does not have. Whether the
 // session may move is decided after this, by its template: see outlivesNode of
-// actors/sessions/session-recovery.ts. Source: ADR 146.
+// actors/sessions/session-state.ts. Source: ADR 146.
 
 import type { SessionDecision } from '../../domain/nodes/life.ts';
 import type { LifeRow } from './rows.ts';

@@ -5,7 +5,7 @@
 import { valuesIn } from '../json/json.ts';
 import { LIMITS } from '../limits.ts';
 import { systemClock } from '../time/clock.ts';
-import { NO_CALLER, OwnerAmounts } from './owner-shares.ts';
+import { OwnerAmounts } from './owner-shares.ts';
 
 export interface ByteBounds {
   readonly totalBytes: number;
