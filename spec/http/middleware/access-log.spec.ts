@@ -2,7 +2,7 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { sessionFingerprint } from '../../../src/actors/sessions/session-fingerprint.ts';
+import { sessionFingerprint } from '../../../src/domain/sessions/session-fingerprint.ts';
 import { HttpCallReport } from '../../../src/http/request.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { type Ask, appFor, startApp } from '../../helpers/http-app.ts';

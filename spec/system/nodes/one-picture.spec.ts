@@ -1,7 +1,7 @@
 // Questions about the deployment at any of its nodes: two complete gateways on one PostgreSQL, which ask each other.
 
 import * as assert from 'uvu/assert';
-import { sessionFingerprint } from '../../../src/actors/sessions/session-fingerprint.ts';
+import { sessionFingerprint } from '../../../src/domain/sessions/session-fingerprint.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';

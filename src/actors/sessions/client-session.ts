@@ -38,7 +38,7 @@ import {
 } from './client-session.machine.ts';
 import { longestQuestionMs, SessionCalls } from './session-calls.ts';
 import type { SessionDeps, SessionOptions } from './session-deps.ts';
-import { sessionMoved } from './session-fingerprint.ts';
+import { sessionMoved } from './session-events.ts';
 import type { SessionCore, SessionHost } from './session-host.ts';
 import { SessionMessages } from './session-messages.ts';
 import { boundTo, type ClientSessionEvent, endedBy, placeLeft, type SessionState } from './session-state.ts';

@@ -2,7 +2,7 @@
 // logged as its fingerprint. Each request is counted and traced here, too.
 
 import type { Logger } from 'pino';
-import { sessionFingerprint } from '../../actors/sessions/session-fingerprint.ts';
+import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
 import { withoutCredentials } from '../../domain/accounts/written-credentials.ts';
 import type { CallOutcome } from '../../domain/calls/exchange.ts';
 import { Repeated } from '../../domain/memory/repeated.ts';

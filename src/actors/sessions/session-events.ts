@@ -1,10 +1,9 @@
-// The fingerprint that names a session in logs and events, where its id, a credential, must not appear; and the
-// fields of those events.
+// The fields of events of open sessions.
 
-import { hash } from 'node:crypto';
 import { eventOf } from '../../domain/events.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { SessionValue } from '../../domain/sessions/session-value.ts';
+import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 
 interface ReportedSession {
@@ -14,14 +13,6 @@ interface ReportedSession {
 }
 
 type Place = NonNullable<SessionValue['binding']>;
-
-/** Hexadecimal digits: enough to distinguish the sessions of a day, useless as a credential. */
-const DIGITS = 12;
-
-/** The first 12 hexadecimal digits of the SHA-256 of the id: `printf %s "$ID" | sha256sum` prints them for a known id. */
-export function sessionFingerprint(id: string): string {
-  return hash('sha256', id).slice(0, DIGITS);
-}
 
 /** The fields of every event of an open session. */
 export function sessionEventOf({ id, ownerId, instance }: ReportedSession, clock: Pick<Clock, 'wall'>) {
