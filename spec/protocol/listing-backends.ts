@@ -1,6 +1,7 @@
 // Backends and sessions for specs: they list given items, call nothing, and record requests. Answers come at once, or when the
 // spec sends them.
 
+import type { McpSession } from '../../src/domain/sessions/mcp-session.ts';
 import { type Observable, of } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
 import { type JsonObject, JsonText, writeFields } from '../../src/domain/json/json.ts';
@@ -9,7 +10,7 @@ import { type Handshake, LIST_METHODS, type ListField } from '../../src/domain/m
 import { newSessionId } from '../../src/domain/nodes/life.ts';
 import type { SessionTable } from '../../src/domain/sessions/session-table.ts';
 import type { SessionOpening } from '../../src/domain/sessions/session-value.ts';
-import type { McpSession, StatelessOptions } from '../../src/protocol/endpoint-backends.ts';
+import type { StatelessOptions } from '../../src/protocol/endpoint-backends.ts';
 import { HANDSHAKE } from '../helpers/scripted-transport.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';
 import { ScriptedBackends, ScriptedSession } from './scripted-backends.ts';

@@ -1,6 +1,7 @@
 // Backends and sessions for the specs of the endpoint in both eras: they answer when the spec says so, and record requests. They
 // honour the contracts of protocol/endpoint-backends.ts.
 
+import type { McpSession, Reservation } from '../../src/domain/sessions/mcp-session.ts';
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
 import { newSession } from '../../src/actors/sessions/session-state.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
@@ -15,12 +16,7 @@ import {
   greetedOf,
   type SessionOpening,
 } from '../../src/domain/sessions/session-value.ts';
-import type {
-  Backends,
-  McpSession,
-  Reservation,
-  StatelessOptions,
-} from '../../src/protocol/endpoint-backends.ts';
+import type { Backends, StatelessOptions } from '../../src/protocol/endpoint-backends.ts';
 import { AnsweredExchange, HANDSHAKE as SILENT_HANDSHAKE } from '../helpers/scripted-transport.ts';
 
 export const HANDSHAKE: Handshake = {

@@ -3,6 +3,7 @@
 // its backend, because the lists of a server may depend on earlier requests there. Every session gets a notice when lists change
 // because instances come or go: one notice for many changes, at a bounded rate. Source: ADR 28.
 
+import type { McpSession } from '../domain/sessions/mcp-session.ts';
 import { OwnerAmounts } from '../domain/memory/owner-shares.ts';
 import { randomUUID } from 'node:crypto';
 import {
@@ -42,7 +43,7 @@ import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { shortKey } from './client-bounds.ts';
-import type { McpSession, StatelessOptions } from './endpoint-backends.ts';
+import type { StatelessOptions } from './endpoint-backends.ts';
 
 /** Bytes of JSON of all stored lists, and of the largest one that is stored. Parsed values come on top. */
 const MAX_BYTES = 32 * 1024 * 1024;

@@ -1,5 +1,6 @@
 // Requests and replies of the MCP endpoint, without HTTP library and sockets: src/http reads and writes them.
 
+import type { CallQuestions } from '../domain/calls/call-questions.ts';
 import { defer, finalize, type Observable } from 'rxjs';
 import type { Principal } from '../domain/accounts/account.ts';
 import type { CallReport } from '../domain/calls/exchange.ts';
@@ -9,7 +10,7 @@ import type { PlacedInstance } from '../domain/nodes/forwarding.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { ClientRequest } from './client-message.ts';
-import type { Backends, CallQuestions } from './endpoint-backends.ts';
+import type { Backends } from './endpoint-backends.ts';
 import type { RequestHeaders } from './headers.ts';
 import type { StateKeys } from './modern/state-cipher.ts';
 import type { TaskLog, TemplatesOfView } from './task-log.ts';

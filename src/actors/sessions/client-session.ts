@@ -16,6 +16,7 @@ import type { ClientProfile, ServerMessage } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { listedAnswers } from '../../domain/mcp/listed-tools.ts';
 import { type Handshake, isOfOtherEra, listOf, setsBackendState } from '../../domain/mcp/mcp.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import type { OwnRow, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
 import type { SessionValue, StorableSession } from '../../domain/sessions/session-value.ts';
@@ -44,8 +45,8 @@ import { SessionMessages } from './session-messages.ts';
 import { boundTo, type ClientSessionEvent, endedBy, placeLeft, type SessionState } from './session-state.ts';
 import { WaitingRequests } from './waiting-requests.ts';
 
-/** What is not described here: see McpSession of protocol/endpoint-backends.ts, SessionRecord, and session-host.ts. */
-export class ClientSession implements SessionHost, SessionCore, SessionRecord, StorableSession {
+/** What is not described here: see McpSession, SessionRecord, and session-host.ts. */
+export class ClientSession implements McpSession, SessionHost, SessionCore, SessionRecord, StorableSession {
   readonly id: string;
   readonly group: TemplateGroup;
   openedAtMs = 0;

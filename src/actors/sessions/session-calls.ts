@@ -69,7 +69,7 @@ export class SessionCalls {
     });
   }
 
-  /** See McpSession of protocol/endpoint-backends.ts. The conversation of the call is kept open meanwhile. */
+  /** See McpSession. The conversation of the call is kept open meanwhile. */
   reserve({ event }: Answer, lost: (error: GatewayError) => void) {
     const session = this.#session;
     // By the event, not by the id of the instance, which a successor may have, too.

@@ -1,6 +1,7 @@
 // Adapts the instances of one template to the interface of the MCP endpoint (protocol/endpoint-backends.ts), with
 // their lists from a cache. src/actors owns sessions, stateless clients and changes.
 
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import {
   EMPTY,
   filter,
@@ -40,7 +41,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { CachedLists, type ListCache } from '../../protocol/cached-lists.ts';
-import type { Backends, McpSession, StatelessOptions } from '../../protocol/endpoint-backends.ts';
+import type { Backends, StatelessOptions } from '../../protocol/endpoint-backends.ts';
 import type { UserNotice } from '../instances/accounts-at-backends.ts';
 
 export interface BackendDeps {

@@ -2,6 +2,7 @@
 // sends each call to the template that owns the name or the resource. It knows templates only as Backends, and
 // names an instance `{template}/{instance}`.
 
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import {
   concatMap,
   defer,
@@ -36,7 +37,7 @@ import type { AggregateSessionValue, SessionOpening } from '../../domain/session
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
-import type { Backends, McpSession, StatelessOptions } from '../endpoint-backends.ts';
+import type { Backends, StatelessOptions } from '../endpoint-backends.ts';
 import { isUpdate, updatesAsAsked } from './composed-uris.ts';
 import { AggregateExtensions, type ToTemplate } from './extensions.ts';
 import { FindableTools, type ToolIndexes } from './findable-tools.ts';

@@ -2,6 +2,7 @@
 // endpoint.ts decided the era before; LegacyTraffic holds its state between requests.
 // Source: MCP 2025-11-25 basic/transports#streamable-http, basic/lifecycle#initialization.
 
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { callCutOff } from '../../domain/errors/error-catalogue.ts';
 import { hasCode, perhapsDelivered, shuttingDown } from '../../domain/errors/errors.ts';
 import { sessionNotFound } from '../../domain/errors/session-errors.ts';
@@ -28,7 +29,7 @@ import {
   readClientMessage,
   requestsOf,
 } from '../client-message.ts';
-import type { Backends, McpSession } from '../endpoint-backends.ts';
+import type { Backends } from '../endpoint-backends.ts';
 import {
   type CommonOptions,
   type EndpointOptions,

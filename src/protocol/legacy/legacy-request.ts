@@ -2,6 +2,7 @@
 // own servers, which clients are written for.
 // Source: MCP 2025-11-25 basic/transports#session-management, #protocol-version-header.
 
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { fieldValue, isJsonObject, type JsonFields } from '../../domain/json/json.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
@@ -12,7 +13,7 @@ import {
   MAX_PROFILE_UNITS,
   MAX_PROFILE_VALUES,
 } from '../client-bounds.ts';
-import type { Backends, McpSession } from '../endpoint-backends.ts';
+import type { Backends } from '../endpoint-backends.ts';
 import type { McpRequest } from '../endpoint-types.ts';
 import { headerOf } from '../headers.ts';
 import { type RpcFailure, refused } from '../rpc.ts';

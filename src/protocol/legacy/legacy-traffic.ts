@@ -2,6 +2,7 @@
 // questions of the server, messages without a stream. It is kept only while there is such state; the session table
 // owns the session itself. Source: MCP 2025-11-25 basic/transports.
 
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { Observable, Subscription } from 'rxjs';
 import type { Answer, CallReport, Canceller } from '../../domain/calls/exchange.ts';
 import { backendUnavailable, queueFull } from '../../domain/errors/error-catalogue.ts';
@@ -13,7 +14,6 @@ import { CallMap } from '../../domain/memory/call-map.ts';
 import { FIRST_GENERATION } from '../../domain/sessions/session-value.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
-import type { McpSession } from '../endpoint-backends.ts';
 import type { McpReply } from '../endpoint-types.ts';
 import { invalidRequest, notificationMessage, type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
 import { failed, LegacyCall, type LegacyCallDeps, LegacyQuestions } from './legacy-call.ts';

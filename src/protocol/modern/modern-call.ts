@@ -3,6 +3,7 @@
 // connection. modern-endpoint.ts has chosen its destination.
 // Source: MCP 2026-07-28 basic/transports/streamable-http, basic/patterns/cancellation.
 
+import type { CallQuestions } from '../../domain/calls/call-questions.ts';
 import { CONFIRM, CONFIRM_MS, ConfirmationRequired } from '../../domain/calls/confirmation-required.ts';
 import { ConnectionRequired } from '../../domain/calls/connection-required.ts';
 import type { Answer, CallReport, FinalEvent } from '../../domain/calls/exchange.ts';
@@ -19,7 +20,6 @@ import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { hasRounds, includesLevel, isCustomNotice, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
 import { AnswerWriter } from '../answer-writer.ts';
-import type { CallQuestions } from '../endpoint-backends.ts';
 import { type McpReply, type McpStream, noteError } from '../endpoint-types.ts';
 import {
   connectionInWords,

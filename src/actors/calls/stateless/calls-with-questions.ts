@@ -6,6 +6,7 @@
 //                           └ the exchange ends, at its deadline at the latest ──► kept for the client for 10 min; no longer counted
 //                             as a call that waits
 
+import type { CallQuestions } from '../../../domain/calls/call-questions.ts';
 import { OwnerShares } from '../../../domain/memory/owner-shares.ts';
 import { Observable, type Subscriber, Subscription } from 'rxjs';
 import { type Answer, type FinalEvent, isFinal } from '../../../domain/calls/exchange.ts';
@@ -34,7 +35,7 @@ export interface CallsWithQuestionsOptions extends Pick<Clock, 'alarm'> {
   readonly newId: () => string;
 }
 
-export class CallsWithQuestions {
+export class CallsWithQuestions implements CallQuestions {
   readonly #scheduler: TaskScheduler;
   readonly #alarm: Clock['alarm'];
   readonly #newId: () => string;
@@ -62,7 +63,7 @@ export class CallsWithQuestions {
   }
 
   /**
-   * See CallQuestions of protocol/endpoint-backends.ts. A waiting call continues until its deadline, and its end is kept for
+   * See CallQuestions. A waiting call continues until its deadline, and its end is kept for
    * LIMITS.unreadEndMs. QUEUE_FULL when LIMITS.callsAwaitingClient wait, or the owner's share of them, without those whose
    * exchange has ended: of these the oldest are given up.
    */
@@ -92,7 +93,7 @@ export class CallsWithQuestions {
   }
 
   /**
-   * See CallQuestions of protocol/endpoint-backends.ts. Questions without a reply stay open and are asked again. Unsubscribing
+   * See CallQuestions. Questions without a reply stay open and are asked again. Unsubscribing
    * before the end cancels the exchange. The observable is for one subscriber, which subscribes at once.
    */
   resume(

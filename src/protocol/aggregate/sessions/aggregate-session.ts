@@ -2,6 +2,7 @@
 // and another one after that session has ended; the client's own session continues. What it is, is one plain value
 // (domain/sessions/session-value.ts); the sessions with templates are not part of that.
 
+import type { McpSession } from '../../../domain/sessions/mcp-session.ts';
 import { isDeepStrictEqual } from 'node:util';
 import {
   catchError,
@@ -38,7 +39,7 @@ import type { Clock } from '../../../domain/time/clock.ts';
 import { ticks$ } from '../../../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import { withListNotices } from '../../cached-lists.ts';
-import type { Backends, McpSession } from '../../endpoint-backends.ts';
+import type { Backends } from '../../endpoint-backends.ts';
 import { exchangeInSession } from '../../legacy/legacy-over-modern.ts';
 import { localAnswer, rpcErrorAnswer } from '../../local-answer.ts';
 import type { AggregateExtensions } from '../extensions.ts';
@@ -128,7 +129,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     return this.#value;
   }
 
-  /** See McpSession of protocol/endpoint-backends.ts. */
+  /** See McpSession. */
   keep(): Promise<boolean> | undefined {
     if (!this.#isOver) this.#row ??= this.#deps.sessions.keep(this);
     return this.#row?.save();

@@ -1,0 +1,25 @@
+// Calls of modern clients, in whose middle a legacy backend may ask its client something.
+
+import type { Observable } from 'rxjs';
+import type { ClientQuestion, ClientReply, Owner } from '../mcp/client.ts';
+import type { Answer } from './exchange.ts';
+
+export interface CallQuestions {
+  /**
+   * Passes on the events of an exchange. When the backend asks its client something, the call waits for it: the
+   * subscriber gets one ClientQuestion and completes, and the exchange continues without a subscriber.
+   * Unsubscribing before that cancels the exchange. `call` names the call, and is required to resume it. Cold.
+   * Errors: those of the exchange; QUEUE_FULL when too many wait.
+   */
+  follow(owner: Owner, call: string, answers$: Observable<Answer>): Observable<Answer | ClientQuestion>;
+  /**
+   * Continues a waiting call: hands in the replies of the client, and emits what follows. Undefined when there is
+   * no such call, it belongs to another owner or another `call`, or it is resumed already.
+   */
+  resume(
+    id: string,
+    owner: Owner,
+    call: string,
+    replies: ReadonlyMap<string, ClientReply>,
+  ): Observable<Answer | ClientQuestion> | undefined;
+}
