@@ -1,34 +1,15 @@
-// The supervisor of a template reports which of its instance actors ended, and survives their crashes. The root of
-// a gateway spawns the supervisors; two gateways in one process have separate roots. Actors of instances and of
-// client sessions have a parent here but are not among its children, which are copied at each change: their owners
-// start and end them, also when the root is stopped.
+// The supervisor of a template reports which of its instance actors ended, and survives their crashes.
 //
 //   template   supervising ── xstate.done / xstate.error ──► (emits instance.ended)
-//   root       running ── template.open ──► (spawns)        template.close ──► (stops)
-//              xstate.error ──► an uncaught error, because nothing could replace a supervisor or the actor of a client
 
-import { randomUUID } from 'node:crypto';
-import {
-  type Actor,
-  type ActorRefFrom,
-  type AnyActorRef,
-  createActor,
-  type DoneActorEvent,
-  type ErrorActorEvent,
-  emit,
-  setup,
-  spawnChild,
-  stopChild,
-} from 'xstate';
-import type { ActorInspection } from '../domain/actor-inspection.ts';
-import { type Clock, machineClock } from '../domain/time/clock.ts';
+import { type ActorRefFrom, type DoneActorEvent, type ErrorActorEvent, emit, setup } from 'xstate';
 
 /** The actor ended or crashed, and its id may be used again. */
 type TemplateEmission = { readonly type: 'instance.ended'; readonly actorId: string };
 
 export type TemplateActor = ActorRefFrom<typeof templateMachine>;
 
-const templateMachine = setup({
+export const templateMachine = setup({
   types: { events: {} as DoneActorEvent | ErrorActorEvent, emitted: {} as TemplateEmission },
   actions: { report: emit(({ event: { actorId } }) => ({ type: 'instance.ended', actorId })) },
 }).createMachine({
@@ -43,61 +24,3 @@ const templateMachine = setup({
     },
   },
 });
-
-export type RootActor = Actor<typeof rootMachine>;
-
-type RootEvent =
-  | { readonly type: 'template.open' | 'template.close'; readonly template: string }
-  | ErrorActorEvent;
-
-/**
- * The id of the actors of client sessions, which no template can have. The same for all: a machine keeps every event type
- *  that it has seen, and the end of an actor is an event with its id. */
-export const SESSION_ACTOR_ID = 'client session';
-
-const rootMachine = setup({
-  types: { events: {} as RootEvent },
-  actors: { template: templateMachine },
-  actions: {
-    throwUncaught: ({ event }) =>
-      queueMicrotask(() => {
-        throw 'error' in event ? event.error : event;
-      }),
-  },
-}).createMachine({
-  id: 'root',
-  initial: 'running',
-  states: {
-    running: {
-      on: {
-        'template.open': { actions: spawnChild('template', { id: ({ event }) => event.template }) },
-        'template.close': { actions: stopChild(({ event }) => event.template) },
-        'xstate.error.actor.*': { actions: 'throwUncaught' },
-      },
-    },
-  },
-});
-
-/** Starts the root of a gateway. `inspect` gets the events of all actors and must not throw. */
-export function startRoot(
-  clock: Pick<Clock, 'alarm'>,
-  inspect: ((event: ActorInspection) => void) | undefined,
-): RootActor {
-  const root = createActor(rootMachine, { clock: machineClock(clock), ...(inspect && { inspect }) });
-  indexTimers(root.system);
-  return root.start();
-}
-
-/** When an actor ends, xstate looks for its timers among those of all actors, which is quadratic for thousands of instances. */
-function indexTimers({ scheduler }: AnyActorRef['system']): void {
-  const { schedule } = scheduler;
-  const idsOf = new WeakMap<AnyActorRef, Set<string>>();
-  scheduler.schedule = (source, target, event, delay, id = randomUUID()) => {
-    const ids = idsOf.get(source) ?? new Set();
-    idsOf.set(source, ids.add(id)); // few: the delays of a machine have fixed ids
-    schedule(source, target, event, delay, id);
-  };
-  scheduler.cancelAll = (actor) => {
-    for (const id of idsOf.get(actor) ?? []) scheduler.cancel(actor, id);
-  };
-}

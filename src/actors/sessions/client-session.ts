@@ -3,6 +3,7 @@
 // the first request that needs one, ends it when it is parked, and does the work of each state. Its calls are in
 // session-calls.ts, its idle time in client-sessions.ts.
 
+import { SESSION_ACTOR_ID } from '../root.machine.ts';
 import { outlivesNode } from './session-state.ts';
 import { AsyncSubject, firstValueFrom, Observable, of } from 'rxjs';
 import { Actor, createActor } from 'xstate';
@@ -23,7 +24,6 @@ import type { SessionValue, StorableSession } from '../../domain/sessions/sessio
 import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { NO_URIS, type ResourceUris } from '../subscriptions/feed.ts';
-import { SESSION_ACTOR_ID } from '../template.machine.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import { BackendState } from './backend-state.ts';
 import type { Binder, SessionNeeds } from './binder.ts';
