@@ -27,7 +27,8 @@ type RootEvent =
 
 /**
  * The id of the actors of client sessions, which no template can have. The same for all: a machine keeps every event type
- *  that it has seen, and the end of an actor is an event with its id. */
+ * that it has seen, and the end of an actor is an event with its id.
+ */
 export const SESSION_ACTOR_ID = 'client session';
 
 const rootMachine = setup({

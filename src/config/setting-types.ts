@@ -11,7 +11,8 @@ interface SettingRow<T> {
   readonly key: string;
   /**
    * On the command line, without the dashes. Default: the key; none for a secret, because other users can read
-   *  command lines. A secret with a flag refuses the secret part of its value there. */
+   * command lines. A secret with a flag refuses the secret part of its value there.
+   */
   readonly flag?: string;
   /** The name after `MCP_GATEWAY_` or `GATEWAY_` in the environment. Default: the flag, else the key, in capitals. */
   readonly variable?: string;

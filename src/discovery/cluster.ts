@@ -19,7 +19,8 @@ export interface ClusterAccess {
   readonly tls: Pick<ConnectionOptions, 'ca'> & { readonly rejectUnauthorized: boolean };
   /**
    * Called before each request, because tokens of pods are renewed, and once more with the credential that the server refused.
-   *  A token may have a line break at its end. */
+   * A token may have a line break at its end.
+   */
   readonly credential: (refused?: Credential) => Promise<Credential>;
 }
 
@@ -182,7 +183,8 @@ export class Cluster {
 
   /**
    * Reports every change after the version until the signal aborts, or the server has forgotten the version. SourceError when the
-   *  server is lost. */
+   * server is lost.
+   */
   async watch(resource: Resource, version: string, onChange: () => void, signal: AbortSignal): Promise<void> {
     let at = version;
     while (!signal.aborted) {

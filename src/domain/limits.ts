@@ -18,7 +18,8 @@ export const LIMITS = {
   requestHeaderBytes: 16 * 1024,
   /**
    * Open connections of one address, unless a setting changes it; of all addresses, unless the memory is small; and bytes of
-   *  unfinished requests of unknown callers. Over them connections without a request in progress are closed. Source: ADR 91. */
+   * unfinished requests of unknown callers. Over them connections without a request in progress are closed. Source: ADR 91.
+   */
   connectionsPerAddress: 2_000,
   connections: 65_536,
   unfinishedBytes: 64 * 1024 * 1024,
@@ -71,7 +72,8 @@ export const LIMITS = {
   toolLookupMs: 5_000,
   /**
    * Longest wait for one page of an instance's tools, shortest age of a list that a miss looks up again, and
-   *  listings in a row when the tools change while they are listed. */
+   * listings in a row when the tools change while they are listed.
+   */
   toolListMs: 30_000,
   /** Longest silence after the handshake of the modern era, in ms, before the legacy one is tried; once. */
   silentEraMs: 5_000,
@@ -84,30 +86,35 @@ export const LIMITS = {
   sessionParkMs: 60_000,
   /**
    * A session without a stream and without a message for this time ends as soon as another client needs its place or its
-   *  dedicated process. Source: ADR 86. */
+   * dedicated process. Source: ADR 86.
+   */
   sessionAwayMs: 5 * 60_000,
   /**
    * When the client of a session had no stream and sent no message for this time, its call is cancelled as soon as another call
-   *  waits for capacity. */
+   * waits for capacity.
+   */
   clientAwayMs: 60_000,
   /** Processes of one instance that serve single clients, and started processes that wait for the next client. */
   isolatedProcesses: 64,
   warmProcesses: 1,
   /**
    * Processes of one instance that clients with equal `extensions` and `experimental` share, within isolatedProcesses; and the
-   *  time after which one ends that no session and no call uses. Source: ADR 104. */
+   * time after which one ends that no session and no call uses. Source: ADR 104.
+   */
   extensionProcesses: 8,
   extensionIdleMs: 10 * 60_000,
   /** Idle time after which a conversation for clients without a session is closed. */
   statelessIdleMs: 60_000,
   /**
    * Calls that wait for an answer of their client: of modern clients in all, of sessions at one instance; and how
-   *  long the end of a modern client's call is kept for it. Over it: QUEUE_FULL. */
+   * long the end of a modern client's call is kept for it. Over it: QUEUE_FULL.
+   */
   callsAwaitingClient: 1_000,
   unreadEndMs: 10 * 60_000,
   /**
    * Part of a shared total that one owner may hold: sessions, processes and conversations of an instance, calls that wait
-   *  for their client. Over it: SESSION_LIMIT, QUEUE_FULL. An owner may always hold `ownerShareLeast`: one client's need. */
+   * for their client. Over it: SESSION_LIMIT, QUEUE_FULL. An owner may always hold `ownerShareLeast`: one client's need.
+   */
   ownerShare: 0.25,
   ownerShareLeast: 8,
   /** Messages of a backend that wait for its client to open a stream, per session, and the size of their params as JSON. */
@@ -166,7 +173,8 @@ export const LIMITS = {
   promptedProbeMs: 1_000,
   /**
    * Hard maximum of a call, whatever progress it reports, unless a setting changes it or the timeout of the call is longer; and
-   *  the largest hard maximum of all. Source: ADR 9. */
+   * the largest hard maximum of all. Source: ADR 9.
+   */
   callMaximumMs: 600_000,
   callLongestMs: 24 * 60 * 60_000,
   /** Retry budget: this share of the calls of the last ten seconds, plus the allowance. */
@@ -207,6 +215,7 @@ export interface DedicatedBounds {
   readonly processes?: number;
   /**
    * Part of these processes, and of other conversations, that one owner may hold: above 0, and 1 for all. Default
-   *  LIMITS.ownerShare. */
+   * LIMITS.ownerShare.
+   */
   readonly share?: number;
 }

@@ -43,7 +43,8 @@ export type { ClientSessionView } from '../domain/mcp/client.ts';
 export interface GatewayOptions {
   /**
    * Keeps the registry. The program that opens a store closes it. Default: memory.
-   *  @example { store: await openStore('sqlite:///registry.db', { cwd: '.', migrations: 'apply' }) } */
+   * @example { store: await openStore('sqlite:///registry.db', { cwd: '.', migrations: 'apply' }) }
+   */
   readonly store?: Store;
   /** This node among the nodes that share the store. Default: this gateway alone uses it. */
   readonly node?: NodeOptions;
@@ -51,13 +52,15 @@ export interface GatewayOptions {
   readonly others?: OthersOptions;
   /**
    * Changes of a store that other nodes write, too, as watchRevision emits them. `changed`: a node changed it, perhaps this
-   *  one; `away`, `answered`: whether the store can be reached. Default: no other node writes it. */
+   * one; `away`, `answered`: whether the store can be reached. Default: no other node writes it.
+   */
   readonly storeChanges$?: Observable<RevisionChange> | undefined;
   /** Defaults for settings that a template does not set. */
   readonly policy?: Partial<TemplatePolicy>;
   /**
    * Template definitions: default environment of the programs, what they require of the machine, and default settings. These
-   *  templates exist without an instance, too. Default: none. */
+   * templates exist without an instance, too. Default: none.
+   */
   readonly definitions?: readonly TemplateRules[];
   /** How all templates are presented as one server. Default: all tools are listed, with the instructions of their templates. */
   readonly aggregate?: AggregatePresentation | undefined;
@@ -90,17 +93,20 @@ export interface GatewayOptions {
   readonly stateKeys?: readonly [Buffer, ...Buffer[]];
   /**
    * Bytes of memory that this process may use, from which the bounds of unfinished answers, waiting messages and buffered
-   *  events follow. Default: the limit of the control group, or the memory of the machine. */
+   * events follow. Default: the limit of the control group, or the memory of the machine.
+   */
   readonly memoryBytes?: number | undefined;
   /** Bounds of the bytes that wait for backends: see Gateway.requestBytes. Default: those of `memoryBytes`. */
   readonly requestBounds?: ByteBounds | undefined;
   /**
    * Ids of principals that lost a permission: their sessions and streams as MCP clients end. `Gateway.openCallers` returns
-   *  the principals with any open. Default: permissions never change. */
+   * the principals with any open. Default: permissions never change.
+   */
   readonly changedCallers$?: Observable<string> | undefined;
   /**
    * Gets each internal error that ends a request of an MCP client; the client gets no details. Errors it throws are dropped.
-   *  Default: internal errors are not reported. */
+   * Default: internal errors are not reported.
+   */
   readonly onFault?: (error: unknown) => void;
   /** Where browsers reach the gateway, for accounts at backends that want OAuth. Default: such backends cannot be registered. */
   readonly connections?:
@@ -135,7 +141,8 @@ export interface GatewayOptions {
 interface NodeOptions {
   /**
    * Name of this node among the nodes that share the store; the same at each start. The node runs the programs that were
-   *  registered through it, and lists those of other nodes. Default: this gateway runs every program in the store. */
+   * registered through it, and lists those of other nodes. Default: this gateway runs every program in the store.
+   */
   readonly id?: string | undefined;
   /**
    * The number of this process among those that are the node together; they share its programs. Default: this
@@ -182,7 +189,8 @@ export interface OthersOptions {
 interface ProgramOptions {
   /**
    * Names of variables of this process that programs get besides PATH, HOME and LANG. Default: those that name proxies and
-   *  certificate authorities, without credentials. */
+   * certificate authorities, without credentials.
+   */
   readonly passEnv?: readonly string[] | undefined;
   /** The user that programs run as; only root can set another one. Default: the user of this process. */
   readonly user?: ProgramUser | undefined;

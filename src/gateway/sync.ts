@@ -63,7 +63,8 @@ export class Sync {
 
   /**
    * Syncs with every source now, and after each change of one until `close`; not with the registry file, which the start has
-   *  read. Resolves with the outcome of the first sync. */
+   * read. Resolves with the outcome of the first sync.
+   */
   async follow(): Promise<SyncOutcome> {
     const outcome = await this.#syncAll();
     await this.#followAll();

@@ -14,7 +14,8 @@ export interface RegisterOptions extends RegistrationOrigin {
   /** Merged into the settings of the template. */
   readonly loadBalancer?: LoadBalancerSettings;
   /** Longest wait for the instance to become healthy, in ms. Default 0: no wait. If it is not healthy by then, the
-   *  registration rejects with BACKEND_UNAVAILABLE; the instance stays registered, and the gateway tries again. */
+   * registration rejects with BACKEND_UNAVAILABLE; the instance stays registered, and the gateway tries again.
+   */
   readonly waitMs?: number;
   /** With `waitMs`: resolve also when the instance is not healthy by then; see `state` and `reason`. Default false. */
   readonly mayBeUnhealthy?: boolean;

@@ -33,7 +33,8 @@ export interface Listeners {
   drain(): void;
   /**
    * Accepts no more connections. Closes those that have been idle for 500 ms, and the others after their next
-   *  answer, or after `timeoutMs` in any case. */
+   * answer, or after `timeoutMs` in any case.
+   */
   close(timeoutMs: number): Promise<void>;
 }
 

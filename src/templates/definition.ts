@@ -152,7 +152,8 @@ export function parseTemplate(text: string): unknown {
 }
 
 /** The only placeholder with a value: the absolute path of an empty folder for this instance alone, which
- *  `gateway start --demo` creates. */
+ * `gateway start --demo` creates.
+ */
 export const SCRATCH = `\${SCRATCH}`;
 const PLACEHOLDER = /\$\{[A-Z][A-Z0-9_]*\}/g;
 

@@ -13,7 +13,8 @@ export interface Remark {
 }
 
 /** The definition in the form of the schema, as far as its values can be converted; those that have it stay unchanged. `folder` is
- *  the name of the definition's folder, the default of the id. */
+ * the name of the definition's folder, the default of the id.
+ */
 export function tolerated(value: unknown, folder?: string): { value: unknown; readings: readonly Remark[] } {
   if (!isJsonObject(value)) return { value, readings: [] };
   const readings: Remark[] = [];

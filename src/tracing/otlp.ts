@@ -28,7 +28,8 @@ const REPORT_MS = 60_000;
 type Log = Pick<Logger, 'warn'>;
 
 /** Starts the exporter. Undefined when the program has registered another tracer provider, which then gets the spans. `close`
- *  unregisters the provider and sends the remaining spans, for at most FLUSH_MS. */
+ * unregisters the provider and sends the remaining spans, for at most FLUSH_MS.
+ */
 export async function startOtlp(env: Environment, log: Log) {
   const warn = warningOf(log);
   const report = oncePerMinute(warn);

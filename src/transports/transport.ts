@@ -69,7 +69,8 @@ export interface Conversation {
   readonly closed$: Observable<Closed>;
   /**
    * Fails every open exchange (BACKEND_UNAVAILABLE), then ends the backend's session or process, and for a transport every
-   *  conversation that is not independent. Idempotent. Resolves when all of them have ended, and never rejects. */
+   * conversation that is not independent. Idempotent. Resolves when all of them have ended, and never rejects.
+   */
   close(): Promise<void>;
 }
 

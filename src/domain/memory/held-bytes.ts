@@ -37,7 +37,8 @@ export class ByteBudget extends OwnerAmounts {
 export interface MemoryBounds {
   /**
    * Bodies of requests that are being read, queued or in flight, and other messages that wait for their backends. The owner is
-   *  the principal. */
+   * the principal.
+   */
   readonly requests: ByteBounds;
   /** Incomplete answers of backends. The owner is the instance. */
   readonly backendAnswers: ByteBounds;
