@@ -37,14 +37,14 @@ const NOWHERE: TaskPlaces = { instances: [], isOthers: false };
 
 test('asks the other nodes once about a task that did not begin here, and remembers where it is', async () => {
   const { log, asked, answer } = asking();
-  const both = [log.whenKnown(ANN, '1'), log.whenKnown(ANN, '1')];
+  const both = [log.untilKnown(ANN, '1'), log.whenKnown(ANN, '1')];
   answer(NOWHERE, { instances: ['one', 'two'], isOthers: false });
   await Promise.all(both);
   assert.equal([asked, log.instancesOf(ANN, '1')], [['ann t 1'], ['one', 'two']]);
-  assert.is(log.whenKnown(ANN, '1'), undefined);
+  assert.is(log.untilKnown(ANN, '1'), undefined);
   log.begun(ANN, '2', 'one');
-  assert.is(log.whenKnown(ANN, '2'), undefined);
-  const everywhere = log.whenKnown(EVERYWHERE, '3');
+  assert.is(log.untilKnown(ANN, '2'), undefined);
+  const everywhere = log.untilKnown(EVERYWHERE, '3');
   answer({ instances: ['u/one'], isOthers: false });
   await everywhere;
   assert.equal(log.placesOf(EVERYWHERE, '3'), { instances: ['u/one'], isOthers: false });
@@ -53,17 +53,17 @@ test('asks the other nodes once about a task that did not begin here, and rememb
 
 test('knows from another node that a task is one of other owners, also while a third node does not answer', async () => {
   const { log, asked, answer } = asking();
-  const known = log.whenKnown(ANN, '1');
+  const known = log.untilKnown(ANN, '1');
   answer(undefined, { instances: [], isOthers: true });
   await known;
   assert.equal([log.isOthers(ANN, '1'), log.isOthers(EVE, '1')], [true, false]);
-  assert.equal([log.whenKnown(ANN, '1'), asked.length], [undefined, 1]);
+  assert.equal([log.untilKnown(ANN, '1'), asked.length], [undefined, 1]);
 });
 
 test('asks again about an unknown task after a minute, and at once where a node did not answer', async () => {
   const { log, time, asked, answer } = asking();
   const ask = async (...answers: readonly (TaskPlaces | undefined)[]) => {
-    const known = log.whenKnown(ANN, '1');
+    const known = log.untilKnown(ANN, '1');
     answer(...answers);
     await known;
   };
@@ -82,7 +82,7 @@ test('asks again about an unknown task after a minute, and at once where a node 
 test('asks about 64 tasks at a time at most, of one owner about a share of them, and refuses others', async () => {
   const { log, asked, answer } = asking();
   const share = MAX_ASKING * LIMITS.ownerShare;
-  const ask = (owner: string, id: number) => log.whenKnown({ owner: { id: owner }, template: 't' }, `${id}`);
+  const ask = (owner: string, id: number) => log.untilKnown({ owner: { id: owner }, template: 't' }, `${id}`);
   const all = Array.from({ length: share }, (_, id) => ask('ann', id));
   // Without an answer it would be unknown, and might be a task of another owner.
   assert.is(await codeOf(() => ask('ann', share)), 'QUEUE_FULL');
@@ -91,7 +91,7 @@ test('asks about 64 tasks at a time at most, of one owner about a share of them,
   assert.equal([asked.length, await codeOf(() => ask('eve', 0))], [MAX_ASKING, 'QUEUE_FULL']);
   answer(NOWHERE);
   await Promise.all(all);
-  assert.ok(log.whenKnown(ANN, 'later'));
+  assert.ok(log.untilKnown(ANN, 'later'));
 });
 
 test('returns all instances that gave the owner the id, the latest last', () => {

@@ -1,11 +1,8 @@
-// The credentials of a request, from its headers or the session cookie of the console; authorizes its caller for a
-// route, and again while its event streams are open; and counts its requests. Authentication and the counters are
-// src/auth.
+// Authorizes the caller of a request for a route, and again while its event streams are open; and counts its requests.
+// Authentication and the counters are src/auth.
 
-import type { IncomingMessage } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import type { Auth } from '../auth/auth.ts';
-import type { Credentials } from '../auth/authenticator.ts';
 import type { RateLimit, RateLimiter } from '../auth/limits/rate-limiter.ts';
 import { mayDo, type Principal, type Scope } from '../domain/accounts/account.ts';
 import {
@@ -17,6 +14,8 @@ import {
 } from '../domain/errors/error-catalogue.ts';
 import { asGatewayError, type GatewayError, hasCode } from '../domain/errors/errors.ts';
 import { isRestricted, mayUse } from '../domain/rights/rights.ts';
+import { whenKnown } from '../domain/time/when-known.ts';
+import { type CredentialedRequest, credentialsOf } from './credentials.ts';
 import { HTTP_LIMITS } from './limits.ts';
 
 /** The error for a caller that is not authorized; undefined for one that is. */
@@ -87,62 +86,6 @@ export function callerCheck(
 
 function refusalAfter(thrown: unknown): Refusal {
   return hasCode(thrown, 'DATABASE_UNAVAILABLE') ? undefined : asGatewayError(thrown);
-}
-
-/** Applies a function to a value at once, or to that of a promise later: no promise is created on the hot path. */
-export function whenKnown<T, R>(value: T | Promise<T>, apply: (value: T) => R | Promise<R>): R | Promise<R> {
-  return value instanceof Promise ? value.then(apply) : apply(value);
-}
-
-/** What a check reads of a request. */
-export interface CredentialedRequest {
-  readonly req: Pick<IncomingMessage, 'headers'> & Partial<Pick<IncomingMessage, 'socket'>>;
-  readonly state: { readonly isSameHost?: boolean };
-}
-
-/**
- * Uses the session cookie only together with a header that no foreign page can send: browsers send the cookie
- * with requests of foreign pages, too. Source: ADR 73.
- */
-export function credentialsOf(context: CredentialedRequest): Credentials {
-  const { authorization, 'x-api-key': key } = context.req.headers;
-  // Node joins repeated headers; only a few others come as a list.
-  const apiKey = typeof key === 'string' ? key : undefined;
-  const hasOthers = authorization !== undefined || apiKey !== undefined;
-  if (!hasOthers && hasConsoleHeader(context) && isOwnHost(context)) {
-    const token = tokenIn(context.req.headers.cookie);
-    if (token !== undefined) return { authorization: `Bearer ${token}` };
-  }
-  return { authorization, apiKey, connection: context.req.socket };
-}
-
-/**
- * True for a request with the header `X-Stagedoor-Console: 1`, which a page of another origin cannot send without a preflight;
- * no preflight allows it.
- */
-export function hasConsoleHeader({ req: { headers } }: CredentialedRequest): boolean {
-  return headers['x-stagedoor-console'] === '1';
-}
-
-/** True unless the `Origin` has another host than the gateway. Its scheme may differ: a proxy that is not trusted may end TLS. */
-export function isOwnHost({ req: { headers }, state }: CredentialedRequest): boolean {
-  return headers.origin === undefined || state.isSameHost === true;
-}
-
-const NAME = 'stagedoor_session';
-const COOKIE = /(?:^|;\s*)stagedoor_session=([^;]*)/g;
-const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/;
-
-/** The token of a `Cookie` header. Undefined for two cookies of this name: another site may have set either of them. */
-function tokenIn(cookies: string | undefined): string | undefined {
-  const [token, other] = [...(cookies ?? '').matchAll(COOKIE)].map(([, value = '']) => value.trim());
-  return token !== undefined && other === undefined && TOKEN.test(token) ? token : undefined;
-}
-
-/** The header `Set-Cookie` of a session as `[name, value]`. `isSecure`: the request came over TLS. */
-export function sessionCookie(token: string, seconds: number, isSecure: boolean): readonly string[] {
-  const flags = `HttpOnly; SameSite=Strict; Path=/; Max-Age=${seconds}`;
-  return ['Set-Cookie', `${NAME}=${token}; ${flags}${isSecure ? '; Secure' : ''}`];
 }
 
 /** The state of a request that the rate limit counts. */

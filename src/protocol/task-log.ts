@@ -82,7 +82,7 @@ export class TaskLog {
    * Resolves when the other nodes have told where the task is. Undefined where that is known, or cannot be.
    * Rejects with QUEUE_FULL: a task about which no node was asked may be of another owner.
    */
-  whenKnown(scope: TaskScope, taskId: string): Promise<void> | undefined {
+  untilKnown(scope: TaskScope, taskId: string): Promise<void> | undefined {
     if (this.#peers === undefined || this.instancesOf(scope, taskId).length > 0) return undefined;
     const key = taskKey(scope, taskId);
     const before = this.#asked.get(key);

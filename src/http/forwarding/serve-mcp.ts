@@ -1,5 +1,6 @@
 // Serves a request of the MCP endpoint: on this node, or at the node that holds its session. src/protocol handles the messages.
 
+import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Peer } from '../../cluster/channel/peer-client.ts';
 import type { ForwardingPeers } from '../../cluster/channel/peers.ts';
 import { tooManyMessages } from '../../domain/errors/error-catalogue.ts';
@@ -14,7 +15,6 @@ import { headerOf } from '../../protocol/headers.ts';
 import { sessionOfEvent } from '../../protocol/legacy/sse-position.ts';
 import { rpcFailureOf } from '../../protocol/rpc.ts';
 import { NO_BYTES } from '../body/read.ts';
-import { whenKnown } from '../caller-check.ts';
 import type { ForwardReply, Relay, Reply, ServedReply } from '../reply.ts';
 import type { Method, RouteInput, Services } from '../route.ts';
 import { AT_HOLDER_MS, serveAtHolder, unlessRefused } from './serve-at-holder.ts';

@@ -1,6 +1,7 @@
 // Reads the body of a request into `state.body`: checks its headers, counts its memory and its requests.
 // body/read.ts reads and parses the bytes.
 
+import { whenKnown } from '../../domain/time/when-known.ts';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { RateLimit, RateLimiter } from '../../auth/limits/rate-limiter.ts';
 import { NO_PRINCIPAL } from '../../domain/accounts/account.ts';
@@ -14,7 +15,7 @@ import { systemClock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { HeldBodies } from '../body/held-bodies.ts';
 import { NO_BYTES, parseCallBody, parseFormBody, parseJsonBody, type ReadBody } from '../body/read.ts';
-import { consumeRateLimit, requestsIn, whenKnown } from '../caller-check.ts';
+import { consumeRateLimit, requestsIn } from '../caller-check.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { ClientGone, type HttpContext, type HttpStep } from '../request.ts';
 

@@ -1,6 +1,7 @@
 // Health of a template, and of the gateway: with its instances at `/gateway/health`, without them at `/health`; and liveness and
 // readiness of the process, for its supervisor.
 
+import { whenKnown } from '../../domain/time/when-known.ts';
 import Type, { type Static } from 'typebox';
 import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
 import { ANONYMOUS, mayDo, type Principal } from '../../domain/accounts/account.ts';
@@ -22,7 +23,6 @@ import type { TemplateView } from '../../gateway/gateway-types.ts';
 import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';
 import { type AllNodes, MissingNodes, missing } from '../all-nodes/all-nodes.ts';
 import { healthWith, knownAtPeers } from '../all-nodes/instances.ts';
-import { whenKnown } from '../caller-check.ts';
 import { type BytesReply, errorReply, json } from '../reply.ts';
 import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';
 import { closed, integer, named, number, rounded, Time, text } from '../schemas.ts';

@@ -1,6 +1,7 @@
 // The instances of all templates as servers, with an id that is unique in the registry; and calls of a tool
 // of one server, without balancing and failover: a result that is an error becomes an error answer.
 
+import { whenKnown } from '../../domain/time/when-known.ts';
 import Type from 'typebox';
 import { TemplateId } from '../../domain/accounts/input-schemas.ts';
 import {
@@ -16,7 +17,6 @@ import { LIMITS } from '../../domain/limits.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import { knownAtPeers, ListedServer, recordWith, SERVER_LIST } from '../all-nodes/instances.ts';
-import { whenKnown } from '../caller-check.ts';
 import { resultReply } from '../exchange-reply.ts';
 import { PAGE_HEADERS, PAGE_QUERY, PARTIAL_HEADER, pagedList } from '../paged-list.ts';
 import { json, located, noContent, type Reply, withResult } from '../reply.ts';

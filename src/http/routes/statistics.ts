@@ -1,6 +1,7 @@
 // Statistics: of the deployment at `/gateway/stats`, of this node at `/stats` (requests per server), and metrics for Prometheus.
 // counts/traffic-counts.ts counts.
 
+import { whenKnown } from '../../domain/time/when-known.ts';
 import Type, { type Static } from 'typebox';
 import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
 import { DurationHistogram } from '../../counts/duration-histogram.ts';
@@ -15,7 +16,6 @@ import { METRICS_TYPE } from '../../metrics/prometheus.ts';
 import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
 import { HistoryView, historyOf } from '../all-nodes/history.ts';
 import { merged, StatesByNode, sumOf } from '../all-nodes/states.ts';
-import { whenKnown } from '../caller-check.ts';
 import { bytes, json } from '../reply.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
 import { flag, integer, NullableTime, named, nullable, number, rounded, text } from '../schemas.ts';

@@ -1,5 +1,6 @@
 // Templates: their names, their records, their load balancer settings, and the whole registry.
 
+import { whenKnown } from '../../domain/time/when-known.ts';
 import Type, { type Static } from 'typebox';
 import {
   describedSettings,
@@ -15,7 +16,6 @@ import { withoutSecretDefaults } from '../../templates/config-schema.ts';
 import type { TemplateDefinition } from '../../templates/definition.ts';
 import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
 import { type KnownInstances, knownAtPeers, recordWith } from '../all-nodes/instances.ts';
-import { whenKnown } from '../caller-check.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';
 import { AnyObject, closed, integer, named, nullableText, text } from '../schemas.ts';

@@ -70,7 +70,7 @@ function exchangeAboutTask(
       : exchangeInSession(session, request, clock, here);
   };
   return defer(() => {
-    const asking = log.whenKnown(scope, taskId);
+    const asking = log.untilKnown(scope, taskId);
     return asking === undefined
       ? exchange()
       : fromPromise(asking).pipe(finalize(session.hold()), switchMap(exchange));
