@@ -4,9 +4,9 @@ import { createHash } from 'node:crypto';
 import * as assert from 'uvu/assert';
 import { isAboutTask } from '../../src/actors/instances/process-sharing.ts';
 import { MessageBuffer } from '../../src/actors/message-buffer.ts';
-import { sessionFingerprint } from '../../src/domain/sessions/session-fingerprint.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { sessionFingerprint } from '../../src/domain/sessions/session-fingerprint.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('messages, fingerprints and tasks');

@@ -4,12 +4,12 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { finalAnswer, type RequestOptions, resultOf } from '../../src/gateway/requests.ts';
 import type { Answer, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { gatherPages } from '../../src/domain/mcp/list-pages.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
+import { finalAnswer, type RequestOptions, resultOf } from '../../src/gateway/requests.ts';
 import type { InProcessHandler } from '../../src/transports/open-options.ts';
 import { rpcError } from '../helpers/function-backend.ts';
 import { errorOf, thrownBy } from '../helpers/outcome.ts';

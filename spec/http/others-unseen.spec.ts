@@ -3,8 +3,8 @@
 // but a call belongs to its caller.
 
 import * as assert from 'uvu/assert';
-import { sessionFingerprint } from '../../src/domain/sessions/session-fingerprint.ts';
 import type { Scope } from '../../src/domain/accounts/account.ts';
+import { sessionFingerprint } from '../../src/domain/sessions/session-fingerprint.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import { appFor } from '../helpers/http-app.ts';

@@ -1,13 +1,13 @@
 // Backends and sessions for specs: they list given items, call nothing, and record requests. Answers come at once, or when the
 // spec sends them.
 
-import type { McpSession } from '../../src/domain/sessions/mcp-session.ts';
 import { type Observable, of } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
 import { type JsonObject, JsonText, writeFields } from '../../src/domain/json/json.ts';
 import type { Client, ClientProfile, Owner } from '../../src/domain/mcp/client.ts';
 import { type Handshake, LIST_METHODS, type ListField } from '../../src/domain/mcp/mcp.ts';
 import { newSessionId } from '../../src/domain/nodes/life.ts';
+import type { McpSession } from '../../src/domain/sessions/mcp-session.ts';
 import type { SessionTable } from '../../src/domain/sessions/session-table.ts';
 import type { SessionOpening } from '../../src/domain/sessions/session-value.ts';
 import type { StatelessOptions } from '../../src/protocol/endpoint-backends.ts';

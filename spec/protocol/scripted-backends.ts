@@ -1,7 +1,6 @@
 // Backends and sessions for the specs of the endpoint in both eras: they answer when the spec says so, and record requests. They
 // honour the contracts of protocol/endpoint-backends.ts.
 
-import type { McpSession, Reservation } from '../../src/domain/sessions/mcp-session.ts';
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
 import { newSession } from '../../src/actors/sessions/session-state.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
@@ -10,6 +9,7 @@ import type { GatewayError } from '../../src/domain/errors/errors.ts';
 import { type JsonObject, JsonText, writeFields } from '../../src/domain/json/json.ts';
 import type { ClientProfile, Owner, ServerMessage, ServerNotification } from '../../src/domain/mcp/client.ts';
 import type { Handshake, Tool, WantedChanges } from '../../src/domain/mcp/mcp.ts';
+import type { McpSession, Reservation } from '../../src/domain/sessions/mcp-session.ts';
 import type { EndReason } from '../../src/domain/sessions/session-ends.ts';
 import {
   type AnySessionValue,

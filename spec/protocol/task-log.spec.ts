@@ -37,7 +37,7 @@ const NOWHERE: TaskPlaces = { instances: [], isOthers: false };
 
 test('asks the other nodes once about a task that did not begin here, and remembers where it is', async () => {
   const { log, asked, answer } = asking();
-  const both = [log.untilKnown(ANN, '1'), log.whenKnown(ANN, '1')];
+  const both = [log.untilKnown(ANN, '1'), log.untilKnown(ANN, '1')];
   answer(NOWHERE, { instances: ['one', 'two'], isOthers: false });
   await Promise.all(both);
   assert.equal([asked, log.instancesOf(ANN, '1')], [['ann t 1'], ['one', 'two']]);

@@ -1,7 +1,6 @@
 // All instances of a gateway, by template and by server id: spawns their actors, feeds each template's pool, emits their events.
 // Instances of other nodes are only listed. It starts no call (dispatcher.ts) and stores nothing (registry.ts does).
 
-import { type RootActor, startRoot } from './root.machine.ts';
 import { defer, filter, firstValueFrom, merge, type Observable, Subject } from 'rxjs';
 import { createActor } from 'xstate';
 import type { TemplatePolicy } from '../balancing/policy.ts';
@@ -22,7 +21,8 @@ import { instanceMachine } from './instances/instance.machine.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
 import { elsewhereReason, UnreachableInstance } from './instances/unreachable-instance.ts';
-import { type TemplateActor } from './template.machine.ts';
+import { type RootActor, startRoot } from './root.machine.ts';
+import type { TemplateActor } from './template.machine.ts';
 import { type Instance, TemplateGroup } from './template-group.ts';
 
 interface FleetOptions

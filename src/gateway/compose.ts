@@ -31,16 +31,16 @@ import { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 import { Reaper } from '../transports/stdio/reaper.ts';
 import { SystemLookups } from '../transports/system-lookups.ts';
 import { LazyVault } from '../vault/lazy-vault.ts';
-import { AccountsAtBackends } from './instances/accounts-at-backends.ts';
-import { ConnectionTests } from './instances/connection-tests.ts';
+import { Mcp, type McpDeps } from './endpoint/mcp.ts';
+import { useOnceIn } from './endpoint/used-confirmations.ts';
 import type { EventBus } from './event-bus.ts';
 import type { GatewayOptions } from './gateway-types.ts';
+import { AccountsAtBackends } from './instances/accounts-at-backends.ts';
+import { ConnectionTests } from './instances/connection-tests.ts';
 import { HostedInstances } from './instances/hosted-instances.ts';
-import { Mcp, type McpDeps } from './endpoint/mcp.ts';
 import { type OpenTransportOptions, openTransportOf } from './instances/open-transport.ts';
 import type { Readiness } from './readiness.ts';
 import { Sync } from './sync.ts';
-import { useOnceIn } from './endpoint/used-confirmations.ts';
 
 export type GatewayDeps = ReturnType<typeof composeGateway>;
 

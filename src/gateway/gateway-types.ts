@@ -35,9 +35,9 @@ import type { InProcessHandler, Open } from '../transports/open-options.ts';
 import type { ReaperPipeOptions } from '../transports/stdio/reaper-pipe.ts';
 import type { VaultOptions } from '../vault/vault.ts';
 
-export type { CallResult, ListResult, RequestOptions } from './requests.ts';
 export type { InstanceChange } from '../domain/instances/instance.ts';
 export type { ClientSessionView } from '../domain/mcp/client.ts';
+export type { CallResult, ListResult, RequestOptions } from './requests.ts';
 
 /** Options of createGateway. Each has a default. */
 export interface GatewayOptions {

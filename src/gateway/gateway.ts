@@ -2,7 +2,6 @@
 // registry.ts has the registrations, src/actors the calls.
 
 import { filter, map, type Observable, startWith, throwError } from 'rxjs';
-import { type ErrorAnswer, Requests } from './requests.ts';
 import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
 import type { InstanceStatus } from '../actors/template-group.ts';
 import type { TemplatePolicy } from '../balancing/policy.ts';
@@ -28,7 +27,6 @@ import { importContents } from '../registry/registry-sync.ts';
 import type { FileContents, RegisterOptions, Registration } from '../registry/registry-types.ts';
 import { uncheckedRequirements } from '../templates/requirements.ts';
 import { shortSecrets } from '../transports/secrets.ts';
-import type { AccountsAtBackends } from './instances/accounts-at-backends.ts';
 import { checkEventName, checkedOptions, isFunction, refusalOfTimeout } from './checked-options.ts';
 import { composeGateway, type GatewayDeps } from './compose.ts';
 import { EventBus, isolateListeners } from './event-bus.ts';
@@ -52,7 +50,9 @@ import type {
   TemplateSnapshot,
   TemplateView,
 } from './gateway-types.ts';
+import type { AccountsAtBackends } from './instances/accounts-at-backends.ts';
 import { Readiness } from './readiness.ts';
+import { type ErrorAnswer, Requests } from './requests.ts';
 
 /**
  * Makes a gateway: loads the registry of the store and starts its instances, without waiting for their health. Rejects with

@@ -1,6 +1,5 @@
 // Requests for callers that do not stream: one promise each, for a result, a whole list, or the meaning of an error answer.
 
-import { NO_CALLER } from '../domain/memory/owner-shares.ts';
 import { filter, fromEvent, lastValueFrom, type Observable, takeUntil } from 'rxjs';
 import { errorOfAnswer, needsList, promptOf } from '../domain/calls/answer-errors.ts';
 import {
@@ -21,6 +20,7 @@ import { allowedTools } from '../domain/mcp/listed-tools.ts';
 import type { ListField } from '../domain/mcp/mcp.ts';
 import { ReadLists } from '../domain/mcp/read-lists.ts';
 import type { ListMemory, ListValues } from '../domain/memory/list-memory.ts';
+import { NO_CALLER } from '../domain/memory/owner-shares.ts';
 import type { ToolRights } from '../domain/rights/rights.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 

@@ -1,7 +1,6 @@
 // A request: the state that middlewares share, the interface for handlers (HttpRequest), and the disconnect of its
 // client. Handlers do not get koa's context: they get a RouteInput (route.ts) and return a Reply (reply.ts).
 
-import { credentialsOf, hasConsoleHeader, isOwnHost } from './credentials.ts';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Middleware, Next, ParameterizedContext } from 'koa';
 import type { Credentials } from '../auth/authenticator.ts';
@@ -26,6 +25,7 @@ import type { McpLog } from '../protocol/endpoint-types.ts';
 import type { RequestSpan } from '../tracing/spans.ts';
 import type { HeldBody } from './body/held-bodies.ts';
 import { type CallerCheck, type CountedRequest, consumeRateLimit } from './caller-check.ts';
+import { credentialsOf, hasConsoleHeader, isOwnHost } from './credentials.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import type { OpenRequest, OpenRequests } from './open-requests.ts';
 import type { Proxies } from './proxies.ts';

@@ -3,8 +3,6 @@
 // its backend, because the lists of a server may depend on earlier requests there. Every session gets a notice when lists change
 // because instances come or go: one notice for many changes, at a bounded rate. Source: ADR 28.
 
-import type { McpSession } from '../domain/sessions/mcp-session.ts';
-import { OwnerAmounts } from '../domain/memory/owner-shares.ts';
 import { randomUUID } from 'node:crypto';
 import {
   audit,
@@ -39,6 +37,8 @@ import {
   type ServerNotification,
 } from '../domain/mcp/client.ts';
 import { announcesChanges, changedList, type Handshake, type ListField, listOf } from '../domain/mcp/mcp.ts';
+import { OwnerAmounts } from '../domain/memory/owner-shares.ts';
+import type { McpSession } from '../domain/sessions/mcp-session.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';

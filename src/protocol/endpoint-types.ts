@@ -1,8 +1,8 @@
 // Requests and replies of the MCP endpoint, without HTTP library and sockets: src/http reads and writes them.
 
-import type { CallQuestions } from '../domain/calls/call-questions.ts';
 import { defer, finalize, type Observable } from 'rxjs';
 import type { Principal } from '../domain/accounts/account.ts';
+import type { CallQuestions } from '../domain/calls/call-questions.ts';
 import type { CallReport } from '../domain/calls/exchange.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
 import type { ByteBudget } from '../domain/memory/held-bytes.ts';

@@ -2,12 +2,12 @@
 // code of each era sends requests about a task there, and refuses those about tasks of other owners. A task that
 // did not begin here is asked of the other nodes, once.
 
-import { OwnerShares } from '../domain/memory/owner-shares.ts';
 import { queueFull } from '../domain/errors/error-catalogue.ts';
 import { isJsonObject, type JsonText } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Owner } from '../domain/mcp/client.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
+import { OwnerShares } from '../domain/memory/owner-shares.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { aggregateInstance, splitInstance } from './aggregate/names.ts';
 

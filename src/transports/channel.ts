@@ -3,7 +3,6 @@
 // back. It finds the exchange of each message; stdio-channel.ts and sse-channel.ts send and receive. Source: MCP
 // basic/index#requests.
 
-import { NO_CALLER } from '../domain/memory/owner-shares.ts';
 import { Observable, type Observer, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
 import { cancellation, type ExchangeEvent, type ExchangeRequest, isFinal } from '../domain/calls/exchange.ts';
 import { backendUnavailable } from '../domain/errors/error-catalogue.ts';
@@ -30,6 +29,7 @@ import {
   PROGRESS,
 } from '../domain/mcp/mcp.ts';
 import { CallMap } from '../domain/memory/call-map.ts';
+import { NO_CALLER } from '../domain/memory/owner-shares.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { boundedHandshake, type HandshakeBounds } from './bounded-handshake.ts';
 import {

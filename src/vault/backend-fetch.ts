@@ -6,7 +6,6 @@ import type { LookupAddress } from 'node:dns';
 import type { IncomingMessage } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Clock } from '../domain/time/clock.ts';
-import { OutsideHandshakes } from '../outside/tls-handshakes.ts';
 import { lookupOutside } from '../outside/lookup.ts';
 import { OutsidePlaces } from '../outside/places.ts';
 import {
@@ -16,6 +15,7 @@ import {
   type OutsideRequest,
   OutsideSilence,
 } from '../outside/request.ts';
+import { OutsideHandshakes } from '../outside/tls-handshakes.ts';
 import { type AddressCheck, addressesIn, SPECIAL_NETWORKS } from '../transports/network-guard.ts';
 import { SystemLookups } from '../transports/system-lookups.ts';
 

@@ -8,10 +8,10 @@ import { definedFields } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { OAuthStore } from '../persistence/store.ts';
 import { BackendFetchFailure } from './backend-fetch.ts';
-import type { OwnClients } from './own-clients.ts';
 import { type Connections, connectionKey, type StoredConnection } from './connections.ts';
 import type { BeginRequest, Finished, OAuthBackend, OAuthBackends, Target } from './oauth-backends.ts';
 import type { OAuthRequests } from './oauth-requests.ts';
+import type { OwnClients } from './own-clients.ts';
 import { tokensIn } from './refreshes.ts';
 
 /** The callback belongs to no request of this browser, or to one that is over. */

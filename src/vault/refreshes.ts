@@ -10,7 +10,6 @@ import type { WhyNotConnected } from '../domain/vault/account-connection.ts';
 import { insistently } from '../persistence/insistent.ts';
 import { scopesIn } from '../transports/http/challenge.ts';
 import { BackendFetchFailure } from './backend-fetch.ts';
-import type { OwnClients } from './own-clients.ts';
 import {
   type Connections,
   connectionKey,
@@ -20,6 +19,7 @@ import {
 } from './connections.ts';
 import type { OAuthBackend, Target } from './oauth-backends.ts';
 import { OAuthRefusal, type OAuthRequests } from './oauth-requests.ts';
+import type { OwnClients } from './own-clients.ts';
 import { RefreshSlots } from './refresh-slots.ts';
 
 /** Longest refresh of one node: the time for one answer of the authorization server, and for the database. */

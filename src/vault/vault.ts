@@ -15,7 +15,6 @@ import type { BackendAccount, BearerTokens } from '../transports/backend-account
 import type { AddressCheck } from '../transports/network-guard.ts';
 import type { SystemLookups } from '../transports/system-lookups.ts';
 import { BackendFetch, BackendFetchFailure } from './backend-fetch.ts';
-import { OwnClients } from './own-clients.ts';
 import {
   Connections,
   connectionKey,
@@ -33,6 +32,7 @@ import {
   type Target,
 } from './oauth-backends.ts';
 import { OAuthRequests } from './oauth-requests.ts';
+import { OwnClients } from './own-clients.ts';
 import { NotConnected, Refreshes } from './refreshes.ts';
 
 export interface VaultOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {

@@ -4,8 +4,8 @@
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import type { SessionLists } from '../../../src/actors/sessions/session-deps.ts';
-import { sessionFingerprint } from '../../../src/domain/sessions/session-fingerprint.ts';
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
+import { sessionFingerprint } from '../../../src/domain/sessions/session-fingerprint.ts';
 import {
   ASKABLE,
   answers,

@@ -1,11 +1,11 @@
 // The table of sessions: its limits by owner, and the ends of sessions, a few per turn of the event loop when many end at once.
 // Sessions with all templates have separate limits.
 
-import { SESSION_ACTOR_ID } from '../../../src/actors/root.machine.ts';
 import { mock } from 'node:test';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { InspectionEvent } from 'xstate';
+import { SESSION_ACTOR_ID } from '../../../src/actors/root.machine.ts';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';

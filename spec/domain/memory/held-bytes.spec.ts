@@ -1,10 +1,17 @@
 // Limits, and bytes that are held in memory: which answer is cut, which body is refused, and the bounds by the memory.
 
-import { OwnerAmounts } from '../../../src/domain/memory/owner-shares.ts';
 import * as assert from 'uvu/assert';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { ByteBudget, CONNECTION_BYTES, HeldBytes, type Holding, memoryBounds, TLS_CONNECTION_BYTES } from '../../../src/domain/memory/held-bytes.ts';
+import {
+  ByteBudget,
+  CONNECTION_BYTES,
+  HeldBytes,
+  type Holding,
+  memoryBounds,
+  TLS_CONNECTION_BYTES,
+} from '../../../src/domain/memory/held-bytes.ts';
+import { OwnerAmounts } from '../../../src/domain/memory/owner-shares.ts';
 import { seeded } from '../../balancing/candidates.ts';
 import { suite } from '../../helpers/suite.ts';
 

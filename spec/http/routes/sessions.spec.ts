@@ -1,8 +1,8 @@
 // GET /gateway/sessions and DELETE /gateway/sessions/{id}, with real sessions of MCP clients.
 
 import * as assert from 'uvu/assert';
-import { sessionFingerprint } from '../../../src/domain/sessions/session-fingerprint.ts';
 import { databaseUnavailable } from '../../../src/domain/errors/errors.ts';
+import { sessionFingerprint } from '../../../src/domain/sessions/session-fingerprint.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';

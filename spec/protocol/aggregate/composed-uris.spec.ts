@@ -1,13 +1,13 @@
 // URIs that several templates have, as one server: what is composed, where it leads, and that answers keep their other bytes. The same
 // with real servers and clients is in http/equal-uris.spec.ts.
 
-import type { McpSession } from '../../../src/domain/sessions/mcp-session.ts';
 import { firstValueFrom, of } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import { type JsonObject, JsonText } from '../../../src/domain/json/json.ts';
 import type { ServerMessage } from '../../../src/domain/mcp/client.ts';
 import type { ListField } from '../../../src/domain/mcp/mcp.ts';
+import type { McpSession } from '../../../src/domain/sessions/mcp-session.ts';
 import { readSession, writeSession } from '../../../src/domain/sessions/session-value.ts';
 import { ResourceOwners } from '../../../src/protocol/aggregate/resource-owners.ts';
 import { settled } from '../../helpers/failing-backend.ts';

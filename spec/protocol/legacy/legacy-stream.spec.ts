@@ -1,8 +1,8 @@
 // Stored events of streams for clients that resume them: bounds of time and bytes, and the order in which they make room.
 
-import type { McpSession } from '../../../src/domain/sessions/mcp-session.ts';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import type { McpSession } from '../../../src/domain/sessions/mcp-session.ts';
 import { LegacyListener } from '../../../src/protocol/legacy/legacy-listener.ts';
 import {
   EventBudget,

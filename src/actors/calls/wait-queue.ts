@@ -3,8 +3,8 @@
 // next, not at which instance. Each call is served in its own task of the scheduler: an instance that falls, or
 // returns, may concern thousands. Source: ADR 41, ADR 102, ADR 113.
 
-import { isWithinEqualPart } from '../../domain/memory/owner-shares.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { isWithinEqualPart } from '../../domain/memory/owner-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 

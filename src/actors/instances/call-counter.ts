@@ -3,12 +3,12 @@
 // Attempt and, for probes, the machine count here synchronously, past the mailbox. The balancer chooses the
 // instance. Source: ADR 41, ADR 67.
 
-import { isWithinEqualPart, OwnerShares } from '../../domain/memory/owner-shares.ts';
 import { ewma } from '../../balancing/health-score.ts';
 import type { CallOutcome } from '../../domain/calls/exchange.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { tooManyAwaitingClient } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { isWithinEqualPart, OwnerShares } from '../../domain/memory/owner-shares.ts';
 
 export class CallCounter {
   /** Exponentially weighted share of answered calls and probes, 0 to 1. */

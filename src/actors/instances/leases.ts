@@ -3,7 +3,6 @@
 // while it lasts (ADR 69). Clients that declare equal extensions, and cannot be asked anything, share a process
 // (ADR 104).
 
-import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import { createHash } from 'node:crypto';
 import { notConnected, queueFull } from '../../domain/errors/error-catalogue.ts';
 import { asGatewayError, reasonOf } from '../../domain/errors/errors.ts';
@@ -18,6 +17,7 @@ import { TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
 import { canonicalText } from '../../domain/json/json.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
+import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Closed, Conversation, Transport } from '../../transports/transport.ts';
 import { type ConversationListener, LeasedConversation, type LeaseRequest } from './leased-conversation.ts';

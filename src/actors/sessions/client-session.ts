@@ -3,8 +3,6 @@
 // the first request that needs one, ends it when it is parked, and does the work of each state. Its calls are in
 // session-calls.ts, its idle time in client-sessions.ts.
 
-import { SESSION_ACTOR_ID } from '../root.machine.ts';
-import { outlivesNode } from './session-state.ts';
 import { AsyncSubject, firstValueFrom, Observable, of } from 'rxjs';
 import { Actor, createActor } from 'xstate';
 import { timeoutFor } from '../../balancing/policy.ts';
@@ -23,6 +21,7 @@ import type { OwnRow, SessionRecord, SessionTable } from '../../domain/sessions/
 import type { SessionValue, StorableSession } from '../../domain/sessions/session-value.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/call-route.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
+import { SESSION_ACTOR_ID } from '../root.machine.ts';
 import { NO_URIS, type ResourceUris } from '../subscriptions/feed.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import { BackendState } from './backend-state.ts';
@@ -42,7 +41,14 @@ import type { SessionDeps, SessionOptions } from './session-deps.ts';
 import { sessionMoved } from './session-events.ts';
 import type { SessionCore, SessionHost } from './session-host.ts';
 import { SessionMessages } from './session-messages.ts';
-import { boundTo, type ClientSessionEvent, endedBy, placeLeft, type SessionState } from './session-state.ts';
+import {
+  boundTo,
+  type ClientSessionEvent,
+  endedBy,
+  outlivesNode,
+  placeLeft,
+  type SessionState,
+} from './session-state.ts';
 import { WaitingRequests } from './waiting-requests.ts';
 
 /** What is not described here: see McpSession, SessionRecord, and session-host.ts. */

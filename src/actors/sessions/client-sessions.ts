@@ -2,7 +2,6 @@
 // number, parks them after a short time without use and ends them after a long one, and ends many of them together. Callers of
 // `find` compare the owner. The table owns the sessions, a session its binding, and a dedicated binding its conversation.
 
-import { outlivesNode } from './session-state.ts';
 import { nodeCutOff, nodeDraining, shuttingDown } from '../../domain/errors/errors.ts';
 import { sessionEnded, sessionLost, sessionUnknown } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -10,6 +9,7 @@ import type { ClientProfile, ClientSessionView } from '../../domain/mcp/client.t
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { lifeOf, newLife, newSessionId } from '../../domain/nodes/life.ts';
 import { type EndReason, SESSION_ENDS } from '../../domain/sessions/session-ends.ts';
+import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
 import type { PrepareRecovery, SessionRecord, SessionTable } from '../../domain/sessions/session-table.ts';
 import type { SessionValue, StorableSession } from '../../domain/sessions/session-value.ts';
 import { wallAt } from '../../domain/time/clock.ts';
@@ -17,13 +17,12 @@ import { Binder } from './binder.ts';
 import { ClientSession } from './client-session.ts';
 import type { SessionAdmission, SessionDeps, SessionLists, SessionOptions } from './session-deps.ts';
 import { SessionDrain } from './session-drain.ts';
-import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
 import { sessionEventOf } from './session-events.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import { longestAway, type PlaceKind, SessionPlaces } from './session-places.ts';
 import { SessionRecovery, untilKnown } from './session-recovery.ts';
 import type { SessionRow } from './session-row.ts';
-import { newSession } from './session-state.ts';
+import { newSession, outlivesNode } from './session-state.ts';
 
 interface ClientSessionsOptions extends SessionDeps, SessionAdmission {
   /** Most sessions with one template, and most with several. */

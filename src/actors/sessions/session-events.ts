@@ -2,8 +2,8 @@
 
 import { eventOf } from '../../domain/events.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import type { SessionValue } from '../../domain/sessions/session-value.ts';
 import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
+import type { SessionValue } from '../../domain/sessions/session-value.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 
 interface ReportedSession {

@@ -2,13 +2,13 @@
 // may have, and the memory for what their clients declare. client-sessions.ts decides what happens when there is
 // none.
 
-import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import { declarationsTooLarge, sessionLimit, sessionShareLimit } from '../../domain/errors/session-errors.ts';
 import { canonicalText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type ClientProfile, profileBytes } from '../../domain/mcp/client.ts';
-import { type ByteBudget } from '../../domain/memory/held-bytes.ts';
+import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
+import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import type { SessionRecord } from '../../domain/sessions/session-table.ts';
 
 /** Different profiles remembered; large ones are not. */

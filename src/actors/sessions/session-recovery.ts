@@ -2,21 +2,17 @@
 // session reads its row, claims it, and makes the session again. Reads and claims of many sessions are grouped:
 // after a restart all clients come at once. Source: ADR 143.
 
-import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import { filter, firstValueFrom, race } from 'rxjs';
 import { queueFull } from '../../domain/errors/error-catalogue.ts';
 import { hasCode, nodeDraining } from '../../domain/errors/errors.ts';
 import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
+import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import { NotHolder } from '../../domain/nodes/forwarding.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';
 import type { PrepareRecovery } from '../../domain/sessions/session-table.ts';
-import {
-  type AnySessionValue,
-  readSession,
-  SessionValueError,
-} from '../../domain/sessions/session-value.ts';
+import { type AnySessionValue, readSession, SessionValueError } from '../../domain/sessions/session-value.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { MAX_SESSION_ROWS, type StoredSession } from '../../persistence/store.ts';

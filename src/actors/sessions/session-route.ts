@@ -2,7 +2,6 @@
 // new one. Between two attempts there it waits a moment, in which a failure of the instance is noticed. Everything
 // else is in calls/call.ts. Source: ADR 71.
 
-import { needsMark } from './session-state.ts';
 import { from, Observable, of } from 'rxjs';
 import { type ExchangeEvent, type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
 import {
@@ -38,7 +37,7 @@ import { allowsDedicated, isAboutTask, NO_TASKS } from '../instances/process-sha
 import { asksForLog } from './backend-state.ts';
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-host.ts';
-import { hasOthers, mayMove } from './session-state.ts';
+import { hasOthers, mayMove, needsMark } from './session-state.ts';
 
 /**
  * Wait before a failed call is repeated, in ms, and the factor for each further wait. Meanwhile a failure of the

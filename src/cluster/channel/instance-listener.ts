@@ -2,7 +2,6 @@
 // attempts, and streams back what comes. A token has the rights of one caller, or of the sending node itself,
 // whose id is empty; they are checked here. Source: ADR 170.
 
-import { NO_CALLER } from '../../domain/memory/owner-shares.ts';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Subscription } from 'rxjs';
@@ -17,7 +16,8 @@ import { asGatewayError, type GatewayError } from '../../domain/errors/errors.ts
 import { isJsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ServerRequest } from '../../domain/mcp/client.ts';
-import { type ByteBudget } from '../../domain/memory/held-bytes.ts';
+import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
+import { NO_CALLER } from '../../domain/memory/owner-shares.ts';
 import type { ForwardedCaller } from '../../domain/nodes/forwarding.ts';
 import { mayUse } from '../../domain/rights/rights.ts';
 import { REFUSED } from '../../transports/caller-messages.ts';

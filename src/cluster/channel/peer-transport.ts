@@ -2,7 +2,6 @@
 // is one attempt there, which is never repeated here. A conversation lasts as long as one streamed answer: its end
 // at either side is the end of the conversation. Source: ADR 170.
 
-import { NO_CALLER } from '../../domain/memory/owner-shares.ts';
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
 import type { Principal } from '../../domain/accounts/account.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -21,6 +20,7 @@ import type { Handshake } from '../../domain/mcp/mcp.ts';
 import { type Linked, LinkedSet } from '../../domain/memory/call-map.ts';
 import { type InstanceHeldBytes, UNCOUNTED_BYTES } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
+import { NO_CALLER } from '../../domain/memory/owner-shares.ts';
 import type { ForwardedAnswer, Forwarding } from '../../domain/nodes/forwarding.ts';
 import { REFUSED } from '../../transports/caller-messages.ts';
 import {

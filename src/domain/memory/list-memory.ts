@@ -1,13 +1,13 @@
 // The memory of lists of servers while they are read and answered: the bytes of pages that wait to be parsed count
 // for their instance, the values of parsed ones for the caller. Source: ADR 322.
 
-import { NO_CALLER } from './owner-shares.ts';
 import { ANONYMOUS } from '../accounts/account.ts';
 import type { FinalAnswer } from '../calls/exchange.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../errors/error-catalogue.ts';
 import { GatewayError, retryAfter } from '../errors/errors.ts';
 import type { TaskScheduler } from '../time/task-scheduler.ts';
 import { type ByteBounds, ByteBudget, HeldBytes, memoryOf } from './held-bytes.ts';
+import { NO_CALLER } from './owner-shares.ts';
 
 export interface ListMemoryOptions {
   /** Of values. Default: unbounded. */

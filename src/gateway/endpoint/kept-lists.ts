@@ -3,7 +3,13 @@
 // store may fail: then there is no list. Source: ADR 225.
 
 import { hash } from 'node:crypto';
-import { canonicalText, isJsonObject, type JsonObject, parseExact, valuesIn } from '../../domain/json/json.ts';
+import {
+  canonicalText,
+  isJsonObject,
+  type JsonObject,
+  parseExact,
+  valuesIn,
+} from '../../domain/json/json.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
 import { memoryOf } from '../../domain/memory/held-bytes.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';

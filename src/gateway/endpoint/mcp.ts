@@ -3,9 +3,9 @@
 
 import { randomBytes } from 'node:crypto';
 import { endWith, ignoreElements, NEVER, type Observable, Subscription, takeUntil } from 'rxjs';
-import { CallsWithQuestions } from '../../actors/calls/stateless/calls-with-questions.ts';
 import type { Dispatcher } from '../../actors/calls/dispatcher.ts';
 import type { RetryBudget } from '../../actors/calls/retries.ts';
+import { CallsWithQuestions } from '../../actors/calls/stateless/calls-with-questions.ts';
 import { StatelessLeases } from '../../actors/calls/stateless/stateless-leases.ts';
 import { StatelessClients } from '../../actors/calls/stateless/stateless-route.ts';
 import type { Fleet } from '../../actors/fleet.ts';
@@ -32,8 +32,8 @@ import type { Backends } from '../../protocol/endpoint-backends.ts';
 import { type EndpointOptions, type McpEndpoint, nonThrowing } from '../../protocol/endpoint-types.ts';
 import type { ToolApprovals } from '../../registry/tool-approvals.ts';
 import type { ViewRegistry } from '../../registry/view-registry.ts';
-import type { UserNotice } from '../instances/accounts-at-backends.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
+import type { UserNotice } from '../instances/accounts-at-backends.ts';
 import { keptLists } from './kept-lists.ts';
 import { type BackendDeps, hasUserAccounts, TemplateBackends } from './template-backends.ts';
 import { Views } from './views.ts';

@@ -1,7 +1,6 @@
 // Adapts the instances of one template to the interface of the MCP endpoint (protocol/endpoint-backends.ts), with
 // their lists from a cache. src/actors owns sessions, stateless clients and changes.
 
-import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import {
   EMPTY,
   filter,
@@ -36,6 +35,7 @@ import {
 } from '../../domain/mcp/mcp.ts';
 import type { ListMemory } from '../../domain/memory/list-memory.ts';
 import { mayCall } from '../../domain/rights/rights.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { SessionOpening } from '../../domain/sessions/session-value.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';

@@ -1,13 +1,13 @@
 // Connection tests: an instance is opened as after its registration, its tools are listed, and it is closed. It is neither stored
 // nor in the fleet, and serves no calls. The registry and the routes decide what may be registered.
 
-import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import { once } from 'node:events';
 import { listTools } from '../../actors/instances/opened-transport.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { backendTimeout, openingCancelled, tooManyTests } from '../../domain/errors/error-catalogue.ts';
 import { asGatewayError, GatewayError, shuttingDown } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition, InstanceInput } from '../../domain/instances/instance.ts';
+import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Registry } from '../../registry/registry.ts';
 import type { Open } from '../../transports/open-options.ts';

@@ -70,7 +70,8 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
   const shared: Omit<OpenOptions, 'signal' | 'history' | 'handshakeTimeoutMs'> = {
     ...others,
     client: GATEWAY_INFO,
-    runInContainer: async (...options) => (await import('../../discovery/exec.ts')).runInContainer(...options),
+    runInContainer: async (...options) =>
+      (await import('../../discovery/exec.ts')).runInContainer(...options),
   };
   const starts = new FairSlots({
     atOnce: PROGRAMS_AT_ONCE,

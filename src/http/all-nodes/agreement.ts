@@ -2,10 +2,10 @@
 // and the settings marked `mustAgree`. The others are asked for their settings when a client asks for the
 // differences. No answer has the value of a setting. Source: ADR 172.
 
-import { whenKnown } from '../../domain/time/when-known.ts';
 import Type from 'typebox';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { foreignNodes, otherDatabases, otherVersions, silentNodes } from '../../domain/nodes/nodes.ts';
+import { whenKnown } from '../../domain/time/when-known.ts';
 import { compileShape } from '../../domain/validation.ts';
 import type { Services } from '../route.ts';
 import { text } from '../schemas.ts';

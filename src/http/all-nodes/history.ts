@@ -1,10 +1,10 @@
 // The load of the last hour of all nodes: each node has its own points, one each 10 s, which are added up by their
 // age. Source: ADR 177.
 
-import { whenKnown } from '../../domain/time/when-known.ts';
 import Type, { type Static } from 'typebox';
 import { DurationHistogram } from '../../counts/duration-histogram.ts';
 import type { Principal } from '../../domain/accounts/account.ts';
+import { whenKnown } from '../../domain/time/when-known.ts';
 import { compileShape } from '../../domain/validation.ts';
 import { HISTORY_INTERVAL_MS, HISTORY_POINTS, percentileOf } from '../../metrics/samples.ts';
 import type { Services } from '../route.ts';

@@ -2,12 +2,12 @@
 // whose events are added to the recent events. Each node sends all of its own events of the wanted types, and none
 // of others; the rights of a reader are applied here. Source: ADR 172.
 
-import { NO_CALLER } from '../../domain/memory/owner-shares.ts';
 import { Observable } from 'rxjs';
 import type { Peers } from '../../cluster/channel/peers.ts';
 import { type Principal, SCOPES } from '../../domain/accounts/account.ts';
 import { EVENTS, REGISTRY_EVENTS } from '../../domain/events.ts';
 import { jsonIn } from '../../domain/json/json.ts';
+import { NO_CALLER } from '../../domain/memory/owner-shares.ts';
 import type { ForwardedAnswer } from '../../domain/nodes/forwarding.ts';
 import type { NodeView } from '../../domain/nodes/nodes.ts';
 import { type Clock, systemClock } from '../../domain/time/clock.ts';

@@ -1,10 +1,10 @@
 // Counts the memory of request bodies, per caller and in total, from the first byte until the last use, and the
 // large bodies of one caller that are read at the same time. Source: ADR 42.
 
-import { OwnerAmounts } from '../../domain/memory/owner-shares.ts';
 import { ANONYMOUS, type Principal } from '../../domain/accounts/account.ts';
 import { tooManyBodies } from '../../domain/errors/error-catalogue.ts';
-import { type ByteBudget } from '../../domain/memory/held-bytes.ts';
+import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
+import { OwnerAmounts } from '../../domain/memory/owner-shares.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
 export class HeldBody {

@@ -1,6 +1,5 @@
 // Serves a request of the MCP endpoint: on this node, or at the node that holds its session. src/protocol handles the messages.
 
-import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Peer } from '../../cluster/channel/peer-client.ts';
 import type { ForwardingPeers } from '../../cluster/channel/peers.ts';
 import { tooManyMessages } from '../../domain/errors/error-catalogue.ts';
@@ -9,6 +8,7 @@ import { nodeUnavailable, sessionNotFound } from '../../domain/errors/session-er
 import { isRepeatableMethod } from '../../domain/mcp/mcp.ts';
 import { NotHolder } from '../../domain/nodes/forwarding.ts';
 import { systemClock } from '../../domain/time/clock.ts';
+import { whenKnown } from '../../domain/time/when-known.ts';
 import { countedRequests, messagesIn } from '../../protocol/client-message.ts';
 import type { McpReply, McpRequest } from '../../protocol/endpoint-types.ts';
 import { headerOf } from '../../protocol/headers.ts';

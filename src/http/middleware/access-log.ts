@@ -2,10 +2,10 @@
 // logged as its fingerprint. Each request is counted and traced here, too.
 
 import type { Logger } from 'pino';
-import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
 import { withoutCredentials } from '../../domain/accounts/written-credentials.ts';
 import type { CallOutcome } from '../../domain/calls/exchange.ts';
 import { Repeated } from '../../domain/memory/repeated.ts';
+import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import type { Prometheus } from '../../metrics/prometheus.ts';
 import type { Tracing } from '../../tracing/tracing.ts';

@@ -1,7 +1,6 @@
 // Authorizes a matched request before its body is read: credentials, rate limit, scope, template; and refuses what
 // its caller may do, but not now. src/auth verifies and counts; when it answers at once, no promise is created.
 
-import { credentialsOf } from '../credentials.ts';
 import type { Next } from 'koa';
 import type { Auth } from '../../auth/auth.ts';
 import { FREE_MESSAGES_PER_SECOND, type RateLimiter } from '../../auth/limits/rate-limiter.ts';
@@ -14,7 +13,14 @@ import {
 } from '../../domain/errors/error-catalogue.ts';
 import { gatewayStarting } from '../../domain/errors/errors.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { callerCheck, callerRefusalOf, consumeRateLimit, type MayUsePath, readsRegistry } from '../caller-check.ts';
+import {
+  callerCheck,
+  callerRefusalOf,
+  consumeRateLimit,
+  type MayUsePath,
+  readsRegistry,
+} from '../caller-check.ts';
+import { credentialsOf } from '../credentials.ts';
 import type { Proxies } from '../proxies.ts';
 import type { Challenge, RouteContext, RouteMiddleware } from '../request.ts';
 import type { Route } from '../route.ts';

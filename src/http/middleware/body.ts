@@ -1,7 +1,6 @@
 // Reads the body of a request into `state.body`: checks its headers, counts its memory and its requests.
 // body/read.ts reads and parses the bytes.
 
-import { whenKnown } from '../../domain/time/when-known.ts';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { RateLimit, RateLimiter } from '../../auth/limits/rate-limiter.ts';
 import { NO_PRINCIPAL } from '../../domain/accounts/account.ts';
@@ -13,6 +12,7 @@ import {
 import type { JsonFields } from '../../domain/json/json.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { whenKnown } from '../../domain/time/when-known.ts';
 import type { HeldBodies } from '../body/held-bodies.ts';
 import { NO_BYTES, parseCallBody, parseFormBody, parseJsonBody, type ReadBody } from '../body/read.ts';
 import { consumeRateLimit, requestsIn } from '../caller-check.ts';

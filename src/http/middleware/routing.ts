@@ -1,13 +1,13 @@
 // The steps around the routes: `handle` runs a route and writes its reply, `knownPath` checks the names of its
 // path early, `unmatched` answers requests without a route.
 
-import { credentialsOf } from '../credentials.ts';
-import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Router } from '@koa/router';
 import type { Auth } from '../../auth/auth.ts';
 import { NO_PRINCIPAL } from '../../domain/accounts/account.ts';
 import { methodNotAllowed, routeNotFound } from '../../domain/errors/error-catalogue.ts';
+import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
+import { credentialsOf } from '../credentials.ts';
 import { relay } from '../forwarding/relay.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { HttpMcpReply } from '../mcp-reply.ts';

@@ -1,12 +1,12 @@
 // Login (also with a session cookie for the console), logout and the account of the caller; users, for admins.
 
-import { sessionCookie } from '../credentials.ts';
 import Type, { type Static } from 'typebox';
 import type { HashCaller } from '../../auth/accounts/passwords.ts';
 import { type CreatedId, type Principal, SCOPES, type User } from '../../domain/accounts/account.ts';
 import { Email, KeyPermissions, RoleName, Username } from '../../domain/accounts/input-schemas.ts';
 import { notLinked, unknownProvider } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { sessionCookie } from '../credentials.ts';
 import { BY_CREATION, creationOf, PAGE_HEADERS, PAGE_QUERY, pagedList } from '../paged-list.ts';
 import { json, located, noContent } from '../reply.ts';
 import type { HttpRequest } from '../request.ts';

@@ -1,7 +1,6 @@
 // Health of a template, and of the gateway: with its instances at `/gateway/health`, without them at `/health`; and liveness and
 // readiness of the process, for its supervisor.
 
-import { whenKnown } from '../../domain/time/when-known.ts';
 import Type, { type Static } from 'typebox';
 import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
 import { ANONYMOUS, mayDo, type Principal } from '../../domain/accounts/account.ts';
@@ -17,6 +16,7 @@ import { callable } from '../../domain/mcp/listed-tools.ts';
 import type { WithheldItem } from '../../domain/mcp/mcp.ts';
 import { mayUseInView } from '../../domain/rights/rights.ts';
 import { systemClock } from '../../domain/time/clock.ts';
+import { whenKnown } from '../../domain/time/when-known.ts';
 import { API_VERSION, VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { TemplateView } from '../../gateway/gateway-types.ts';

@@ -1,12 +1,12 @@
 // The nodes of the deployment, as this node sees them. One that is drained takes no new sessions: see
 // Readiness.drain. A request about another node is forwarded to it. Source: ADR 161.
 
-import { whenKnown } from '../../domain/time/when-known.ts';
 import Type, { type Static } from 'typebox';
 import { cannotBeAsked } from '../../cluster/channel/ask-peer.ts';
 import { nodeNotFound, nodesNeedAllTemplates } from '../../domain/errors/session-errors.ts';
 import { foreignBy, NODE_STATES, type NodeView } from '../../domain/nodes/nodes.ts';
 import { hasAllTemplates } from '../../domain/rights/rights.ts';
+import { whenKnown } from '../../domain/time/when-known.ts';
 import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';
 import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
 import { type BytesReply, json } from '../reply.ts';

@@ -1,7 +1,6 @@
 // The instances of all templates as servers, with an id that is unique in the registry; and calls of a tool
 // of one server, without balancing and failover: a result that is an error becomes an error answer.
 
-import { whenKnown } from '../../domain/time/when-known.ts';
 import Type from 'typebox';
 import { TemplateId } from '../../domain/accounts/input-schemas.ts';
 import {
@@ -15,6 +14,7 @@ import { isJsonObject, type JsonText } from '../../domain/json/json.ts';
 import { fieldIn } from '../../domain/json/json-fields.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { systemClock } from '../../domain/time/clock.ts';
+import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import { knownAtPeers, ListedServer, recordWith, SERVER_LIST } from '../all-nodes/instances.ts';
 import { resultReply } from '../exchange-reply.ts';

@@ -1,7 +1,6 @@
 // Statistics: of the deployment at `/gateway/stats`, of this node at `/stats` (requests per server), and metrics for Prometheus.
 // counts/traffic-counts.ts counts.
 
-import { whenKnown } from '../../domain/time/when-known.ts';
 import Type, { type Static } from 'typebox';
 import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
 import { DurationHistogram } from '../../counts/duration-histogram.ts';
@@ -9,6 +8,7 @@ import { sumOf as clientsOf } from '../../counts/traffic-counts.ts';
 import type { Principal } from '../../domain/accounts/account.ts';
 import { countHealth, INSTANCE_STATES } from '../../domain/instances/instance.ts';
 import { runsProgramsOf } from '../../domain/nodes/nodes.ts';
+import { whenKnown } from '../../domain/time/when-known.ts';
 import { compileShape } from '../../domain/validation.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { GatewayStats, Server } from '../../gateway/gateway-types.ts';

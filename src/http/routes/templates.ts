@@ -1,6 +1,5 @@
 // Templates: their names, their records, their load balancer settings, and the whole registry.
 
-import { whenKnown } from '../../domain/time/when-known.ts';
 import Type, { type Static } from 'typebox';
 import {
   describedSettings,
@@ -11,6 +10,7 @@ import {
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { insufficientPermissions } from '../../domain/errors/error-catalogue.ts';
 import { countHealth, TemplateAuth } from '../../domain/instances/instance.ts';
+import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { withoutSecretDefaults } from '../../templates/config-schema.ts';
 import type { TemplateDefinition } from '../../templates/definition.ts';

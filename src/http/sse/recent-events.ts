@@ -3,11 +3,11 @@
 // a slow reader loses the oldest ones. Events in quick succession are written together, and all readers share one
 // rate, so that readers cannot slow down a busy gateway. The route decides which events a caller may read.
 
-import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import { Observable, type Subscriber } from 'rxjs';
 import type { Principal } from '../../domain/accounts/account.ts';
 import { eventStreamLimit } from '../../domain/errors/session-errors.ts';
 import { EVENTS, type GatewayEvent, writtenFields } from '../../domain/events.ts';
+import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import { OPAQUE_NUMBERS, OpaqueNumbers } from '../../protocol/opaque-numbers.ts';
 import { HTTP_LIMITS } from '../limits.ts';

@@ -2,7 +2,6 @@
 // sends each call to the template that owns the name or the resource. It knows templates only as Backends, and
 // names an instance `{template}/{instance}`.
 
-import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import {
   concatMap,
   defer,
@@ -32,19 +31,20 @@ import {
   type WantedChanges,
 } from '../../domain/mcp/mcp.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import type { AggregateSessionValue, SessionOpening } from '../../domain/sessions/session-value.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends, StatelessOptions } from '../endpoint-backends.ts';
+import { aggregateExchange } from './aggregate-exchange.ts';
 import { isUpdate, updatesAsAsked } from './composed-uris.ts';
 import { AggregateExtensions, type ToTemplate } from './extensions.ts';
 import { FindableTools, type ToolIndexes } from './findable-tools.ts';
 import { aggregateGreeting } from './greeting.ts';
 import type { AggregateLists } from './lists.ts';
 import { splitInstance, withAggregateInstance } from './names.ts';
-import { aggregateExchange } from './aggregate-exchange.ts';
 import { SearchMode } from './search-mode.ts';
 import type { Presentation, Selection } from './selection.ts';
 import { AggregateSession, type AggregateSessionDeps } from './sessions/aggregate-session.ts';

@@ -2,7 +2,6 @@
 // endpoint.ts decided the era before; LegacyTraffic holds its state between requests.
 // Source: MCP 2025-11-25 basic/transports#streamable-http, basic/lifecycle#initialization.
 
-import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { callCutOff } from '../../domain/errors/error-catalogue.ts';
 import { hasCode, perhapsDelivered, shuttingDown } from '../../domain/errors/errors.ts';
 import { sessionNotFound } from '../../domain/errors/session-errors.ts';
@@ -16,6 +15,7 @@ import {
 } from '../../domain/mcp/jsonrpc.ts';
 import { INITIALIZED, isOfOtherEra } from '../../domain/mcp/mcp.ts';
 import { lifeOf } from '../../domain/nodes/life.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import { settlesWithin } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';

@@ -2,9 +2,9 @@
 // Each message is written on one stream only; the conversation chooses the stream of a request.
 // Source: MCP 2025-11-25 basic/transports#listening-for-messages-from-the-server, #multiple-connections.
 
-import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { announcesChanges, LIST_NOTICES, NOTICED_LISTS } from '../../domain/mcp/mcp.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { AnySessionValue } from '../../domain/sessions/session-value.ts';
 import type { McpReply } from '../endpoint-types.ts';
 import { notificationMessage, refused } from '../rpc.ts';

@@ -3,7 +3,6 @@
 // fields of the modern era. Limits and messages are those of the SDK, which does the same inside of a server.
 // Source: MCP 2026-07-28 basic/patterns/mrtr; `LegacyInputRequiredShim` of @modelcontextprotocol/server.
 
-import type { McpSession, Reservation } from '../../domain/sessions/mcp-session.ts';
 import { catchError, map, mergeMap, Observable, of } from 'rxjs';
 import { ConnectionRequired } from '../../domain/calls/connection-required.ts';
 import type { Answer, ExchangeRequest, FinalEvent } from '../../domain/calls/exchange.ts';
@@ -13,6 +12,7 @@ import { isJsonObject, type JsonObject, JsonText, type JsonValue } from '../../d
 import { editedFields } from '../../domain/json/json-fields.ts';
 import type { ClientReply } from '../../domain/mcp/client.ts';
 import { hasRounds, META } from '../../domain/mcp/mcp.ts';
+import type { McpSession, Reservation } from '../../domain/sessions/mcp-session.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import {
   connectionInWords,

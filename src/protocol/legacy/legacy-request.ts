@@ -2,11 +2,11 @@
 // own servers, which clients are written for.
 // Source: MCP 2025-11-25 basic/transports#session-management, #protocol-version-header.
 
-import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { fieldValue, isJsonObject, type JsonFields } from '../../domain/json/json.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { ACCEPTED_LEGACY_VERSIONS, LEGACY_VERSIONS } from '../../domain/mcp/mcp.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import {
   declaredFields,
   isProfileTooLarge,

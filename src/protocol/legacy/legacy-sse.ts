@@ -5,13 +5,13 @@
 // through a node that died gets the lost messages again. Source: MCP 2024-11-05 basic/transports#http-with-sse;
 // 2025-03-26 basic/transports#backwards-compatibility; ADR 50, ADR 145, ADR 310.
 
-import type { McpSession } from '../../domain/sessions/mcp-session.ts';
-import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import { filter, firstValueFrom, map, ReplaySubject, race, Subject, Subscription } from 'rxjs';
 import { shuttingDown } from '../../domain/errors/errors.ts';
 import { sessionLimit, sessionShareLimit } from '../../domain/errors/session-errors.ts';
 import { isJsonObject } from '../../domain/json/json.ts';
 import { type JsonRpcId, RPC } from '../../domain/mcp/jsonrpc.ts';
+import { OwnerShares } from '../../domain/memory/owner-shares.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { readBody } from '../client-message.ts';
 import type { Backends } from '../endpoint-backends.ts';

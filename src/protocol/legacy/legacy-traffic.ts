@@ -2,7 +2,6 @@
 // questions of the server, messages without a stream. It is kept only while there is such state; the session table
 // owns the session itself. Source: MCP 2025-11-25 basic/transports.
 
-import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { Observable, Subscription } from 'rxjs';
 import type { Answer, CallReport, Canceller } from '../../domain/calls/exchange.ts';
 import { backendUnavailable, queueFull } from '../../domain/errors/error-catalogue.ts';
@@ -11,6 +10,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { acceptsServerRequests, type ServerMessage, type ServerRequest } from '../../domain/mcp/client.ts';
 import { type JsonRpcId, numberMeant, requestText } from '../../domain/mcp/jsonrpc.ts';
 import { CallMap } from '../../domain/memory/call-map.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { FIRST_GENERATION } from '../../domain/sessions/session-value.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';

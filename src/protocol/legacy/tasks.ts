@@ -1,7 +1,6 @@
 // Requests about tasks in legacy sessions: an owner reaches its tasks from any of its sessions, and no tasks of other owners. A
 // legacy server distinguishes sessions; other servers know only the id of the task.
 
-import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import { catchError, defer, finalize, from as fromPromise, type Observable, switchMap, tap } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
@@ -9,6 +8,7 @@ import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import type { Owner } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import { TASKS_EXTENSION } from '../../domain/mcp/mcp.ts';
+import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Backends } from '../endpoint-backends.ts';
 import { rpcErrorAnswer } from '../local-answer.ts';

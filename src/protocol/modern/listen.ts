@@ -1,7 +1,6 @@
 // The streams of `subscriptions/listen` towards modern clients: one request, whose answer comes when the gateway closes.
 // `Backends.changes` gathers the changes. Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
-import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import { EMPTY, Subscription } from 'rxjs';
 import { declarationsTooLarge, listenLimit } from '../../domain/errors/session-errors.ts';
 import {
@@ -25,6 +24,7 @@ import {
 } from '../../domain/mcp/mcp.ts';
 import { isAboutOneOf } from '../../domain/mcp/resource-uris.ts';
 import { type ByteBudget, keptBytes } from '../../domain/memory/held-bytes.ts';
+import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { isTooLong, MAX_REFERENCE_BYTES } from '../client-bounds.ts';
 import type { CommonOptions, EndpointOptions, FaultListener, McpReply } from '../endpoint-types.ts';

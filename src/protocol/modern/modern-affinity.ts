@@ -82,7 +82,7 @@ export class ModernAffinity {
   whenTaskKnown(request: ModernRequest): Promise<void> | undefined {
     const { taskId } = request.params;
     return isTaskMethod(request.method) && isTaskId(taskId)
-      ? this.#tasks.whenKnown(request, taskId)
+      ? this.#tasks.untilKnown(request, taskId)
       : undefined;
   }
 

@@ -27,6 +27,7 @@ import { localAnswer } from '../local-answer.ts';
 import { RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import type { TaskLog } from '../task-log.ts';
 import { commonCapabilities, discoverResult, infoFor } from './discover.ts';
+import { ListedHeaders, paramHeadersIn } from './listed-headers.ts';
 import { ListenStreams } from './listen.ts';
 import { ModernAffinity, type StatedConfirmation } from './modern-affinity.ts';
 import { ModernCall, type ModernCallDeps } from './modern-call.ts';
@@ -37,7 +38,6 @@ import {
   invalidParams,
   type ModernRequest,
 } from './modern-request.ts';
-import { ListedHeaders, paramHeadersIn } from './listed-headers.ts';
 
 interface ModernOptions
   extends CommonOptions,

@@ -2,7 +2,6 @@
 // capabilities and replaces a lost session; that of a client ends with its session. Thousands of the latter are idle, so
 // everything that only calls and messages need is created on first use.
 
-import { NO_CALLER } from '../../domain/memory/owner-shares.ts';
 import { AsyncSubject, Observable, Subject } from 'rxjs';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
@@ -16,6 +15,7 @@ import {
 } from '../../domain/mcp/jsonrpc.ts';
 import { CANCELLED, type Handshake, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
 import { CallMap } from '../../domain/memory/call-map.ts';
+import { NO_CALLER } from '../../domain/memory/owner-shares.ts';
 import { gatewayReplyTo, RecentCallers } from '../caller-messages.ts';
 import { withEraMetadata } from '../era-metadata.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type Conversation } from '../transport.ts';

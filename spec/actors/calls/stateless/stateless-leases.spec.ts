@@ -4,7 +4,10 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { StatelessConversation } from '../../../../src/actors/calls/stateless/stateless-leases.ts';
 import type { InstanceRef } from '../../../../src/actors/instances/instance-ref.ts';
-import { type LeasedConversation, NO_SUBSCRIBER } from '../../../../src/actors/instances/leased-conversation.ts';
+import {
+  type LeasedConversation,
+  NO_SUBSCRIBER,
+} from '../../../../src/actors/instances/leased-conversation.ts';
 import type { ExchangeEvent } from '../../../../src/domain/calls/exchange.ts';
 import { hasCode } from '../../../../src/domain/errors/errors.ts';
 import type { TransportKind } from '../../../../src/domain/instances/transport-kinds.ts';

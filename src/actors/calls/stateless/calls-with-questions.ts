@@ -6,9 +6,8 @@
 //                           └ the exchange ends, at its deadline at the latest ──► kept for the client for 10 min; no longer counted
 //                             as a call that waits
 
-import type { CallQuestions } from '../../../domain/calls/call-questions.ts';
-import { OwnerShares } from '../../../domain/memory/owner-shares.ts';
 import { Observable, type Subscriber, Subscription } from 'rxjs';
+import type { CallQuestions } from '../../../domain/calls/call-questions.ts';
 import { type Answer, type FinalEvent, isFinal } from '../../../domain/calls/exchange.ts';
 import { backendUnavailable, callCutOff } from '../../../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../../domain/errors/errors.ts';
@@ -17,6 +16,7 @@ import { LIMITS } from '../../../domain/limits.ts';
 import type { ClientQuestion, ClientReply, ServerRequest } from '../../../domain/mcp/client.ts';
 import { RPC } from '../../../domain/mcp/jsonrpc.ts';
 import { type HeldBytes, type Holding, memoryOf } from '../../../domain/memory/held-bytes.ts';
+import { OwnerShares } from '../../../domain/memory/owner-shares.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 import { awaitingClientRefusal } from '../../instances/call-counter.ts';

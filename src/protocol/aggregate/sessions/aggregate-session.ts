@@ -2,7 +2,6 @@
 // and another one after that session has ended; the client's own session continues. What it is, is one plain value
 // (domain/sessions/session-value.ts); the sessions with templates are not part of that.
 
-import type { McpSession } from '../../../domain/sessions/mcp-session.ts';
 import { isDeepStrictEqual } from 'node:util';
 import {
   catchError,
@@ -32,6 +31,7 @@ import { LIMITS } from '../../../domain/limits.ts';
 import type { ClientProfile, Owner, ServerMessage } from '../../../domain/mcp/client.ts';
 import { RPC } from '../../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isLogLevel, type ListChange } from '../../../domain/mcp/mcp.ts';
+import type { McpSession } from '../../../domain/sessions/mcp-session.ts';
 import type { EndReason } from '../../../domain/sessions/session-ends.ts';
 import type { OwnRow, SessionRecord, SessionTable } from '../../../domain/sessions/session-table.ts';
 import type { AggregateSessionValue } from '../../../domain/sessions/session-value.ts';
@@ -42,11 +42,12 @@ import { withListNotices } from '../../cached-lists.ts';
 import type { Backends } from '../../endpoint-backends.ts';
 import { exchangeInSession } from '../../legacy/legacy-over-modern.ts';
 import { localAnswer, rpcErrorAnswer } from '../../local-answer.ts';
+import { aggregateExchange } from '../aggregate-exchange.ts';
 import type { AggregateExtensions } from '../extensions.ts';
 import { splitInstance, withAggregateInstance } from '../names.ts';
-import { aggregateExchange } from '../aggregate-exchange.ts';
 import type { SearchMode } from '../search-mode.ts';
 import type { Selection } from '../selection.ts';
+import { isAllowedFor, type MovesUnsafe, mayRecover, viewIdOf } from './aggregate-session-value.ts';
 import { SessionParts } from './session-parts.ts';
 import {
   afterAnswer,
@@ -56,7 +57,6 @@ import {
   subscribedUris,
   withoutSubscriptions,
 } from './session-subscriptions.ts';
-import { isAllowedFor, type MovesUnsafe, mayRecover, viewIdOf } from './aggregate-session-value.ts';
 import { UnsafeMarks } from './unsafe-marks.ts';
 
 /** Most subscriptions that are repeated at the same time in a new session with a template. */

@@ -1,10 +1,10 @@
 // The parts of a session with several templates: its session with each of them. One is opened at the first use of
 // its template, and another one after it has ended. session.ts decides what a new one gets.
 
-import type { McpSession } from '../../../domain/sessions/mcp-session.ts';
 import { defer, filter, finalize, from, merge, mergeMap, type Observable, Subject, takeUntil } from 'rxjs';
 import { sessionEnded } from '../../../domain/errors/session-errors.ts';
 import type { ServerMessage } from '../../../domain/mcp/client.ts';
+import type { McpSession } from '../../../domain/sessions/mcp-session.ts';
 import type { EndReason } from '../../../domain/sessions/session-ends.ts';
 import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
 
