@@ -72,7 +72,7 @@ test('a node on a free port is named after the port that it got', async () => {
   const nodes = await Promise.all(
     [{}, {}, { 'node-id': 'chosen:0' }].map(async (flags) => {
       const { gateway, urls } = await start(flags);
-      await gateway.register('demo', { id: 'one', command: process.execPath, args: ['-e', '0'] });
+      await gateway.register('demo', { id: 'one', command: process.execPath, args: ['-e', ''] });
       const [server] = gateway.servers();
       return { nodeId: server?.definition.nodeId, port: new URL(urls[0] ?? '').port };
     }),

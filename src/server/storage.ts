@@ -5,7 +5,6 @@ import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import {
   encryptionKeys,
   localSecrets,
@@ -14,7 +13,6 @@ import {
 } from '../auth/secrets/signing-secret.ts';
 import type { Config } from '../config/config.ts';
 import { kubeconfigs, POD_ACCOUNT } from '../discovery/cluster-files.ts';
-import { PACKAGE_ROOT } from '../domain/package-root.ts';
 import { createCipher } from '../persistence/cipher.ts';
 import { type DatabaseDescription, describeDatabase } from '../persistence/database-url.ts';
 import { type OpenStoreOptions, openStore } from '../persistence/open.ts';
@@ -42,9 +40,6 @@ export interface Storage {
    */
   readonly isAnyDefault: boolean;
 }
-
-/** Folders of the package, and of a clone. Source: ADR 346. */
-const OWN_CODE = ['bin', 'dist', 'node_modules', 'src', 'templates', 'web'];
 
 export interface StorageOptions
   extends Pick<OpenStoreOptions, 'migrations' | 'onNotice' | 'onWarning' | 'onRefusal'> {
@@ -91,11 +86,6 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
         what: 'the folder of templates of this gateway',
         isWhole: true as const,
       },
-      ...OWN_CODE.map((name) => ({
-        path: join(fileURLToPath(PACKAGE_ROOT), name),
-        what: 'the code of this gateway',
-        isWhole: 'folders' as const,
-      })),
       ...kubeconfigs(env).map((path) => ({ path: resolve(path), what: 'a kubeconfig of this gateway' })),
       {
         path: env.KUBERNETES_SERVICE_HOST && POD_ACCOUNT,

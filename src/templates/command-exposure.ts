@@ -17,8 +17,8 @@ export interface ProtectedPath {
   readonly path: string;
   /** Completes "is ..." and "is a folder that holds ...": `the database of this gateway`. */
   readonly what: string;
-  /** A folder of which no command may get a part either; with `folders` no folder in it, but a file, such as a program. */
-  readonly isWhole?: true | 'folders';
+  /** A folder of which no command may get a part either. */
+  readonly isWhole?: true;
 }
 
 export type ExposedProgram = Pick<InstanceDefinition, 'command' | 'args' | 'workingDir' | 'env' | 'force'>;
@@ -153,8 +153,7 @@ async function firstExposure(
 ): Promise<Exposure | undefined> {
   const all = [...paths, ...SYSTEM_FOLDERS];
   const holders = await holdersOf(all, walk);
-  const whole = await wholeFoldersIn(all, 'folders', walk);
-  const wholeWithFiles = await wholeFoldersIn(all, 'files', walk);
+  const whole = await wholeFoldersIn(all, walk);
   const userHome = user?.home ?? homeFolder(process.env);
   const home = env.HOME ?? userHome;
 
@@ -163,8 +162,7 @@ async function firstExposure(
     for (const form of new Set([path, normalize(path)])) {
       if (form.length > PATH_CHARACTERS) continue;
       const { end, passed } = await walk(form, start);
-      const around = end.isFile ? wholeWithFiles : whole;
-      const finding = [...findIn(holders, end), ...passed.flatMap((place) => findIn(around, place))][0];
+      const finding = [...findIn(holders, end), ...passed.flatMap((place) => findIn(whole, place))][0];
       if (finding !== undefined) return finding;
     }
     return undefined;
@@ -219,14 +217,9 @@ async function holdersOf(paths: readonly ProtectedPath[], walk: Walk): Promise<F
   return found;
 }
 
-/** Those of which no command may get such a part. */
-async function wholeFoldersIn(
-  paths: readonly ProtectedPath[],
-  parts: 'folders' | 'files',
-  walk: Walk,
-): Promise<Findings> {
+async function wholeFoldersIn(paths: readonly ProtectedPath[], walk: Walk): Promise<Findings> {
   const found = new Map<string, string>();
-  for (const { path, what } of paths.filter(({ isWhole }) => isWhole === true || isWhole === parts))
+  for (const { path, what } of paths.filter(({ isWhole }) => isWhole))
     for (const key of keysOf((await walk(path)).end)) found.set(key, `is in ${what}`);
   return found;
 }

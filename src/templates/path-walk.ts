@@ -9,7 +9,6 @@ export interface Place {
   readonly path: string;
   /** Device and inode: the same for a hard link, a bind mount or another case of letters. undefined: it does not exist. */
   readonly identity: string | undefined;
-  readonly isFile?: boolean;
 }
 
 interface Walked {
@@ -84,5 +83,5 @@ export async function lookAt(path: string): Promise<Entry> {
   if (stats === undefined) return { path, identity: undefined };
   const identity = `${stats.dev}:${stats.ino}`;
   const target = stats.isSymbolicLink() ? await readlink(path).catch(() => undefined) : undefined; // removed since
-  return { path, identity, isFile: stats.isFile(), ...(target === undefined ? {} : { target }) };
+  return target === undefined ? { path, identity } : { path, identity, target };
 }

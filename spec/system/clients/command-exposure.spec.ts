@@ -3,13 +3,10 @@
 import { existsSync } from 'node:fs';
 import { link, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { fields } from '../../../src/cli/answers.ts';
 import { importDocument } from '../../../src/cli/database/registry-document.ts';
 import { loadConfig } from '../../../src/config/config.ts';
-import { PACKAGE_ROOT } from '../../../src/domain/package-root.ts';
 import { createGateway } from '../../../src/gateway/gateway.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { parseRegistryDocument } from '../../../src/registry/registry-file.ts';
@@ -74,34 +71,6 @@ test('is refused for what decides which commands run: the registry file, and all
   for (const word of [...refused, 'elsewhere/templates/own/template.json', 'elsewhere/templates/own/..'])
     assert.is((await register(urls, { command: 'node', args: [word] })).status, 400, word);
   assert.is((await register(urls, { command: 'node', args: ['elsewhere/other'] })).status, 201);
-});
-
-test('is refused for folders of the code of the gateway, but not for programs in them', async () => {
-  const { urls } = await start();
-  const root = fileURLToPath(PACKAGE_ROOT);
-  await symlink(join(root, 'node_modules'), 'shared/modules');
-  const refused = [
-    '',
-    'src',
-    'bin',
-    'src/http',
-    'node_modules',
-    'node_modules/pino',
-    'web/dist',
-    'src/new.ts',
-  ];
-  const spellings = (path: string) => [
-    ...[`${root}${path}`, `--root=${root}${path}/`, `file://${root}${path}`, `${root}./x/../${path}`],
-    ...[relative(home(), join(root, path)), `{"root":"${root.replaceAll('/', '\\u002f')}${path}"}`],
-  ];
-  for (const word of [...refused.flatMap(spellings), 'shared/modules', 'shared/modules/pino/..'])
-    assert.is((await register(urls, { command: 'node', args: [word] })).status, 400, word);
-  assert.is(
-    (await register(urls, { command: 'node', working_dir: join(root, 'node_modules/pino') })).status,
-    400,
-  );
-  for (const word of ['bin/stagedoor.mjs', 'node_modules/pino/pino.js', 'README.md', 'docs'])
-    assert.is((await register(urls, { command: 'node', args: [join(root, word)] })).status, 201, word);
 });
 
 test('is refused for the accounts of clusters: those of kubeconfigs and of the pod', async () => {

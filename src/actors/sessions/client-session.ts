@@ -86,10 +86,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
     this.group = binder.deps.fleet.hold(value.template);
   }
 
-  /**
-   * Binds a new session: at once if nothing has to be opened for it, else as the machine finds an instance. See
-   * ClientSessions.open.
-   */
+  /** Binds a new session: at once if nothing has to be opened for it, else as the machine finds an instance. */
   async open(): Promise<void> {
     const first = this.#binder.choose(this.template, this.ownerId);
     if (this.#bindAt(first)) return; // no actor before its first request
@@ -269,10 +266,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
     return this.isParked ? this.usedAtMs : undefined;
   }
 
-  /**
-   * Ends the actor. A subscription to `messages$` continues, with the actor, and does not count as use: its client
-   * may be gone.
-   */
+  /** Ends the actor. A subscription to `messages$` continues, with the actor, and is not a use: its client may be gone. */
   park(): boolean {
     if (this.#holds > 0 || this.calls > 0) return false;
     if (this.#messages?.areObserved) return true;
