@@ -66,7 +66,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   /** Questions that the client has not answered. */
   #unanswered = 0;
   isAwaitingClient = false;
-  /** The request was sent again in its conversation: see ErrorFacts.isRepaired. */
+  /** The request was sent again in its conversation: see ErrorDetails.isRepaired. */
   #isRepeat = false;
   /** Handles the failure of the next attempt, which failed at once. */
   afterEnd: (() => void) | undefined;

@@ -22,7 +22,7 @@ import type { Retries, RetryBudget } from './retries.ts';
 /** Ids of the instances that a call does not try again; undefined while there are none. */
 export type Tried = ReadonlySet<string> | undefined;
 
-/** Where a call may go on. It decides itself whether it does (call.ts). Source: ADR 131, ADR 325. */
+/** Where a call may go on. The call decides whether it does (call.ts). Source: ADR 131, ADR 325. */
 export interface CallRoute {
   /** The only instance that may answer now: the call is sent to no other. */
   readonly bound: InstanceRef | undefined;
