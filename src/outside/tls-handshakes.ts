@@ -68,8 +68,11 @@ class Turns {
     if (read === undefined) return;
     const { now, alarm } = this.#clock;
     const beganAtMs = now();
-    read();
-    alarm(RESTS * (now() - beganAtMs), () => this.#next());
+    try {
+      read();
+    } finally {
+      alarm(RESTS * (now() - beganAtMs), () => this.#next());
+    }
   }
 }
 

@@ -13,7 +13,7 @@ const test = suite('messages that a listening client missed');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
 test.after.each(() => mock.timers.reset());
 
-/** What a client is told that may have missed messages: its server announces changes of tools, and it has subscribed to one resource. */
+/** The notices for a client that may have missed messages: its server announces changes of tools, and it has subscribed to one resource. */
 const NOTICE = ['notifications/tools/list_changed', 'notifications/resources/updated'];
 
 /** `say` sends a message of the backend: a number in place of its method. */
@@ -52,7 +52,7 @@ for (const awayMs of [0, 10_000, 50_000, 60_000, 70_000, 120_000, 130_000, 600_0
   });
 }
 
-test('without an event it is told when it comes back, unless nothing was said', () => {
+test('without an event it gets the notices when it comes back, unless nothing was said', () => {
   for (const [awayMs, told] of [
     [10_000, 'later'],
     [200_000, [...NOTICE, 'later']],
@@ -69,7 +69,7 @@ test('without an event it is told when it comes back, unless nothing was said', 
   }
 });
 
-test('without an event, after messages on the stream before, it is told', () => {
+test('without an event, after messages on the stream before, it gets the notices', () => {
   const { listen, say } = subscribed();
   const { reply } = listen();
   say(1);
@@ -118,7 +118,7 @@ test('so is one that was sent on the lost stream and is not stored any more', ()
   assert.equal([methods.slice(0, 1), methods.slice(-2)], [['1'], NOTICE]);
 });
 
-test('a client that reads too slowly is told once it reads again', () => {
+test('a client that reads too slowly gets the notices once it reads again', () => {
   const { listen, say } = subscribed();
   const { events } = listen().reply;
   events.unsentBytes = LIMITS.unreadBytes + 1;

@@ -33,7 +33,7 @@ export interface ListenerDeps extends SessionStreamDeps {
 
 /**
  * The only stream of this kind of a session, and the messages that wait for it. A client gets each message once,
- * or is told what may have changed where messages are not stored any more: see ADR 350.
+ * or a notice of what may have changed, where messages are not stored any more: see ADR 350.
  */
 export class LegacyListener {
   readonly #session: McpSession;
