@@ -1,7 +1,7 @@
 import { concat, NEVER, Observable, of, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { invalidCredentials } from '../../src/domain/errors/error-catalogue.ts';
-import type { StreamEvent } from '../../src/http/reply.ts';
+import type { StreamEvent } from '../../src/http/replies/reply.ts';
 import type { HttpContext } from '../../src/http/request.ts';
 import { type EventStreamOptions, EventStreams } from '../../src/http/sse/event-stream.ts';
 import { headersOf } from '../helpers/http-app.ts';

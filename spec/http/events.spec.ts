@@ -6,7 +6,7 @@ import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
-import type { StreamEvent, StreamReader } from '../../src/http/reply.ts';
+import type { StreamEvent, StreamReader } from '../../src/http/replies/reply.ts';
 import { EventStreams } from '../../src/http/sse/event-stream.ts';
 import { type EventRate, type ReadOptions, RecentEvents } from '../../src/http/sse/recent-events.ts';
 import { stdioServerPath } from '../fixtures/programs.ts';

@@ -8,8 +8,8 @@ import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
 import { HeldBodies } from '../../src/http/body/held-bodies.ts';
 import { koaBodyReader, PARTS } from '../../src/http/body/read.ts';
 import { body } from '../../src/http/middleware/body.ts';
-import { json } from '../../src/http/reply.ts';
-import { respond } from '../../src/http/respond.ts';
+import { json } from '../../src/http/replies/reply.ts';
+import { respond } from '../../src/http/replies/respond.ts';
 import { startMiddlewares } from '../helpers/http-middlewares.ts';
 import { suite } from '../helpers/suite.ts';
 

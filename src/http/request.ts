@@ -1,5 +1,5 @@
 // A request: the state that middlewares share, the interface for handlers (HttpRequest), and the disconnect of its
-// client. Handlers do not get koa's context: they get a RouteInput (route.ts) and return a Reply (reply.ts).
+// client. Handlers do not get koa's context: they get a RouteInput (route.ts) and return a Reply (replies/reply.ts).
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Middleware, Next, ParameterizedContext } from 'koa';

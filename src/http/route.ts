@@ -38,9 +38,9 @@ import type { PeerEvents } from './all-nodes/peer-events.ts';
 import { readsRegistry } from './caller-check.ts';
 import type { ConsoleReply } from './docs/console.ts';
 import type { Documents } from './docs/documents.ts';
-import type { ListAnswers } from './list-answers.ts';
 import type { AuthorizationServer } from './oauth/authorization-server.ts';
-import type { Reply } from './reply.ts';
+import type { ListAnswers } from './replies/list-answers.ts';
+import type { Reply } from './replies/reply.ts';
 import type { HttpRequest } from './request.ts';
 import type { RecentEvents } from './sse/recent-events.ts';
 

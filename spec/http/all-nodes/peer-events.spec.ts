@@ -10,7 +10,7 @@ import type { GatewayEvent } from '../../../src/domain/events.ts';
 import type { ForwardedAnswer, ForwardedRequest } from '../../../src/domain/nodes/forwarding.ts';
 import type { NodeView } from '../../../src/domain/nodes/nodes.ts';
 import { PeerEvents } from '../../../src/http/all-nodes/peer-events.ts';
-import type { StreamEvent, StreamReader } from '../../../src/http/reply.ts';
+import type { StreamEvent, StreamReader } from '../../../src/http/replies/reply.ts';
 import { type ReadOptions, RecentEvents } from '../../../src/http/sse/recent-events.ts';
 import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -6,10 +6,10 @@ import { insufficientPermissions, rateLimitExceeded } from '../../../src/domain/
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { HTTP_LIMITS } from '../../../src/http/limits.ts';
 import { auditTrail } from '../../../src/http/middleware/audit-trail.ts';
-import { json } from '../../../src/http/reply.ts';
+import { json } from '../../../src/http/replies/reply.ts';
+import { respond } from '../../../src/http/replies/respond.ts';
 import type { Trail } from '../../../src/http/request.ts';
 import { ClientGone } from '../../../src/http/request.ts';
-import { respond } from '../../../src/http/respond.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
 import { startRoute } from '../../helpers/http-middlewares.ts';
 import { head, openRaw } from '../../helpers/http-raw.ts';

@@ -3,8 +3,8 @@ import { RateLimiter, type SharedCounter } from '../../../src/auth/limits/rate-l
 import type { Principal, Scope } from '../../../src/domain/accounts/account.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
 import { authorize, localAccounts } from '../../../src/http/middleware/authorize.ts';
-import { json } from '../../../src/http/reply.ts';
-import { respond } from '../../../src/http/respond.ts';
+import { json } from '../../../src/http/replies/reply.ts';
+import { respond } from '../../../src/http/replies/respond.ts';
 import { ROUTES } from '../../../src/http/routes/index.ts';
 import { headersOf } from '../../helpers/http-app.ts';
 import { startRoute } from '../../helpers/http-middlewares.ts';

@@ -22,9 +22,9 @@ import {
 } from '../../../src/http/body/read.ts';
 import { body } from '../../../src/http/middleware/body.ts';
 import { drain } from '../../../src/http/middleware/errors.ts';
-import { json } from '../../../src/http/reply.ts';
+import { json } from '../../../src/http/replies/reply.ts';
+import { respond } from '../../../src/http/replies/respond.ts';
 import { ClientGone } from '../../../src/http/request.ts';
-import { respond } from '../../../src/http/respond.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
 import { ODD_BODIES, SPEC_BODY_BYTES } from '../../helpers/http-bad-bodies.ts';
 import { startMiddlewares } from '../../helpers/http-middlewares.ts';

@@ -3,8 +3,8 @@
 import * as assert from 'uvu/assert';
 import { hostOriginCheck } from '../../../src/http/middleware/host-origin-check.ts';
 import { createProxies } from '../../../src/http/proxies.ts';
-import { json } from '../../../src/http/reply.ts';
-import { respond } from '../../../src/http/respond.ts';
+import { json } from '../../../src/http/replies/reply.ts';
+import { respond } from '../../../src/http/replies/respond.ts';
 import { startMiddlewares } from '../../helpers/http-middlewares.ts';
 import { head, sendRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';

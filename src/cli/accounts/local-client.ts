@@ -11,7 +11,7 @@ import { definedFields } from '../../domain/json/json.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import type { BytesReply, PiecesReply } from '../../http/reply.ts';
+import type { BytesReply, PiecesReply } from '../../http/replies/reply.ts';
 import type { HttpRequest } from '../../http/request.ts';
 import type { RawInput, Services } from '../../http/route.ts';
 import { userRoutes } from '../../http/routes/accounts.ts';

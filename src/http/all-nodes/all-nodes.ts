@@ -12,7 +12,7 @@ import { hasAllTemplates, rightsKey } from '../../domain/rights/rights.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import type { Shape } from '../../domain/validation.ts';
 import { NO_BYTES } from '../body/read.ts';
-import { type BytesReply, bytes, noContent } from '../reply.ts';
+import { type BytesReply, bytes, noContent } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
 
 /** Field of answers about the deployment. */

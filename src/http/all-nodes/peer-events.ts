@@ -14,7 +14,7 @@ import { type Clock, systemClock } from '../../domain/time/clock.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
 import { SseReader } from '../../transports/http/sse-reader.ts';
 import { NO_BYTES } from '../body/read.ts';
-import type { StreamEvent, StreamReader } from '../reply.ts';
+import type { StreamEvent, StreamReader } from '../replies/reply.ts';
 import type { PeerEvent, ReadOptions, RecentEvents, SelectableEvent } from '../sse/recent-events.ts';
 import type { AllNodes } from './all-nodes.ts';
 import type { PeerLoads } from './peer-loads.ts';

@@ -11,7 +11,7 @@ import { gzip } from 'node:zlib';
 import { consoleNotBuilt, routeNotFound } from '../../domain/errors/error-catalogue.ts';
 import { PACKAGE_ROOT } from '../../domain/package-root.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import { type BytesReply, noContent } from '../reply.ts';
+import { type BytesReply, noContent } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { documentReply, makeOnce, NOT_CACHED, restricted } from './documents.ts';
 

@@ -10,7 +10,7 @@ import { createRequire } from 'node:module';
 import { Socket } from 'node:net';
 import Koa from 'koa';
 import { PACKAGE_ROOT } from '../../domain/package-root.ts';
-import { type BytesReply, bytes } from '../reply.ts';
+import { type BytesReply, bytes } from '../replies/reply.ts';
 
 export type Documents = ReturnType<typeof documentsOf>;
 

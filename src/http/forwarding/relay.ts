@@ -4,11 +4,11 @@
 
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { type ForwardedAnswer, type ForwardedHeaders, NotHolder } from '../../domain/nodes/forwarding.ts';
-import type { ForwardReply } from '../reply.ts';
+import type { ForwardReply } from '../replies/reply.ts';
+import { commonHeaders, latin1Of, SMALL_BYTES } from '../replies/respond.ts';
+import { limitReader } from '../replies/unread-answers.ts';
 import { ClientGone, type HttpContext } from '../request.ts';
-import { commonHeaders, latin1Of, SMALL_BYTES } from '../respond.ts';
 import { EVENT_STREAM_TYPE, type EventStreams } from '../sse/event-stream.ts';
-import { limitReader } from '../unread-answers.ts';
 
 /** Headers of the holder's answer that its client gets; all others are those of this node, or of one connection. */
 const PASSED = [

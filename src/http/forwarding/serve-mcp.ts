@@ -15,7 +15,7 @@ import { headerOf } from '../../protocol/headers.ts';
 import { sessionOfEvent } from '../../protocol/legacy/sse-position.ts';
 import { rpcFailureOf } from '../../protocol/rpc.ts';
 import { NO_BYTES } from '../body/read.ts';
-import type { ForwardReply, Relay, Reply, ServedReply } from '../reply.ts';
+import type { ForwardReply, Relay, Reply, ServedReply } from '../replies/reply.ts';
 import type { Method, RouteInput, Services } from '../route.ts';
 import { AT_HOLDER_MS, serveAtHolder, unlessRefused } from './serve-at-holder.ts';
 

@@ -22,10 +22,10 @@ import {
 } from '../caller-check.ts';
 import { credentialsOf } from '../credentials.ts';
 import type { Proxies } from '../proxies.ts';
+import type { UnreadAnswers } from '../replies/unread-answers.ts';
 import type { Challenge, RouteContext, RouteMiddleware } from '../request.ts';
 import type { Route } from '../route.ts';
 import { resourceOfRoute } from '../sign-in.ts';
-import type { UnreadAnswers } from '../unread-answers.ts';
 
 /**
  * Authorizes a request and leaves `principal`, `check`, `rateLimit` and `challenge` in the state. In this order:

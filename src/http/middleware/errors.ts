@@ -10,7 +10,8 @@ import { noteError } from '../../protocol/endpoint-types.ts';
 import { resumesSse } from '../../protocol/legacy/legacy-sse.ts';
 import { faultOf, type RpcFailure, rpcFailureOf } from '../../protocol/rpc.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import { type BytesReply, bytes, errorReply, LATER_STREAM } from '../reply.ts';
+import { type BytesReply, bytes, errorReply, LATER_STREAM } from '../replies/reply.ts';
+import { respond } from '../replies/respond.ts';
 import {
   ClientGone,
   type HttpContext,
@@ -18,7 +19,6 @@ import {
   type RequestState,
   type RouteMiddleware,
 } from '../request.ts';
-import { respond } from '../respond.ts';
 
 /**
  * The first step: gives the request its id. An error that is not a GatewayError becomes INTERNAL_ERROR; the log

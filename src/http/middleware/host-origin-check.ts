@@ -10,9 +10,9 @@ import { originNotAllowed } from '../../domain/errors/error-catalogue.ts';
 import { LOCAL_HOST } from '../../domain/instances/endpoint.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { Proxies } from '../proxies.ts';
-import { noContent } from '../reply.ts';
+import { noContent } from '../replies/reply.ts';
+import { respond } from '../replies/respond.ts';
 import type { HttpContext, HttpMiddleware } from '../request.ts';
-import { respond } from '../respond.ts';
 
 export interface HostOriginCheckOptions {
   /** Hosts in addition to the names of this machine: `gateway.example` on any port, `gateway.example:8080` on port 8080. */

@@ -10,10 +10,12 @@ import type { Gateway } from '../../gateway/gateway.ts';
 import { credentialsOf } from '../credentials.ts';
 import { relay } from '../forwarding/relay.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import { HttpMcpReply } from '../mcp-reply.ts';
 import type { OpenRequests } from '../open-requests.ts';
 import type { Proxies } from '../proxies.ts';
-import { noContent, type Reply } from '../reply.ts';
+import { HttpMcpReply } from '../replies/mcp-reply.ts';
+import { noContent, type Reply } from '../replies/reply.ts';
+import { respond } from '../replies/respond.ts';
+import { respondInPieces } from '../replies/respond-in-pieces.ts';
 import {
   type HttpContext,
   type HttpMiddleware,
@@ -22,8 +24,6 @@ import {
   type RouteContext,
   type RouteMiddleware,
 } from '../request.ts';
-import { respond } from '../respond.ts';
-import { respondInPieces } from '../respond-in-pieces.ts';
 import type { RawInput, Route, Services } from '../route.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
 

@@ -7,8 +7,8 @@ import { Email, KeyPermissions, RoleName, Username } from '../../domain/accounts
 import { notLinked, unknownProvider } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sessionCookie } from '../credentials.ts';
-import { BY_CREATION, creationOf, PAGE_HEADERS, PAGE_QUERY, pagedList } from '../paged-list.ts';
-import { json, located, noContent } from '../reply.ts';
+import { BY_CREATION, creationOf, PAGE_HEADERS, PAGE_QUERY, pagedList } from '../replies/paged-list.ts';
+import { json, located, noContent } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
 import {
   CALLER_LIST_FIELDS,

@@ -6,7 +6,7 @@ import { validationFailed } from '../../domain/errors/error-catalogue.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { timestampOf } from '../../domain/text.ts';
-import { json } from '../reply.ts';
+import { json } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import {
   closed,

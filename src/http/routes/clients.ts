@@ -8,7 +8,7 @@ import { clientNotFound, validationFailed } from '../../domain/errors/error-cata
 import { GatewayError } from '../../domain/errors/errors.ts';
 import { BadClient, type ClientRecord } from '../oauth/client-record.ts';
 import type { Clients } from '../oauth/clients.ts';
-import { json, noContent } from '../reply.ts';
+import { json, noContent } from '../replies/reply.ts';
 import { listsIn, shownListFields, shownLists, WRITTEN_LISTS } from '../rights-fields.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
 import { closed, NOT_STORED, NullableTime, named, Time, text } from '../schemas.ts';

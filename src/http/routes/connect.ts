@@ -10,7 +10,7 @@ import {
   stepsOf,
   targetOf,
 } from '../../connect/kind.ts';
-import { type BytesReply, json } from '../reply.ts';
+import { type BytesReply, json } from '../replies/reply.ts';
 import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';
 import { closed, text } from '../schemas.ts';
 

@@ -16,7 +16,7 @@ import { InstanceId } from '../../domain/instances/instance.ts';
 import { isRestricted, mayUse } from '../../domain/rights/rights.ts';
 import { type AccountConnection, SHARED } from '../../domain/vault/account-connection.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { json, noContent } from '../reply.ts';
+import { json, noContent } from '../replies/reply.ts';
 import { ConnectionParams, defineRoute, type Route } from '../route.ts';
 import { NullableTime, named, nullableText, Time, text } from '../schemas.ts';
 

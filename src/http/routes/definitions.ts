@@ -3,7 +3,7 @@
 import { templateNotFound } from '../../domain/errors/error-catalogue.ts';
 import { SCRATCH } from '../../templates/definition.ts';
 import { instanceInputOf } from '../../templates/launch.ts';
-import { json, located, noContent } from '../reply.ts';
+import { json, located, noContent } from '../replies/reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
 import { anyObject, LOCATION } from '../schemas.ts';
 import { checkedCommand } from './registration.ts';

@@ -5,7 +5,7 @@ import Type from 'typebox';
 import { API_VERSION } from '../../domain/version.ts';
 import { CONSOLE_TYPES } from '../docs/console.ts';
 import { ASSETS, type PageName } from '../docs/documents.ts';
-import { json, noContent, type Reply } from '../reply.ts';
+import { json, noContent, type Reply } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { AnyObject, text } from '../schemas.ts';
 import { GatewayHealth, healthOf } from './health.ts';

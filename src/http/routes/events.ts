@@ -8,7 +8,7 @@ import { validationFailed } from '../../domain/errors/error-catalogue.ts';
 import { EVENT_ALIASES, EVENTS } from '../../domain/events.ts';
 import { hasAllTemplates, mayCall, mayUse, mayUseView } from '../../domain/rights/rights.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
-import type { EventSource } from '../reply.ts';
+import type { EventSource } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { closed } from '../schemas.ts';
 import { EVENT_STREAM_TYPE } from '../sse/event-stream.ts';

@@ -5,7 +5,7 @@ import type { Grants, GrantView } from '../../auth/oauth/grants.ts';
 import { grantIdIn, holderOf, mayDo, type Principal, SCOPES } from '../../domain/accounts/account.ts';
 import { grantNotFound } from '../../domain/errors/error-catalogue.ts';
 import { isRestricted } from '../../domain/rights/rights.ts';
-import { json, noContent } from '../reply.ts';
+import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, GrantParams, type Route } from '../route.ts';
 import { NullableTime, named, Time, text } from '../schemas.ts';
 

@@ -23,7 +23,7 @@ import type { TemplateView } from '../../gateway/gateway-types.ts';
 import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';
 import { type AllNodes, MissingNodes, missing } from '../all-nodes/all-nodes.ts';
 import { healthWith, knownAtPeers } from '../all-nodes/instances.ts';
-import { type BytesReply, errorReply, json } from '../reply.ts';
+import { type BytesReply, errorReply, json } from '../replies/reply.ts';
 import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';
 import { closed, integer, named, number, rounded, Time, text } from '../schemas.ts';
 import { InstanceHealth } from './instances.ts';

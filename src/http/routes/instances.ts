@@ -11,7 +11,7 @@ import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
 import { StatesByNode } from '../all-nodes/states.ts';
-import { type BytesReply, json } from '../reply.ts';
+import { type BytesReply, json } from '../replies/reply.ts';
 import { type AnswerDoc, defineRoute, InstanceParams, type Route } from '../route.ts';
 import {
   integer,

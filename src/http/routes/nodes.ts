@@ -9,7 +9,7 @@ import { hasAllTemplates } from '../../domain/rights/rights.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';
 import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
-import { type BytesReply, json } from '../reply.ts';
+import { type BytesReply, json } from '../replies/reply.ts';
 import { defineRoute, NodeParams, type Route, type RouteInput, type Services } from '../route.ts';
 import { flag, integer, nullableText, Time, text } from '../schemas.ts';
 

@@ -24,7 +24,7 @@ import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import type { Registration } from '../../registry/registry-types.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import { json, located, noContent } from '../reply.ts';
+import { json, located, noContent } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { defineRoute, InstanceParams, type Route, type Services } from '../route.ts';
 import { closed, flag, integer, LOCATION, text } from '../schemas.ts';

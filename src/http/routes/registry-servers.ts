@@ -9,7 +9,7 @@ import { GatewayError } from '../../domain/errors/errors.ts';
 import { mayUseView } from '../../domain/rights/rights.ts';
 import { timestampOf } from '../../domain/text.ts';
 import type { StoredView } from '../../domain/views/view.ts';
-import { json, type Reply } from '../reply.ts';
+import { json, type Reply } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
 import { closed, idIn, named, PageCursor, pageOf, text } from '../schemas.ts';

@@ -5,7 +5,7 @@ import { DENIED_NETWORKS } from '../../domain/instances/endpoint.ts';
 import { callable } from '../../domain/mcp/listed-tools.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import type { Finding } from '../../gateway/doctor/faults.ts';
-import { json } from '../reply.ts';
+import { json } from '../replies/reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
 import { nullableText, text } from '../schemas.ts';
 

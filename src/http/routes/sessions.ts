@@ -12,7 +12,7 @@ import { cutText } from '../../domain/text.ts';
 import { compileShape } from '../../domain/validation.ts';
 import type { ClientSessionView } from '../../gateway/gateway-types.ts';
 import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
-import { type BytesReply, json, noContent } from '../reply.ts';
+import { type BytesReply, json, noContent } from '../replies/reply.ts';
 import { defineRoute, type Route, type RouteInput, type Services, SessionParams } from '../route.ts';
 import {
   closed,

@@ -5,7 +5,7 @@ import Type, { type Static } from 'typebox';
 import type { ConfigRow } from '../../config/config.ts';
 import { LOG_LEVELS, SETTINGS } from '../../config/settings.ts';
 import { definedFields } from '../../domain/json/json.ts';
-import { json } from '../reply.ts';
+import { json } from '../replies/reply.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
 import { closed, text } from '../schemas.ts';
 

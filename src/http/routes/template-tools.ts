@@ -3,7 +3,7 @@
 import Type from 'typebox';
 import { callable } from '../../domain/mcp/listed-tools.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { json } from '../reply.ts';
+import { json } from '../replies/reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
 import { AnyObject, closed, text } from '../schemas.ts';
 

@@ -16,7 +16,7 @@ import { withoutSecretDefaults } from '../../templates/config-schema.ts';
 import type { TemplateDefinition } from '../../templates/definition.ts';
 import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
 import { type KnownInstances, knownAtPeers, recordWith } from '../all-nodes/instances.ts';
-import { json, noContent } from '../reply.ts';
+import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';
 import { AnyObject, closed, integer, named, nullableText, text } from '../schemas.ts';
 import { visibleServers, visibleTemplates } from '../visible.ts';

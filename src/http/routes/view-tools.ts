@@ -2,7 +2,7 @@
 
 import Type from 'typebox';
 import { callable } from '../../domain/mcp/listed-tools.ts';
-import { json } from '../reply.ts';
+import { json } from '../replies/reply.ts';
 import { defineRoute, type Route, ViewParams } from '../route.ts';
 import { text } from '../schemas.ts';
 import { Approving, TOOL_FIELDS } from './template-tools.ts';

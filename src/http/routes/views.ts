@@ -11,7 +11,7 @@ import { checkedView, VIEW_FIELDS, ViewBody, withViewId } from '../../domain/vie
 import type { Gateway } from '../../gateway/gateway.ts';
 import { etagOf } from '../../registry/view-registry.ts';
 import { callerRefusalOf } from '../caller-check.ts';
-import { json, noContent } from '../reply.ts';
+import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, type Route, type Services, ViewParams } from '../route.ts';
 import { AnyObject, closed, integer, LOCATION, named, Time, text } from '../schemas.ts';
 

@@ -5,7 +5,7 @@ import Type from 'typebox';
 import { CLIENT_SCOPES, type ResourcePath } from '../../domain/accounts/account.ts';
 import type { SignIn } from '../../domain/accounts/resource.ts';
 import { routeNotFound } from '../../domain/errors/error-catalogue.ts';
-import { json, type Reply } from '../reply.ts';
+import { json, type Reply } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';
 import { NOT_STORED, named, text } from '../schemas.ts';

@@ -13,10 +13,10 @@ import { SLOW_MS, spreadClock, systemClock } from '../../domain/time/clock.ts';
 import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { McpEvent, McpStream } from '../../protocol/endpoint-types.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import { type EventSource, errorBody, type StreamEvent, type StreamReader } from '../reply.ts';
+import { type EventSource, errorBody, type StreamEvent, type StreamReader } from '../replies/reply.ts';
+import { commonHeaders, latin1Of, SMALL_BYTES } from '../replies/respond.ts';
+import { limitReader, UnreadAnswers } from '../replies/unread-answers.ts';
 import { ClientGone, type HttpContext } from '../request.ts';
-import { commonHeaders, latin1Of, SMALL_BYTES } from '../respond.ts';
-import { limitReader, UnreadAnswers } from '../unread-answers.ts';
 
 export interface EventStreamOptions {
   /** Interval of the comments that keep a stream alive. Default 15 000 ms. */

@@ -11,7 +11,7 @@ import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import { OPAQUE_NUMBERS, OpaqueNumbers } from '../../protocol/opaque-numbers.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import type { StreamEvent, StreamReader } from '../reply.ts';
+import type { StreamEvent, StreamReader } from '../replies/reply.ts';
 
 /** What events are selected by. */
 export interface SelectableEvent {

@@ -1,20 +1,20 @@
 // Answers of the MCP endpoint, and its event streams, over real sockets.
 
 import * as assert from 'uvu/assert';
-import { invalidCredentials } from '../../src/domain/errors/error-catalogue.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
-import { HttpMcpReply } from '../../src/http/mcp-reply.ts';
-import { type HttpContext, whenGone } from '../../src/http/request.ts';
+import { invalidCredentials } from '../../../src/domain/errors/error-catalogue.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { HttpMcpReply } from '../../../src/http/replies/mcp-reply.ts';
+import { type HttpContext, whenGone } from '../../../src/http/request.ts';
 import {
   type EventStreamOptions,
   EventStreams,
   OpenStream,
   soleEvent,
-} from '../../src/http/sse/event-stream.ts';
-import { headersOf } from '../helpers/http-app.ts';
-import { startMiddlewares } from '../helpers/http-middlewares.ts';
-import { head, openRaw, readAll, untilClosed } from '../helpers/http-raw.ts';
-import { suite } from '../helpers/suite.ts';
+} from '../../../src/http/sse/event-stream.ts';
+import { headersOf } from '../../helpers/http-app.ts';
+import { startMiddlewares } from '../../helpers/http-middlewares.ts';
+import { head, openRaw, readAll, untilClosed } from '../../helpers/http-raw.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('answers of the MCP endpoint');
 

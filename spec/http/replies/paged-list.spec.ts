@@ -1,14 +1,14 @@
 // Lists whose answer is an array: long ones are read and written in pieces, as their client takes them.
 
 import * as assert from 'uvu/assert';
-import { pagedList } from '../../src/http/paged-list.ts';
-import type { Reply } from '../../src/http/reply.ts';
-import { respondInPieces } from '../../src/http/respond-in-pieces.ts';
-import { EventStreams } from '../../src/http/sse/event-stream.ts';
-import { startMiddlewares } from '../helpers/http-middlewares.ts';
-import { head, openRaw, readUntil } from '../helpers/http-raw.ts';
-import { suite } from '../helpers/suite.ts';
-import { passTurns, TurnCounter, untimedScheduler } from '../helpers/turns.ts';
+import { pagedList } from '../../../src/http/replies/paged-list.ts';
+import type { Reply } from '../../../src/http/replies/reply.ts';
+import { respondInPieces } from '../../../src/http/replies/respond-in-pieces.ts';
+import { EventStreams } from '../../../src/http/sse/event-stream.ts';
+import { startMiddlewares } from '../../helpers/http-middlewares.ts';
+import { head, openRaw, readUntil } from '../../helpers/http-raw.ts';
+import { suite } from '../../helpers/suite.ts';
+import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
 
 const test = suite('lists of records');
 

@@ -1,10 +1,10 @@
 // Writes an answer as its client reads it: one piece is in memory, and none is made for a client that has left.
 
 import type { ServerResponse } from 'node:http';
+import { ClientGone, type HttpContext } from '../request.ts';
+import type { EventStreams } from '../sse/event-stream.ts';
 import type { PiecesReply } from './reply.ts';
-import { ClientGone, type HttpContext } from './request.ts';
 import { commonHeaders } from './respond.ts';
-import type { EventStreams } from './sse/event-stream.ts';
 import { limitReader } from './unread-answers.ts';
 
 /** Rejects with the error of a piece, which breaks the answer off, or with ClientGone. */

@@ -4,15 +4,15 @@
 
 import type { Observable } from 'rxjs';
 import Type, { type Static } from 'typebox';
-import { NO_PRINCIPAL, type Principal, SCOPES } from '../domain/accounts/account.ts';
-import type { Tracker } from '../domain/calls/exchange.ts';
-import type { GatewayError } from '../domain/errors/errors.ts';
-import { definedFields, JsonText } from '../domain/json/json.ts';
-import type { ForwardedAnswer, Forwarding } from '../domain/nodes/forwarding.ts';
-import type { McpReply } from '../protocol/endpoint-types.ts';
-import type { Trail } from './request.ts';
-import { named, text } from './schemas.ts';
-import { seesMachine } from './visible.ts';
+import { NO_PRINCIPAL, type Principal, SCOPES } from '../../domain/accounts/account.ts';
+import type { Tracker } from '../../domain/calls/exchange.ts';
+import type { GatewayError } from '../../domain/errors/errors.ts';
+import { definedFields, JsonText } from '../../domain/json/json.ts';
+import type { ForwardedAnswer, Forwarding } from '../../domain/nodes/forwarding.ts';
+import type { McpReply } from '../../protocol/endpoint-types.ts';
+import type { Trail } from '../request.ts';
+import { named, text } from '../schemas.ts';
+import { seesMachine } from '../visible.ts';
 
 export interface ReplyFields {
   /** The instance that answered, for `X-Instance-ID`. */

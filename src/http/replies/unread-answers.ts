@@ -3,11 +3,11 @@
 // servers for more. Source: ADR 45.
 
 import type { ServerResponse } from 'node:http';
-import { tooMuchUnread } from '../domain/errors/error-catalogue.ts';
-import { type ByteBounds, HeldBytes, type Holding, UNCOUNTED_BYTES } from '../domain/memory/held-bytes.ts';
-import { systemClock } from '../domain/time/clock.ts';
-import { HTTP_LIMITS } from './limits.ts';
-import type { HttpContext } from './request.ts';
+import { tooMuchUnread } from '../../domain/errors/error-catalogue.ts';
+import { type ByteBounds, HeldBytes, type Holding, UNCOUNTED_BYTES } from '../../domain/memory/held-bytes.ts';
+import { systemClock } from '../../domain/time/clock.ts';
+import { HTTP_LIMITS } from '../limits.ts';
+import type { HttpContext } from '../request.ts';
 
 const UNKNOWN = '';
 

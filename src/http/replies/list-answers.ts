@@ -1,11 +1,11 @@
 // The answers to requests for lists over REST, made once for all callers with the same items, and in several turns
 // of the event loop. Source: ADR 334.
 
-import type { JsonObject } from '../domain/json/json.ts';
-import { jsonPieces } from '../domain/json/json-pieces.ts';
-import type { ListField } from '../domain/mcp/mcp.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
-import type { ListResult } from '../gateway/gateway-types.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
+import { jsonPieces } from '../../domain/json/json-pieces.ts';
+import type { ListField } from '../../domain/mcp/mcp.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import type { ListResult } from '../../gateway/gateway-types.ts';
 
 /** UTF-16 units of JSON that are made in one task of the scheduler. */
 const PIECE_UNITS = 32_768;

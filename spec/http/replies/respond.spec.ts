@@ -1,15 +1,15 @@
 // Writing a reply, and disconnecting clients that do not read it.
 
 import * as assert from 'uvu/assert';
-import { HTTP_LIMITS } from '../../src/http/limits.ts';
-import { bytes, json, noContent } from '../../src/http/reply.ts';
-import { respond } from '../../src/http/respond.ts';
-import { EventStreams } from '../../src/http/sse/event-stream.ts';
-import { limitReader } from '../../src/http/unread-answers.ts';
-import { headersOf } from '../helpers/http-app.ts';
-import { startMiddlewares, startRoute } from '../helpers/http-middlewares.ts';
-import { head, openRaw, readUntil, untilClosed } from '../helpers/http-raw.ts';
-import { suite } from '../helpers/suite.ts';
+import { HTTP_LIMITS } from '../../../src/http/limits.ts';
+import { bytes, json, noContent } from '../../../src/http/replies/reply.ts';
+import { respond } from '../../../src/http/replies/respond.ts';
+import { limitReader } from '../../../src/http/replies/unread-answers.ts';
+import { EventStreams } from '../../../src/http/sse/event-stream.ts';
+import { headersOf } from '../../helpers/http-app.ts';
+import { startMiddlewares, startRoute } from '../../helpers/http-middlewares.ts';
+import { head, openRaw, readUntil, untilClosed } from '../../helpers/http-raw.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('writing a reply');
 /** More than the system buffers for a connection. */

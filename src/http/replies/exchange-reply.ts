@@ -8,14 +8,14 @@ import {
   type ExchangeRequest,
   isFinal,
   type Tracker,
-} from '../domain/calls/exchange.ts';
-import { asGatewayError } from '../domain/errors/errors.ts';
-import { isFields, JsonText } from '../domain/json/json.ts';
-import { LIST_METHODS, type ListField, META } from '../domain/mcp/mcp.ts';
-import type { Gateway } from '../gateway/gateway.ts';
-import type { ListResult } from '../gateway/gateway-types.ts';
+} from '../../domain/calls/exchange.ts';
+import { asGatewayError } from '../../domain/errors/errors.ts';
+import { isFields, JsonText } from '../../domain/json/json.ts';
+import { LIST_METHODS, type ListField, META } from '../../domain/mcp/mcp.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import type { ListResult } from '../../gateway/gateway-types.ts';
+import { ClientGone, type HttpRequest } from '../request.ts';
 import { bytes, type Reply, type StreamEvent } from './reply.ts';
-import { ClientGone, type HttpRequest } from './request.ts';
 
 /** Media types of the answer, for the API description; `Accept` selects. */
 export const RESULT_TYPES = ['application/json', 'text/event-stream'] as const;

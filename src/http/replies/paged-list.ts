@@ -2,9 +2,9 @@
 // gateway holds one piece of a list, however long it is. Source: ADR 313.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { idIn, PageCursor, PageLimit, pageOf } from '../schemas.ts';
 import { bytes, type Reply } from './reply.ts';
-import { idIn, PageCursor, PageLimit, pageOf } from './schemas.ts';
 
 /** UTF-16 units of JSON after which a piece is written: 16 MiB at once would stop the process for a quarter of a second. */
 const PIECE_UNITS = 524_288;

@@ -2,8 +2,8 @@
 // It bypasses koa's response, and so does app.ts: one writeHead and one end take 19.5 us per call of an empty gateway, koa's
 // setters and its inspection of the body 23 us. Event streams are written in sse/.
 
+import type { HttpContext, RequestState } from '../request.ts';
 import type { BytesReply } from './reply.ts';
-import type { HttpContext, RequestState } from './request.ts';
 import { limitReader } from './unread-answers.ts';
 
 /** Writes the answer of a request. Does nothing when an answer has begun or the connection is closed. */
