@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { signInByDevice } from '../../../src/cli/accounts/browser-sign-in.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { DEVICE_GRANT } from '../../../src/http/oauth/client-record.ts';
+import { DEVICE_GRANT } from '../../../src/http/oauth/clients/client-record.ts';
 import { recordingTerminal } from '../../cli/recording-terminal.ts';
 import { PASSWORD } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';

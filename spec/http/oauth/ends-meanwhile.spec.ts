@@ -1,7 +1,7 @@
 // What ends while a request that uses it is being served.
 
 import * as assert from 'uvu/assert';
-import { Clients } from '../../../src/http/oauth/clients.ts';
+import { Clients } from '../../../src/http/oauth/clients/clients.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import { allow, askToken, begin, REDIRECT, register, startSignIn } from '../../helpers/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -5,7 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { DEVICE_GRANT } from '../../../src/http/oauth/client-record.ts';
+import { DEVICE_GRANT } from '../../../src/http/oauth/clients/client-record.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
 import { type Caller, caller, tokenOf } from '../../helpers/caller.ts';

@@ -10,7 +10,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SCOPES } from '../../domain/accounts/account.ts';
 import { plainLine } from '../../domain/text.ts';
-import { COMMAND_LINE, DEVICE_GRANT } from '../../http/oauth/client-record.ts';
+import { COMMAND_LINE, DEVICE_GRANT } from '../../http/oauth/clients/client-record.ts';
 import type { Fields } from '../answers.ts';
 import { CommandFailure, GatewayRefusal } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';

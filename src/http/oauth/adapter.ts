@@ -7,10 +7,10 @@ import { clientKeyOf, grantOf, oauthKey, rowOfGrant } from '../../auth/oauth/oau
 import type { Grant } from '../../domain/accounts/grant.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { OAuthKind, OAuthStore } from '../../persistence/store.ts';
-import { DocumentFault } from './client-documents.ts';
-import { metadataOf } from './client-record.ts';
-import type { Clients } from './clients.ts';
-import { rowOfUserCode } from './device-pages.ts';
+import { DocumentFault } from './clients/client-documents.ts';
+import { metadataOf } from './clients/client-record.ts';
+import type { Clients } from './clients/clients.ts';
+import { rowOfUserCode } from './pages/device-pages.ts';
 
 export interface AdapterOptions extends Pick<Clock, 'wall'> {
   readonly store: OAuthStore;

@@ -19,8 +19,8 @@ import { opens } from '../../domain/accounts/resource.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { OAuthStore } from '../../persistence/store.ts';
-import type { ClientRecord } from './client-record.ts';
-import type { Clients } from './clients.ts';
+import type { ClientRecord } from './clients/client-record.ts';
+import type { Clients } from './clients/clients.ts';
 import { type ResourceServerInfo, scopesOf } from './refresh.ts';
 
 /**

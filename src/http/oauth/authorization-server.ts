@@ -7,14 +7,14 @@ import { networkOf } from '../../auth/limits/network-of.ts';
 import { loadOnce } from '../../domain/memory/load-once.ts';
 import type { Proxies } from '../proxies.ts';
 import type { HttpMiddleware } from '../request.ts';
-import type { Clients } from './clients.ts';
-import type { Accounts, ConnectionPages } from './connection-pages.ts';
-import { CONSOLE_PATH } from './continuations.ts';
-import type { InteractionOptions } from './interaction.ts';
+import type { Clients } from './clients/clients.ts';
 import { loadService } from './load-service.ts';
 import { NOT_STORED, sendJson } from './oauth-exchange.ts';
+import type { Accounts, ConnectionPages } from './pages/connection-pages.ts';
+import type { InteractionOptions } from './pages/interaction.ts';
 import type { OAuthService, OAuthServiceOptions } from './service.ts';
-import { SignIns } from './sign-ins.ts';
+import { CONSOLE_PATH } from './sign-ins/continuations.ts';
+import { SignIns } from './sign-ins/sign-ins.ts';
 import { StoreTurns } from './store-turns.ts';
 
 export type AuthorizationServerOptions = OAuthServiceOptions;
@@ -137,7 +137,7 @@ async function pagesOf(
   { auth, log }: AuthorizationServerOptions,
   loaded: () => Promise<OAuthService>,
 ): Promise<ConnectionPages> {
-  const { ConnectionPages } = await import('./connection-pages.ts');
+  const { ConnectionPages } = await import('./pages/connection-pages.ts');
   const login = async () => (await loaded()).login;
   return new ConnectionPages({ accounts, signIns, auth, log, login });
 }

@@ -1,7 +1,7 @@
 // The metadata of the authorization server. Its addresses come from the issuer, never from the request. Source:
 // RFC 8414, RFC 9207.
 
-import { DEVICE_GRANT, JWT_BEARER } from './client-record.ts';
+import { DEVICE_GRANT, JWT_BEARER } from './clients/client-record.ts';
 
 export const METADATA_PATHS: readonly string[] = [
   '/.well-known/oauth-authorization-server',

@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { hasManyFields } from '../body/read.ts';
-import type { Page } from './pages.ts';
+import type { Page } from './pages/page.ts';
 
 export interface OAuthExchange {
   readonly request: IncomingMessage;

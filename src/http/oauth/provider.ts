@@ -7,13 +7,13 @@ import type { KeySet } from '../../auth/oauth/oauth-keys.ts';
 import { SCOPES } from '../../domain/accounts/account.ts';
 import { type AdapterOptions, adapterFor } from './adapter.ts';
 import { type AssertionOptions, assertionHandler } from './assertion.ts';
-import { COMMAND_LINE, JWT_BEARER } from './client-record.ts';
-import { errorPage, mayRedirect } from './error-answers.ts';
-import type { GuardedFetch } from './guarded-fetch.ts';
+import { COMMAND_LINE, JWT_BEARER } from './clients/client-record.ts';
+import type { GuardedFetch } from './clients/guarded-fetch.ts';
 import { ASYMMETRIC, DEVICE_PATH } from './metadata.ts';
-import { faultPage, overPage, type Page } from './pages.ts';
+import { errorPage, mayRedirect } from './pages/error-answers.ts';
+import { faultPage, overPage, type Page } from './pages/page.ts';
 import { type RefreshOptions, refreshHandler } from './refresh.ts';
-import type { SignIns } from './sign-ins.ts';
+import type { SignIns } from './sign-ins/sign-ins.ts';
 
 const CODE_SECONDS = 60;
 const INTERACTION_SECONDS = 600;
@@ -92,7 +92,7 @@ export function makeProvider(options: ProviderOptions): Provider {
       pushedAuthorizationRequests: { enabled: false },
       dPoP: { enabled: false },
       registration: { enabled: false },
-      // The pages are ours: device-pages.ts.
+      // The pages are ours: pages/device-pages.ts.
       deviceFlow: { enabled: true, deviceInfo: () => ({ address: options.causedBy() }) },
       revocation: { enabled: true, allowedPolicy: (_, client, token) => client.clientId === token.clientId },
       resourceIndicators: {

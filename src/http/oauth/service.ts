@@ -19,14 +19,10 @@ import { jsonIn } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { OAuthStore, Store } from '../../persistence/store.ts';
 import { hasManyFields } from '../body/read.ts';
-import { ClientDocuments } from './client-documents.ts';
-import { BadClient, metadataOf } from './client-record.ts';
-import { type ClientRule, Clients } from './clients.ts';
-import { CONSOLE_PATH, continuationOf } from './continuations.ts';
-import { DevicePages } from './device-pages.ts';
-import { GuardedFetch } from './guarded-fetch.ts';
-import { type InteractionOptions, Interactions, OPEN_SCOPES } from './interaction.ts';
-import { LoginForm } from './login-form.ts';
+import { ClientDocuments } from './clients/client-documents.ts';
+import { BadClient, metadataOf } from './clients/client-record.ts';
+import { type ClientRule, Clients } from './clients/clients.ts';
+import { GuardedFetch } from './clients/guarded-fetch.ts';
 import { DEVICE_PATH, METADATA_PATHS, metadataDocument } from './metadata.ts';
 import {
   copyFor,
@@ -38,13 +34,17 @@ import {
   sendJson,
   sendPage,
 } from './oauth-exchange.ts';
-import { faultPage, overPage, tooLongPage, tooManyPage } from './pages.ts';
+import { DevicePages } from './pages/device-pages.ts';
+import { type InteractionOptions, Interactions, OPEN_SCOPES } from './pages/interaction.ts';
+import { faultPage, overPage, tooLongPage, tooManyPage } from './pages/page.ts';
 import { makeProvider } from './provider.ts';
-import { ProviderSignIns } from './provider-sign-ins.ts';
 import { isHabit } from './refresh.ts';
 import { oncePerRequest, type RequestRows } from './request-rows.ts';
-import { SignInTrail } from './sign-in-trail.ts';
-import type { SignIns } from './sign-ins.ts';
+import { CONSOLE_PATH, continuationOf } from './sign-ins/continuations.ts';
+import { LoginForm } from './sign-ins/login-form.ts';
+import { ProviderSignIns } from './sign-ins/provider-sign-ins.ts';
+import { SignInTrail } from './sign-ins/sign-in-trail.ts';
+import type { SignIns } from './sign-ins/sign-ins.ts';
 
 export interface OAuthServiceOptions extends Pick<InteractionOptions, 'accountsOf' | 'templatesOf'> {
   readonly address: {

@@ -2,11 +2,11 @@
 // POST /auth/login, with the same throttle and the same two hashes at once, or the browser goes to an identity
 // provider.
 
-import type { Auth } from '../../auth/auth.ts';
-import { ProviderFailure } from '../../auth/issuers/identity-provider.ts';
-import { asGatewayError } from '../../domain/errors/errors.ts';
-import { formOf, type OAuthExchange, redirect, sendPage } from './oauth-exchange.ts';
-import { faultPage, type LoginView, loginPage, type Page } from './pages.ts';
+import type { Auth } from '../../../auth/auth.ts';
+import { ProviderFailure } from '../../../auth/issuers/identity-provider.ts';
+import { asGatewayError } from '../../../domain/errors/errors.ts';
+import { formOf, type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';
+import { faultPage, type LoginView, loginPage, type Page } from '../pages/page.ts';
 import type { ProviderSignIns, Purpose } from './provider-sign-ins.ts';
 import type { SignInTrail } from './sign-in-trail.ts';
 import type { SignIns } from './sign-ins.ts';

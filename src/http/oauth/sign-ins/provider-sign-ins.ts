@@ -3,24 +3,24 @@
 // by a purpose, never by an address. Source: ADR 214.
 
 import { hash, randomBytes } from 'node:crypto';
-import type { CompanyAccounts } from '../../auth/issuers/company-accounts.ts';
+import type { CompanyAccounts } from '../../../auth/issuers/company-accounts.ts';
 import {
   type IdentityProvider,
   type ProviderAnswer,
   ProviderFailure,
   type SignInProof,
-} from '../../auth/issuers/identity-provider.ts';
-import { networkOf } from '../../auth/limits/network-of.ts';
-import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
-import { oauthKey } from '../../auth/oauth/oauth-rows.ts';
-import { CALLBACK } from '../../config/provider-settings.ts';
-import type { User } from '../../domain/accounts/account.ts';
-import type { NewEntry } from '../../domain/audit/audit.ts';
-import { asGatewayError } from '../../domain/errors/errors.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import type { OAuthStore } from '../../persistence/store.ts';
-import { type OAuthExchange, redirect, sendPage } from './oauth-exchange.ts';
-import { faultPage, type ProviderChoice, tooManyPage } from './pages.ts';
+} from '../../../auth/issuers/identity-provider.ts';
+import { networkOf } from '../../../auth/limits/network-of.ts';
+import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
+import { oauthKey } from '../../../auth/oauth/oauth-rows.ts';
+import { CALLBACK } from '../../../config/provider-settings.ts';
+import type { User } from '../../../domain/accounts/account.ts';
+import type { NewEntry } from '../../../domain/audit/audit.ts';
+import { asGatewayError } from '../../../domain/errors/errors.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
+import type { OAuthStore } from '../../../persistence/store.ts';
+import { type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';
+import { faultPage, type ProviderChoice, tooManyPage } from '../pages/page.ts';
 import type { SignInTrail } from './sign-in-trail.ts';
 
 const LIFE_SECONDS = 600;

@@ -3,13 +3,13 @@
 
 import type { LookupFunction } from 'node:net';
 import { isIP } from 'node:net';
-import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import { lookupOutside } from '../../outside/lookup.ts';
-import { OutsidePlaces } from '../../outside/places.ts';
-import { askOutside, OutsideFailure, OutsideSilence } from '../../outside/request.ts';
-import { OutsideHandshakes } from '../../outside/tls-handshakes.ts';
-import { addressesIn, SPECIAL_NETWORKS } from '../../transports/network-guard.ts';
+import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
+import { lookupOutside } from '../../../outside/lookup.ts';
+import { OutsidePlaces } from '../../../outside/places.ts';
+import { askOutside, OutsideFailure, OutsideSilence } from '../../../outside/request.ts';
+import { OutsideHandshakes } from '../../../outside/tls-handshakes.ts';
+import { addressesIn, SPECIAL_NETWORKS } from '../../../transports/network-guard.ts';
 
 export interface FetchBounds {
   readonly mostBytes: number;

@@ -3,10 +3,10 @@
 // profiles. Source: RFC 7591, ADR 203.
 
 import type { AllClientMetadata } from 'oidc-provider';
-import type { Scope } from '../../domain/accounts/account.ts';
-import { isJsonObject } from '../../domain/json/json.ts';
-import type { RightsLists } from '../../domain/rights/rights.ts';
-import { plainLine } from '../../domain/text.ts';
+import type { Scope } from '../../../domain/accounts/account.ts';
+import { isJsonObject } from '../../../domain/json/json.ts';
+import type { RightsLists } from '../../../domain/rights/rights.ts';
+import { plainLine } from '../../../domain/text.ts';
 
 export interface ClientRecord {
   readonly id: string;

@@ -3,12 +3,12 @@
 // token of the console and its sign-in end together. Source: ADR 208.
 
 import { createHmac, randomBytes } from 'node:crypto';
-import { isFirstAdmin } from '../../auth/accounts/accounts.ts';
-import type { Auth } from '../../auth/auth.ts';
-import { oauthKey } from '../../auth/oauth/oauth-rows.ts';
-import type { EndedToken, User } from '../../domain/accounts/account.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import type { AccountStore, OAuthRow, OAuthStore } from '../../persistence/store.ts';
+import { isFirstAdmin } from '../../../auth/accounts/accounts.ts';
+import type { Auth } from '../../../auth/auth.ts';
+import { oauthKey } from '../../../auth/oauth/oauth-rows.ts';
+import type { EndedToken, User } from '../../../domain/accounts/account.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
+import type { AccountStore, OAuthRow, OAuthStore } from '../../../persistence/store.ts';
 
 export interface SignedIn {
   readonly user: User;

@@ -2,15 +2,15 @@
 // document are found by its URL. Source: ADR 203.
 
 import { randomBytes, randomUUID } from 'node:crypto';
-import { networkOf } from '../../auth/limits/network-of.ts';
-import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
-import { clientKeyOf } from '../../auth/oauth/oauth-rows.ts';
-import type { Scope } from '../../domain/accounts/account.ts';
-import { tooManyAttempts } from '../../domain/errors/error-catalogue.ts';
-import { LruMap } from '../../domain/memory/lru-map.ts';
-import type { RightsLists } from '../../domain/rights/rights.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
+import { networkOf } from '../../../auth/limits/network-of.ts';
+import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
+import { clientKeyOf } from '../../../auth/oauth/oauth-rows.ts';
+import type { Scope } from '../../../domain/accounts/account.ts';
+import { tooManyAttempts } from '../../../domain/errors/error-catalogue.ts';
+import { LruMap } from '../../../domain/memory/lru-map.ts';
+import type { RightsLists } from '../../../domain/rights/rights.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
+import type { OAuthRow, OAuthStore } from '../../../persistence/store.ts';
 import { type ClientDocuments, DocumentFault, isDocumentUrl } from './client-documents.ts';
 import {
   BadClient,

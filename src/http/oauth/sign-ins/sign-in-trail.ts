@@ -1,11 +1,11 @@
 // The entries of the audit log for sign-ins at the pages. The log keeps a bounded number of entries, and failing
 // to sign in needs no account: failures beyond some per minute are counted instead.
 
-import type { Auth } from '../../auth/auth.ts';
-import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
-import type { NewEntry } from '../../domain/audit/audit.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import { HTTP_LIMITS } from '../limits.ts';
+import type { Auth } from '../../../auth/auth.ts';
+import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
+import type { NewEntry } from '../../../domain/audit/audit.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
+import { HTTP_LIMITS } from '../../limits.ts';
 
 export class SignInTrail {
   /** All unknown callers count as one, as in middleware/audit-trail.ts. */

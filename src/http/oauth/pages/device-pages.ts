@@ -3,13 +3,17 @@
 // the row of the code. Sources: RFC 8628, ADR 217.
 
 import type { AdapterPayload } from 'oidc-provider';
-import { networkOf } from '../../auth/limits/network-of.ts';
-import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
-import { oauthKey } from '../../auth/oauth/oauth-rows.ts';
-import type { DefinedRoles } from '../../domain/accounts/account.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
-import { COMMAND_LINE } from './client-record.ts';
+import { networkOf } from '../../../auth/limits/network-of.ts';
+import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
+import { oauthKey } from '../../../auth/oauth/oauth-rows.ts';
+import type { DefinedRoles } from '../../../domain/accounts/account.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
+import type { OAuthRow, OAuthStore } from '../../../persistence/store.ts';
+import { COMMAND_LINE } from '../clients/client-record.ts';
+import { DEVICE_PATH } from '../metadata.ts';
+import { formOf, type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';
+import type { LoginForm } from '../sign-ins/login-form.ts';
+import type { SignedIn, SignIns } from '../sign-ins/sign-ins.ts';
 import {
   allowedTo,
   askedFor,
@@ -20,11 +24,7 @@ import {
   reachOf,
   WORDS,
 } from './interaction.ts';
-import type { LoginForm } from './login-form.ts';
-import { DEVICE_PATH } from './metadata.ts';
-import { formOf, type OAuthExchange, redirect, sendPage } from './oauth-exchange.ts';
-import { codePage, consentPage, decidedPage, faultPage, foreignFormPage, powerlessPage } from './pages.ts';
-import type { SignedIn, SignIns } from './sign-ins.ts';
+import { codePage, consentPage, decidedPage, faultPage, foreignFormPage, powerlessPage } from './page.ts';
 
 /** Wrong codes of one network, and of one user, within a minute. There are 25,600 million codes. */
 const WRONG_PER_MINUTE = 10;

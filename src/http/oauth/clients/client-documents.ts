@@ -2,10 +2,10 @@
 // while; a failure is remembered for a minute, and the last good document is used for a week. Source:
 // draft-ietf-oauth-client-id-metadata-document.
 
-import { clientKeyOf, oauthKey } from '../../auth/oauth/oauth-rows.ts';
-import { LruMap } from '../../domain/memory/lru-map.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import type { OAuthStore } from '../../persistence/store.ts';
+import { clientKeyOf, oauthKey } from '../../../auth/oauth/oauth-rows.ts';
+import { LruMap } from '../../../domain/memory/lru-map.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
+import type { OAuthStore } from '../../../persistence/store.ts';
 import { BadClient, type ClientRecord, clientOf } from './client-record.ts';
 import { FetchFailure, type GuardedFetch } from './guarded-fetch.ts';
 

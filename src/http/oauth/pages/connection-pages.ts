@@ -3,22 +3,22 @@
 // Source: ADR 221.
 
 import type { Logger } from 'pino';
-import type { Auth } from '../../auth/auth.ts';
-import { roleRights } from '../../domain/accounts/account.ts';
-import { hasCode } from '../../domain/errors/errors.ts';
-import { commonRights, mayUse } from '../../domain/rights/rights.ts';
-import { SHARED } from '../../domain/vault/account-connection.ts';
-import { BackendFetchFailure } from '../../vault/backend-fetch.ts';
-import { type ConnectGoal, type ConnectLinks, mayConnect } from '../../vault/connect-links.ts';
-import { UnknownState } from '../../vault/flow.ts';
-import type { Target } from '../../vault/oauth-backends.ts';
-import { OAuthRefusal } from '../../vault/oauth-requests.ts';
-import type { Vault } from '../../vault/vault.ts';
+import type { Auth } from '../../../auth/auth.ts';
+import { roleRights } from '../../../domain/accounts/account.ts';
+import { hasCode } from '../../../domain/errors/errors.ts';
+import { commonRights, mayUse } from '../../../domain/rights/rights.ts';
+import { SHARED } from '../../../domain/vault/account-connection.ts';
+import { BackendFetchFailure } from '../../../vault/backend-fetch.ts';
+import { type ConnectGoal, type ConnectLinks, mayConnect } from '../../../vault/connect-links.ts';
+import { UnknownState } from '../../../vault/flow.ts';
+import type { Target } from '../../../vault/oauth-backends.ts';
+import { OAuthRefusal } from '../../../vault/oauth-requests.ts';
+import type { Vault } from '../../../vault/vault.ts';
+import { formOf, type OAuthExchange, redirect, sendJson, sendPage } from '../oauth-exchange.ts';
+import type { LoginForm, LoginPlace } from '../sign-ins/login-form.ts';
+import type { SignedIn, SignIns } from '../sign-ins/sign-ins.ts';
 import { connectedPage, connectPage, listPage, othersPage } from './connection-views.ts';
-import type { LoginForm, LoginPlace } from './login-form.ts';
-import { formOf, type OAuthExchange, redirect, sendJson, sendPage } from './oauth-exchange.ts';
-import { faultPage, type Page } from './pages.ts';
-import type { SignedIn, SignIns } from './sign-ins.ts';
+import { faultPage, type Page } from './page.ts';
 
 /** What the gateway knows of them. */
 export interface Accounts {

@@ -2,9 +2,9 @@
 
 import { randomUUID } from 'node:crypto';
 import { errors, type Provider } from 'oidc-provider';
-import { networkOf } from '../../auth/limits/network-of.ts';
-import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
-import { oauthKey, rowOfGrant } from '../../auth/oauth/oauth-rows.ts';
+import { networkOf } from '../../../auth/limits/network-of.ts';
+import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
+import { oauthKey, rowOfGrant } from '../../../auth/oauth/oauth-rows.ts';
 import {
   type DefinedRoles,
   roleRights,
@@ -12,21 +12,21 @@ import {
   type Scope,
   scopesOfUser,
   type User,
-} from '../../domain/accounts/account.ts';
-import type { Grant } from '../../domain/accounts/grant.ts';
-import { commonRights, mayUse, mayUseInView, type RightsLists } from '../../domain/rights/rights.ts';
-import { counted } from '../../domain/text.ts';
-import type { Clock } from '../../domain/time/clock.ts';
-import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
-import { type ClientRecord, COMMAND_LINE, isLoopbackRedirect } from './client-record.ts';
-import type { Clients } from './clients.ts';
+} from '../../../domain/accounts/account.ts';
+import type { Grant } from '../../../domain/accounts/grant.ts';
+import { commonRights, mayUse, mayUseInView, type RightsLists } from '../../../domain/rights/rights.ts';
+import { counted } from '../../../domain/text.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
+import type { OAuthRow, OAuthStore } from '../../../persistence/store.ts';
+import { type ClientRecord, COMMAND_LINE, isLoopbackRedirect } from '../clients/client-record.ts';
+import type { Clients } from '../clients/clients.ts';
+import { formOf, type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';
+import type { LoginForm, LoginPlace } from '../sign-ins/login-form.ts';
+import type { Purpose } from '../sign-ins/provider-sign-ins.ts';
+import type { SignInTrail } from '../sign-ins/sign-in-trail.ts';
+import type { SignedIn, SignIns } from '../sign-ins/sign-ins.ts';
 import { errorPage, mayRedirect } from './error-answers.ts';
-import type { LoginForm, LoginPlace } from './login-form.ts';
-import { formOf, type OAuthExchange, redirect, sendPage } from './oauth-exchange.ts';
-import { consentPage, foreignFormPage, powerlessPage } from './pages.ts';
-import type { Purpose } from './provider-sign-ins.ts';
-import type { SignInTrail } from './sign-in-trail.ts';
-import type { SignedIn, SignIns } from './sign-ins.ts';
+import { consentPage, foreignFormPage, powerlessPage } from './page.ts';
 
 /** The scopes that every client may get. Others write, and are for clients that an admin allowed them. */
 export const OPEN_SCOPES: readonly Scope[] = ['tools:call', 'gateway:read'];
