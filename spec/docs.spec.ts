@@ -114,7 +114,9 @@ test('quote lines of the log as the program writes them', () => {
 
 test('name the title of each page of the sign-in that shows a fault', () => {
   const folder = join(root, 'src/http/oauth');
-  const files = readdirSync(folder).map((name) => readFileSync(join(folder, name), 'utf8'));
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => readFileSync(join(folder, name), 'utf8'));
   const titles = files.flatMap((text) =>
     [...text.matchAll(/faultPage\(\s*[\w.]+,\s*(['`])(.*?)\1/gs)].map(([, , title = '']) => title),
   );

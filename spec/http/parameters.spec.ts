@@ -3,7 +3,7 @@
 import Type from 'typebox';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../src/domain/errors/errors.ts';
-import { queryReader } from '../../src/http/route.ts';
+import { queryReader } from '../../src/http/route-params.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
 import { appFor, startApp } from '../helpers/http-app.ts';
 import { jsonRequest, sendRaw } from '../helpers/http-raw.ts';

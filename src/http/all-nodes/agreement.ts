@@ -7,8 +7,8 @@ import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { foreignNodes, otherDatabases, otherVersions, silentNodes } from '../../domain/nodes/nodes.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import { compileShape } from '../../domain/validation.ts';
-import type { Services } from '../route.ts';
 import { text } from '../schemas.ts';
+import type { Services } from '../services.ts';
 
 /** Field of answers about the nodes. */
 export const NodeWarnings = Type.Array(

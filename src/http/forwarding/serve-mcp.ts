@@ -16,7 +16,9 @@ import { sessionOfEvent } from '../../protocol/legacy/sse-position.ts';
 import { rpcFailureOf } from '../../protocol/rpc.ts';
 import { NO_BYTES } from '../body/read.ts';
 import type { ForwardReply, Relay, Reply, ServedReply } from '../replies/reply.ts';
-import type { Method, RouteInput, Services } from '../route.ts';
+import type { RouteInput } from '../route.ts';
+import type { Method } from '../route-params.ts';
+import type { Services } from '../services.ts';
 import { AT_HOLDER_MS, serveAtHolder, unlessRefused } from './serve-at-holder.ts';
 
 type McpInput = RouteInput<unknown, unknown, unknown>;

@@ -24,7 +24,8 @@ import {
   type RouteContext,
   type RouteMiddleware,
 } from '../request.ts';
-import type { RawInput, Route, Services } from '../route.ts';
+import type { RawInput, Route } from '../route.ts';
+import type { Services } from '../services.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
 
 interface HandleOptions {

@@ -18,7 +18,8 @@ import {
   WRITTEN_LISTS,
   writtenRole,
 } from '../rights-fields.ts';
-import { defineRoute, type Route, UserParams } from '../route.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { UserParams } from '../route-params.ts';
 import { closed, flag, integer, LOCATION, NOT_STORED, named, nullableText, Time, text } from '../schemas.ts';
 
 const CONSOLE_HEADER = 'X-Stagedoor-Console';

@@ -8,7 +8,8 @@ import { keysNeedAnAccount } from '../../domain/errors/error-catalogue.ts';
 import { BY_CREATION, creationOf, PAGE_HEADERS, PAGE_QUERY, pagedList } from '../replies/paged-list.ts';
 import { json, noContent } from '../replies/reply.ts';
 import { rightsOfNewKey, shownListFields, shownLists, WRITTEN_LISTS } from '../rights-fields.ts';
-import { ApiKeyParams, defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { ApiKeyParams } from '../route-params.ts';
 import { closed, flag, NullableTime, named, nullableText, Time, text } from '../schemas.ts';
 
 /** A key without its secret. A list of rights is null for all; `created_by`: null for the operator. */

@@ -11,8 +11,10 @@ import {
   targetOf,
 } from '../../connect/kind.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
-import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { TemplateParams } from '../route-params.ts';
 import { closed, text } from '../schemas.ts';
+import type { Services } from '../services.ts';
 
 const TRANSPORTS = ['http', 'stdio'];
 

@@ -17,7 +17,8 @@ import { isRestricted, mayUse } from '../../domain/rights/rights.ts';
 import { type AccountConnection, SHARED } from '../../domain/vault/account-connection.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { json, noContent } from '../replies/reply.ts';
-import { ConnectionParams, defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { ConnectionParams } from '../route-params.ts';
 import { NullableTime, named, nullableText, Time, text } from '../schemas.ts';
 
 const ConnectionRecord = named('ConnectionRecord', {

@@ -4,7 +4,8 @@ import { templateNotFound } from '../../domain/errors/error-catalogue.ts';
 import { SCRATCH } from '../../templates/definition.ts';
 import { instanceInputOf } from '../../templates/launch.ts';
 import { json, located, noContent } from '../replies/reply.ts';
-import { defineRoute, type Route, TemplateParams } from '../route.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { TemplateParams } from '../route-params.ts';
 import { anyObject, LOCATION } from '../schemas.ts';
 import { checkedCommand } from './registration.ts';
 

@@ -6,7 +6,8 @@ import { grantIdIn, holderOf, mayDo, type Principal, SCOPES } from '../../domain
 import { grantNotFound } from '../../domain/errors/error-catalogue.ts';
 import { isRestricted } from '../../domain/rights/rights.ts';
 import { json, noContent } from '../replies/reply.ts';
-import { defineRoute, GrantParams, type Route } from '../route.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { GrantParams } from '../route-params.ts';
 import { NullableTime, named, Time, text } from '../schemas.ts';
 
 const GrantRecord = named('GrantRecord', {

@@ -12,7 +12,8 @@ import type { Server } from '../../gateway/gateway-types.ts';
 import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
 import { StatesByNode } from '../all-nodes/states.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
-import { type AnswerDoc, defineRoute, InstanceParams, type Route } from '../route.ts';
+import { type AnswerDoc, defineRoute, type Route } from '../route.ts';
+import { InstanceParams } from '../route-params.ts';
 import {
   integer,
   NullableTime,

@@ -4,7 +4,8 @@
 
 import Type, { type TObject } from 'typebox';
 import { serve } from '../forwarding/serve-mcp.ts';
-import { defineRoute, type Route, TemplateParams } from '../route.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { TemplateParams } from '../route-params.ts';
 import { AnyObject, anyObject, named, text } from '../schemas.ts';
 
 const VERSION = Type.Literal('2.0');

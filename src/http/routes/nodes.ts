@@ -10,8 +10,10 @@ import { whenKnown } from '../../domain/time/when-known.ts';
 import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';
 import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
-import { defineRoute, NodeParams, type Route, type RouteInput, type Services } from '../route.ts';
+import { defineRoute, type Route, type RouteInput } from '../route.ts';
+import { NodeParams } from '../route-params.ts';
 import { flag, integer, nullableText, Time, text } from '../schemas.ts';
+import type { Services } from '../services.ts';
 
 const NodeRecord = Type.Object({
   id: text('local'),

@@ -11,8 +11,9 @@ import { timestampOf } from '../../domain/text.ts';
 import type { StoredView } from '../../domain/views/view.ts';
 import { json, type Reply } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
-import { defineRoute, type Route, type Services } from '../route.ts';
+import { defineRoute, type Route } from '../route.ts';
 import { closed, idIn, named, PageCursor, pageOf, text } from '../schemas.ts';
+import type { Services } from '../services.ts';
 import { visibleTemplates } from '../visible.ts';
 
 const SCHEMA = 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json';

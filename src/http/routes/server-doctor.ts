@@ -6,7 +6,8 @@ import { callable } from '../../domain/mcp/listed-tools.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import type { Finding } from '../../gateway/doctor/faults.ts';
 import { json } from '../replies/reply.ts';
-import { defineRoute, type Route, TemplateParams } from '../route.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { TemplateParams } from '../route-params.ts';
 import { nullableText, text } from '../schemas.ts';
 
 const FindingBody = Type.Object({

@@ -20,7 +20,8 @@ import { knownAtPeers, ListedServer, recordWith, SERVER_LIST } from '../all-node
 import { resultReply } from '../replies/exchange-reply.ts';
 import { PAGE_HEADERS, PAGE_QUERY, PARTIAL_HEADER, pagedList } from '../replies/paged-list.ts';
 import { json, located, noContent, type Reply, withResult } from '../replies/reply.ts';
-import { defineRoute, FROM_BACKEND, type Route, ServerParams } from '../route.ts';
+import { defineRoute, FROM_BACKEND, type Route } from '../route.ts';
+import { ServerParams } from '../route-params.ts';
 import { anyObject, closed, LOCATION, number, rounded, text } from '../schemas.ts';
 import { InstanceMetadata, ServerConfig, serverInput } from '../server-config.ts';
 import { requireTemplate, visibleServer, visibleServers } from '../visible.ts';

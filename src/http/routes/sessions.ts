@@ -13,7 +13,8 @@ import { compileShape } from '../../domain/validation.ts';
 import type { ClientSessionView } from '../../gateway/gateway-types.ts';
 import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
 import { type BytesReply, json, noContent } from '../replies/reply.ts';
-import { defineRoute, type Route, type RouteInput, type Services, SessionParams } from '../route.ts';
+import { defineRoute, type Route, type RouteInput } from '../route.ts';
+import { SessionParams } from '../route-params.ts';
 import {
   closed,
   cursorOf,
@@ -26,6 +27,7 @@ import {
   Time,
   text,
 } from '../schemas.ts';
+import type { Services } from '../services.ts';
 
 const LONGEST_NAME = 256;
 /** Sessions of a page, unless the query has a limit. */

@@ -6,8 +6,9 @@ import type { ConfigRow } from '../../config/config.ts';
 import { LOG_LEVELS, SETTINGS } from '../../config/settings.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { json } from '../replies/reply.ts';
-import { defineRoute, type Route, type Services } from '../route.ts';
+import { defineRoute, type Route } from '../route.ts';
 import { closed, text } from '../schemas.ts';
+import type { Services } from '../services.ts';
 
 const SettingRecord = Type.Object({
   name: text('log_level'),

@@ -17,8 +17,9 @@ import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
 import { HistoryView, historyOf } from '../all-nodes/history.ts';
 import { merged, StatesByNode, sumOf } from '../all-nodes/states.ts';
 import { bytes, json } from '../replies/reply.ts';
-import { defineRoute, type Route, type Services } from '../route.ts';
+import { defineRoute, type Route } from '../route.ts';
 import { flag, integer, NullableTime, named, nullable, number, rounded, text } from '../schemas.ts';
+import type { Services } from '../services.ts';
 import { type VisibleStats, visibleServers, visibleStats, visibleTemplates } from '../visible.ts';
 
 const CountByServer = Type.Record(Type.String(), Type.Integer(), { propertyNames: text('everything-1') });

@@ -4,7 +4,8 @@ import Type from 'typebox';
 import { callable } from '../../domain/mcp/listed-tools.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { json } from '../replies/reply.ts';
-import { defineRoute, type Route, TemplateParams } from '../route.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { TemplateParams } from '../route-params.ts';
 import { AnyObject, closed, text } from '../schemas.ts';
 
 /** A tool of a template or a view, with its approval. */

@@ -3,7 +3,8 @@
 import Type from 'typebox';
 import { callable } from '../../domain/mcp/listed-tools.ts';
 import { json } from '../replies/reply.ts';
-import { defineRoute, type Route, ViewParams } from '../route.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { ViewParams } from '../route-params.ts';
 import { text } from '../schemas.ts';
 import { Approving, TOOL_FIELDS } from './template-tools.ts';
 import { visibleView } from './views.ts';

@@ -12,8 +12,10 @@ import type { Gateway } from '../../gateway/gateway.ts';
 import { etagOf } from '../../registry/view-registry.ts';
 import { callerRefusalOf } from '../caller-check.ts';
 import { json, noContent } from '../replies/reply.ts';
-import { defineRoute, type Route, type Services, ViewParams } from '../route.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { ViewParams } from '../route-params.ts';
 import { AnyObject, closed, integer, LOCATION, named, Time, text } from '../schemas.ts';
+import type { Services } from '../services.ts';
 
 const Problem = named('ViewProblem', {
   code: text('glob_unmet'),

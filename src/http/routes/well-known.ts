@@ -7,8 +7,10 @@ import type { SignIn } from '../../domain/accounts/resource.ts';
 import { routeNotFound } from '../../domain/errors/error-catalogue.ts';
 import { json, type Reply } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
-import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { TemplateParams } from '../route-params.ts';
 import { NOT_STORED, named, text } from '../schemas.ts';
+import type { Services } from '../services.ts';
 import { RESOURCE_DOCUMENT } from '../sign-in.ts';
 
 const ProtectedResource = named('ProtectedResource', {

@@ -1,0 +1,63 @@
+// What the handlers of routes use. app.ts puts it together.
+
+import type { Auth } from '../auth/auth.ts';
+import type { ForwardingPeers } from '../cluster/channel/peers.ts';
+import type { ConfigRow } from '../config/config.ts';
+import type { SignIn } from '../domain/accounts/resource.ts';
+import type { AllowedCommand } from '../domain/instances/command.ts';
+import type { NodeView } from '../domain/nodes/nodes.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import type { Prometheus } from '../metrics/prometheus.ts';
+import type { LoadHistory, Samples } from '../metrics/samples.ts';
+import type { McpEndpoint } from '../protocol/endpoint-types.ts';
+import type { TemplateDefinition } from '../templates/definition.ts';
+import type { AllNodes } from './all-nodes/all-nodes.ts';
+import type { PeerEvents } from './all-nodes/peer-events.ts';
+import type { ConsoleReply } from './docs/console.ts';
+import type { Documents } from './docs/documents.ts';
+import type { AuthorizationServer } from './oauth/authorization-server.ts';
+import type { ListAnswers } from './replies/list-answers.ts';
+import type { RecentEvents } from './sse/recent-events.ts';
+
+export interface Services {
+  readonly gateway: Gateway;
+  readonly auth: Auth;
+  readonly listAnswers: ListAnswers;
+  /** Closed by its creator. */
+  readonly mcp: McpEndpoint;
+  /** Undefined: there are no other nodes. */
+  readonly peers?: ForwardingPeers | undefined;
+  /**
+   * The other nodes, for answers about the deployment. Undefined for a request of another node: it is answered for
+   * this node alone.
+   */
+  readonly allNodes?: AllNodes | undefined;
+  /** The nodes of the deployment; undefined for a gateway of its own. */
+  readonly nodes?: (() => readonly NodeView[]) | undefined;
+  /** Commands that callers without the scope `admin` may register. */
+  readonly allowedCommands: readonly AllowedCommand[];
+  /** By id. */
+  readonly definitions: Pick<ReadonlyMap<string, TemplateDefinition>, 'get'>;
+  /**
+   * The gateway as a registry: whether it is open to all, and its public address. Undefined: by rights, at the
+   * address of the request.
+   */
+  readonly registry?: { readonly isPublic?: boolean; readonly publicUrl?: string | undefined } | undefined;
+  /** CIDR ranges that no backend may have. Default: DENIED_NETWORKS. */
+  readonly deniedNetworks?: readonly string[] | undefined;
+  readonly events: RecentEvents;
+  /** Undefined without other nodes, and for a request of another node: it gets the events of this node alone. */
+  readonly peerEvents?: PeerEvents | undefined;
+  /** Where MCP clients sign in. Undefined: they cannot. */
+  readonly signIn?: SignIn | undefined;
+  /** Signs users of MCP clients in. Undefined: there is none. */
+  readonly authorizationServer?: AuthorizationServer | undefined;
+  readonly samples: Samples;
+  readonly history: LoadHistory;
+  readonly metrics: Pick<Prometheus, 'text'>;
+  readonly documents: Documents;
+  readonly consoleReply: ConsoleReply;
+  readonly log: { level: string };
+  /** The settings in effect, secrets masked. */
+  readonly settings: readonly ConfigRow[];
+}
