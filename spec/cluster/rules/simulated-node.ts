@@ -14,13 +14,13 @@ import { type Machine, Violation, type World } from './simulated-world.ts';
 import { beaten, claimed, ended, fenced, released, type SessionRow, taken } from './updates.ts';
 
 const TICK_MS = 500;
-/** As in own-life.ts. */
+/** As in times.ts. */
 const SUSPENDED_MS = 2_000;
-/** As in life-watch.ts. */
+/** As in times.ts. */
 const EXPIRY_MS = 10_000;
 /** Longest time from SIGKILL to the end of a group, in ms. */
 const KILLED_MS = 300;
-/** Shorter than KEPT_MS and UNSEEN_MS, so that schedules stay short. */
+/** Shorter than LONG_TIMES, so that schedules stay short. */
 const TIMES = { keptMs: 20_000, unseenMs: 30_000 };
 
 interface OwnedSession {

@@ -4,17 +4,8 @@
 
 import type { LifeEnd } from '../../domain/nodes/life.ts';
 import type { LifeRow } from './rows.ts';
+import { EXPIRY_MS } from './times.ts';
 
-/**
- * A row without a change for this time, in ms, is expired. Longer than a lease (LEASE_MS) by the time that SIGKILL
- * and late timers take.
- */
-const EXPIRY_MS = 10_000;
-/**
- * As EXPIRY_MS, for the programs of a member that has not seen the present life of this node: they may run by the
- * opinion of others for KEPT_MS.
- */
-export const UNSEEN_MS = 310_000;
 /** Fewest reads without a change. */
 const MIN_READS = 4;
 /** Two reads that are further apart, in ms, do not belong to one watch: this node slept, or its database was away. */
@@ -32,14 +23,6 @@ export const REFUSED_AGAIN_MS = 200;
  * its first time, in ms.
  */
 const SPARED_MS = 600_000;
-
-/** The two long waits, which simulations shorten. */
-export interface RuleTimes {
-  /** Longest time by the opinion of others, in ms. */
-  readonly keptMs: number;
-  /** Longer than `keptMs` by EXPIRY_MS. */
-  readonly unseenMs: number;
-}
 
 export interface LifeWatch {
   readonly row: LifeRow;
@@ -150,7 +133,7 @@ export function isRefusing({ row, firstSeenMs, isRefused }: LifeWatch, atMs: num
 
 /**
  * The end that a read just showed to be due; undefined while there is none. `ownLives`: the lives of this process
- * that the member needs, if it sees them. `unseenMs`: UNSEEN_MS, or less in a simulation. `process`: what its
+ * that the member needs, if it sees them. `unseenMs`: see LongTimes. `process`: what its
  * supervisor sees of it; undefined for one of another supervisor, or without one.
  */
 export function dueEnd(

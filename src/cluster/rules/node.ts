@@ -11,13 +11,11 @@ import {
   isRefusing,
   type LifeWatch,
   REFUSED_AGAIN_MS,
-  type RuleTimes,
   readRow,
   type SeenProcess,
   type Standing,
   seenProcesses,
   standingOf,
-  UNSEEN_MS,
   watchAgain,
 } from './life-watch.ts';
 import {
@@ -29,7 +27,6 @@ import {
   hasLease,
   hearOpinion,
   isCutOff,
-  KEPT_MS,
   type LifeAction,
   type LifeSurroundings,
   neededOf,
@@ -55,6 +52,7 @@ import {
   tickProgram,
 } from './program-leases.ts';
 import { type LifeRow, type Moment, mapped, type SharedRows } from './rows.ts';
+import { LONG_TIMES, type LongTimes } from './times.ts';
 
 /** Interval of reads, in ms: well below the longest gap of a watch, because ticks and answers are late on a busy machine. */
 const READ_MS = 2_000;
@@ -76,7 +74,7 @@ export interface NodeState {
   readonly hasRead: boolean;
   readonly tickedAtMs: number;
   readonly pingedAtMs: number;
-  readonly times: RuleTimes;
+  readonly times: LongTimes;
 }
 
 export type NodeEvent =
@@ -143,7 +141,7 @@ export function newNode(
   node: string,
   life: string,
   now: Moment,
-  times: RuleTimes = { keptMs: KEPT_MS, unseenMs: UNSEEN_MS },
+  times: LongTimes = LONG_TIMES,
   takesNoPrograms = false,
 ): NodeState {
   const never = Number.NEGATIVE_INFINITY;

@@ -3,24 +3,10 @@
 // ADR 146.
 
 import type { LifeRow, Moment } from './rows.ts';
+import { HEARTBEAT_MS, LEASE_MS, SUSPENDED_MS } from './times.ts';
 
-/** Interval of heartbeats, in ms. */
-const HEARTBEAT_MS = 3_000;
-/** A lease ends this long after the sending of the last confirmed heartbeat, in ms: before the row may expire (EXPIRY_MS). */
-const LEASE_MS = 7_000;
 /** Interval of questions to the others while the database is away, in ms. */
 const ASK_MS = 2_000;
-/**
- * The opinion of the others keeps a lease at most this long after the last confirmed heartbeat, in ms. A member
- * that joins meanwhile on the other side of a partition is not among those that are asked; it waits for longer
- * (UNSEEN_MS).
- */
-export const KEPT_MS = 300_000;
-/**
- * A machine that was suspended for longer, in ms, kills its programs: a lease does not count that time. Below
- * EXPIRY_MS - LEASE_MS.
- */
-const SUSPENDED_MS = 2_000;
 
 export interface OwnLife {
   readonly node: string;
@@ -144,7 +130,7 @@ export interface LifeSurroundings {
   readonly followsRefusal: boolean;
   /** The lives whose opinion counts. */
   readonly sees: readonly string[];
-  /** Longest time by the opinion of others: KEPT_MS, or less in a simulation. */
+  /** See LongTimes. */
   readonly keptMs: number;
 }
 

@@ -1,0 +1,30 @@
+// The times that depend on each other: how long a lease lasts, and when a row has expired. Source: ADR 146.
+
+/** Interval of heartbeats, in ms. */
+export const HEARTBEAT_MS = 3_000;
+/** A lease ends this long after the sending of the last confirmed heartbeat, in ms. */
+export const LEASE_MS = 7_000;
+/**
+ * A row without a change for this time, in ms, is expired. Longer than a lease by the time that SIGKILL and late
+ * timers take.
+ */
+export const EXPIRY_MS = 10_000;
+/** A machine that was suspended for longer, in ms, kills its programs: a lease does not count that time. */
+export const SUSPENDED_MS = 2_000;
+
+/** The two long times, which simulations shorten. */
+export interface LongTimes {
+  /**
+   * The opinion of the others keeps a lease at most this long after the last confirmed heartbeat, in ms. A member
+   * that joins meanwhile on the other side of a partition is not among those that are asked; it waits for longer
+   * (`unseenMs`).
+   */
+  readonly keptMs: number;
+  /**
+   * As EXPIRY_MS, for the programs of a member that has not seen the present life of this node: they may run by the
+   * opinion of others for `keptMs`.
+   */
+  readonly unseenMs: number;
+}
+
+export const LONG_TIMES: LongTimes = { keptMs: 300_000, unseenMs: 300_000 + EXPIRY_MS };
