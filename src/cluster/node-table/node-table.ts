@@ -1,11 +1,11 @@
-// The nodes of the deployment, from the table of lives. Carries out the actions of the rules for this node: sends
-// heartbeats, reads the rows, pings the others, and ends lives that are over. Source: ADR 146, 147.
+// The nodes of the deployment, from the table of lives. Takes the actions of the rules for this node to the part that
+// carries them out. Source: ADR 146, 147.
 
 import type { ClusterCounts } from '../../counts/cluster-counts.ts';
 import { databaseUnavailable, OperatorError } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { newLife, RELEASED, type SessionDecision } from '../../domain/nodes/life.ts';
+import { RELEASED, type SessionDecision } from '../../domain/nodes/life.ts';
 import {
   isOrHas,
   type NodeView,
@@ -43,7 +43,6 @@ import { EndedLives } from './ended-lives.ts';
 import { LifeDoubt } from './life-doubt.ts';
 import { LifeReads } from './life-reads.ts';
 import {
-  END_REASONS,
   LifeRows,
   type LifeRowsOptions,
   mayTakeSessions,
@@ -52,6 +51,7 @@ import {
   type ReadLife,
   successorIn,
 } from './life-rows.ts';
+import { LifeRunner } from './life-runner.ts';
 import { ProgramRunner } from './program-runner.ts';
 import { answeredInTime } from './timely-answer.ts';
 
@@ -86,6 +86,7 @@ export class NodeTable {
   readonly knowsPrograms: boolean;
   readonly #options: NodeTableOptions;
   readonly #rows: LifeRows;
+  readonly #lives: LifeRunner;
   readonly #programs: ProgramRunner | undefined;
   readonly #opinions: DatabaseOpinions;
   readonly #reads: LifeReads;
@@ -97,12 +98,8 @@ export class NodeTable {
   /** The last answer to a read, also a late one. */
   #answeredAtMs = Number.NEGATIVE_INFINITY;
   #stopTicks = (): void => {};
-  #onJoined = (): void => {};
   #onChanged = (): void => {};
   #isStopped = false;
-  /** After the end of the present one by others. */
-  #nextLife = newLife();
-  #isDropping = false; // the sessions of the former life end
   readonly #doubt: LifeDoubt;
 
   constructor(options: NodeTableOptions) {
@@ -117,6 +114,15 @@ export class NodeTable {
       ...{ node: own.node, clock },
       isInDoubt: () => this.#isInDoubt,
       ask: () => this.#handle({ type: 'tick' }), // a heartbeat is due
+    });
+    this.#lives = new LifeRunner({
+      ...{ ...options, rows: this.#rows },
+      onDropped: () => this.#doubt.settle(),
+      operate: (operation, onAnswer) => this.#operate(operation, onAnswer),
+      handle: (event) => this.#handle(event),
+      rowOf: (life) => this.#known.get(life)?.stored,
+      find: (life) => (this.#isStopped ? undefined : this.find(life)),
+      refresh: (isNeeded) => this.refresh(isNeeded),
     });
     this.#programs =
       programs &&
@@ -193,7 +199,7 @@ export class NodeTable {
   }
 
   /** This member refuses connections: it is asked at once whether it is still there. */
-  readonly suspect = (life: string): void => this.#ping(life);
+  readonly suspect = (life: string): void => this.#lives.ping(life);
 
   /** See LifeDoubt.certain. */
   certain(): Promise<void> | undefined {
@@ -267,12 +273,10 @@ export class NodeTable {
   async join(): Promise<void> {
     const { clock, settings, secrets, own, onNotice } = this.#options;
     if (!(await knowsDeploymentKey(settings, secrets))) onNotice(otherKey(own.node));
-    const { promise: joined, resolve } = Promise.withResolvers<void>();
-    this.#onJoined = resolve;
     await this.#reads.now();
     this.#handle({ type: 'tick' });
     this.#stopTicks = clock.background.every(TICK_MS, () => this.#handle({ type: 'tick' }));
-    if (await settlesWithin(joined, JOIN_MS, clock)) return;
+    if (await settlesWithin(this.#lives.joined, JOIN_MS, clock)) return;
     this.#stopTicks();
     throw new OperatorError(`the row of this node could not be written within ${JOIN_MS / 1_000} s`);
   }
@@ -309,76 +313,20 @@ export class NodeTable {
   }
 
   get #isInDoubt(): boolean {
-    return !this.#isStopped && (this.#isDropping || isInDoubt(this.#state.own, this.#options.clock.now()));
+    return (
+      !this.#isStopped && (this.#lives.isDropping || isInDoubt(this.#state.own, this.#options.clock.now()))
+    );
   }
 
   #act(action: NodeAction): void {
-    const { nodes, clock, prober, onNotice, counts } = this.#options;
-    if (action.type === 'join') {
-      const { row, sent } = action;
-      const inserting = nodes.insert(this.#rows.storedOf(row)).then(() => {
-        // Also late: the row is there.
-        this.#handle({ type: 'confirmed', life: row.life, sent });
-        this.#onJoined();
-      });
-      this.#operate(inserting, () => {});
-    } else if (action.type === 'heartbeat') {
-      const { life, sees, sent } = action;
-      this.#operate(nodes.beat(life, this.#rows.reportOf(sees)), (isBeaten) =>
-        this.#handle(isBeaten ? { type: 'confirmed', life, sent } : { type: 'missed', life }),
-      );
-    } else if (action.type === 'read')
-      void (this.#state.own.stage === 'joining' ? this.#reads.again() : this.#reads.now());
-    else if (action.type === 'end') {
-      const { life, counter, end } = action;
-      const isFirst = this.#known.get(life)?.stored.end === undefined; // its programs may be freed later
-      this.#operate(nodes.end(life, counter, end), (isEnded) => {
-        void this.#reads.again();
-        if (isEnded && isFirst) counts?.endedLife(end.cause);
-        if (!isEnded) this.#handle({ type: 'endMissed', life });
-        else if (end.frees === 'sessions' || end.cause === 'expired')
-          onNotice(`the node "${this.#known.get(life)?.stored.node}" is gone: ${END_REASONS[end.cause]}`);
-      });
-    } else if (action.type === 'ping') {
-      const { life, afterMs } = action;
-      if (afterMs === 0) this.#ping(life);
-      else clock.background.alarm(afterMs, () => this.#ping(life));
-    } else if (action.type === 'askThird') {
-      const { life, third } = action;
-      const peer = this.find(third);
-      if (peer !== undefined)
-        prober.askThird(peer, life, (isRefused) => this.#handle({ type: 'third', life, isRefused }));
-    } else if (action.type === 'renew') {
-      this.#handle({ type: 'renewed', life: this.#nextLife });
-      this.#handle({ type: 'tick' }); // requests wait for the new life
-    } else if (action.type === 'dropSessions') {
-      this.#nextLife = newLife();
-      this.#isDropping = true;
-      if (counts) counts.livesLost += 1;
-      void this.#options.onNextLife(this.#nextLife).then(() => {
-        this.#isDropping = false;
-        this.#doubt.settle();
-      });
-      onNotice(
-        'other nodes took this one for gone, and may have taken over its sessions; it goes on under a new life',
-      );
-      queueMicrotask(() => this.#handle({ type: 'tick' }));
-    } else if (action.type === 'lease') this.#options.programs?.host.lease(action.untilMs);
+    if ('program' in action) this.#programs?.act(action);
     else if (action.type === 'killPrograms') this.#programs?.killAll();
-    else if ('program' in action) this.#programs?.act(action);
-    else if (action.type !== 'stop') this.#opinions.act(action);
-  }
-
-  #ping(life: string): void {
-    const { clock, prober } = this.#options;
-    const peer = this.find(life);
-    if (peer === undefined || this.#isStopped) return;
-    const sentAtMs = clock.now();
-    prober.ping(peer, (result) => {
-      if (result === 'answered') this.#handle({ type: 'answered', life, sentAtMs });
-      else if (result === 'refused') this.#handle({ type: 'refused', life });
-      else void this.refresh(); // it may go on under another life
-    });
+    else if (action.type === 'lease') this.#options.programs?.host.lease(action.untilMs);
+    else if (action.type === 'read')
+      void (this.#state.own.stage === 'joining' ? this.#reads.again() : this.#reads.now());
+    else if (action.type === 'ask' || action.type === 'say' || action.type === 'check')
+      this.#opinions.act(action);
+    else this.#lives.act(action);
   }
 
   #isKnown(life: string): boolean {

@@ -1,0 +1,148 @@
+// Carries out the rules about lives: writes the row of this node and its heartbeats, pings the other members, ends
+// lives that are over, and goes on under a new one. The rules decide (rules/own-life.ts, rules/life-watch.ts).
+// Source: ADR 146.
+
+import type { ClusterCounts } from '../../counts/cluster-counts.ts';
+import { newLife } from '../../domain/nodes/life.ts';
+import type { Clock } from '../../domain/time/clock.ts';
+import type { NodeStore, StoredLife } from '../../persistence/store.ts';
+import type { PeerProber } from '../channel/peer-prober.ts';
+import type { ReachableLife } from '../reachable-life.ts';
+import type { NodeAction, NodeEvent } from '../rules/node.ts';
+import { END_REASONS, type LifeRows } from './life-rows.ts';
+
+type RunnerAction = Exclude<
+  NodeAction,
+  | { readonly type: 'read' | 'lease' | 'killPrograms' | 'ask' | 'say' | 'check' }
+  | { readonly program: string }
+>;
+type ActionOf<Type extends RunnerAction['type']> = Extract<RunnerAction, { readonly type: Type }>;
+
+export interface LifeRunnerOptions {
+  readonly nodes: Pick<NodeStore, 'insert' | 'beat' | 'end'>;
+  readonly rows: Pick<LifeRows, 'storedOf' | 'reportOf'>;
+  readonly prober: Pick<PeerProber, 'ping' | 'askThird'>;
+  readonly clock: Pick<Clock, 'now' | 'background'>;
+  readonly counts?: ClusterCounts | undefined;
+  readonly onNotice: (line: string) => void;
+  /** See NodeTableOptions. */
+  readonly onNextLife: (life: string) => Promise<void>;
+  /** The sessions of the former life have ended. */
+  readonly onDropped: () => void;
+  /** Calls back with the answer of an operation; the rules learn of one that fails or takes too long. */
+  readonly operate: <Result>(operation: Promise<Result>, onAnswer: (result: Result) => void) => void;
+  readonly handle: (event: NodeEvent) => void;
+  /** The row of a life, from the last read. */
+  readonly rowOf: (life: string) => StoredLife | undefined;
+  readonly find: (life: string) => ReachableLife | undefined;
+  /** See NodeTable.refresh. */
+  readonly refresh: (isNeeded?: boolean) => Promise<void>;
+}
+
+export class LifeRunner {
+  readonly #options: LifeRunnerOptions;
+  readonly #joined = Promise.withResolvers<void>();
+  /** The life after the end of the present one by others. */
+  #nextLife = newLife();
+  #isDropping = false;
+
+  constructor(options: LifeRunnerOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when the first row of this node was written. Never rejects. */
+  get joined(): Promise<void> {
+    return this.#joined.promise;
+  }
+
+  /** Whether the sessions of the former life are ending. */
+  get isDropping(): boolean {
+    return this.#isDropping;
+  }
+
+  /** Asks the member with this life at once whether it is still there. */
+  ping(life: string): void {
+    const { clock, prober, find, handle, refresh } = this.#options;
+    const peer = find(life);
+    if (peer === undefined) return;
+    const sentAtMs = clock.now();
+    prober.ping(peer, (result) => {
+      if (result === 'answered') handle({ type: 'answered', life, sentAtMs });
+      else if (result === 'refused') handle({ type: 'refused', life });
+      else void refresh(); // it may go on under another life
+    });
+  }
+
+  act(action: RunnerAction): void {
+    if (action.type === 'join') this.#join(action);
+    else if (action.type === 'heartbeat') this.#beat(action);
+    else if (action.type === 'end') this.#end(action);
+    else if (action.type === 'ping') this.#pingAfter(action);
+    else if (action.type === 'askThird') this.#askThird(action);
+    else if (action.type === 'dropSessions') this.#dropSessions();
+    else if (action.type === 'renew') this.#renew();
+  }
+
+  #join({ row, sent }: ActionOf<'join'>): void {
+    const { nodes, rows, operate, handle } = this.#options;
+    const inserting = nodes.insert(rows.storedOf(row)).then(() => {
+      // Also late: the row is there.
+      handle({ type: 'confirmed', life: row.life, sent });
+      this.#joined.resolve();
+    });
+    operate(inserting, () => {});
+  }
+
+  #beat({ life, sees, sent }: ActionOf<'heartbeat'>): void {
+    const { nodes, rows, operate, handle } = this.#options;
+    operate(nodes.beat(life, rows.reportOf(sees)), (isBeaten) =>
+      handle(isBeaten ? { type: 'confirmed', life, sent } : { type: 'missed', life }),
+    );
+  }
+
+  #end({ life, counter, end }: ActionOf<'end'>): void {
+    const { nodes, rowOf, operate, handle, refresh, counts, onNotice } = this.#options;
+    const isFirst = rowOf(life)?.end === undefined; // its programs may be freed later
+    operate(nodes.end(life, counter, end), (isEnded) => {
+      void refresh(true);
+      if (isEnded && isFirst) counts?.endedLife(end.cause);
+      if (!isEnded) handle({ type: 'endMissed', life });
+      else if (end.frees === 'sessions' || end.cause === 'expired')
+        onNotice(`the node "${rowOf(life)?.node}" is gone: ${END_REASONS[end.cause]}`);
+    });
+  }
+
+  #pingAfter({ life, afterMs }: ActionOf<'ping'>): void {
+    if (afterMs === 0) this.ping(life);
+    else this.#options.clock.background.alarm(afterMs, () => this.ping(life));
+  }
+
+  #askThird({ life, third }: ActionOf<'askThird'>): void {
+    const { prober, find, handle } = this.#options;
+    const peer = find(third);
+    if (peer === undefined) return;
+    prober.askThird(peer, life, (isRefused) => handle({ type: 'third', life, isRefused }));
+  }
+
+  /** Draws the next life, and ends the sessions of the present one. */
+  #dropSessions(): void {
+    const { counts, onNextLife, onDropped, onNotice, handle } = this.#options;
+    this.#nextLife = newLife();
+    this.#isDropping = true;
+    if (counts) counts.livesLost += 1;
+    void onNextLife(this.#nextLife).then(() => {
+      this.#isDropping = false;
+      onDropped();
+    });
+    onNotice(
+      'other nodes took this one for gone, and may have taken over its sessions; it goes on under a new life',
+    );
+    queueMicrotask(() => handle({ type: 'tick' }));
+  }
+
+  #renew(): void {
+    const { handle } = this.#options;
+    handle({ type: 'renewed', life: this.#nextLife });
+    handle({ type: 'tick' }); // requests wait for the new life
+  }
+}
