@@ -30,7 +30,7 @@ import { Grants } from './oauth/grants.ts';
 import type { OAuthKeys } from './oauth/oauth-keys.ts';
 import { type KnownRoles, keyPrincipal, userPrincipal } from './permissions.ts';
 import { GatewayProofs, type ProofRequest, type TokenProof } from './secrets/gateway-proof.ts';
-import type { Endpoint } from './secrets/proof.ts';
+import type { OwnAddress } from './secrets/proof.ts';
 import type { Secrets } from './secrets/secrets.ts';
 import { SessionRevalidator } from './session-revalidator.ts';
 
@@ -206,7 +206,7 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
     /** The token of a user whom an identity provider signed in. */
     tokenOfProvider: (user: User): Promise<IssuedToken> => issued(user, true),
     /** See GatewayProofs.prove. */
-    prove: (request: ProofRequest, own: Endpoint, clientAddress: string): Promise<string> =>
+    prove: (request: ProofRequest, own: OwnAddress, clientAddress: string): Promise<string> =>
       proofs.prove(request, own, clientAddress),
     /** With it our own command line checks the proof of a gateway before it sends a token of this grant. */
     proofOfGrant: (grantId: string): TokenProof => proofs.proofOfGrant(grantId),

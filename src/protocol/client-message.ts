@@ -172,7 +172,7 @@ function withoutNulls(params: JsonFields | undefined): JsonFields | undefined {
  * is invalid, there are none, one is an `initialize`, or two requests have the same id.
  * Source: MCP 2025-03-26 basic/index#batching, basic/lifecycle.
  */
-export function readBatch(parsed: readonly unknown[]): readonly McpMessage[] {
+export function readClientBatch(parsed: readonly unknown[]): readonly McpMessage[] {
   if (parsed.length === 0) throw invalidRequest('a batch holds at least one message');
   const messages = parsed.map(readClientMessage);
   const requests = requestsOf(messages);
@@ -187,7 +187,7 @@ export function readBatch(parsed: readonly unknown[]): readonly McpMessage[] {
 /** The messages of a body, alone or in an array. Throws RpcFailure. */
 export function messagesIn(body: Buffer): readonly McpMessage[] {
   const parsed = readBody(body);
-  return Array.isArray(parsed) ? readBatch(parsed) : [readClientMessage(parsed)];
+  return Array.isArray(parsed) ? readClientBatch(parsed) : [readClientMessage(parsed)];
 }
 
 /** Requests that count for the rate limit: all but `ping`. */

@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
 import type { Auth } from '../auth/auth.ts';
 import type { SigningSecrets } from '../auth/secrets/signing-secret.ts';
+import type { NodeTable } from '../cluster/node-table/node-table.ts';
 import type { Config } from '../config/config.ts';
 import type { GatewayAddress } from '../domain/accounts/resource.ts';
 import type { ProgramUser } from '../domain/instances/command.ts';
@@ -12,7 +13,6 @@ import { Gateway } from '../gateway/gateway.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import type { OtherNodes } from './other-nodes.ts';
-import { connectionsOf } from './server-auth.ts';
 import type { Storage } from './storage.ts';
 
 export interface GatewayParts {
@@ -90,4 +90,19 @@ export function configuredGateway(parts: GatewayParts): Gateway {
     changedCallers$: auth.changed$,
     onFault: (error) => log.error({ err: error }, 'an MCP request failed'),
   });
+}
+
+/** Accounts at backends are kept where secrets are encrypted. */
+function connectionsOf(
+  { oauth, authEnabled, roles }: Config,
+  { keepsSecrets }: Pick<Storage, 'keepsSecrets'>,
+  address: GatewayAddress,
+  table: () => Pick<NodeTable, 'life' | 'hasEnded'> | undefined,
+) {
+  if (!keepsSecrets) return undefined;
+  const lives = {
+    life: () => table()?.life,
+    hasEnded: (life: string) => table()?.hasEnded(life) === true,
+  };
+  return { address, openNetworks: oauth.clientNetworks, hasUsers: authEnabled, roles, lives };
 }

@@ -6,15 +6,10 @@ import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { GatewayAddress } from '../domain/accounts/resource.ts';
-import { LIMITS } from '../domain/limits.ts';
-import { sleep, systemClock } from '../domain/time/clock.ts';
-import type { Gateway } from '../gateway/gateway.ts';
 import { createMetricsApp, createStartingApp, type HttpApp } from '../http/app.ts';
 import { type Listeners, openListeners } from './listeners.ts';
 import { type ConnectionBounds, OpenConnections } from './open-connections.ts';
 import type { PublicTls } from './public-tls.ts';
-
-const READY_CHECK_MS = 50;
 
 export interface OpenPorts {
   readonly listeners: Listeners;
@@ -96,10 +91,4 @@ export async function publicTlsOf(
     throw new ConfigError('tls: cert and key belong together; set both or none');
   const { openPublicTls } = await import('./public-tls.ts');
   return openPublicTls({ cert, key }, log);
-}
-
-/** Resolves when the instances have opened, after `LIMITS.firstOpeningsMs` at the latest. */
-export async function untilReady(gateway: Pick<Gateway, 'isReady'>): Promise<void> {
-  const untilMs = systemClock.now() + LIMITS.firstOpeningsMs;
-  while (!gateway.isReady && systemClock.now() < untilMs) await sleep(systemClock, READY_CHECK_MS);
 }

@@ -10,7 +10,6 @@ import { type Auth, createAuth } from '../auth/auth.ts';
 import type { Issuers } from '../auth/issuers/issuers.ts';
 import { OAuthKeys } from '../auth/oauth/oauth-keys.ts';
 import { unreadableRows } from '../auth/oauth/oauth-rows.ts';
-import type { NodeTable } from '../cluster/node-table/node-table.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { GatewayAddress, SignIn } from '../domain/accounts/resource.ts';
@@ -173,21 +172,6 @@ export function signInOf({ authEnabled, oauth }: Config, address: GatewayAddress
   const issuers = oauth.issuers.map(({ issuer }) => issuer);
   const isOn = authEnabled && (oauth.isEnabled || issuers.length > 0);
   return isOn ? { address, issuers, hasOwnServer: oauth.isEnabled } : undefined;
-}
-
-/** Accounts at backends are kept where secrets are encrypted. */
-export function connectionsOf(
-  { oauth, authEnabled, roles }: Config,
-  { keepsSecrets }: Pick<Storage, 'keepsSecrets'>,
-  address: GatewayAddress,
-  table: () => Pick<NodeTable, 'life' | 'hasEnded'> | undefined,
-) {
-  if (!keepsSecrets) return undefined;
-  const lives = {
-    life: () => table()?.life,
-    hasEnded: (life: string) => table()?.hasEnded(life) === true,
-  };
-  return { address, openNetworks: oauth.clientNetworks, hasUsers: authEnabled, roles, lives };
 }
 
 /** Costs nothing until a client asks for it. */

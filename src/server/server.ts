@@ -11,10 +11,12 @@ import type { Config } from '../config/config.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
 import { lastClientFile } from '../config/open-files.ts';
 import { programUser } from '../config/program-user.ts';
+import { LIMITS } from '../domain/limits.ts';
 import { memoryBounds, TLS_CONNECTION_BYTES } from '../domain/memory/held-bytes.ts';
 import { newLife } from '../domain/nodes/life.ts';
 import { nodeOf } from '../domain/nodes/nodes.ts';
 import type { WorkerPlace } from '../domain/nodes/workers.ts';
+import { sleep, systemClock } from '../domain/time/clock.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { watchClockSkew } from '../persistence/clock-skew.ts';
 import { describeDatabase } from '../persistence/database-url.ts';
@@ -29,12 +31,14 @@ import { configuredGateway } from './configured-gateway.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
 import { countsOf, foreignGrants, foreignPrograms, linesOf, logDatabase } from './operator-lines.ts';
 import { otherNodesOf } from './other-nodes.ts';
-import { Ports, publicTlsOf, untilReady } from './ports.ts';
+import { Ports, publicTlsOf } from './ports.ts';
 import { type Close, closeQuietly, type RunningServer, runningServer } from './running-server.ts';
 import { openServerAuth } from './server-auth.ts';
 import { openStorage, reaperPipeOf } from './storage.ts';
 
 export type { RunningServer } from './running-server.ts';
+
+const READY_CHECK_MS = 50;
 
 export interface ServerOptions {
   /** Undefined: this process is the whole gateway. */
@@ -288,4 +292,10 @@ async function loadRegistry(
     }
   });
   return problems;
+}
+
+/** Resolves when the instances have opened, after `LIMITS.firstOpeningsMs` at the latest. */
+async function untilReady(gateway: Pick<Gateway, 'isReady'>): Promise<void> {
+  const untilMs = systemClock.now() + LIMITS.firstOpeningsMs;
+  while (!gateway.isReady && systemClock.now() < untilMs) await sleep(systemClock, READY_CHECK_MS);
 }

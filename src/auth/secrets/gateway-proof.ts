@@ -7,7 +7,7 @@ import { type Clock, systemClock } from '../../domain/time/clock.ts';
 import type { AccountStore } from '../../persistence/store.ts';
 import { networkOf } from '../limits/network-of.ts';
 import { WindowCounter } from '../limits/rate-limiter.ts';
-import { type Endpoint, proofOf } from './proof.ts';
+import { type OwnAddress, proofOf } from './proof.ts';
 import { type Secrets, secretId } from './secrets.ts';
 
 /** What a client asks with: the id of its key or token, and a random text. */
@@ -70,7 +70,7 @@ export class GatewayProofs {
    * The proof for a client with this address. An unknown id gets a proof of a secret that no client has, so that
    * answers do not reveal which ids exist. TOO_MANY_ATTEMPTS, DATABASE_UNAVAILABLE.
    */
-  async prove({ keyId, nonce }: ProofRequest, own: Endpoint, clientAddress: string): Promise<string> {
+  async prove({ keyId, nonce }: ProofRequest, own: OwnAddress, clientAddress: string): Promise<string> {
     const { count, endsInMs } = this.#attempts.add(
       networkOf(clientAddress),
       this.#now(),

@@ -5,7 +5,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
 /** Address and port of the gateway's end of a connection. */
-export interface Endpoint {
+export interface OwnAddress {
   readonly address: string;
   readonly port: number;
 }
@@ -15,7 +15,7 @@ export interface Endpoint {
  * key's secret, or what the login answered, in hex. An answer that was relayed from another address or port does
  * not fit the client's connection.
  */
-export function proofOf(secret: string, nonce: string, { address, port }: Endpoint): string {
+export function proofOf(secret: string, nonce: string, { address, port }: OwnAddress): string {
   const plain = address
     .replace(/^::ffff:(?=\d+\.)/i, '')
     .replace(/%.*$/, '')

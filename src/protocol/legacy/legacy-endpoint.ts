@@ -25,7 +25,7 @@ import {
   type ClientRequest,
   countedRequests,
   type McpMessage,
-  readBatch,
+  readClientBatch,
   readClientMessage,
   requestsOf,
 } from '../client-message.ts';
@@ -293,7 +293,7 @@ export class LegacyEndpoint {
     // Source: 2025-03-26 basic/index#batching; 2025-06-18 changelog: removed.
     if (versionOf(session) !== '2025-03-26')
       throw invalidRequest('batches are allowed in revision 2025-03-26 only');
-    const messages = readBatch(parsed);
+    const messages = readClientBatch(parsed);
     const traffic = this.#traffic.get(session.id);
     for (const { id } of requestsOf(messages)) traffic?.check(id); // before it is counted
     return this.#countAndServe(messages, null, { session, request, reply, backends });
