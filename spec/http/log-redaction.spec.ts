@@ -102,4 +102,19 @@ test('and the audit log have no key and no token that a caller wrote into a path
   await app.close();
 });
 
+test('and the audit log take a few ms for long names that look like beginnings of tokens', async () => {
+  const app = await startWithAccounts({
+    auditSettings: { recordsCalls: true, callArguments: 'none', keptCalls: 100, keptDays: 0 },
+  });
+  await app.serve('demo', 'one');
+  const key = await app.key(['tools:call']);
+  const name = 'eyJ'.repeat(40_000);
+  const startMs = performance.now();
+  await app.as(key, 'POST', '/mcp/demo/tools/call', { body: { name, arguments: {} } });
+  const { text } = await app.as(app.admin, 'GET', '/gateway/audit?limit=10');
+  assert.ok(performance.now() - startMs < 1_000, 'it took more than a second');
+  assert.match(text, `"tool":"${name.slice(0, 500)}`);
+  await app.close();
+});
+
 test.run();

@@ -5,7 +5,6 @@ import { withoutCredentials } from '../accounts/written-credentials.ts';
 import type { CallOutcome } from '../calls/exchange.ts';
 import { definedFields } from '../json/json.ts';
 import { LIMITS } from '../limits.ts';
-import { cutText } from '../text.ts';
 
 export interface AuditEntry {
   /** UUID version 7: ids sort by time as texts. */
@@ -237,7 +236,7 @@ export class CallBlockWriter {
 
 /** A text of an entry, without credentials, short enough for every database. */
 export function auditText(text: string): string {
-  return cutText(withoutCredentials(text), LIMITS.auditTextUnits);
+  return withoutCredentials(text, LIMITS.auditTextUnits);
 }
 
 /** The calls of a block, oldest first. The casts are the types that CallBlockWriter wrote. */

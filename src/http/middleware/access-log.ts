@@ -126,7 +126,7 @@ function withoutSignIn(path: string): string {
 
 /** What a caller wrote, without credentials. */
 function shown(text: string | undefined): string | undefined {
-  return text && withoutCredentials(text).slice(0, HTTP_LIMITS.loggedPathCharacters);
+  return text && withoutCredentials(text, HTTP_LIMITS.loggedPathCharacters);
 }
 
 function lineOf(
