@@ -115,6 +115,13 @@ test('leaves out an output schema that clients do not accept or compile', async 
       undefined,
     );
   }
+  const withPattern = (pattern: string) => ({ type: 'object', properties: { a: { pattern } } });
+  assert.equal(await outputOf(withPattern('^\\p{L}+$'), MODERN), withPattern('^\\p{L}+$'));
+  const startMs = performance.now();
+  assert.is(await outputOf(withPattern('\\p{L}'.repeat(100_000)), MODERN), undefined);
+  const many = Array.from({ length: 1_000 }, (_, index) => withPattern(`\\p{L}{${index}}\\p{N}\\p{P}\\p{S}`));
+  assert.is(await outputOf({ type: 'object', anyOf: many }, MODERN), undefined);
+  assert.ok(performance.now() - startMs < 2_000, 'the patterns took more than two seconds');
   // Legacy clients accept only schemas of objects.
   const list = { type: 'array', items: {} };
   assert.equal([await outputOf(list, LEGACY), await outputOf(list, MODERN)], [undefined, list]);
