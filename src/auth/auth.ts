@@ -183,15 +183,15 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
       onAdminPasswordChanged: options.onAdminPasswordChanged,
       flushKeyUse: () => keyUse.flush(),
     }),
-    /** Of MCP clients; undefined without sign-in. */
+    /** The sign-ins of MCP clients; undefined without sign-in. */
     grants: oauth?.grants,
-    /** Of users of identity providers; undefined without providers. */
+    /** The accounts of users of identity providers; undefined without providers. */
     company,
     audit,
     limiter: new RateLimiter(clock, shared),
-    /** Of calls that views limit, also while authentication is off. */
+    /** Limits the calls of views, also while authentication is off. */
     callLimiter: new RateLimiter(clock, shared, CALL_WINDOW_SECONDS),
-    /** Of failed logins: the other nodes are connected with it. */
+    /** Limits failed logins: the other nodes are connected with it. */
     throttle,
     /**
      * Hot: the id of a principal that lost permissions, or may have lost some, because a key was revoked or a

@@ -68,9 +68,9 @@ export interface Identity {
   readonly principal: Principal;
   /** Ms since 1970; infinite for a key without expiry. */
   readonly expiresAtMs: number;
-  /** Of an API key. */
+  /** Set for an API key. */
   readonly keyId?: string;
-  /** Of an access token. */
+  /** Set for an access token. */
   readonly grantId?: string;
   readonly status: AccountStatus;
 }

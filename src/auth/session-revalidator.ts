@@ -32,7 +32,7 @@ export class SessionRevalidator {
   /** See Auth. */
   readonly changed$ = new Subject<string>();
   readonly #options: SessionRevalidatorOptions;
-  /** Of verified principals, by id. A principal without one is queried at each check. */
+  /** The accounts of verified principals, by id. A principal without one is queried at each check. */
   readonly #statuses = new LruMap<AccountStatus>(STATUSES);
   #open: () => Iterable<string> = () => [];
   #stopChecks: (() => void) | undefined;

@@ -59,7 +59,7 @@ function changedSettings(settings: LoadBalancerSettings, change: LoadBalancerCha
 export interface TemplateSettings {
   readonly name: string;
   readonly loadBalancer: LoadBalancerSettings;
-  /** Of instances without an own one. */
+  /** For instances without an own one. */
   readonly auth?: TemplateAuth;
 }
 

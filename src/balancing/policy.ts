@@ -121,7 +121,7 @@ const POLICY = {
     title: 'Timeouts of tools, s',
     doc: 'Timeouts of calls of these tools, by name: `{"report": 300}`. Others have the timeout of the template.',
   }),
-  /** Of other backends: LIMITS.handshakeMs. Source: ADR 114. */
+  /** For programs; for other backends it is LIMITS.handshakeMs. Source: ADR 114. */
   startTimeoutMs: row({
     name: 'start_timeout',
     kind: seconds(5, 3600),

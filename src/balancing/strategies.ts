@@ -16,7 +16,7 @@ export interface Candidate extends Measured {
   readonly activeCalls: number;
   /** Another node runs it: between equals, one of this node is chosen. Default false. */
   readonly isElsewhere?: boolean;
-  /** Of an instance of another node: calls there that are not among `activeCalls`. Default 0. */
+  /** Calls at an instance of another node that are not among `activeCalls`. Default 0. */
   readonly otherCalls?: number;
   /** Most exchanges; at this number the pool leaves the candidate out. */
   readonly capacity: number;
@@ -341,7 +341,7 @@ function keyIn(value: Buffer | undefined): string | undefined {
   return value?.toString('latin1', 0, MAX_KEY_BYTES);
 }
 
-/** Of arguments that were never text, such as those of an embedding program. */
+/** The text of a member of arguments that were never text, such as those of an embedding program. */
 function textOfMember(given: JsonFields[string], name: string): Buffer | undefined {
   if (!isFields(given) || !Object.hasOwn(given, name)) return undefined;
   return Buffer.from(JSON.stringify(given[name] ?? null));
@@ -371,7 +371,7 @@ function firstByHash<C>(
   return chosen;
 }
 
-/** Of the candidates that may take the call, of which there is one. */
+/** The mean over the candidates that may take the call; there is at least one. */
 function meanInFlight<C extends Candidate>(
   candidates: readonly C[],
   mayTake: (candidate: C) => boolean,

@@ -30,7 +30,7 @@ export const SEEK_MS = 3_000;
 interface FoundGateway {
   /** By https if the port speaks it; of `localhost` if its certificate is for that name and not for 127.0.0.1. */
   readonly url: string;
-  /** Of its answer; undefined if its certificate is refused. */
+  /** Headers of its answer; undefined if its certificate is refused. */
   readonly headers?: Headers;
 }
 

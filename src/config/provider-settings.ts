@@ -48,7 +48,7 @@ const FIELDS = [
   ...['issuer', 'client_id', 'client_secret', 'label', 'claims', 'roles'],
   ...['require', 'everyone', 'session_hours', 'id_jag'],
 ];
-/** Of Microsoft Entra: any account of any company. */
+/** Paths at Microsoft Entra that let in any account of any company. */
 const ANYBODY = /^\/(?:common|organizations|consumers)(?:\/|$)/i;
 
 const providers: SettingType<readonly ProviderSetting[]> = {

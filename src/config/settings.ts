@@ -24,7 +24,7 @@ const MAX_REQUESTS = 1_000_000_000;
 /** UTF-16 units. */
 const MAX_INSTRUCTIONS = 16_384;
 
-/** Of the calls in the audit log. Source: ADR 99. */
+/** What the audit log keeps of a call's arguments. Source: ADR 99. */
 const AUDITED_ARGUMENTS = ['none', 'digest', 'full'] as const;
 
 export const SETTINGS = {

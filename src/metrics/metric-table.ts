@@ -16,7 +16,7 @@ export interface MetricsReading {
   readonly traffic: Pick<TrafficCounts, 'isRegistryCurrent' | 'instance' | 'template'>;
   readonly http: { statuses: ReadonlyMap<number, number>; errors: ReadonlyMap<ErrorCode, number> };
   readonly isDatabaseConnected: boolean;
-  /** Of sessions that outlive the gateway; undefined where none do. */
+  /** Counts of sessions that outlive the gateway; undefined where none do. */
   readonly kept: KeeperCounts | undefined;
   /** Undefined without other nodes. */
   readonly cluster: ClusterCounts | undefined;

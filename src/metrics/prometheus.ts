@@ -47,7 +47,7 @@ export class Prometheus {
   /** HTTP answers of the app by status, and by error code: bounded by their catalogues. */
   readonly #http = { statuses: new Map<number, number>(), errors: new Map<ErrorCode, number>() };
   readonly #gateway: Gateway;
-  /** Of every series. */
+  /** Labels of every series. */
   readonly #labels: Readonly<Record<string, string>>;
   readonly #cluster: ClusterCounts | undefined;
   /** The texts that are being made, by the rights of their viewers; concurrent scrapes share them. */

@@ -170,7 +170,7 @@ export const MAX_LIST_DAYS = 30;
 
 /** Users and API keys. User names are unique without regard to case. */
 export interface AccountStore {
-  /** Of all, in the order of their creation. */
+  /** The ids of all users, in the order of their creation. */
   userIds(): Promise<readonly CreatedId[]>;
   /** As `userIds`. */
   apiKeyIds(): Promise<readonly CreatedId[]>;

@@ -33,7 +33,7 @@ export interface EntrySource {
   readonly path: string;
   readonly template: string;
   readonly key: string | undefined;
-  /** Of its template: that of an entry without an own one. */
+  /** Authorization of its template: that of an entry without an own one. */
   readonly auth?: TemplateAuth;
   /** For placeholders: the environment of this program. */
   readonly variables: Variables;

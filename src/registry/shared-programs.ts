@@ -28,7 +28,7 @@ interface Place {
 
 export class RunShared implements SharedPrograms {
   readonly #deps: RunSharedDeps;
-  /** Of the programs whose lease this node has. */
+  /** Listeners of the programs whose lease this node has. */
   readonly #listeners = new Map<string, ProgramListener>();
   /** The instances that run here, or are being stopped. */
   readonly #refs = new Map<string, Set<InstanceRef>>();

@@ -46,7 +46,7 @@ export interface ViewPut {
   readonly names: NameOwners;
   /** See etagOf: PRECONDITION_FAILED for another one. `*`: any that exists. Default: no condition. */
   readonly ifMatch?: string | undefined;
-  /** Of an entry of the registry file. Default: it comes from the API. */
+  /** Fingerprint of an entry of the registry file. Default: it comes from the API. */
   readonly fingerprint?: string | undefined;
 }
 

@@ -61,7 +61,7 @@ async function problemOf(
 }
 
 interface Requirement {
-  /** Of the program of the runtime. */
+  /** Names of the program of the runtime. */
   readonly names: readonly string[];
   readonly least: readonly number[];
 }

@@ -22,7 +22,7 @@ const MAX_KNOWN = 10_000;
 /** Longest wait for a thread. */
 const WAIT_MS = 30_000;
 const MAX_WAITING = 20_000;
-/** Of one attempt to learn whether the DNS servers of a name are silent. */
+/** Time of one attempt to learn whether the DNS servers of a name are silent. */
 const PROBE_MS = 1_000;
 const PROBES = 2;
 

@@ -21,7 +21,7 @@ import { SystemLookups } from '../transports/system-lookups.ts';
 
 /** Metadata of large servers has some 10 kB. */
 const MAX_BYTES = 64 * 1024;
-/** Of a body that is read partly. */
+/** Most bytes of a body that is read partly. */
 const MAX_PARTLY_BYTES = 8 * 1024 * 1024;
 const TIMEOUT_MS = 10_000;
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i;

@@ -33,7 +33,7 @@ export interface ConnectLinksOptions {
 interface Awaited extends ConnectGoal {
   readonly link: ConnectLink;
   readonly beganAtMs: number;
-  /** Of this address, and of earlier ones. */
+  /** Ids of the elicitations of this address, and of earlier ones. */
   readonly elicitationIds: readonly string[];
   readonly waiting: Set<() => void>;
 }

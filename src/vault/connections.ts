@@ -14,7 +14,7 @@ export interface StoredConnection {
   /** The endpoint by which it was made: for requests to its authorization server. */
   readonly endpoint: string;
   readonly clientId: string;
-  /** Of a client that the gateway has registered. */
+  /** Secret of a client that the gateway has registered. */
   readonly clientSecret?: string;
   readonly accessToken: string;
   readonly refreshToken?: string | undefined;

@@ -140,7 +140,7 @@ export class OwnClients {
     };
   }
 
-  /** Of a server elsewhere: https, and not an address of this machine. */
+  /** Whether servers elsewhere can read the document: https, and not an address of this machine. */
   get #hasDocument(): boolean {
     return this.#options.isPublic() && this.#options.base().startsWith('https:');
   }

@@ -97,7 +97,7 @@ export class Accounts {
     this.#store = options.store;
   }
 
-  /** Of all users, in the order of their creation. */
+  /** The ids of all users, in the order of their creation. */
   userIds(): Promise<readonly CreatedId[]> {
     return this.#store.userIds();
   }
@@ -177,7 +177,7 @@ export class Accounts {
     ]);
   }
 
-  /** Of all keys, in the order of their creation. */
+  /** The ids of all keys, in the order of their creation. */
   async apiKeyIds(): Promise<readonly CreatedId[]> {
     await this.#options.flushKeyUse?.();
     return this.#store.apiKeyIds();

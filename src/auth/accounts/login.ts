@@ -129,9 +129,9 @@ export interface CountedAttempt {
 
 /** The counters of an attempt to log in. Hashes, because a name may have any length, or be a password in the wrong field. */
 export interface LoginKeys {
-  /** Of the user and the address. */
+  /** Counter of the user at this address. */
   readonly pair: string;
-  /** Of the address. */
+  /** Counter of the address. */
   readonly network: string;
 }
 

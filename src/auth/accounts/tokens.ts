@@ -49,7 +49,7 @@ export interface TokenOptions {
 
 export class Tokens {
   readonly #keys: readonly [KeyObject, ...KeyObject[]];
-  /** Of the key that signs. */
+  /** Id of the key that signs. */
   readonly #keyId: string;
   readonly #lifetimeSeconds: number;
   readonly #wall: Clock['wall'];

@@ -39,7 +39,7 @@ const ALGORITHMS = [
 ];
 /** Difference of clocks that is accepted. */
 const SKEW_SECONDS = 60;
-/** Of identity assertions: their type, and their longest life. Source: draft-ietf-oauth-identity-assertion-authz-grant. */
+/** Type and longest life of identity assertions. Source: draft-ietf-oauth-identity-assertion-authz-grant. */
 const ASSERTION = 'oauth-id-jag+jwt';
 const ASSERTION_SECONDS = 300;
 const LONGEST_ID = 500;
@@ -62,7 +62,7 @@ export interface IssuersOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
 
 /** The user, or the subject without an account, that an identity assertion is about. */
 export interface AssertionHolder {
-  /** Of the grant. Without an account: the id of the principal that the subject has with a token of the issuer. */
+  /** User of the grant. Without an account: the id of the principal that the subject has with a token of the issuer. */
   readonly userId: string;
   /** As the audit log names it. */
   readonly actor: string;

@@ -14,7 +14,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 
 const ALGORITHM = 'ES256';
 const TYPE = 'at+jwt';
-/** Of grants and users in a token, which queries contain: no database accepts any text. */
+/** An id of a grant or a user in a token, as queries may contain it: no database accepts any text. */
 const ID = /^(?:issuer:)?[A-Za-z0-9_-]{1,64}$/;
 
 export interface AccessClaims {

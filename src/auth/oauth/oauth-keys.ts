@@ -17,7 +17,7 @@ interface SigningKey {
 }
 
 export interface KeySet {
-  /** Of the row: it changes with the keys. */
+  /** Version of the row: it changes with the keys. */
   readonly version: number;
   /** Signs. */
   readonly signing: SigningKey;

@@ -36,7 +36,7 @@ export class GatewayProofs {
   readonly #now: Clock['now'];
   readonly #accounts: Pick<AccountStore, 'findApiKeys'>;
   readonly #attempts = new WindowCounter({ windowSeconds: 60, keys: COUNTED_ADDRESSES });
-  /** Of API keys, by id: it never changes. */
+  /** The hashed secrets of API keys, by id: they never change. */
   readonly #known = new LruMap<string>(KEPT_SECRETS);
   #queries = 0;
 

@@ -132,7 +132,7 @@ function lateAnswer(): CommandFailure {
   return new CommandFailure(`no answer of the browser within ${USER_MS / 60_000} min`);
 }
 
-/** Of the authorization server of the gateway. CommandFailure where it has none. */
+/** The metadata of the gateway's authorization server. CommandFailure where it has none. */
 async function metadataOf(url: string): Promise<Fields> {
   try {
     return await askOAuth(url, '/.well-known/oauth-authorization-server');

@@ -13,10 +13,10 @@ export interface StoredToken {
   readonly access_token: string;
   /** ISO 8601. */
   readonly expires_at: string;
-  /** Of the login, for the proof of the gateway. */
+  /** From the login, for the proof of the gateway. */
   readonly proof_key_id?: string;
   readonly proof_secret?: string;
-  /** Of a sign-in by browser: renews the token. */
+  /** Renews the token of a sign-in by browser. */
   readonly refresh_token?: string;
 }
 

@@ -28,7 +28,7 @@ const [ANSWERS_MS, DELETE_MS] = [5_000, 2_000];
 /** Wait before a stream is requested again, unless the gateway gives another, in ms. */
 const RETRY_MS = 500;
 const REFUSED_MS = 30_000;
-/** Of a refusal with more bytes only the status is reported. */
+/** Longest refusal whose text is reported; of a longer one only the status is. */
 const REFUSAL_BYTES = 64 * 1024;
 
 interface BridgeSession {

@@ -146,7 +146,7 @@ function checkFileOptions(input: CommandInput): void {
 interface Integration {
   readonly kind: ConnectKind;
   readonly target: ConnectTarget;
-  /** Of a verification, if there was one. */
+  /** Outcome of the verification, if there was one. */
   readonly outcome?: Verification | CommandFailure | undefined;
 }
 

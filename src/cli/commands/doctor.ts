@@ -10,7 +10,7 @@ import { URL_OPTION } from '../remote.ts';
 import { SETTING_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** Of `doctor` with a server. */
+/** Options of `doctor` with a server. */
 const SERVER_OPTIONS: OptionTable = {
   ...URL_OPTION,
   '--header <NAME=VALUE>...': 'Header for the server at a URL',

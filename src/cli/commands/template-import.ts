@@ -98,7 +98,7 @@ async function readServers(file: string, input: CommandInput, terminal: Terminal
   }
 }
 
-/** Of a file, a pipe or a device. CommandFailure. */
+/** Reads a file, a pipe or a device. CommandFailure. */
 export async function textOf(path: string): Promise<string> {
   try {
     return await wholeText(filePieces(path), path);

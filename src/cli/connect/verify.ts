@@ -36,7 +36,7 @@ const VERIFY_MS = 60_000;
 const LIST_MS = 60_000;
 
 const CLIENT = { name: 'stagedoor-connect', version: VERSION };
-/** Of most clients: the era with sessions, and no capabilities. */
+/** What most clients send: the era with sessions, and no capabilities. */
 const PROFILE = { protocolVersion: LEGACY_VERSIONS[0], capabilities: {}, clientInfo: CLIENT };
 
 /**

@@ -11,7 +11,7 @@ import { type Fields, fields, listOf } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
 
 const WAIT_MS = 15_000;
-/** Of a search with all its pages, each of which may come late. */
+/** Longest time of a search with all its pages, each of which may come late. */
 const SEARCH_MS = 60_000;
 const MAX_BYTES = 8 * 1024 * 1024;
 const PAGE = 100;

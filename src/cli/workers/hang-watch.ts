@@ -27,7 +27,7 @@ done
 `;
 
 export interface HangWatch {
-  /** Of the shell, to which the worker sends SIGUSR1 when it ends in order. */
+  /** Process id of the shell, to which the worker sends SIGUSR1 when it ends in order. */
   readonly pid: number;
   /** The worker has ended. */
   close(): void;

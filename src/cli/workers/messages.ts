@@ -12,14 +12,14 @@ export interface WorkerStart {
   /** See `WorkerPlace`. */
   readonly gateway: string | undefined;
   readonly sockets: string | undefined;
-  /** Of the terminal of the supervisor. */
+  /** Columns of the supervisor's terminal. */
   readonly columns: number | undefined;
 }
 
 export type ToWorker =
   /** Asks for `alive`. */
   | { readonly kind: 'ping' }
-  /** Of another worker. */
+  /** A question of another worker. */
   | { readonly kind: 'question'; readonly id: string; readonly question: WorkerQuestion }
   /** The answers to the own question. */
   | { readonly kind: 'answers'; readonly id: string; readonly answers: readonly string[] }

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 
 /** Longest path of a socket file, in bytes: 107 on Linux, 103 on macOS. */
 const MAX_BYTES = 103;
-/** Of the name of a socket file, which is the number of a worker, with the slash before it. */
+/** Length of a slash and the name of a socket file, which is the number of a worker. */
 const NAME_BYTES = 8;
 
 export interface SocketFolder {

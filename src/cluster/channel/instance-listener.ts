@@ -62,7 +62,7 @@ export function serveInstances(
   const conversations = new Map<string, Held>();
   const ways = new Map<string, Way>();
   let questions = 0;
-  /** Of those that clients share. */
+  /** Backends of the conversations that clients share. */
   const backends = new WeakMap<HostedConversation['conversation'], string>();
 
   /** The number of the question; undefined for one that is refused, because too many are open. */

@@ -37,7 +37,7 @@ export interface MultiplexedConnectionOptions {
   readonly connector: Connector;
   /** For the header of this name. */
   readonly host: string;
-  /** Of this node. */
+  /** Token of this node. */
   readonly token: string;
   /** Called once, when it takes no more requests. */
   readonly over: () => void;

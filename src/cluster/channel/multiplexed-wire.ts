@@ -176,7 +176,7 @@ export class MessageWriter {
     if (this.#waiting.size > 0) this.turn();
   };
 
-  /** Of the answer whose turn it is. */
+  /** Writes the next part of the answer whose turn it is. */
   #nextPart(): void {
     const [entry] = this.#waiting;
     if (entry === undefined) return;

@@ -99,7 +99,7 @@ export function frameOf(frame: PeerFrame): Buffer {
 export class FrameReader {
   readonly #onFrame: (frame: PeerFrame) => void;
   #parts: Buffer[] = [];
-  /** Of an incomplete frame. */
+  /** Bytes of an incomplete frame. */
   heldBytes = 0;
 
   constructor(onFrame: (frame: PeerFrame) => void) {

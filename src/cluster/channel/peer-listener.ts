@@ -23,7 +23,7 @@ import type { TokenProblem, TokenVerifier } from './peer-tokens.ts';
 /** A request that the listener refused. */
 export interface PeerRefusal {
   readonly reason: TokenProblem | 'failed handshake' | 'loop' | 'unauthorized caller' | 'unknown instance';
-  /** Of the answer, or of the error in it; 0 without an answer. */
+  /** Status of the answer, or of the error in it; 0 without an answer. */
   readonly status: number;
   readonly method: string;
   readonly path: string;

@@ -4,7 +4,7 @@
 import type { ForwardedHeaders, ForwardedRequest } from '../../domain/nodes/forwarding.ts';
 import { PEER_HEADERS } from './peer-protocol.ts';
 
-/** Of the client; besides those that begin with `mcp-`. */
+/** Headers of the client that cross, besides those that begin with `mcp-`. */
 const CROSSING = [
   ...['accept', 'content-type', 'last-event-id', 'sec-fetch-mode', 'traceparent', 'tracestate', 'user-agent'],
 ];

@@ -13,9 +13,9 @@ import {
 import type { Secrets } from '../../auth/secrets/secrets.ts';
 
 export interface PeerTls {
-  /** Of a listener. */
+  /** Options of a listener. */
   listener(): TlsOptions;
-  /** Of a connection to this host. */
+  /** Options of a connection to this host. */
   connection(host: string): ConnectionOptions;
   /** A node that does not accept this one resets the connection: a reset does not show that its process is gone. */
   readonly mayReset?: boolean;
@@ -53,7 +53,7 @@ export function pskTls(secrets: Secrets, salt = ''): PeerTls {
  */
 export function certificateTls(certificates: PeerTls, secrets: Secrets, salt = ''): PeerTls {
   const names = secrets.map((secret) => identityOf(secret, salt));
-  /** Of the certificate in use: a renewed one changes the context of a server, not its callbacks. */
+  /** Context of the certificate in use: a renewed one changes the context of a server, not its callbacks. */
   let context: SecureContext | undefined;
   return {
     ...certificates,

@@ -44,7 +44,7 @@ const REPORT = compileShape(Report, 'body');
 /** A row that was read. */
 export interface ReadLife {
   readonly stored: StoredLife;
-  /** Of a row of this or another version of the protocol. */
+  /** Set for a row of this or another version of the protocol. */
   readonly stamp: Stamp | undefined;
   readonly profile: Profile | undefined;
   readonly report: Report | undefined;
@@ -59,13 +59,13 @@ export interface LifeRowsOptions {
   readonly version: string;
   /** When this node started, as an ISO date. */
   readonly since: string;
-  /** Of the deployment: the first signs, all verify. */
+  /** Secrets of the deployment: the first signs, all verify. */
   readonly secrets: Secrets;
   /** What this node does now. */
   readonly report: () => Pick<NodeView, 'programs' | 'calls' | 'isDraining'>;
   /** This node runs no programs of any node. Default false. */
   readonly takesNoPrograms?: boolean | undefined;
-  /** Of a node that this one reaches by a shorter way than the address in its row. Default: there is none. */
+  /** The shorter way to a node than the address in its row. Default: there is none. */
   readonly addressOf?: ((node: string) => string | undefined) | undefined;
   /** Gets a line for the operator. */
   readonly onNotice: (line: string) => void;

@@ -344,7 +344,7 @@ function renewed(state: NodeState, life: string, now: Moment): NodeTransition {
   return { state: { ...state, hasRead: false, own: nextLife(state.own, life, now) }, actions: [] };
 }
 
-/** Of an earlier life of this process, whose programs are gone. */
+/** The end of an earlier life of this process, whose programs are gone. */
 function clearedEnd(row: LifeRow): LifeEnd | undefined {
   return row.end?.frees === 'sessions' ? { cause: row.end.cause, frees: 'all' } : undefined;
 }

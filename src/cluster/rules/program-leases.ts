@@ -22,7 +22,7 @@ export interface ProgramLease {
    * `stopping`: the same in steps, before the release.
    */
   readonly phase: 'none' | 'taking' | 'starting' | 'running' | 'killing' | 'stopping' | 'releasing';
-  /** Of the last start, which `started` and `gone` name: an answer about an earlier process group says nothing. */
+  /** Number of the last start, which `started` and `gone` name: an answer about an earlier process group says nothing. */
   readonly start: number;
   /** In a row. */
   readonly failedStarts: number;

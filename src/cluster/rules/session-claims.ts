@@ -13,7 +13,7 @@ const MAX_WAITING = 1_000;
 export interface SessionReader {
   /** The life of this node. */
   readonly life: string;
-  /** Of the table of nodes, read after the row of the session. */
+  /** The row of a life, read after the row of the session. */
   readonly lifeOf: (life: string) => LifeRow | undefined;
 }
 

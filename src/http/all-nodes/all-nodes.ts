@@ -39,7 +39,7 @@ const MAX_ASKED = 32;
 /** Longer answers are refused: some 10,000 instances. */
 const MAX_BYTES = 8 * 1024 * 1024;
 
-/** Of an answer to a command: one record. */
+/** Most bytes of an answer to a command: one record. */
 const MAX_COMMAND_BYTES = 1024 * 1024;
 
 export interface Question<T> {
@@ -47,7 +47,7 @@ export interface Question<T> {
   readonly target: string;
   /** The caller, who gets what it may see at each node. */
   readonly principal: Principal;
-  /** Of an answer. Others count as none: the node has another version. */
+  /** Shape of an answer. Others count as none: the node has another version. */
   readonly shape: Pick<Shape<T>, 'accepts'>;
 }
 

@@ -46,7 +46,7 @@ export interface PeerEventsOptions {
 interface FollowedPeer {
   readonly node: string;
   readonly life: string;
-  /** Of its newest event here: a new stream goes on after it. */
+  /** Id of its newest event here: a new stream goes on after it. */
   lastId: string | undefined;
   stream: { readonly types: string; readonly openedAtMs: number; cancel: () => void } | undefined;
   /** True when the events of the node do not come, though they are wanted. */

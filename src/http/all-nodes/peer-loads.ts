@@ -48,7 +48,7 @@ export interface PeerLoadsOptions {
 }
 
 interface NodeLoad {
-  /** Of the last sample; one without changes repeats it. */
+  /** From the last sample; one without changes repeats it. */
   readonly templates: Map<string, TemplateLoad>;
   readonly instances: Map<string, InstanceLoad>;
   /** What all samples since the last `take` counted, by template and by server id. */

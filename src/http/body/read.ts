@@ -291,7 +291,7 @@ export function parseFormBody(bytes: Buffer): Readonly<Record<string, string>> {
   return Object.fromEntries(pairs);
 }
 
-/** Of a form or a query, over HTTP_LIMITS.formFields. */
+/** Whether a form or a query has more than HTTP_LIMITS.formFields. */
 export function hasManyFields(text: string): boolean {
   const { formFields } = HTTP_LIMITS;
   return text.split('&', formFields + 1).length > formFields;

@@ -139,7 +139,7 @@ export function identify({ req, state }: Pick<HttpContext, 'req' | 'state'>, new
 
 /** Up to the first digit of the fourth group, which has bits of the version. */
 const COMMON_CHARACTERS = 20;
-/** Of one id: the rest of the fourth group, and the last one. */
+/** Digits of an id: the rest of the fourth group, and the last one. */
 const [GROUP_REST, LAST_GROUP] = [3, 12];
 const OWN_DIGITS = GROUP_REST + LAST_GROUP;
 const DRAWN_IDS = 128;

@@ -28,7 +28,7 @@ import { type ResourceServerInfo, scopesOf } from './refresh.ts';
  * belong to the grant.
  */
 const REST_MS = 5 * 60_000;
-/** Of one subject and client: one for each resource and choice of scopes. */
+/** Most grants of one subject and client: one for each resource and choice of scopes. */
 const MAX_GRANTS = 100;
 
 export interface AssertionOptions extends Pick<Clock, 'wall'> {

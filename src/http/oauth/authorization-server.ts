@@ -30,7 +30,7 @@ export class AuthorizationServer {
   /** Also for the login of the console. */
   readonly signIns: SignIns;
   readonly #options: AuthorizationServerOptions;
-  /** Of the request that is being served. */
+  /** Network of the request that is being served. */
   readonly #network = new AsyncLocalStorage<string>();
   readonly #turns = new StoreTurns(() => this.#network.getStore() ?? '');
   #accounts: Accounts | undefined;

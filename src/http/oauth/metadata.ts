@@ -8,7 +8,7 @@ export const METADATA_PATHS: readonly string[] = [
   '/.well-known/openid-configuration',
 ];
 
-/** Of the pages of the device flow. */
+/** Path of the pages of the device flow. */
 export const DEVICE_PATH = '/oauth/device';
 
 export interface MetadataOptions {
@@ -55,5 +55,5 @@ export function metadataDocument({ issuer, isOpen, scopes, hasAssertions }: Meta
 /** Source: draft-ietf-oauth-identity-assertion-authz-grant. */
 const ID_JAG = 'urn:ietf:params:oauth:grant-profile:id-jag';
 const AUTH_METHODS = ['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'];
-/** Of keys of clients. */
+/** Algorithms of keys of clients. */
 export const ASYMMETRIC: ('ES256' | 'RS256' | 'PS256' | 'EdDSA')[] = ['ES256', 'RS256', 'PS256', 'EdDSA'];

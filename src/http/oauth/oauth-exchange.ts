@@ -11,7 +11,7 @@ export interface OAuthExchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly path: string;
-  /** Of the client. */
+  /** Address of the client. */
   readonly address: string;
   readonly isLocal: boolean;
   readonly requestId: string;

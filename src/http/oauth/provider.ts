@@ -185,7 +185,7 @@ export function makeProvider(options: ProviderOptions): Provider {
   return provider;
 }
 
-/** Of a token that was signed just now. */
+/** The claims of a token that was signed just now. */
 function claimsOf(token: string): Readonly<Record<string, unknown>> {
   return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
 }

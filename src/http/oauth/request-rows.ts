@@ -3,7 +3,7 @@
 
 import type { OAuthKind, OAuthRow, OAuthStore } from '../../persistence/store.ts';
 
-/** Of one request, by kind and key. */
+/** The rows of one request, by kind and key. */
 export type RequestRows = Map<string, OAuthRow>;
 
 /** Kinds that are read more than once. Of a refresh token each look must see the changes of other requests. */

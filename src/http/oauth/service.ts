@@ -93,7 +93,7 @@ const DEVICES_PER_MINUTE = 10;
 const REFUSED_PER_MINUTE = 120;
 const COUNTED = 10_000;
 const SWEEP_MS = 10 * 60_000;
-/** Of 500 rows each: 1,000 sign-ins a minute leave 20,000 rows in this time. */
+/** Most sweeps in a row, of 500 rows each: 1,000 sign-ins a minute leave 20,000 rows in this time. */
 const MAX_SWEEPS = 100;
 const LABEL = 'stagedoor cookies of interactions';
 

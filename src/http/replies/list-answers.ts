@@ -17,7 +17,7 @@ type View = (item: JsonObject) => object;
 
 export class ListAnswers {
   readonly #scheduler: Pick<TaskScheduler, 'turn'>;
-  /** Of the lists that are in use. */
+  /** The answers of the lists that are in use. */
   readonly #answers = new WeakMap<ListResult['items'], Promise<Buffer>>();
 
   constructor(scheduler: Pick<TaskScheduler, 'turn'>) {

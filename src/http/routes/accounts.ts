@@ -33,7 +33,7 @@ const LoginBody = Type.Object({ username: loginText('ada'), password: loginText(
 const HEX = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
 
 const ProofBody = closed({
-  /** Of an API key the id in it, `sd_<id>_<secret>`; of a token `proof_key_id` of its login. */
+  /** The id in an API key, `sd_<id>_<secret>`; for a token `proof_key_id` of its login. */
   key_id: Type.String({ pattern: '^[A-Za-z0-9-]{1,64}$', examples: ['0123456789abcdef'] }),
   /** Random, and new for each request. */
   nonce: Type.String({ pattern: '^[A-Za-z0-9_-]{22,128}$', examples: ['bm9uY2Utb2YtMTYtYnl0ZXM'] }),

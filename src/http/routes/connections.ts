@@ -37,7 +37,7 @@ const ConnectionRecord = named('ConnectionRecord', {
   state: Type.Enum(['connected', 'ended']),
   reason: nullableText(),
   connected_at: Time,
-  /** Of its access token, which is renewed before. */
+  /** End of its access token, which is renewed before. */
   expires_at: NullableTime,
 });
 

@@ -107,7 +107,7 @@ interface Selection {
   readonly excludes: (event: SelectableEvent) => boolean;
 }
 
-/** Of names, former names and groups of them. VALIDATION_ERROR for any other name. */
+/** Reads names, former names and groups of them. VALIDATION_ERROR for any other name. */
 function selectionOf(list: string): Selection {
   const wanted = list.split(',').map((name) => name.trim());
   const isWanted = (name: string): boolean => wanted.includes(name) || wanted.includes(groupOf(name));

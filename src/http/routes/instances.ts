@@ -45,7 +45,7 @@ const stateFields = {
   ejection: nullable(Type.Object({ reason: Type.String(), until: Type.String() })),
   restarts: integer(0),
   last_check: NullableTime,
-  /** Of opening it again; null unless it waits for that. */
+  /** When it is opened again; null unless it waits for that. */
   next_attempt_at: NullableTime,
 };
 

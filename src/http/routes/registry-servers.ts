@@ -183,7 +183,7 @@ function offerOfView({ definition: { id, title, description, version }, updatedA
   return { id, title, description, version, publishedAt: updatedAt, updatedAt };
 }
 
-/** Of titles and descriptions: the schema of server.json. */
+/** Most characters of titles and descriptions, by the schema of server.json. */
 const LONGEST_TEXT = 100;
 
 /** With the header for pages of all origins where everyone may read it; with an origin, the check of origins has set it. */

@@ -14,7 +14,7 @@ const FindingBody = Type.Object({
   /** See docs/reference/server-faults.md. */
   code: text('unsafe-name'),
   list: Type.Optional(text('tools')),
-  /** Of the item of the list. */
+  /** Name of the item of the list. */
   name: Type.Optional(text('get weather')),
   message: text('get weather: many clients refuse this name.'),
   remedy: text('use letters, digits, `_` and `-`'),

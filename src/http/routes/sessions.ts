@@ -72,7 +72,7 @@ const SessionQuery = closed({
   /** Only this one. */
   id: Type.Optional(SessionParams.properties.session_id),
   template: Type.Optional(TemplateId),
-  /** Of this caller: id or name. */
+  /** Only those of this caller: id or name. */
   principal: Type.Optional(Type.String({ minLength: 1, maxLength: LONGEST_NAME, examples: ['ada'] })),
 });
 type SessionQuery = Static<typeof SessionQuery>;

@@ -14,7 +14,7 @@ const SettingRecord = Type.Object({
   name: text('log_level'),
   /** As in gateway.yaml; `********` for a secret. */
   value: text('info'),
-  /** Of a number. */
+  /** Unit of a number. */
   unit: Type.Optional(text('seconds')),
   /** `runtime`: changed since the start, until the next one. */
   source: Type.Enum(['flag', 'environment', 'file', 'default', 'runtime'], { examples: ['environment'] }),

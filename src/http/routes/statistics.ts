@@ -61,7 +61,7 @@ const StatisticsView = named('GatewayStatistics', {
     }),
     { propertyNames: text('everything-1') },
   ),
-  /** Of all visible templates. */
+  /** Sessions of all visible templates. */
   sessions: Type.Object({
     open: integer(12),
     max: integer(10_000),

@@ -22,7 +22,7 @@ export interface SelectableEvent {
   readonly tool?: string | undefined;
   readonly view?: string | undefined;
   readonly alias?: string;
-  /** Of an event of another node: its id. */
+  /** Id of the other node whose event it is. */
   readonly node?: string;
 }
 

@@ -185,7 +185,7 @@ function memoryAudit(): AuditStore {
       .filter(({ id }) => id >= from)
       .toSorted(newestFirst)
       .slice(0, most);
-  /** Of entries that are newest first. */
+  /** The entries that have not expired, of a list that is newest first. */
   const unexpired = (entries: AuditEntry[], from = '') => {
     const fresh = entries.filter(({ id }) => id >= from).length;
     return entries.slice(0, Math.max(fresh, entries.length - mostExpired(entries.length)));

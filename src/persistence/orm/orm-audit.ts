@@ -162,7 +162,7 @@ export class OrmAudit implements AuditStore {
     await this.#deleteOldest(mostExpired, { $lt: from });
   }
 
-  /** Of the oldest changes, as many as `number` makes of the number of all, those that match. */
+  /** Deletes those that match among the oldest changes, as many as `number` makes of the number of all. */
   async #deleteOldest(number: (stored: number) => number, ids: { readonly $lt?: string }): Promise<void> {
     const last = await this.#operations.run(async (em, { audit }) => {
       const most = number(await em.count(audit));

@@ -82,7 +82,7 @@ export class OrmOperations {
   /** Time of the end of the last operation that succeeded, by `performance.now()`, in ms. */
   #succeededAt = 0;
   #isClosed = false;
-  /** Of a file: its changes are acknowledged after it. */
+  /** Set for a file: its changes are acknowledged after it. */
   readonly #synchronization: FileSynchronization | undefined;
 
   constructor(deps: OrmOperationsDeps) {

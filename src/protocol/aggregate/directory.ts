@@ -222,8 +222,8 @@ export class AggregateDirectory implements Directory {
   }
 
   /**
-   * Of the templates that were read, those have a tool that list it now. `listing`: by own name, those that were
-   * found so far. `isRead`: false for a tool that the list of the template would not have.
+   * Learns which of the templates have a tool: of those that were read, those that list it now. `listing`: by own
+   * name, those that were found so far. `isRead`: false for a tool that the list of the template would not have.
    */
   #learnOwnName(
     name: string,

@@ -83,7 +83,7 @@ export class ResourceOwners {
     return this.#deps.mayRead?.(template, uri) ?? true;
   }
 
-  /** Of the templates that were read, those have a skill that list it now. */
+  /** Learns which of the templates have a skill: of those that were read, those that list it now. */
   learnSkills(found: readonly { readonly template: string; readonly uris: readonly string[] }[]): void {
     this.#note('skills', found);
   }

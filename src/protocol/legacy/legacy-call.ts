@@ -67,7 +67,7 @@ export class LegacyCall extends AnswerWriter<Answer> {
     this.post.answer(errorMessage(this.id, error), this.id, isSessionOver ? 404 : 200);
   }
 
-  /** Of several requests of one POST the first one counts. */
+  /** Notes the instance for the access log; of several requests of one POST the first one counts. */
   noteInstance(instanceId: string): void {
     this.post.log.instanceId ??= instanceId;
   }

@@ -96,7 +96,7 @@ export class LegacyEndpoint {
     };
   }
 
-  /** Of the messages that clients may get again. */
+  /** Budget of the messages that clients may get again. */
   get budget(): EventBudget {
     return this.#deps.budget;
   }

@@ -9,7 +9,7 @@ import type { LegacyStream } from './legacy-stream.ts';
 /** Answers one POST: at once, or over a stream. */
 export class LegacyPost {
   readonly #reply: McpReply;
-  /** Of several instances that answer the first one counts. */
+  /** Log of the request; of several instances that answer the first one counts. */
   readonly log: McpLog;
   readonly #openStream: (request: JsonRpcId | undefined) => LegacyStream;
   /** The id of its request, if it has only one. */

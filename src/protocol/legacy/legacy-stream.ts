@@ -10,11 +10,11 @@ import type { McpReply, McpStream } from '../endpoint-types.ts';
 import { errorMessage } from '../rpc.ts';
 
 const MIB = 1024 * 1024;
-/** Of one log. */
+/** Most bytes of one log. */
 const MAX_LOG_BYTES = MIB;
-/** Of one session, without its spare streams. */
+/** Most bytes of one session, without its spare streams. */
 const MAX_BYTES_PER_SESSION = 4 * MIB;
-/** Of all sessions of one endpoint: a quarter is for spare streams. */
+/** Most bytes of all sessions of one endpoint: a quarter is for spare streams. */
 const MAX_BYTES = 256 * MIB;
 /** A small answer may retain 8 KiB: the buffer that Node cut it from. */
 const MAX_SPARE_STREAMS = 4_096;
@@ -25,14 +25,14 @@ const KEPT_MS = 60_000;
 
 /** What all streams of a session need. */
 export interface SessionStreamDeps extends LogDeps, Pick<Clock, 'now'> {
-  /** Of the session: event ids begin with it. */
+  /** Generation of the session: event ids begin with it. */
   readonly generation: number;
 }
 
 export interface StreamDeps extends SessionStreamDeps {
   /** Unique in the process. */
   readonly key: string;
-  /** Of the only request that the stream answers: see EventPosition. */
+  /** Id of the only request that the stream answers: see EventPosition. */
   readonly request?: JsonRpcId | undefined;
   /** The connection is gone before the stream ended. */
   readonly onLost?: () => void;
@@ -41,7 +41,7 @@ export interface StreamDeps extends SessionStreamDeps {
 
 /** The last event that a client has of a stream that it resumes. */
 export interface EventPosition {
-  /** Of the session, when the event was sent. */
+  /** Generation of the session when the event was sent. */
   readonly generation: number;
   readonly key: string;
   readonly number: number;

@@ -52,7 +52,7 @@ export class SsePosition {
   readonly #waiting = new Set<JsonRpcId>();
   /** The last ones. */
   #answered: Answered[] = [];
-  /** Of the last message. */
+  /** Number of the last message. */
   #number: number;
 
   /** `opened`: the headers of its first stream here. A client that continues has an event of an earlier life. */

@@ -43,7 +43,7 @@ export type ModernTarget =
 export interface StatedConfirmation {
   /** See toolKey. */
   readonly tool: string;
-  /** Of the state, which counts once. */
+  /** Id of the state, which counts once. */
   readonly id: string;
   /** What the user did; undefined when the client did not say. */
   readonly action: unknown;

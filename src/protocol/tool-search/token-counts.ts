@@ -119,7 +119,7 @@ export class TokenCounts {
     });
   }
 
-  /** Of a token that so many tools have. */
+  /** The rarity of a token that so many tools have. */
   #rarityOf(having: number): number {
     return Math.log(1 + (this.#toolCount - having + 0.5) / (having + 0.5));
   }

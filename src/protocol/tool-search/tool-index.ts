@@ -16,9 +16,9 @@ export interface FindableTool {
   readonly definition: JsonObject;
 }
 
-/** Of a word that has concepts, compared with one that has none. */
+/** Weight of a word that has concepts, compared with one that has none. */
 const WORD_WEIGHT = 0.6;
-/** Of one of the concepts of a word; each has less when they are many. */
+/** Weight of one of the concepts of a word; each has less when they are many. */
 const CONCEPT_WEIGHT = 0.8;
 const CONCEPT_EXPONENT = 0.3;
 /** A word that is nowhere counts as those that begin like it: the least share of the longer word, and the weight. */
@@ -34,7 +34,7 @@ const MAX_WORDS = 32;
 const MAX_TEXT_UNITS = 4_096;
 const MAX_ARGUMENTS = 100;
 /**
- * Of an index: units of one part of all definitions, and tokens of all parts. Every tool has an equal share of
+ * Most that an index holds: units of one part of all definitions, and tokens of all parts. Every tool has an equal share of
  * both, or the least.
  */
 const MAX_UNITS = 8_000_000;
@@ -51,7 +51,7 @@ export class ToolIndex {
   readonly #postings: Postings;
   readonly #scheduler: Pick<TaskScheduler, 'each'>;
   readonly #searches = new SerialQueue();
-  /** Of the search under way, by number of the tool. */
+  /** Totals of the search under way, by number of the tool. */
   readonly #totals: Float64Array;
   readonly #matches: Uint8Array;
   readonly #ofWord: Float64Array;

@@ -47,7 +47,7 @@ const LONGEST_CODING = 64;
 
 /** Undoes the last coding of a body; another decoder undoes those below it. */
 export class BodyDecoder {
-  /** Of the codings that are undone. */
+  /** Memory of the codings that are undone. */
   readonly heldBytes: number;
   readonly #stream: Stream;
   readonly #sink: DecoderSink;

@@ -11,7 +11,7 @@ const MAX_CHARACTERS = 8_192;
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/;
 const MAX_SCOPES = 64;
 
-/** Of the first Bearer challenge in the header. */
+/** Reads the first Bearer challenge in the header. */
 export function challengeIn(header: string | null | undefined): BackendChallenge {
   const text = /\bbearer\b(.*)/is.exec((header ?? '').slice(0, MAX_CHARACTERS))?.[1] ?? '';
   const parameter = (name: string): string | undefined => {

@@ -11,7 +11,7 @@ const USUAL_IDLE_MS = 4_000;
 /** A connection is closed this much earlier than its server would close it, because a request could be on its way then. */
 const IDLE_MARGIN_MS = 2_000;
 const MAX_IDLE_MS = 600_000;
-/** Of several idle connections all but one are closed after this time. */
+/** All but one of several idle connections are closed after this time. */
 const SPARE_IDLE_MS = 4_000;
 
 interface PoolOptions {

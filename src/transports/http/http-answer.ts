@@ -88,12 +88,12 @@ export class HttpAnswer implements AnswerReceiver {
   #decoder: BodyDecoder | undefined;
   #reader: SseReader | undefined;
   #chunks: Buffer[] = [];
-  /** Of a body; of a decoded stream, since its last message. */
+  /** Bytes of a body; of a decoded stream, since its last message. */
   #bytes = 0;
   #over = false;
   #budget: InstanceHeldBytes | undefined;
   #run: TaskScheduler['run'] | undefined;
-  /** Of a status that is not a success. */
+  /** Headers of a status that is not a success. */
   #refusal: ResponseHeaders | undefined;
   #holding: Holding | undefined;
   #cancelTimer: (() => void) | undefined;

@@ -24,9 +24,9 @@ interface SessionOptions extends HandshakeBounds, Pick<OpenOptions, 'client' | '
   readonly history?: OpenOptions['history'];
   /** The client; absent for the session of the transport itself. */
   readonly profile?: ClientProfile | undefined;
-  /** Of a session for a client: the era of the transport. */
+  /** The era of the transport, for a session of a client. */
   readonly known?: Era;
-  /** Of a session that replaces another one: its era. */
+  /** The era of the session that this one replaces. */
   readonly previous?: Era;
   /** Called before the rejection when the failed handshake was given a session: `deleted` resolves within LIMITS.backgroundMs. */
   readonly onAbandoned?: (deleted: Promise<void>) => void;

@@ -40,7 +40,7 @@ export class Http1Connection {
   #socket: Socket | undefined;
   /** The request that waits for the connection. No closure may hold it, since those of the socket live on. */
   #first: Http1Request | undefined;
-  /** Of the request under way. */
+  /** Receiver of the request under way. */
   #answer: AnswerReceiver | undefined;
   #isPaused = false;
   #isClosed = false;

@@ -34,7 +34,7 @@ const SPARED_MS = 10 * 60_000;
 const USED_MS = 180 * DAY_MS;
 const PER_MINUTE = 10;
 const COUNTED = 10_000;
-/** Of clients that authenticate by their key. */
+/** Bound for each client that authenticates by its key. */
 const ASSERTIONS_PER_MINUTE = 600;
 const MAX_LISTED = 1_000;
 /** Longest time until a client that another node removed is unknown here. */

@@ -38,7 +38,7 @@ export interface ConnectionPagesOptions {
   readonly accounts: Accounts;
   readonly signIns: SignIns;
   readonly auth: Pick<Auth, 'audit' | 'roles'>;
-  /** Of the other pages: loaded with the first request that has to sign in. */
+  /** The form of the other pages: loaded with the first request that has to sign in. */
   readonly login: () => Promise<LoginForm>;
   readonly log: Pick<Logger, 'error'>;
 }

@@ -12,7 +12,7 @@ interface Asked {
   readonly client: Pick<ClientRecord, 'id' | 'source'>;
   /** One that the client may use. */
   readonly redirectUri: string;
-  /** Of the browser. */
+  /** Cookies of the browser. */
   readonly cookies: string | undefined;
 }
 

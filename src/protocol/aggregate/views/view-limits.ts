@@ -122,6 +122,6 @@ function cutBytes(text: string, most: number): string {
   return bytes.toString('utf8', 0, end);
 }
 
-/** Of UTF-8. */
+/** The bits that mark a continuation byte of UTF-8. */
 const CONTINUATION_MASK = 0xc0;
 const CONTINUATION = 0x80;
