@@ -71,6 +71,8 @@ test('and the audit log have no key and no token that a caller wrote into a path
   });
   const key = String((await app.key(['tools:call']))['x-api-key']);
   const token = String(app.admin.authorization).slice('Bearer '.length);
+  const events: unknown[] = [];
+  app.gateway.events$.subscribe((event) => events.push(event));
   await app.serve('demo', 'one');
   for (const written of [
     key,
@@ -87,9 +89,10 @@ test('and the audit log have no key and no token that a caller wrote into a path
       for (const method of ['GET', 'POST', 'DELETE'])
         await app.as(app.admin, method, path, method === 'GET' ? {} : { body });
     await app.ask('POST', '/auth/login', { body: { username: written, password: 'wrong' } });
+    await app.gateway.call('demo', written).catch(() => undefined);
   }
   const { text: audit } = await app.as(app.admin, 'GET', '/gateway/audit?limit=1000');
-  const lines = [...app.log.map((line) => JSON.stringify(line)), audit];
+  const lines = [...[...app.log, ...events].map((line) => JSON.stringify(line)), audit];
   for (const secret of [key.slice(25, 50), token.slice(token.indexOf('.') + 1).slice(0, 30)])
     assert.equal(
       lines.filter((line) => line.includes(secret)),
@@ -97,6 +100,7 @@ test('and the audit log have no key and no token that a caller wrote into a path
     );
   const keyId = key.split('_')[1];
   assert.match(audit, `/auth/api-keys/sd_${keyId}_...`);
+  assert.ok(lines.some((line) => line.includes('call.started') && line.includes(`"tool":"sd_${keyId}_..."`)));
   const masked = app.log.filter(({ template }) => template === `sd_${keyId}_...`);
   assert.equal(new Set(masked.map(({ path }) => path)).has(`/mcp/sd_${keyId}_.../tools/call`), true);
   await app.close();

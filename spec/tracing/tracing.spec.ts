@@ -62,7 +62,8 @@ test('spans of requests other than calls have the name of the route, and livenes
   await app.ask('GET', '/servers?include_health=true');
   await app.ask('GET', '/nowhere');
   await app.ask('POST', '/mcp/none/tools/call', { body: { name: 'x' } });
-  while (exporter.getFinishedSpans().length < 3) await new Promise(setImmediate);
+  await app.ask('POST', '/mcp/none/tools/call', { body: { name: 'sd_0123456789abcdef_a-key' } });
+  while (exporter.getFinishedSpans().length < 4) await new Promise(setImmediate);
   assert.equal(
     exporter.getFinishedSpans().map(({ name, kind, status, attributes }) => {
       return [name, kind, status.code, attributes['http.response.status_code'], attributes['error.type']];
@@ -71,8 +72,10 @@ test('spans of requests other than calls have the name of the route, and livenes
       ['GET /servers', SpanKind.SERVER, 0, 200, undefined],
       ['GET', SpanKind.SERVER, 0, 404, undefined],
       ['tools/call x', SpanKind.SERVER, 2, 404, 'TEMPLATE_NOT_FOUND'],
+      ['tools/call sd_0123456789abcdef_...', SpanKind.SERVER, 2, 404, 'TEMPLATE_NOT_FOUND'],
     ],
   );
+  assert.not.match(JSON.stringify(exporter.getFinishedSpans().map(({ attributes }) => attributes)), 'a-key');
   await app.close();
 });
 

@@ -16,6 +16,7 @@ import {
   TraceFlags,
   trace,
 } from '@opentelemetry/api';
+import { withoutCredentials } from '../domain/accounts/written-credentials.ts';
 import {
   type AttemptDetails,
   type AttemptTrace,
@@ -29,7 +30,6 @@ import {
 import type { ErrorCode } from '../domain/errors/errors.ts';
 import { TRANSPORT_TRAITS, type TransportKind } from '../domain/instances/transport-kinds.ts';
 import { isFields, type JsonFields } from '../domain/json/json.ts';
-import { cutText } from '../domain/text.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { VERSION } from '../domain/version.ts';
 
@@ -242,12 +242,12 @@ function nameIn({ method, params }: Pick<McpRequestInfo, 'method' | 'params'>): 
 
 function nameOf(method: string, name: string | undefined): string {
   const text = name === undefined ? method : `${method} ${name}`;
-  return cutText(text, 2 * NAME_UNITS);
+  return withoutCredentials(text, 2 * NAME_UNITS);
 }
 
 /** Whole characters: half of a surrogate pair is not valid text for a collector. */
 function shown(text: string): string {
-  return cutText(text, NAME_UNITS);
+  return withoutCredentials(text, NAME_UNITS);
 }
 
 function mcpAttributes(method: string, name: string | undefined): Attributes {

@@ -2,11 +2,11 @@
 // order (one hidden class): a call makes four at most, and thousands are kept.
 
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import { withoutCredentials } from '../../domain/accounts/written-credentials.ts';
 import { type CallOutcome, type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
 import type { ErrorCode, GatewayError } from '../../domain/errors/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
-import { cutText } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 
 /** A call, numbered from 1 in this run of the gateway. Of its params, events have only the name of a tool. */
@@ -166,7 +166,8 @@ export class CallEvents {
   }
 }
 
-/** Clients choose the names. A long one is copied: a slice would keep the whole name in memory. */
+/** Clients choose the names, and may write a key there. A long one is copied: a slice would keep the whole name in memory. */
 function short(name: string): string {
-  return name.length <= NAME_UNITS ? name : Buffer.from(cutText(name, NAME_UNITS)).toString();
+  const shown = withoutCredentials(name, NAME_UNITS);
+  return name.length <= NAME_UNITS ? shown : Buffer.from(shown).toString();
 }
