@@ -202,6 +202,16 @@ test('an error before the consent leads to no address that a client chose for it
     const native = await ask(new Browser(app.url), REDIRECT, each);
     assert.is(new URL(native.url).searchParams.get('error'), each[2], 'a program on this computer');
   }
+  const resumed = new URL(`/oauth/authorize/${'a'.repeat(43)}${address.search}`, app.url);
+  for (const uri of [WEB, REDIRECT]) {
+    resumed.searchParams.set('redirect_uri', uri);
+    const { status, headers } = await new Browser(app.url).open(resumed.href);
+    assert.equal(
+      [status, headers.get('location')],
+      [400, null],
+      `the way back to an unknown request, at ${uri}`,
+    );
+  }
   const begun = await begin(app.url, client);
   await begun.browser.submit(await begun.browser.signIn(begun.page), 'Allow');
   for (const each of bad) {

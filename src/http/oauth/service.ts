@@ -188,7 +188,8 @@ export class OAuthService {
     }
     if (isGet && path === '/oauth/jwks') return this.#pass(exchange);
     if (isGet && path === '/oauth/authorize') return this.#authorize(exchange);
-    if (isGet && path.startsWith('/oauth/authorize/')) return this.#pass(exchange);
+    // Without a query: for an unknown request the library would answer the client that it names.
+    if (isGet && path.startsWith('/oauth/authorize/')) return this.#pass(exchange, { url: path });
     if (path === DEVICE_PATH || path.startsWith(`${DEVICE_PATH}/`))
       return this.#device.serve(exchange, path.slice(DEVICE_PATH.length));
     if (method === 'POST' && path === `${DEVICE_PATH}_authorization`) return this.#authorizeDevice(exchange);
