@@ -20,6 +20,7 @@ import { asGatewayError, type GatewayError, perhapsDelivered } from '../../domai
 import { type ClientReply, type ServerRequest, serverRequest } from '../../domain/mcp/client.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { TemplateGroup } from '../template-group.ts';
 import type { AttemptEnding } from './call-events.ts';
 import type { AttemptPlan } from './call-route.ts';
 import type { Deadline } from './deadline.ts';
@@ -239,11 +240,31 @@ export class Attempt implements Observer<ExchangeEvent> {
   }
 }
 
+/** Reports a change of `isAwaitingClient` to the group of the instance: the calls that wait there may use the freed capacity. */
+export function reportAwaiting(
+  { pool, queue }: TemplateGroup,
+  { ref, sent }: Attempt,
+  isAwaitingClient: boolean,
+): void {
+  pool.outliers.setAwaitingClient(sent, isAwaitingClient);
+  if (isAwaitingClient) queue.advance(ref);
+}
+
+/** Reports the end of an attempt to the group of the instance, in the same way. */
+export function reportEnd(
+  { pool, queue }: TemplateGroup,
+  { ref, sent }: Attempt,
+  ending: AttemptEnding,
+): void {
+  pool.outliers.ended(sent, verdictOf(ending));
+  queue.advance(ref);
+}
+
 /**
  * What the end of an attempt says about its backend. Without an answer it has failed only if the error is the backend's: not
  * when it was cancelled, refused before anything was sent, or too large. Source: ADR 39.
  */
-export function callVerdictOf({ outcome, error }: AttemptEnding): CallVerdict {
+function verdictOf({ outcome, error }: AttemptEnding): CallVerdict {
   if (isAnswered(outcome)) return 'answered';
   return error?.facts.suspicious || error?.facts.unreachable ? 'failed' : 'neither';
 }

@@ -21,7 +21,7 @@ import {
 } from '../../domain/errors/errors.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
+import { Attempt, type AttemptCaller, reportAwaiting, reportEnd } from './attempt.ts';
 import type { AttemptEnding, CallEvents } from './call-events.ts';
 import type { At, AttemptPlan, CallDeps, CallInput, RunningCall, Step, Trouble } from './call-route.ts';
 import { Deadline, type TimedCall } from './deadline.ts';
@@ -147,19 +147,15 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#subscriber.complete();
   }
 
-  awaitingClient({ ref, sent }: Attempt, isAwaitingClient: boolean): void {
+  awaitingClient(attempt: Attempt, isAwaitingClient: boolean): void {
     this.deadline.setPaused(isAwaitingClient);
-    this.#input.group.pool.outliers.setAwaitingClient(sent, isAwaitingClient);
-    if (isAwaitingClient) this.#input.group.queue.advance(ref);
+    reportAwaiting(this.#input.group, attempt, isAwaitingClient);
   }
 
   ended(attempt: Attempt, ending: AttemptEnding): void {
-    const { group } = this.#input;
-    const { ref, sent, plan } = attempt;
-    plan.ended?.(ending);
+    attempt.plan.ended?.(ending);
     this.#events.finished(attempt, ending, this.#subscriber.closed && !this.#silent.includes(attempt));
-    group.pool.outliers.ended(sent, callVerdictOf(ending));
-    group.queue.advance(ref);
+    reportEnd(this.#input.group, attempt, ending);
     if (attempt === this.#failing) this.#failing = undefined;
     if (attempt.afterEnd !== undefined) this.inTurn(attempt.afterEnd);
   }

@@ -10,7 +10,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
-import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
+import { Attempt, type AttemptCaller, reportAwaiting, reportEnd } from './attempt.ts';
 
 /** The node that runs the call ends it itself. */
 const GRACE_MS = 1_000;
@@ -40,15 +40,13 @@ export function hostedAttempt(
       },
       failed: (_attempt, error) => subscriber.error(error),
       completed: () => subscriber.complete(),
-      awaitingClient: ({ sent }, isAwaitingClient) => {
-        outliers.setAwaitingClient(sent, isAwaitingClient);
+      awaitingClient: (attempt, isAwaitingClient) => {
         count(isAwaitingClient ? -1 : 1);
-        if (isAwaitingClient) group.queue.advance(ref);
+        reportAwaiting(group, attempt, isAwaitingClient);
       },
-      ended: ({ sent }, ending) => {
-        outliers.ended(sent, callVerdictOf(ending));
+      ended: (attempt, ending) => {
         count(-1);
-        group.queue.advance(ref);
+        reportEnd(group, attempt, ending);
       },
     };
     const attempt = new Attempt(caller, ref, { request, conversation }, outliers.sent(ref), 1, undefined);
