@@ -1,9 +1,10 @@
 // Whether a failed call may be repeated, within which budget, and the error when no instance is left.
 
 import * as assert from 'uvu/assert';
-import { isRepeatable, RetryBudget } from '../../../src/actors/calls/retries.ts';
+import { RetryBudget } from '../../../src/actors/calls/retries.ts';
 import { TemplateGroup } from '../../../src/actors/template-group.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
+import { isRepeatable } from '../../../src/domain/calls/retry-rules.ts';
 import type { InstanceState } from '../../../src/domain/instances/instance.ts';
 import { toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';

@@ -4,9 +4,9 @@
 import { mock } from 'node:test';
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { isRepeatable } from '../../../src/actors/calls/retries.ts';
 import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { DEFAULT_POLICY, type ProcessSharing, type SessionFailover } from '../../../src/balancing/policy.ts';
+import { isRepeatable } from '../../../src/domain/calls/retry-rules.ts';
 import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
 import type { InstanceDefinition } from '../../../src/domain/instances/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';

@@ -2,7 +2,7 @@
 // actors/calls and actors/sessions.
 
 import * as assert from 'uvu/assert';
-import { mayHedge, nextAfter, nextAtBound } from '../../../src/domain/calls/retry-rules.ts';
+import { decideAfter, decideAtBound, mayHedge } from '../../../src/domain/calls/retry-rules.ts';
 import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
 import type { Delivered } from '../../../src/domain/errors/errors.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -16,45 +16,45 @@ const failed = (delivered: Delivered, isRepeatable: boolean) => ({
 
 test('what did not arrive is done again, what may have arrived only if that does no harm, an answer never', () => {
   const rows = (['no', 'unknown', 'yes'] as const).map((delivered) =>
-    [true, false].map((isRepeatable) => nextAfter(failed(delivered, isRepeatable))),
+    [true, false].map((isRepeatable) => decideAfter(failed(delivered, isRepeatable))),
   );
   assert.equal(rows, [
-    ['next', 'next'],
-    ['next', 'stop'],
-    ['stop', 'stop'],
+    ['goOn', 'goOn'],
+    ['goOn', 'giveUp'],
+    ['giveUp', 'giveUp'],
   ]);
 });
 
 test('once the caller has messages of it, the failure is final', () => {
-  assert.is(nextAfter({ ...failed('no', true), isAnswering: true }), 'stop');
+  assert.is(decideAfter({ ...failed('no', true), isAnswering: true }), 'giveUp');
 });
 
 test('an answer about the request is final, also for others under way; after any other failure they continue', () => {
   const next = (backendStatus: number, wasSent: boolean, hasOthers: boolean) => {
     const error = backendUnavailable('x', { delivered: 'no', backendStatus });
-    return nextAfter({ error, isRepeatable: false, wasSent, hasOthers });
+    return decideAfter({ error, isRepeatable: false, wasSent, hasOthers });
   };
-  assert.equal([next(422, true, false), next(422, true, true)], ['stop', 'stop']);
+  assert.equal([next(422, true, false), next(422, true, true)], ['giveUp', 'giveUp']);
   assert.equal(
     [next(422, false, false), next(503, true, false), next(404, true, false)],
-    Array(3).fill('next'),
+    Array(3).fill('goOn'),
   );
-  assert.equal([next(503, true, true), next(422, false, true)], ['others', 'others']);
+  assert.equal([next(503, true, true), next(422, false, true)], ['keepOthers', 'keepOthers']);
   const answered = { ...failed('yes', false), hasOthers: true };
-  assert.is(nextAfter(answered), 'others');
+  assert.is(decideAfter(answered), 'keepOthers');
 });
 
 test('at the only instance it is done three times more, and not there once it may have arrived twice', () => {
   const next = (delivered: Delivered, repeats: number, mayHaveArrived: 'here' | 'earlier' | false) =>
-    nextAtBound(failed(delivered, true).error, { repeats, mayHaveArrived });
+    decideAtBound(failed(delivered, true).error, { repeats, mayHaveArrived });
   assert.equal(
     [next('no', 0, false), next('no', 2, 'here'), next('unknown', 2, false)],
-    Array(3).fill('here'),
+    Array(3).fill('repeatHere'),
   );
   assert.equal([next('unknown', 1, 'here'), next('no', 3, 'here')], ['move', 'move']);
-  assert.equal([next('no', 3, false), next('unknown', 1, 'earlier')], ['stop', 'stop']);
+  assert.equal([next('no', 3, false), next('unknown', 1, 'earlier')], ['giveUp', 'giveUp']);
   const answer = backendUnavailable('x', { delivered: 'no', backendStatus: 404 });
-  assert.is(nextAtBound(answer, { repeats: 0, mayHaveArrived: 'here' }), 'stop');
+  assert.is(decideAtBound(answer, { repeats: 0, mayHaveArrived: 'here' }), 'giveUp');
 });
 
 test('one more begins beside what is silent if it does no harm, a try is left, and the budget has room', () => {

@@ -15,6 +15,7 @@ import {
   outcomeOf,
   type RequestTrace,
 } from '../../domain/calls/exchange.ts';
+import { isRepeatable } from '../../domain/calls/retry-rules.ts';
 import { backendUnavailable, notConnected } from '../../domain/errors/error-catalogue.ts';
 import { asGatewayError, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
 import { type ClientReply, type ServerRequest, serverRequest } from '../../domain/mcp/client.ts';
@@ -24,7 +25,6 @@ import type { TemplateGroup } from '../template-group.ts';
 import type { AttemptEnding } from './call-events.ts';
 import type { AttemptPlan } from './call-route.ts';
 import type { Deadline } from './deadline.ts';
-import { isRepeatable } from './retries.ts';
 
 /** The call of an attempt. */
 export interface AttemptCaller {

@@ -3,6 +3,7 @@
 import type { StrategyRequest } from '../../balancing/strategies.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { isRepeatable } from '../../domain/calls/retry-rules.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import {
@@ -14,7 +15,6 @@ import {
   type Step,
   type Tried,
 } from './call-route.ts';
-import { isRepeatable } from './retries.ts';
 
 /** To the instance that the strategy of the template chooses, at each step anew. */
 export class BalancedRoute implements CallRoute, StrategyRequest {

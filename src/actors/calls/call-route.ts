@@ -9,7 +9,7 @@ import type {
   FinalEvent,
   RequestTrace,
 } from '../../domain/calls/exchange.ts';
-import type { NextAtBound } from '../../domain/calls/retry-rules.ts';
+import type { DecisionAtBound } from '../../domain/calls/retry-rules.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { CallConversation } from '../../transports/transport.ts';
@@ -82,8 +82,8 @@ export interface Trouble {
   readonly error: GatewayError;
   /** Undefined when nothing was sent. */
   readonly plan: AttemptPlan | undefined;
-  /** After a failure at the only instance that may answer: what the rules allow. */
-  readonly atBound?: NextAtBound | undefined;
+  /** After a failure at the only instance that may answer: what the rules say. */
+  readonly atBound?: DecisionAtBound | undefined;
 }
 
 /** What all calls of a gateway share. */

@@ -10,7 +10,7 @@ import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { type Answer, type ExchangeEvent, type FinalEvent, toolOf } from '../../domain/calls/exchange.ts';
-import { mayHedge, nextAfter } from '../../domain/calls/retry-rules.ts';
+import { decideAfter, isRepeatable, mayHedge } from '../../domain/calls/retry-rules.ts';
 import { backendTimeout, queueFull } from '../../domain/errors/error-catalogue.ts';
 import {
   asGatewayError,
@@ -25,7 +25,7 @@ import { Attempt, type AttemptCaller, reportAwaiting, reportEnd } from './attemp
 import type { AttemptEnding, CallEvents } from './call-events.ts';
 import type { At, AttemptPlan, CallDeps, CallInput, RunningCall, Step, Trouble } from './call-route.ts';
 import { Deadline, type TimedCall } from './deadline.ts';
-import { type FailedAttempt, isRepeatable, Retries } from './retries.ts';
+import { type FailedAttempt, Retries } from './retries.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
 import { WantedTool } from './wanted-tool.ts';
 
@@ -336,11 +336,15 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#exclude(failed.ref);
     const hasOthers = this.#attempt !== undefined;
     const { bound } = this.#input.route;
-    const { isRepeatable } = failed;
-    const isAnswering = this.#isAnswering;
-    const next = nextAfter({ error, isRepeatable, wasSent: plan !== undefined, hasOthers, isAnswering });
-    const atBound = bound && this.retries.nextAtBound(error, bound);
-    const step = next === 'next' ? this.#step({ kind: 'failed', error, plan, atBound }) : undefined;
+    const decision = decideAfter({
+      error,
+      isRepeatable: failed.isRepeatable,
+      wasSent: plan !== undefined,
+      hasOthers,
+      isAnswering: this.#isAnswering,
+    });
+    const atBound = bound && this.retries.decisionAtBound(error, bound);
+    const step = decision === 'goOn' ? this.#step({ kind: 'failed', error, plan, atBound }) : undefined;
     if (step?.kind === 'reopen') {
       this.tried?.delete(failed.ref.id);
       this.tryNow();
@@ -349,7 +353,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.retries.noteFailure(failed, error, hasOthers ? undefined : bound);
     const mayGoOn = this.#input.route.bound !== undefined || this.retries.attemptsLeft > 0; // a bound call goes to no other instance
     const wayKnown$ = step?.kind === 'none' ? this.retries.untilWayKnown(this.#deps) : undefined;
-    if (next === 'others') this.#hedge();
+    if (decision === 'keepOthers') this.#hedge();
     else if (step === undefined || !mayGoOn) this.giveUp();
     else if (wayKnown$ !== undefined) {
       this.tried?.delete(failed.ref.id);

@@ -1,27 +1,14 @@
-// Which requests may be repeated, the retries of one call, and the retry budget of the gateway.
-// domain/calls/retry-rules.ts decides; a route says at which instance (call-route.ts). Source: ADR 9.
+// The retries of one call, and the retry budget of the gateway. domain/calls/retry-rules.ts decides; a route says
+// at which instance (call-route.ts). Source: ADR 9.
 
 import { Observable } from 'rxjs';
 import { RecentCount } from '../../balancing/recent-count.ts';
-import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
-import { type NextAtBound, nextAtBound } from '../../domain/calls/retry-rules.ts';
+import { type DecisionAtBound, decideAtBound } from '../../domain/calls/retry-rules.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { isRepeatableMethod } from '../../domain/mcp/mcp.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { ToolCache } from '../instances/tool-cache.ts';
 import type { CallEvents } from './call-events.ts';
 import type { DeadlineDeps } from './deadline.ts';
-
-/** True when a repeat does no harm. To be called before sending: afterwards the transport that knew the tool may be gone. */
-export function isRepeatable(
-  request: ExchangeRequest,
-  { tools }: { readonly tools: Pick<ToolCache, 'isRepeatable'> | undefined },
-): boolean {
-  const tool = toolOf(request);
-  if (tool !== undefined) return request.isRepeatable ?? tools?.isRepeatable(tool) ?? false;
-  return isRepeatableMethod(request.method);
-}
 
 /** After this time an instance knows whether the way to its node is lost, in ms. */
 const WAY_KNOWN_MS = 10;
@@ -59,11 +46,11 @@ export class Retries {
     this.attemptsLeft = maxRetries;
   }
 
-  /** What is allowed after a failure at `bound`, the only instance that may answer. */
-  nextAtBound(error: GatewayError, bound: InstanceRef): NextAtBound {
+  /** What follows a failure at `bound`, the only instance that may answer. Called before `noteFailure`. */
+  decisionAtBound(error: GatewayError, bound: InstanceRef): DecisionAtBound {
     const place = this.#uncertainAt === bound ? 'here' : 'earlier';
     const mayHaveArrived = this.#uncertainAt !== undefined && place;
-    return nextAtBound(error, { repeats: this.retriesMade, mayHaveArrived });
+    return decideAtBound(error, { repeats: this.retriesMade, mayHaveArrived });
   }
 
   /**

@@ -3,7 +3,7 @@
 
 import { fromEvent, take, takeUntil } from 'rxjs';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
-import { mayHedge, nextAfter } from '../../domain/calls/retry-rules.ts';
+import { decideAfter, mayHedge } from '../../domain/calls/retry-rules.ts';
 import { asGatewayError, atInstance, type GatewayError, shuttingDown } from '../../domain/errors/errors.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { SLOW_MS } from '../../domain/time/clock.ts';
@@ -98,7 +98,7 @@ export class BindingSearch {
       const error = asGatewayError(thrown);
       this.#failure = atInstance(error, ref.id);
       this.#underWay -= 1;
-      this.#continue(nextAfter({ ...OPENING, error }) === 'stop' ? undefined : this.#next());
+      this.#continue(decideAfter({ ...OPENING, error }) === 'giveUp' ? undefined : this.#next());
     } finally {
       disarm();
     }

@@ -4,6 +4,7 @@
 
 import { from, Observable, of } from 'rxjs';
 import { type ExchangeEvent, type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
+import { isRepeatable } from '../../domain/calls/retry-rules.ts';
 import {
   type Delivered,
   type GatewayError,
@@ -30,7 +31,6 @@ import {
   type Trouble,
   type Wait,
 } from '../calls/call-route.ts';
-import { isRepeatable } from '../calls/retries.ts';
 import type { YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { allowsDedicated, isAboutTask, NO_TASKS } from '../instances/process-sharing.ts';
@@ -86,7 +86,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     const { kind, plan, atBound } = trouble;
     if (kind === 'silent')
       return isAtSessionBinding(plan) && this.#leaves(binding) ? this.#waitBeforeRepeat(call) : NONE;
-    return atBound === 'here' || (atBound === 'move' && this.#movesFrom(binding))
+    return atBound === 'repeatHere' || (atBound === 'move' && this.#movesFrom(binding))
       ? this.#waitBeforeRepeat(call)
       : NONE;
   }

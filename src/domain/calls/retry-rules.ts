@@ -1,10 +1,12 @@
-// The rules of retries and hedges: whether what has failed is done again, and whether one more begins beside what
-// is silent. They are pure. `Call` asks them for calls, and BindingSearch for openings, which no call carries.
-// They know how often it may still be done; where a call goes on, its route says. The budget is in
+// The rules of retries and hedges: which requests may be repeated, what follows a failure, and whether one more
+// attempt begins beside a silent one. They are pure. `Call` asks them for calls, and BindingSearch for openings,
+// which no call carries. Where a call goes on, its route says; the counts and the budget are in
 // actors/calls/retries.ts.
 // Source: ADR 9, ADR 40, ADR 71, ADR 150.
 
 import { type GatewayError, isUnanswered } from '../errors/errors.ts';
+import { isRepeatableMethod } from '../mcp/mcp.ts';
+import { type ExchangeRequest, toolOf } from './exchange.ts';
 
 /** A call or an opening that has failed. */
 export interface Failed {
@@ -19,40 +21,57 @@ export interface Failed {
   readonly isAnswering?: boolean;
 }
 
+/**
+ * What follows a failure. `goOn`: one more attempt, where the route of the call finds an instance. `keepOthers`: the
+ * other attempts continue, and one more may begin beside them, see mayHedge. `giveUp`: the failure is final, also
+ * for other attempts.
+ */
+export type Decision = 'goOn' | 'keepOthers' | 'giveUp';
+
+/**
+ * The same for a call that only one instance may answer. `repeatHere`: one more attempt there, after a pause.
+ * `move`: one more attempt, but only at another instance, to which the session of the call moves.
+ */
+export type DecisionAtBound = 'repeatHere' | 'move' | 'giveUp';
+
 /** Repeats of a call at the only instance that may answer. */
 const MAX_AT_BOUND = 3;
-
-/** `here`: there again, after a pause. `move`: only at another instance, to which the session of the call moves. */
-export type NextAtBound = 'here' | 'move' | 'stop';
 
 /** Not those about credentials, the address, the session, the rate or the state of one server. */
 const ABOUT_REQUEST: ReadonlySet<number> = new Set([400, 402, 406, 409, 411, 413, 414, 415, 417, 422, 451]);
 
-/**
- * `next`: where its route finds an instance. `others`: those under way continue, and one more may begin, see
- * mayHedge. `stop`: the failure is final, as it is for others if it is an answer about the request.
- */
-export function nextAfter(failed: Failed): 'next' | 'others' | 'stop' {
+/** True when a repeat does no harm. To be called before sending: afterwards the transport that knew the tool may be gone. */
+export function isRepeatable(
+  request: ExchangeRequest,
+  { tools }: { readonly tools: { isRepeatable(tool: string): boolean } | undefined },
+): boolean {
+  const tool = toolOf(request);
+  if (tool !== undefined) return request.isRepeatable ?? tools?.isRepeatable(tool) ?? false;
+  return isRepeatableMethod(request.method);
+}
+
+/** What follows the failure of an attempt, or of an opening. */
+export function decideAfter(failed: Failed): Decision {
   const { error, wasSent = false, hasOthers = false, isAnswering = false } = failed;
-  if (wasSent && isAboutRequest(error)) return 'stop';
-  if (hasOthers) return 'others';
-  return isAnswering || isDone(failed) ? 'stop' : 'next';
+  if (wasSent && isAboutRequest(error)) return 'giveUp';
+  if (hasOthers) return 'keepOthers';
+  return isAnswering || !mayRepeat(failed) ? 'giveUp' : 'goOn';
 }
 
 /**
- * The same for a call that was sent to the only instance that may answer. `mayHaveArrived`: it failed before, and
+ * What follows the failure of a call at the only instance that may answer. `mayHaveArrived`: it failed before, and
  * may have arrived at this instance or at an earlier one: it is not sent there once more.
  */
-export function nextAtBound(
+export function decideAtBound(
   error: GatewayError,
   {
     repeats,
     mayHaveArrived,
   }: { readonly repeats: number; readonly mayHaveArrived: 'here' | 'earlier' | false },
-): NextAtBound {
-  if (!isUnanswered(error)) return 'stop';
-  if (repeats < MAX_AT_BOUND && (mayHaveArrived === false || error.delivered === 'no')) return 'here';
-  return mayHaveArrived === 'here' ? 'move' : 'stop';
+): DecisionAtBound {
+  if (!isUnanswered(error)) return 'giveUp';
+  if (repeats < MAX_AT_BOUND && (mayHaveArrived === false || error.delivered === 'no')) return 'repeatHere';
+  return mayHaveArrived === 'here' ? 'move' : 'giveUp';
 }
 
 /**
@@ -68,8 +87,8 @@ export function mayHedge(
 }
 
 /** What certainly did not arrive may be done again; what perhaps did, if it does no harm; never what was answered. */
-function isDone({ error: { delivered }, isRepeatable }: Failed): boolean {
-  return delivered === 'yes' || (delivered === 'unknown' && !isRepeatable);
+function mayRepeat({ error: { delivered }, isRepeatable }: Failed): boolean {
+  return delivered === 'unknown' ? isRepeatable : delivered !== 'yes';
 }
 
 /** True for an answer over HTTP that is about the request: every instance of the template would give it. Source: ADR 107. */
