@@ -2,7 +2,7 @@
 // behind `open` is of the legacy era and offers the tools of spec/fixtures/tools.ts.
 
 import * as assert from 'uvu/assert';
-import type { ExchangeEvent } from '../../src/domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../src/domain/calls/exchange-event.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
 import type { ClientProfile, ServerRequest } from '../../src/domain/mcp/client.ts';
 import type { Conversation, Transport } from '../../src/transports/transport.ts';

@@ -3,7 +3,8 @@
 
 import type { Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../src/domain/calls/exchange-event.ts';
 import { GatewayError } from '../../src/domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../src/domain/instances/instance.ts';
 import { isJsonObject, type JsonObject } from '../../src/domain/json/json.ts';

@@ -2,7 +2,8 @@
 // and keeps the contract of transports/transport.ts, except where a field says that it breaks it.
 
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
-import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../src/domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import type { ExchangeEvent, FinalEvent } from '../../src/domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
 import type { Delivered, GatewayError } from '../../src/domain/errors/errors.ts';
 import type { TransportKind } from '../../src/domain/instances/transport-kinds.ts';

@@ -3,7 +3,8 @@
 
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
 import { newSession } from '../../src/actors/sessions/session-state.ts';
-import type { Answer, ExchangeEvent, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import type { Answer, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../src/domain/calls/exchange-event.ts';
 import { serverNotFound } from '../../src/domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../src/domain/errors/errors.ts';
 import { type JsonObject, JsonText, writeFields } from '../../src/domain/json/json.ts';

@@ -1,7 +1,8 @@
 // The channel: which exchange gets which message.
 
 import * as assert from 'uvu/assert';
-import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../src/domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../src/domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../../src/domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../src/domain/errors/errors.ts';
 import { type JsonObject, JsonText, type JsonValue } from '../../src/domain/json/json.ts';

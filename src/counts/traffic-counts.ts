@@ -3,7 +3,7 @@
 // (health, queues) is not counted here. Every key is bounded: templates and instances of the registry, known methods, codes.
 
 import type { Observable } from 'rxjs';
-import { type CallOutcome, isAnswered } from '../domain/calls/exchange.ts';
+import { type CallOutcome, isAnswered } from '../domain/calls/exchange-event.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
 import {
   type GatewayEvent,

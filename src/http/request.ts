@@ -6,15 +6,9 @@ import type { Middleware, Next, ParameterizedContext } from 'koa';
 import type { Credentials } from '../auth/authenticator.ts';
 import type { RateLimiter } from '../auth/limits/rate-limiter.ts';
 import type { Principal } from '../domain/accounts/account.ts';
-import {
-  type CallEnd,
-  type CallOutcome,
-  type CallReport,
-  type ExchangeRequest,
-  outcomeOf,
-  type RequestTrace,
-  type SentTo,
-} from '../domain/calls/exchange.ts';
+import type { CallReport, ExchangeRequest, SentTo } from '../domain/calls/exchange.ts';
+import { type CallEnd, type CallOutcome, outcomeOf } from '../domain/calls/exchange-event.ts';
+import type { RequestTrace } from '../domain/calls/request-trace.ts';
 import { originNotAllowed } from '../domain/errors/error-catalogue.ts';
 import type { ErrorCode, GatewayError } from '../domain/errors/errors.ts';
 import type { JsonFields } from '../domain/json/json.ts';

@@ -26,7 +26,8 @@ import {
   tap,
   throttle,
 } from 'rxjs';
-import { type Answer, type ExchangeRequest, isFinal } from '../domain/calls/exchange.ts';
+import type { Answer, ExchangeRequest } from '../domain/calls/exchange.ts';
+import { isFinal } from '../domain/calls/exchange-event.ts';
 import { GatewayError, hasCode } from '../domain/errors/errors.ts';
 import { canonicalText, type JsonText } from '../domain/json/json.ts';
 import { memberBytes, memberText } from '../domain/json/json-scanner.ts';

@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { ConnectionRequired } from '../domain/calls/connection-required.ts';
-import type { FinalEvent } from '../domain/calls/exchange.ts';
+import type { FinalEvent } from '../domain/calls/exchange-event.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../domain/json/json.ts';
 import { CLIENT_CAPABILITIES, type InputRequest } from '../domain/mcp/client.ts';
 import { type JsonRpcError, RPC } from '../domain/mcp/jsonrpc.ts';

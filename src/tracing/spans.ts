@@ -17,16 +17,14 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { withoutCredentials } from '../domain/accounts/written-credentials.ts';
-import {
-  type AttemptDetails,
-  type AttemptTrace,
-  type CallEnd,
-  type CallOutcome,
-  outcomeOf,
-  type PostTrace,
-  type RequestTrace,
-  type TraceFields,
-} from '../domain/calls/exchange.ts';
+import { type CallEnd, type CallOutcome, outcomeOf } from '../domain/calls/exchange-event.ts';
+import type {
+  AttemptDetails,
+  AttemptTrace,
+  PostTrace,
+  RequestTrace,
+  TraceFields,
+} from '../domain/calls/request-trace.ts';
 import type { ErrorCode } from '../domain/errors/errors.ts';
 import { TRANSPORT_TRAITS, type TransportKind } from '../domain/instances/transport-kinds.ts';
 import { isFields, type JsonFields } from '../domain/json/json.ts';

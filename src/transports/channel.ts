@@ -4,7 +4,8 @@
 // basic/index#requests.
 
 import { Observable, type Observer, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
-import { cancellation, type ExchangeEvent, type ExchangeRequest, isFinal } from '../domain/calls/exchange.ts';
+import { cancellation, type ExchangeRequest } from '../domain/calls/exchange.ts';
+import { type ExchangeEvent, isFinal } from '../domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../domain/errors/error-catalogue.ts';
 import { type Delivered, GatewayError } from '../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json/json.ts';

@@ -2,7 +2,8 @@
 // decides the order of attempts and what counts as evidence; the channel carries the messages. The requests after
 // it: era-metadata.ts, caller-messages.ts.
 
-import type { ExchangeRequest, FinalEvent } from '../domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../domain/calls/exchange.ts';
+import type { FinalEvent } from '../domain/calls/exchange-event.ts';
 import { parsedResult } from '../domain/calls/parsed-result.ts';
 import { backendUnavailable, endpointUnavailable } from '../domain/errors/error-catalogue.ts';
 import { GatewayError } from '../domain/errors/errors.ts';

@@ -1,12 +1,8 @@
 // Requests of the gateway itself, which no call carries: health checks, lists, and what a client has its backend remember.
 
 import { catchError, defer, filter, lastValueFrom, map, type Observable, race } from 'rxjs';
-import {
-  type ExchangeEvent,
-  type ExchangeRequest,
-  type FinalEvent,
-  isFinal,
-} from '../domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../domain/calls/exchange.ts';
+import { type ExchangeEvent, type FinalEvent, isFinal } from '../domain/calls/exchange-event.ts';
 import { backendTimeout } from '../domain/errors/error-catalogue.ts';
 import { asGatewayError } from '../domain/errors/errors.ts';
 import type { Clock } from '../domain/time/clock.ts';

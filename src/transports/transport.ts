@@ -3,7 +3,8 @@
 // open-options.ts has what opening one takes.
 
 import type { Observable } from 'rxjs';
-import type { ExchangeEvent, ExchangeRequest } from '../domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../domain/calls/exchange-event.ts';
 import type { TransportKind } from '../domain/instances/transport-kinds.ts';
 import type { JsonObject } from '../domain/json/json.ts';
 import type { ClientProfile, ServerMessage } from '../domain/mcp/client.ts';

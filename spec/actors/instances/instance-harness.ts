@@ -8,7 +8,8 @@ import { instanceMachine } from '../../../src/actors/instances/instance.machine.
 import { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import type { InstanceEmission } from '../../../src/actors/instances/instance-setup.ts';
 import { DEFAULT_POLICY, type TemplatePolicy } from '../../../src/balancing/policy.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../../src/domain/calls/exchange-event.ts';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
 import type { InstanceDefinition, InstanceState } from '../../../src/domain/instances/instance.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';

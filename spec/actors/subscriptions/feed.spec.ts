@@ -3,7 +3,8 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { Feed } from '../../../src/actors/subscriptions/feed.ts';
-import type { ExchangeRequest, FinalEvent } from '../../../src/domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
+import type { FinalEvent } from '../../../src/domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
 import { asGatewayError } from '../../../src/domain/errors/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';

@@ -2,7 +2,8 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import type { Answer, ExchangeEvent, ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
+import type { Answer, ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../../src/domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../../../src/domain/errors/error-catalogue.ts';
 import { type JsonObject, parseExact } from '../../../src/domain/json/json.ts';
 import type { ClientProfile } from '../../../src/domain/mcp/client.ts';

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
-import type { ExchangeEvent } from '../../../src/domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../../src/domain/calls/exchange-event.ts';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { HttpEndpoint } from '../../../src/transports/http/http-endpoint.ts';
 import { OPENINGS_PER_OWNER } from '../../../src/transports/http/http-openings.ts';

@@ -5,16 +5,15 @@
 import type { Observer, Subscription } from 'rxjs';
 import type { CallVerdict, SentCall } from '../../balancing/outliers.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import {
-  type AttemptTrace,
   type CallOutcome,
   type ExchangeEvent,
-  type ExchangeRequest,
   isAnswered,
   isFinal,
   outcomeOf,
-  type RequestTrace,
-} from '../../domain/calls/exchange.ts';
+} from '../../domain/calls/exchange-event.ts';
+import type { AttemptTrace, RequestTrace } from '../../domain/calls/request-trace.ts';
 import { isRepeatable } from '../../domain/calls/retry-rules.ts';
 import { backendUnavailable, notConnected } from '../../domain/errors/error-catalogue.ts';
 import { asGatewayError, type GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';

@@ -3,7 +3,8 @@
 
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { withoutCredentials } from '../../domain/accounts/written-credentials.ts';
-import { type CallOutcome, type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
+import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
+import type { CallOutcome } from '../../domain/calls/exchange-event.ts';
 import type { ErrorCode, GatewayError } from '../../domain/errors/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';

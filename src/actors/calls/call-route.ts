@@ -3,12 +3,9 @@
 // bound-route.ts, stateless-route.ts, and session-route.ts of src/actors/sessions. Source: ADR 68, ADR 71.
 
 import type { Observable } from 'rxjs';
-import type {
-  ExchangeEvent,
-  ExchangeRequest,
-  FinalEvent,
-  RequestTrace,
-} from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
+import type { RequestTrace } from '../../domain/calls/request-trace.ts';
 import type { DecisionAtBound } from '../../domain/calls/retry-rules.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';

@@ -9,7 +9,8 @@
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
-import { type Answer, type ExchangeEvent, type FinalEvent, toolOf } from '../../domain/calls/exchange.ts';
+import { type Answer, toolOf } from '../../domain/calls/exchange.ts';
+import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { decideAfter, isRepeatable, mayHedge } from '../../domain/calls/retry-rules.ts';
 import { backendTimeout, queueFull } from '../../domain/errors/error-catalogue.ts';
 import {
@@ -418,11 +419,10 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   /** Waits while a suitable instance is starting, or in the queue while one is only at capacity; else gives up. */
   #joinQueue(isFull: boolean): void {
     const { group, route } = this.#input;
-    const { queue } = group;
     const started$ = group.untilStarted(this.ownerId, this.tried, route.bound);
     if (started$ !== undefined) this.#waitUntil(started$);
     else if (!isFull) this.giveUp();
-    else if (!queue.has(this) && !queue.join(this, group.maxQueueLength)) this.refuse();
+    else if (!group.queue.has(this) && !group.queue.join(this, group.maxQueueLength)) this.refuse();
   }
 
   /** The room at that instance is for the calls that wait already: the call joins them, unless their queue is full. */

@@ -3,7 +3,8 @@
 // time of the call ends it, in case that node is frozen. Source: ADR 170, ADR 340.
 
 import { Observable } from 'rxjs';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { backendTimeout } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/time/clock.ts';

@@ -4,7 +4,7 @@
 // instance. Source: ADR 41, ADR 67.
 
 import { ewma } from '../../balancing/health-score.ts';
-import type { CallOutcome } from '../../domain/calls/exchange.ts';
+import type { CallOutcome } from '../../domain/calls/exchange-event.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { tooManyAwaitingClient } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';

@@ -2,7 +2,7 @@
 
 import { assign, emit, enqueueActions, fromCallback, fromPromise, or, sendTo, setup, stateIn } from 'xstate';
 import type { TemplatePolicy } from '../../balancing/policy.ts';
-import type { HttpRefusal } from '../../domain/calls/exchange.ts';
+import type { HttpRefusal } from '../../domain/calls/exchange-event.ts';
 import { GatewayError, reasonOf } from '../../domain/errors/errors.ts';
 import type { EventName, GatewayEvent, GatewayEvents, InstanceFields } from '../../domain/events.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';

@@ -5,7 +5,8 @@
 //   opening ──► open ──► retired ──► gone      opening, open ──► retired      retired: takes no leases any more
 
 import { type Observable, type Observer, tap } from 'rxjs';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';

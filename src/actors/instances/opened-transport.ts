@@ -1,7 +1,8 @@
 // The open transport of an instance, with what the instance knows from it: its tools, its messages, the times of its last ones.
 
 import { tap } from 'rxjs';
-import { type ExchangeEvent, type ExchangeRequest, isFinal } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { type ExchangeEvent, isFinal } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';

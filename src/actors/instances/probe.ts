@@ -2,7 +2,7 @@
 // in instance.machine.ts.
 
 import { fromPromise } from 'xstate';
-import type { FinalEvent } from '../../domain/calls/exchange.ts';
+import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { RPC } from '../../domain/mcp/jsonrpc.ts';

@@ -3,7 +3,8 @@
 // stateless-route.ts apply these rules.
 
 import type { ProcessSharing, TemplatePolicy } from '../../balancing/policy.ts';
-import type { ExchangeRequest, FinalEvent } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
 import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/mcp/client.ts';

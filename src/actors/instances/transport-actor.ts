@@ -4,7 +4,7 @@
 import { firstValueFrom, from, map, race } from 'rxjs';
 import { fromCallback } from 'xstate';
 import type { TemplatePolicy } from '../../balancing/policy.ts';
-import type { HttpRefusal } from '../../domain/calls/exchange.ts';
+import type { HttpRefusal } from '../../domain/calls/exchange-event.ts';
 import { GatewayError, reasonOf } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';

@@ -17,12 +17,8 @@ import {
   tap,
   throwError,
 } from 'rxjs';
-import {
-  type ExchangeEvent,
-  type ExchangeRequest,
-  type FinalEvent,
-  isFinal,
-} from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { type ExchangeEvent, type FinalEvent, isFinal } from '../../domain/calls/exchange-event.ts';
 import { notConnected } from '../../domain/errors/error-catalogue.ts';
 import { JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';

@@ -3,7 +3,8 @@
 // else is in calls/call.ts. Source: ADR 71.
 
 import { from, Observable, of } from 'rxjs';
-import { type ExchangeEvent, type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
+import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { isRepeatable } from '../../domain/calls/retry-rules.ts';
 import {
   type Delivered,

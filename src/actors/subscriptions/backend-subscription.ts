@@ -3,7 +3,7 @@
 // renews a subscription that ended, with a back-off. Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
 import { firstValueFrom, map, merge, Subject, Subscription } from 'rxjs';
-import type { ExchangeEvent } from '../../domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { listNotice, type ServerNotification } from '../../domain/mcp/client.ts';

@@ -2,7 +2,7 @@
 // `resources/unsubscribe` after the last one. feed.ts distributes the updates.
 
 import { Subscription } from 'rxjs';
-import type { FinalEvent } from '../../domain/calls/exchange.ts';
+import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable, notConnected } from '../../domain/errors/error-catalogue.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';

@@ -2,7 +2,8 @@
 // nodes. Source: ADR 170.
 
 import type { Observable } from 'rxjs';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import type { ClientProfile } from '../../domain/mcp/client.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import type { Closed, Conversation } from '../../transports/transport.ts';

@@ -6,7 +6,8 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Subscription } from 'rxjs';
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
-import type { AttemptTrace, ExchangeRequest, TraceFields } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { AttemptTrace, TraceFields } from '../../domain/calls/request-trace.ts';
 import {
   backendUnavailable,
   templateNotFound,

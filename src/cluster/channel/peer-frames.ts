@@ -2,7 +2,9 @@
 // answer consists. A frame is one byte for its kind, four for its length, and its content: JSON, or the bytes of a
 // result, which no node parses. Source: ADR 170.
 
-import type { ExchangeRequest, HttpRefusal, TraceFields } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { HttpRefusal } from '../../domain/calls/exchange-event.ts';
+import type { TraceFields } from '../../domain/calls/request-trace.ts';
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import { type Delivered, ERROR_STATUS, type ErrorCode, GatewayError } from '../../domain/errors/errors.ts';
 import {

@@ -4,7 +4,8 @@
 
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
 import type { Principal } from '../../domain/accounts/account.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import {
   ANSWERS_HOLD_TOO_MUCH,
   backendUnavailable,

@@ -2,7 +2,7 @@
 // calls that are close in time. auth/audit/audit.ts records them, the stores keep them. Source: ADR 82.
 
 import { withoutCredentials } from '../accounts/written-credentials.ts';
-import type { CallOutcome } from '../calls/exchange.ts';
+import type { CallOutcome } from '../calls/exchange-event.ts';
 import { definedFields } from '../json/json.ts';
 import { LIMITS } from '../limits.ts';
 

@@ -1,13 +1,10 @@
 // One exchange: a request to a backend and all messages that come back for it. It is an Observable of
-// ExchangeEvent; its errors are GatewayError (errors.ts).
+// ExchangeEvent (exchange-event.ts); its errors are GatewayError (errors.ts).
 
-import type { ErrorCode } from '../errors/errors.ts';
-import type { TransportKind } from '../instances/transport-kinds.ts';
-import { isJsonObject, type JsonFields, type JsonObject, type JsonText } from '../json/json.ts';
-import type { ServerMessage } from '../mcp/client.ts';
-import { type JsonRpcError, RPC } from '../mcp/jsonrpc.ts';
-import { listOf } from '../mcp/mcp.ts';
+import type { JsonFields, JsonObject } from '../json/json.ts';
 import type { ToolRights } from '../rights/rights.ts';
+import { type CallEnd, type ExchangeEvent, type FinalEvent, isFinal } from './exchange-event.ts';
+import type { AttemptTrace, RequestTrace } from './request-trace.ts';
 
 /** What the gateway knows about the call of a request. No field of it is sent. */
 interface CallContext {
@@ -103,39 +100,9 @@ export function cancellation(requestId: number, reason = 'no caller waits for th
   return { requestId, reason };
 }
 
-/**
- * The events of an exchange: zero or more messages, then one result or error, then it completes. `error` is an
- * answer of the backend, not a failure of the transport. A `request` comes only in a conversation that declared
- * the capabilities of a client.
- * `interrupted`: the backend closed its event stream before the answer and wants to be polled, which the transport does; clients
- * that can poll may get the event.
- */
-export type ExchangeEvent =
-  | ServerMessage
-  /** `retryMs`: the wait that the backend asked for. */
-  | { readonly kind: 'interrupted'; readonly retryMs: number | undefined }
-  | FinalEvent;
-
-export type FinalEvent =
-  /** `cut`: why the list ends with this page although the backend named a next one, as a clause. */
-  | { readonly kind: 'result'; readonly result: JsonText; readonly cut?: string }
-  /** `refusal`: how its server refused the request over HTTP, if the error came with a status that is not a success. */
-  | { readonly kind: 'error'; readonly error: JsonRpcError; readonly refusal?: HttpRefusal };
-
-export interface HttpRefusal {
-  readonly status: number;
-  /** The wait that the server asked for, in ms. */
-  readonly waitMs: number | undefined;
-}
-
 /** Name of the tool that a request calls, if any. */
 export function toolOf({ method, params }: Pick<ExchangeRequest, 'method' | 'params'>): string | undefined {
   return method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;
-}
-
-/** True for the event that ends an exchange. */
-export function isFinal(event: ExchangeEvent): event is FinalEvent {
-  return event.kind === 'result' || event.kind === 'error';
 }
 
 export interface Answer {
@@ -163,95 +130,4 @@ export function isFinalAnswer(answer: Answer): answer is Answer & FinalAnswer {
 export interface CallReport extends Tracker {
   /** Called before the answer is written; only the first call counts. */
   ended(end: CallEnd): void;
-}
-
-/** The answer of the backend; or an error of the gateway, or of JSON-RPC; or the client disconnected. */
-export type CallEnd =
-  | FinalEvent
-  | { readonly kind: 'failed'; readonly code: ErrorCode | number }
-  | { readonly kind: 'cancelled' };
-
-/**
- * The outcome for a client. `tool_error`: a result with `isError`; `error`: an error of JSON-RPC; `failed`: an
- * error of the gateway;
- * `cancelled`: nothing, because it disconnected.
- */
-export type CallOutcome = 'result' | 'tool_error' | 'error' | 'failed' | 'cancelled';
-
-export function outcomeOf(method: string, end: CallEnd): CallOutcome {
-  if (end.kind === 'result')
-    return method === 'tools/call' && isToolError(end.result) ? 'tool_error' : 'result';
-  return isListRefusal(method, end) ? 'result' : end.kind;
-}
-
-/** True for the answer of a server that does not offer the list: it is empty. */
-function isListRefusal(method: string, end: CallEnd): boolean {
-  return end.kind === 'error' && end.error.code === RPC.methodNotFound && listOf(method) !== undefined;
-}
-
-/** True for the outcomes of requests that the backend answered. */
-export function isAnswered(outcome: CallOutcome): boolean {
-  return outcome === 'result' || outcome === 'tool_error' || outcome === 'error';
-}
-
-/** Results up to this size are parsed to confirm a match. */
-const PARSED_BYTES = 65_536;
-const KEY = Buffer.from('"isError"');
-const IS_TRUE = /"isError"\s*:\s*true/;
-
-/**
- * True for a result of a tool with `isError: true`. Most results are not parsed: in a JSON string the quotes would be escaped, so
- * a match is a key, though perhaps a nested one.
- */
-function isToolError(result: JsonText): boolean {
-  const { bytes } = result;
-  // One search for all matches: a result may consist of this key.
-  if (!bytes.includes(KEY) || !IS_TRUE.test(bytes.toString('latin1'))) return false;
-  if (bytes.length > PARSED_BYTES) return true;
-  try {
-    const { value } = result;
-    return isJsonObject(value) && value.isError === true;
-  } catch {
-    return false; // not JSON: transports do not verify every result
-  }
-}
-
-// The interface of the spans of a request. src/tracing implements it with OpenTelemetry; a request that is not
-// traced has no spans.
-
-/** `traceparent` and perhaps `tracestate`, as headers of HTTP and as fields of `_meta`. Source: W3C Trace Context; SEP-414. */
-export type TraceFields = Readonly<Record<string, string>>;
-
-export interface RequestTrace {
-  attempt(details: AttemptDetails): AttemptTrace;
-}
-
-export interface AttemptDetails {
-  readonly method: string;
-  /** Only the name of the tool or prompt is read. */
-  readonly params: JsonFields | undefined;
-  readonly template: string;
-  readonly view: string | undefined;
-  readonly instanceId: string;
-  readonly transport: TransportKind;
-  /** 1 for the first one. */
-  readonly number: number;
-}
-
-export interface AttemptTrace {
-  /** The fields for the backend, which continues the trace. */
-  readonly fields: TraceFields;
-  /** The revision that the backend speaks; `''` for none. */
-  speaks(protocolVersion: string): void;
-  /** Begins the child span of a POST; an attempt has several when the backend forgot its session. */
-  post(origin: string): PostTrace;
-  answered(answer: FinalEvent): void;
-  /** `error`: undefined for an answer, and for a caller that disconnected. */
-  ended(error: ErrorCode | undefined): void;
-}
-
-export interface PostTrace {
-  readonly fields: TraceFields;
-  /** `status`: of the answer; 0 for none. */
-  ended(status: number): void;
 }

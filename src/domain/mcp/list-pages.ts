@@ -2,7 +2,8 @@
 // none, and some lists have no end at all: the same cursor again and again, or the same page under ever new
 // cursors. Source: ADR 111.
 
-import type { ExchangeRequest, FinalEvent } from '../calls/exchange.ts';
+import type { ExchangeRequest } from '../calls/exchange.ts';
+import type { FinalEvent } from '../calls/exchange-event.ts';
 import { parsedResult, tooLargePage } from '../calls/parsed-result.ts';
 import type { GatewayError } from '../errors/errors.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../json/json.ts';

@@ -29,7 +29,8 @@ import {
   connectionDeclined,
   noOwnAccount,
 } from '../../domain/calls/connection-required.ts';
-import { type ExchangeEvent, type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
+import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { MAX_PAGE, parsedResult } from '../../domain/calls/parsed-result.ts';
 import { backendUnavailable, queueFull } from '../../domain/errors/error-catalogue.ts';
 import { hasCode } from '../../domain/errors/errors.ts';

@@ -3,7 +3,7 @@
 
 import type { Logger } from 'pino';
 import { withoutCredentials } from '../../domain/accounts/written-credentials.ts';
-import type { CallOutcome } from '../../domain/calls/exchange.ts';
+import type { CallOutcome } from '../../domain/calls/exchange-event.ts';
 import { Repeated } from '../../domain/memory/repeated.ts';
 import { sessionFingerprint } from '../../domain/sessions/session-fingerprint.ts';
 import { systemClock } from '../../domain/time/clock.ts';

@@ -5,7 +5,7 @@ import type { AuditLog } from '../../auth/audit/audit.ts';
 import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import { nameOf } from '../../domain/accounts/account.ts';
 import { CALL_ACTION } from '../../domain/audit/audit.ts';
-import type { CallOutcome } from '../../domain/calls/exchange.ts';
+import type { CallOutcome } from '../../domain/calls/exchange-event.ts';
 import { asGatewayError, ERROR_STATUS, type ErrorCode } from '../../domain/errors/errors.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import { HTTP_LIMITS } from '../limits.ts';

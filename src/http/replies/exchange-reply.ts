@@ -2,13 +2,8 @@
 // This is the hot path: one subscription, no operators, and the result is not parsed.
 
 import { concatAll, concatMap, tap } from 'rxjs';
-import {
-  type CallEnd,
-  type ExchangeEvent,
-  type ExchangeRequest,
-  isFinal,
-  type Tracker,
-} from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest, Tracker } from '../../domain/calls/exchange.ts';
+import { type CallEnd, type ExchangeEvent, isFinal } from '../../domain/calls/exchange-event.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
 import { isFields, JsonText } from '../../domain/json/json.ts';
 import { LIST_METHODS, type ListField, META } from '../../domain/mcp/mcp.ts';

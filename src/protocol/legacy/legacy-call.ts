@@ -2,7 +2,8 @@
 // the request. A lost connection does not end it. Below it, the requests of the server that wait for an answer of
 // the client. Source: MCP 2025-11-25 basic/utilities/cancellation.
 
-import type { Answer, CallReport, ExchangeEvent, FinalEvent } from '../../domain/calls/exchange.ts';
+import type { Answer, CallReport } from '../../domain/calls/exchange.ts';
+import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
 import type { ClientReply, ServerRequest } from '../../domain/mcp/client.ts';
 import { type JsonRpcId, numberMeant, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { AnswerWriter } from '../answer-writer.ts';

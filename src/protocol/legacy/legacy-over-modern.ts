@@ -5,7 +5,8 @@
 
 import { catchError, map, mergeMap, Observable, of } from 'rxjs';
 import { ConnectionRequired } from '../../domain/calls/connection-required.ts';
-import type { Answer, ExchangeRequest, FinalEvent } from '../../domain/calls/exchange.ts';
+import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import { asGatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, JsonText, type JsonValue } from '../../domain/json/json.ts';

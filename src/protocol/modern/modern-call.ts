@@ -6,7 +6,8 @@
 import type { CallQuestions } from '../../domain/calls/call-questions.ts';
 import { CONFIRM, CONFIRM_MS, ConfirmationRequired } from '../../domain/calls/confirmation-required.ts';
 import { ConnectionRequired } from '../../domain/calls/connection-required.ts';
-import type { Answer, CallReport, FinalEvent } from '../../domain/calls/exchange.ts';
+import type { Answer, CallReport } from '../../domain/calls/exchange.ts';
+import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { type ErrorCode, hasCode } from '../../domain/errors/errors.ts';
 import type { JsonFields, JsonObject, JsonText } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';

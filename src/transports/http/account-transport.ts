@@ -3,7 +3,8 @@
 // call is served before an account is connected.
 
 import { AsyncSubject, defer, EMPTY, from, map, mergeMap, type Observable, of, throwError } from 'rxjs';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { connectionRequired } from '../../domain/errors/error-catalogue.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';

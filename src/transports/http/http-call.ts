@@ -7,7 +7,9 @@
 // Source: MCP 2025-11-25 basic/transports#resumability, SEP-1699.
 
 import type { Subscriber } from 'rxjs';
-import type { ExchangeEvent, ExchangeRequest, PostTrace } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
+import type { PostTrace } from '../../domain/calls/request-trace.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import { asGatewayError, GatewayError, perhapsDelivered } from '../../domain/errors/errors.ts';
 import type { JsonText, JsonValue } from '../../domain/json/json.ts';

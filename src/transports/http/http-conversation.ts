@@ -3,7 +3,8 @@
 // everything that only calls and messages need is created on first use.
 
 import { AsyncSubject, Observable, Subject } from 'rxjs';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable } from '../../domain/errors/error-catalogue.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { type ClientProfile, type ServerMessage, serverRequest } from '../../domain/mcp/client.ts';

@@ -13,7 +13,8 @@ import {
   type Subscription,
   tap,
 } from 'rxjs';
-import { type ExchangeRequest, isFinal } from '../../domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
+import { isFinal } from '../../domain/calls/exchange-event.ts';
 import { asGatewayError, openingFailed } from '../../domain/errors/errors.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { isLogged, logLevelOf } from '../../../../src/actors/calls/stateless/legacy-form.ts';
-import type { ExchangeEvent } from '../../../../src/domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../../../src/domain/calls/exchange-event.ts';
 import type { JsonObject, JsonValue } from '../../../../src/domain/json/json.ts';
 import { META } from '../../../../src/domain/mcp/mcp.ts';
 import { modernCall } from '../../../helpers/failing-backend.ts';

@@ -8,7 +8,7 @@ import {
   type LeasedConversation,
   NO_SUBSCRIBER,
 } from '../../../../src/actors/instances/leased-conversation.ts';
-import type { ExchangeEvent } from '../../../../src/domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../../../src/domain/calls/exchange-event.ts';
 import { hasCode } from '../../../../src/domain/errors/errors.ts';
 import type { TransportKind } from '../../../../src/domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../../../src/domain/limits.ts';

@@ -2,7 +2,7 @@
 // share: most do, and then a list needs no dedicated process until the shared one is restarted. The route of a
 // call without a session asks. Source: ADR 49.
 
-import type { ExchangeEvent } from '../../../domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../../domain/calls/exchange-event.ts';
 import { parsedResult } from '../../../domain/calls/parsed-result.ts';
 import { isJsonObject } from '../../../domain/json/json.ts';
 import type { ClientProfile } from '../../../domain/mcp/client.ts';

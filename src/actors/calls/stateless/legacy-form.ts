@@ -1,6 +1,7 @@
 // The form of a modern client's request for a legacy backend, and the log messages that reach the client.
 
-import type { ExchangeEvent, ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../../domain/calls/exchange-event.ts';
 import { isJsonObject } from '../../../domain/json/json.ts';
 import { includesLevel, isLogLevel, LOG, META, withoutMeta } from '../../../domain/mcp/mcp.ts';
 

@@ -3,7 +3,8 @@
 // instances/leases.ts bounds their number and idle time.
 
 import { catchError, defer, EMPTY, filter, from, map, merge, mergeMap, Observable, Subject } from 'rxjs';
-import type { ExchangeEvent, ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import type { ExchangeEvent } from '../../../domain/calls/exchange-event.ts';
 import { shuttingDown } from '../../../domain/errors/errors.ts';
 import { declarationsTooLarge } from '../../../domain/errors/session-errors.ts';
 import type { JsonObject } from '../../../domain/json/json.ts';

@@ -3,13 +3,8 @@
 // (stateless-leases.ts). process-sharing.ts has the rules; everything else is in calls/call.ts.
 
 import { from, Observable, of, race, tap } from 'rxjs';
-import {
-  type Answer,
-  type ExchangeEvent,
-  type ExchangeRequest,
-  type FinalEvent,
-  isAnswered,
-} from '../../../domain/calls/exchange.ts';
+import type { Answer, ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import { type ExchangeEvent, type FinalEvent, isAnswered } from '../../../domain/calls/exchange-event.ts';
 import { backendTimeout } from '../../../domain/errors/error-catalogue.ts';
 import { isUnanswered } from '../../../domain/errors/errors.ts';
 import { isNetworked } from '../../../domain/instances/transport-kinds.ts';
