@@ -68,7 +68,7 @@ export interface ExchangeOptions {
   readonly isContinuation?: boolean;
 }
 
-/** Shows which instance works on a request before the answer. */
+/** What is known about a request before its answer, such as the instance that works on it. A CallReport is one. */
 export interface Tracker {
   /** The instance that works on the request, the last one of several; none while it waits in a queue. */
   sentTo?: SentTo | undefined;

@@ -30,14 +30,14 @@ export function streamReply(
   request: ExchangeRequest,
   client: HttpRequest,
 ): Reply {
-  const tracker = client.report(request);
+  const report = client.report(request);
   const answers$ = gateway
-    .exchange(template, { ...exchangeOf(withLogLevel(request), client, tracker), wantsProgress: true })
+    .exchange(template, { ...exchangeOf(withLogLevel(request), client, report), wantsProgress: true })
     .pipe(
       tap({
-        next: ({ event }) => isFinal(event) && tracker.ended(event),
-        error: (thrown: unknown) => tracker.ended(endOf(thrown)),
-        unsubscribe: () => tracker.ended({ kind: 'cancelled' }),
+        next: ({ event }) => isFinal(event) && report.ended(event),
+        error: (thrown: unknown) => report.ended(endOf(thrown)),
+        unsubscribe: () => report.ended({ kind: 'cancelled' }),
       }),
     );
   // concatMap keeps the order: events before the error are sent before it.
@@ -49,7 +49,7 @@ export function streamReply(
     }),
     concatAll(),
   );
-  return { kind: 'stream', events$, tracker };
+  return { kind: 'stream', events$, tracker: report };
 }
 
 /**
@@ -63,12 +63,12 @@ export function resultReply(
   replyOf: (result: JsonText, instanceId: string) => Reply = passThrough,
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
-    const tracker = client.report(request);
-    const exchange = exchangeOf(request, client, tracker);
+    const report = client.report(request);
+    const exchange = exchangeOf(request, client, report);
     const subscription = gateway.exchange(template, exchange, options).subscribe({
       next: ({ event, instanceId }) => {
         if (!isFinal(event)) return;
-        tracker.ended(event);
+        report.ended(event);
         if (event.kind === 'result') {
           try {
             resolve(replyOf(event.result, instanceId));
@@ -81,13 +81,13 @@ export function resultReply(
             .then(reject);
       },
       error: (thrown: unknown) => {
-        tracker.ended(endOf(thrown));
+        report.ended(endOf(thrown));
         reject(thrown);
       },
     });
     client.onLost((reason) => {
       subscription.unsubscribe();
-      tracker.ended(endOf(reason));
+      report.ended(endOf(reason));
       reject(reason);
     }, template);
   });
@@ -144,15 +144,15 @@ export async function gatherList<T>(
   use: (list: ListResult) => Promise<T>,
 ): Promise<T> {
   const { signal, callerId: caller, callerTools: tools, id: requestId } = request;
-  const tracker = request.report({ method: LIST_METHODS[field] });
+  const report = request.report({ method: LIST_METHODS[field] });
   try {
-    const options = { signal, caller, tools, requestId, tracker };
+    const options = { signal, caller, tools, requestId, tracker: report };
     return await requests.useList(template, field, options, (list) => {
-      tracker.ended({ kind: 'result', result: NO_RESULT });
+      report.ended({ kind: 'result', result: NO_RESULT });
       return use(list);
     });
   } catch (thrown) {
-    tracker.ended(endOf(thrown));
+    report.ended(endOf(thrown));
     throw thrown;
   }
 }

@@ -174,13 +174,13 @@ export class ModernEndpoint {
   }
 
   /** Continues a call that waits for its client, or sends the request to the instance that it is about, or to any. */
-  #answers(asked: ModernRequest, from: McpRequest, tracker: CallReport): Observable<Answer | ClientQuestion> {
+  #answers(asked: ModernRequest, from: McpRequest, report: CallReport): Observable<Answer | ClientQuestion> {
     const { affinity, questions } = this.#deps;
     const target = affinity.targetOf(asked);
-    if (target === undefined) return this.#begun(asked, from, { tracker }); // nearly always
+    if (target === undefined) return this.#begun(asked, from, { report }); // nearly always
     if (!('waitingCallId' in target)) {
       const { confirmation } = target;
-      const begun = (confirmed?: string) => this.#begun(asked, from, { tracker, ...target, confirmed });
+      const begun = (confirmed?: string) => this.#begun(asked, from, { report, ...target, confirmed });
       return confirmation === undefined ? begun() : this.#whenUsed(asked, confirmation, begun);
     }
     const resumed = questions.resume(target.waitingCallId, asked.owner, asked.method, target.replies);
@@ -210,7 +210,7 @@ export class ModernEndpoint {
   #begun(
     asked: ModernRequest,
     from: McpRequest,
-    { tracker, params = asked.params, instanceId, confirmed }: Begun,
+    { report, params = asked.params, instanceId, confirmed }: Begun,
   ): Observable<Answer | ClientQuestion> {
     const headers = paramHeadersIn(from.headers);
     const { method, owner, backends } = asked;
@@ -218,7 +218,7 @@ export class ModernEndpoint {
     const { profile } = asked.envelope;
     const { questions } = this.#deps;
     const { requestId } = from;
-    const usual = { method, params, tracker, requestId };
+    const usual = { method, params, tracker: report, requestId };
     const hasMore = headers !== undefined || tools !== undefined || confirmed !== undefined;
     const request = hasMore ? { ...usual, ...definedFields({ headers, tools, confirmed }) } : usual;
     const answers$ = backends.exchange(request, { owner, profile, instanceId });
@@ -235,7 +235,7 @@ async function refused(thrown: unknown, takeBack: () => Promise<void>): Promise<
 
 /** How a request begins: as its target says, and perhaps confirmed. */
 interface Begun {
-  readonly tracker: CallReport;
+  readonly report: CallReport;
   readonly params?: ModernRequest['params'];
   readonly instanceId?: string | undefined;
   readonly confirmed?: string | undefined;
