@@ -12,6 +12,8 @@ import { takeRelativeImports } from './relative-imports.mjs';
 
 const self = fileURLToPath(import.meta.url);
 
+// Without a listener SIGUSR1 opens Node's inspector, through which each program of the same user runs code in this process.
+process.on('SIGUSR1', () => {});
 withRecentNode(self, start);
 
 /** Loads the command line and leaves its result as the exit code. Nothing is cut off: the process ends when all work is done. */

@@ -135,6 +135,19 @@ test.needs(!isWindows, 'there is no shell between npm and a program')(
   },
 );
 
+test.needs(!isWindows, 'there are no such signals on Windows')(
+  'SIGUSR1 opens no inspector, which would run code for every program of the same user',
+  async () => {
+    const root = await plant({ 'dist/program/main.js': sayAndWait });
+    const onReady = (child: ChildProcess): void => {
+      child.kill('SIGUSR1');
+      setTimeout(() => child.kill(), 200);
+    };
+    const { code, out, err } = await run([process.execPath], root, [], { onReady });
+    assert.equal({ code, out, err }, { code: 0, out: 'ready\nSIGTERM\n', err: '' });
+  },
+);
+
 for (const [kind, command] of oldNodes) {
   const needs = test.needs(
     command,

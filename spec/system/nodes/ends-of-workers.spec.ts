@@ -52,6 +52,16 @@ onLinux('the supervisor is killed: a worker with a call in flight ends after it'
   assert.equal(await gateway.program.survivors(), []);
 });
 
+onLinux('SIGUSR1, which a program may send: no process opens an inspector, and none ends', async () => {
+  const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
+  for (const pid of [gateway.program.process.pid, ...gateway.pids()]) process.kill(Number(pid), 'SIGUSR1');
+  await register(gateway.admin, 'programs', [{ id: 'one', ...everythingProgram() }]);
+  assert.equal(await gateway.states(), ['1 live', '2 live']);
+  gateway.program.signal('SIGTERM');
+  assert.equal(await gateway.program.end(), { code: 0, signal: null });
+  assert.not.match(gateway.program.err, /Debugger/);
+});
+
 onLinux('Ctrl-C in a terminal: all end in order, and none by the signal itself', async () => {
   const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' }, true);
   await register(gateway.admin, 'programs', [{ id: 'one', ...everythingProgram() }]);
