@@ -75,8 +75,9 @@ onLinux('a worker that hangs before its first sign of life is killed', async () 
   const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
   const [first, second] = gateway.pids();
   const others = new Set(gateway.program.descendants());
+  // Not a copy of the supervisor that is about to run something: it would wait for the copy.
   const isWorker = (pid: number) =>
-    !others.has(pid) && readProcessFile(pid, 'cmdline').includes('stagedoor.mjs');
+    !others.has(pid) && readProcessFile(pid, 'environ').includes('STAGEDOOR_WORKER={"number":2');
   process.kill(second, 'SIGKILL');
   const next = await eventually(async () => gateway.program.descendants().find(isWorker), Boolean);
   process.kill(next ?? 0, 'SIGSTOP');
