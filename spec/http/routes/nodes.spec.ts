@@ -18,7 +18,13 @@ const OWN: NodeView = {
   ...{ id: 'a', life: 'lifelife', address: undefined, version: '1', since: '2026-01-01T00:00:00.000Z' },
   ...{ programs: 0, calls: 0, isDraining: false, state: 'live', protocol: 1 },
 };
-const nodes = () => [
+/** How often the list of nodes was made, for which each instance of this node is counted. */
+let lists = 0;
+const nodes = () => {
+  lists += 1;
+  return NODES;
+};
+const NODES: NodeView[] = [
   OWN,
   { ...OWN, id: 'gone', life: 'lifegone', version: '0', state: 'ended' as const },
   { ...OWN, id: 'odd', life: 'life0odd', state: 'foreign' as const },
@@ -87,6 +93,16 @@ test('list this node alone where there is no other, with all fields', async () =
     ...{ id, life, address: address ?? null, version, since, programs: 0, in_flight: 0, draining: false },
     state: 'live',
   });
+});
+
+test('are listed once for a page, not for each of its instances', async () => {
+  for (let id = 0; id < 20; id += 1)
+    await app.gateway.register('many', { id: `m${id}`, endpoint: 'http://127.0.0.1:1' });
+  for (const path of ['/gateway/registry', '/servers?include_health=true', '/mcp/many/health']) {
+    lists = 0;
+    assert.is((await app.as(app.admin, 'GET', path)).status, 200);
+    assert.ok(lists < 9, `${path}: ${lists} lists`);
+  }
 });
 
 test('drain this node: not ready, no new sessions, everything else is served; resume takes it back', async () => {

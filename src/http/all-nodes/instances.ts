@@ -25,13 +25,15 @@ const PEER_SERVERS = compileShape(Type.Array(ListedServer), 'body');
 
 /** What the other nodes know of the instances. */
 export interface KnownInstances {
+  /** Id of this node; empty where there are no others. */
+  readonly ownId: string;
   /** Views of other nodes, by server id. */
   readonly views: ReadonlyMap<string, readonly View<ListedServer>[]>;
   /** Nodes that did not answer. */
   readonly partial: readonly string[];
 }
 
-const NOTHING: KnownInstances = { views: new Map(), partial: [] };
+const NOTHING: KnownInstances = { ownId: '', views: new Map(), partial: [] };
 
 /** Asks the other nodes for their records of all instances, by pages of 1,000. No promise where there are no other nodes. */
 export function knownAtPeers(
@@ -40,6 +42,7 @@ export function knownAtPeers(
   allNodes: AllNodes | undefined,
 ): KnownInstances | Promise<KnownInstances> {
   if (allNodes === undefined || allNodes.isAlone) return NOTHING;
+  const { ownId } = allNodes;
   const visible = visibleTemplates(gateway, principal);
   const ids = visible
     .flatMap((template) => gateway.template(template).instances.map(({ serverId }) => serverId))
@@ -56,21 +59,20 @@ export function knownAtPeers(
       [...answers].flatMap(([node, records]) => records.map((view) => ({ node, view }))),
     );
     const partial = [...new Set(parts.flatMap((part) => part.partial))].sort();
-    return { views: Map.groupBy(views, ({ view }) => view.server_id), partial };
+    return { ownId, views: Map.groupBy(views, ({ view }) => view.server_id), partial };
   });
 }
 
-/** The record of an instance for one viewer; with its health if `includesHealth`. `node`: this one. */
+/** The record of an instance for one viewer; with its health if `includesHealth`. */
 export function recordWith(
   known: KnownInstances,
   server: Server,
   viewer: Principal,
-  node = '',
   includesHealth = false,
 ): ListedServer {
-  const own = { node, view: instanceRecord(server, viewer) };
+  const own = { node: known.ownId, view: instanceRecord(server, viewer) };
   const others = known.views.get(own.view.server_id) ?? [];
-  const health = includesHealth ? { health: healthWith(known, server, viewer, node) } : {};
+  const health = includesHealth ? { health: healthWith(known, server, viewer) } : {};
   if (others.length === 0) return { ...own.view, ...health };
   const { worst, nodes, counted } = merged<ListedServer>([own, ...others], server.runner);
   const { health: _, ...record } = worst;
@@ -84,14 +86,13 @@ export function recordWith(
   };
 }
 
-/** The health of an instance for one viewer. `node`: this one. */
+/** The health of an instance for one viewer. */
 export function healthWith(
-  { views }: KnownInstances,
+  { ownId, views }: KnownInstances,
   server: Server,
   viewer: Principal,
-  node = '',
 ): Static<typeof InstanceHealth> {
-  const own = { node, view: instanceHealth(server, viewer) };
+  const own = { node: ownId, view: instanceHealth(server, viewer) };
   const others = (views.get(server.definition.serverId) ?? []).flatMap(({ node: other, view }) =>
     view.health === undefined ? [] : [{ node: other, view: view.health }],
   );

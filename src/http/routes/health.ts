@@ -203,7 +203,7 @@ export const healthRoutes: readonly Route[] = [
       const servers = gateway.servers(template);
       return whenKnown(knownAtPeers(gateway, principal, allNodes), (known) => {
         const views = servers.map(
-          (server) => [server.definition.id, healthWith(known, server, principal, allNodes?.ownId)] as const,
+          (server) => [server.definition.id, healthWith(known, server, principal)] as const,
         );
         const { total, healthy, healthPercentage } = countHealth(views.map(([, health]) => health));
         return json(200, {

@@ -72,8 +72,7 @@ export const serverRoutes: readonly Route[] = [
           {
             items: servers,
             idOf,
-            read: (page) =>
-              page.map((server) => recordWith(known, server, principal, allNodes?.ownId, includesHealth)),
+            read: (page) => page.map((server) => recordWith(known, server, principal, includesHealth)),
             partial: known.partial,
           },
           query,
@@ -115,7 +114,7 @@ export const serverRoutes: readonly Route[] = [
     handler: ({ params, principal }, { gateway, allNodes }) => {
       const server = visibleServer(gateway, principal, params.server_id);
       return whenKnown(knownAtPeers(gateway, principal, allNodes), (known) =>
-        json(200, recordWith(known, server, principal, allNodes?.ownId)),
+        json(200, recordWith(known, server, principal)),
       );
     },
   }),

@@ -20,7 +20,6 @@ import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { TemplateParams } from '../route-params.ts';
 import { AnyObject, closed, integer, named, nullableText, text } from '../schemas.ts';
-import type { Services } from '../services.ts';
 import { visibleServers, visibleTemplates } from '../visible.ts';
 import { Withheld, withheldFor } from './health.ts';
 import { InstanceRecord } from './instances.ts';
@@ -112,12 +111,10 @@ const RegistryView = named('Registry', {
 /** Makes the answer for one viewer, with the templates that have no instances. */
 async function registryView(
   viewer: Principal,
-  { gateway, allNodes }: Pick<Services, 'gateway' | 'allNodes'>,
+  gateway: Gateway,
   known: KnownInstances,
 ): Promise<Static<typeof RegistryView>> {
-  const records = visibleServers(gateway, viewer).map((server) =>
-    recordWith(known, server, viewer, allNodes?.ownId),
-  );
+  const records = visibleServers(gateway, viewer).map((server) => recordWith(known, server, viewer));
   const byTemplate = Map.groupBy(records, (record) => record.template_name);
   const templates = await Promise.all(
     visibleTemplates(gateway, viewer).map(async (template) => {
@@ -168,12 +165,10 @@ export const templateRoutes: readonly Route[] = [
     summary: 'Everything that is registered',
     scope: 'gateway:read',
     answers: { 200: { description: 'Templates with their instances and settings', body: RegistryView } },
-    handler: ({ principal }, services) => {
-      const { gateway, allNodes } = services;
-      return whenKnown(knownAtPeers(gateway, principal, allNodes), async (known) =>
-        json(200, await registryView(principal, services, known)),
-      );
-    },
+    handler: ({ principal }, { gateway, allNodes }) =>
+      whenKnown(knownAtPeers(gateway, principal, allNodes), async (known) =>
+        json(200, await registryView(principal, gateway, known)),
+      ),
   }),
   defineRoute('GET', '/gateway/templates', {
     summary: 'Names of the templates',
