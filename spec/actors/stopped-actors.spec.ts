@@ -137,7 +137,7 @@ test('an instance actor that is stopped ends the processes that clients lease', 
   const transport = await instance.healthy();
   transport.conversationsAreIndependent = true;
   const { conversation } = instance.ref.lease({ owner: { id: 'ann' }, profile: ASKABLE });
-  await conversation.opened;
+  await conversation.untilOpen;
   instance.actor.stop();
   await conversation.gone;
   assert.equal(

@@ -130,7 +130,7 @@ test('refuses questions of the backend during a request of the gateway itself', 
   const { lease } = setUp();
   const backend = new ScriptedTransport();
   const { conversation } = lease(Promise.resolve(backend), 60_000);
-  await conversation.opened;
+  await conversation.untilOpen;
   const { answer } = conversation.feed?.subscribe('x:1') ?? {};
   await settled(); // requests about one resource are sent in turn
   backend.last.ask('roots/list');

@@ -139,7 +139,7 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
   }
 
   /** Like `opening`; BACKEND_UNAVAILABLE also when the backend keeps no dedicated conversations. */
-  get opened(): Promise<Conversation> {
+  get untilOpen(): Promise<Conversation> {
     return this.opening.then((conversation) => conversation ?? refuse());
   }
   /** Subscriptions and messages for clients that share it; undefined until it is open. */

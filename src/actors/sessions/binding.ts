@@ -113,7 +113,7 @@ export class Binding {
   }
 
   /** A call begins here; it ends with `release`. */
-  take(): void {
+  acquire(): void {
     this.#lease?.conversation.acquire();
   }
 

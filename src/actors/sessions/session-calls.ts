@@ -92,7 +92,7 @@ export class SessionCalls {
     const reserved: Reserved = { end };
     reservations.add(reserved);
     if (binding !== undefined) {
-      binding.take();
+      binding.acquire();
       const isContinuation = route?.reservation === binding;
       const couldMove = mayMove(session.value, session.group);
       const complete = () => {

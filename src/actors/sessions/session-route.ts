@@ -98,7 +98,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   use(binding: Binding): void {
     if (this.binding === binding) return;
     this.#release();
-    binding.take();
+    binding.acquire();
     this.binding = binding;
   }
 

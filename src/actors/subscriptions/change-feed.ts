@@ -134,7 +134,7 @@ export class ChangeFeed {
     let tries = 0;
     return defer(() => {
       const { conversation, release } = leases.lease(ref, client);
-      return from(conversation.opened).pipe(
+      return from(conversation.untilOpen).pipe(
         switchMap(() => {
           tries = 0;
           return updatesOf(conversation.feed, client.uris);

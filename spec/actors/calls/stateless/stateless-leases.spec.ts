@@ -150,7 +150,7 @@ test('ends everything when it closes, openings included', async () => {
   const one = await instanceOf('http');
   const { conversation } = stateless.lease(one, guest('ann'));
   await stateless.close();
-  await conversation.opened.catch(() => undefined);
+  await conversation.untilOpen.catch(() => undefined);
   assert.throws(
     () => stateless.lease(one, guest('ann')),
     (thrown: unknown) => hasCode(thrown, 'SHUTTING_DOWN'),

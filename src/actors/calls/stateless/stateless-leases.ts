@@ -121,7 +121,7 @@ export class StatelessLeases {
       filter(({ isShared, key, ownerId }) => (isShared ? key === sharedKey : ownerId === owner.id)),
       filter((each) => this.#leased.get(each) === instance),
       mergeMap((each) =>
-        from(each.opened).pipe(
+        from(each.untilOpen).pipe(
           map(() => each),
           catchError(() => EMPTY),
         ),

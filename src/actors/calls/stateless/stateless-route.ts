@@ -326,6 +326,6 @@ function isLeased(choice: ConversationChoice): boolean {
 }
 
 async function ready({ conversation }: StatelessLease, logLevel: string | undefined): Promise<void> {
-  await conversation.opened;
+  await conversation.untilOpen;
   if (logLevel !== undefined) await conversation.requireLogLevel(logLevel);
 }
