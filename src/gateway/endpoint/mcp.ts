@@ -6,8 +6,8 @@ import { endWith, ignoreElements, NEVER, type Observable, Subscription, takeUnti
 import type { Dispatcher } from '../../actors/calls/dispatcher.ts';
 import type { RetryBudget } from '../../actors/calls/retries.ts';
 import { CallsWithQuestions } from '../../actors/calls/stateless/calls-with-questions.ts';
+import { StatelessClients } from '../../actors/calls/stateless/stateless-clients.ts';
 import { StatelessLeases } from '../../actors/calls/stateless/stateless-leases.ts';
-import { StatelessClients } from '../../actors/calls/stateless/stateless-route.ts';
 import type { Fleet } from '../../actors/fleet.ts';
 import { ClientSessions } from '../../actors/sessions/client-sessions.ts';
 import type { SessionKeeper } from '../../actors/sessions/session-keeper.ts';

@@ -13,7 +13,7 @@ import {
   takeUntil,
   tap,
 } from 'rxjs';
-import type { StatelessClients } from '../../actors/calls/stateless/stateless-route.ts';
+import type { StatelessClients } from '../../actors/calls/stateless/stateless-clients.ts';
 import type { Fleet } from '../../actors/fleet.ts';
 import { InstanceRef } from '../../actors/instances/instance-ref.ts';
 import type { ClientSessions } from '../../actors/sessions/client-sessions.ts';

@@ -1,9 +1,9 @@
-// The calls of clients of the modern era, which have no sessions, and the route of each, on instances of either
-// era: in the conversation of the instance, or in a dedicated one of the owner, leased after the choice
-// (stateless-leases.ts). process-sharing.ts has the rules; everything else is in calls/call.ts.
+// The route of one call of a client of the modern era, on instances of either era: in the conversation of the
+// instance, or in a dedicated one of the owner, leased after the choice (stateless-leases.ts). process-sharing.ts has
+// the rules; everything else is in calls/call.ts.
 
 import { from, Observable, of, race, tap } from 'rxjs';
-import type { Answer, ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
 import { type ExchangeEvent, type FinalEvent, isAnswered } from '../../../domain/calls/exchange-event.ts';
 import { backendTimeout } from '../../../domain/errors/error-catalogue.ts';
 import { isUnanswered } from '../../../domain/errors/errors.ts';
@@ -13,7 +13,6 @@ import { METHOD_NOT_FOUND } from '../../../domain/mcp/jsonrpc.ts';
 import { listOf } from '../../../domain/mcp/mcp.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import type { CallConversation } from '../../../transports/transport.ts';
-import type { Fleet } from '../../fleet.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
 import { NO_SUBSCRIBER } from '../../instances/leased-conversation.ts';
 import { type ConversationChoice, conversationFor, NO_TASKS } from '../../instances/process-sharing.ts';
@@ -36,56 +35,9 @@ import {
   type Tried,
   type Trouble,
 } from '../call-route.ts';
-import type { Dispatcher } from '../dispatcher.ts';
-import { EqualToolLists } from './equal-tool-lists.ts';
+import type { EqualToolLists } from './equal-tool-lists.ts';
 import { forLegacy, isLogged, logLevelOf } from './legacy-form.ts';
 import type { StatelessLease, StatelessLeases } from './stateless-leases.ts';
-
-interface StatelessClientsDeps extends Pick<Clock, 'now' | 'alarm'> {
-  readonly leases: StatelessLeases;
-  readonly fleet: Pick<Fleet, 'existingGroup' | 'ref'>;
-  readonly dispatcher: Pick<Dispatcher, 'carry'>;
-}
-
-/** Sends the requests of clients of the modern era, which have no sessions. */
-export class StatelessClients {
-  readonly #deps: StatelessClientsDeps;
-  readonly #equalToolLists = new EqualToolLists();
-
-  constructor(deps: StatelessClientsDeps) {
-    this.#deps = deps;
-  }
-
-  /**
-   * See Backends.exchange of protocol/endpoint-backends.ts. Fails over as call.ts says, but does not look up
-   * tools; QUEUE_FULL also when an instance can have no more conversations. With `instanceId` only that instance
-   * may answer, even drained or unhealthy: the request continues something there.
-   */
-  exchange(
-    template: string,
-    request: ExchangeRequest,
-    client: Client & { readonly instanceId?: string | undefined },
-  ): Observable<Answer> {
-    const { fleet, dispatcher } = this.#deps;
-    return dispatcher.carry(template, request, () => {
-      const { instanceId } = client;
-      const group = fleet.existingGroup(template);
-      const bound = instanceId === undefined ? undefined : fleet.ref(template, instanceId);
-      const equalToolLists = this.#equalToolLists;
-      const input = { deps: this.#deps, equalToolLists, client, group, request, bound };
-      const route = new StatelessRoute(input);
-      return { group, request, route, wantedTool: group.approvedTool(request) };
-    });
-  }
-}
-
-/** A leased conversation for an attempt that is not sent yet. */
-interface HeldLease {
-  readonly ref: InstanceRef;
-  readonly lease: StatelessLease;
-  /** Set once the call may be sent. */
-  conversation: CallConversation | undefined;
-}
 
 interface StatelessRouteInput {
   readonly deps: Pick<Clock, 'now' | 'alarm'> & { readonly leases: StatelessLeases };
@@ -97,7 +49,8 @@ interface StatelessRouteInput {
   readonly bound: InstanceRef | undefined;
 }
 
-class StatelessRoute implements CallRoute {
+/** Made for each call. */
+export class StatelessRoute implements CallRoute {
   readonly #input: StatelessRouteInput;
   readonly #logLevel: string | undefined;
   readonly #unleased: BalancedRoute | BoundRoute;
@@ -287,6 +240,14 @@ class StatelessRoute implements CallRoute {
       equalToolLists.learn(ref, client.profile, event);
     return true;
   }
+}
+
+/** A leased conversation for an attempt that is not sent yet. */
+interface HeldLease {
+  readonly ref: InstanceRef;
+  readonly lease: StatelessLease;
+  /** Set once the call may be sent. */
+  conversation: CallConversation | undefined;
 }
 
 /** An attempt in a leased conversation. */

@@ -1,0 +1,49 @@
+// The calls of clients of the modern era, which have no sessions: each is a Call with a StatelessRoute.
+
+import type { Observable } from 'rxjs';
+import type { Answer, ExchangeRequest } from '../../../domain/calls/exchange.ts';
+import type { Client } from '../../../domain/mcp/client.ts';
+import type { Clock } from '../../../domain/time/clock.ts';
+import type { Fleet } from '../../fleet.ts';
+import type { Dispatcher } from '../dispatcher.ts';
+import { EqualToolLists } from './equal-tool-lists.ts';
+import type { StatelessLeases } from './stateless-leases.ts';
+import { StatelessRoute } from './stateless-route.ts';
+
+interface StatelessClientsDeps extends Pick<Clock, 'now' | 'alarm'> {
+  readonly leases: StatelessLeases;
+  readonly fleet: Pick<Fleet, 'existingGroup' | 'ref'>;
+  readonly dispatcher: Pick<Dispatcher, 'carry'>;
+}
+
+/** Sends the requests of clients of the modern era, which have no sessions. */
+export class StatelessClients {
+  readonly #deps: StatelessClientsDeps;
+  readonly #equalToolLists = new EqualToolLists();
+
+  constructor(deps: StatelessClientsDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * See Backends.exchange of protocol/endpoint-backends.ts. Fails over as call.ts says, but does not look up
+   * tools; QUEUE_FULL also when an instance can have no more conversations. With `instanceId` only that instance
+   * may answer, even drained or unhealthy: the request continues something there.
+   */
+  exchange(
+    template: string,
+    request: ExchangeRequest,
+    client: Client & { readonly instanceId?: string | undefined },
+  ): Observable<Answer> {
+    const { fleet, dispatcher } = this.#deps;
+    return dispatcher.carry(template, request, () => {
+      const { instanceId } = client;
+      const group = fleet.existingGroup(template);
+      const bound = instanceId === undefined ? undefined : fleet.ref(template, instanceId);
+      const equalToolLists = this.#equalToolLists;
+      const input = { deps: this.#deps, equalToolLists, client, group, request, bound };
+      const route = new StatelessRoute(input);
+      return { group, request, route, wantedTool: group.approvedTool(request) };
+    });
+  }
+}
