@@ -65,6 +65,65 @@ interface OAuthOptions {
   readonly address: GatewayAddress;
 }
 
+/** Authentication, and the parts of it that other folders use. */
+export interface Auth {
+  /** False: every caller is the anonymous admin; accounts can still be managed. */
+  readonly isEnabled: boolean;
+  /** A user or an API key as it is now, by its id. USER_NOT_FOUND. */
+  principalOf(id: string): Promise<Principal>;
+  /** True when a user, an API key or a role of the settings names the view, so that a change of it changes what they may do. */
+  namesView(view: string): Promise<boolean>;
+  /** Roles that the settings define. */
+  readonly roles: KnownRoles['roles'];
+  readonly accounts: Accounts;
+  /** The sign-ins of MCP clients; undefined without sign-in. */
+  readonly grants: Grants | undefined;
+  /** The accounts of users of identity providers; undefined without providers. */
+  readonly company: CompanyAccounts | undefined;
+  readonly audit: AuditLog;
+  readonly limiter: RateLimiter;
+  /** Limits the calls of views, also while authentication is off. */
+  readonly callLimiter: RateLimiter;
+  /** Limits failed logins: the other nodes are connected with it. */
+  readonly throttle: LoginThrottle;
+  /**
+   * Hot: the id of a principal that lost permissions, or may have lost some, because a key was revoked or a
+   * user was changed or deleted. Immediate for changes on this node; changes on other nodes and expired keys
+   * are reported only for the principals of `watchSessions`. Completes with `close`.
+   */
+  readonly changed$: Observable<string>;
+  /** INVALID_CREDENTIALS after the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
+  login(attempt: LoginAttempt): Promise<IssuedToken>;
+  /** The check of `login`, for a page that signs a browser in. */
+  checkPassword(attempt: LoginAttempt): Promise<User>;
+  /** The token of a user whom an identity provider signed in. */
+  tokenOfProvider(user: User): Promise<IssuedToken>;
+  /** See GatewayProofs.prove. */
+  prove(request: ProofRequest, own: OwnAddress, clientAddress: string): Promise<string>;
+  /** With it our own command line checks the proof of a gateway before it sends a token of this grant. */
+  proofOfGrant(grantId: string): TokenProof;
+  /**
+   * The principal of these credentials; without a promise when they are cached, which is the hot path.
+   * AUTHENTICATION_REQUIRED, INVALID_CREDENTIALS, TOKEN_EXPIRED; DATABASE_UNAVAILABLE for credentials that were not
+   * verified before the database became unavailable; TOO_MANY_ATTEMPTS while too many unknown keys are looked up.
+   */
+  authenticate(credentials: Credentials, address?: AddressOf): Principal | Promise<Principal>;
+  /**
+   * Checks the principals with open sessions or streams, whose ids `open` returns, every 2 s and when accounts
+   * changed. Only stale entries are queried. Does nothing while authentication is off.
+   */
+  watchSessions(open: () => Iterable<string>): void;
+  /**
+   * Ends the token of verified credentials: on this node at once, on others within 10 s. An API key stays
+   * valid. DATABASE_UNAVAILABLE.
+   */
+  logout(credentials: Credentials): Promise<void>;
+  /** Ends the login token with this id (claim `jti`). */
+  endToken(userId: string, token: EndedToken): Promise<void>;
+  /** Writes all buffered entries and closes the connection to Redis; bounded in time. */
+  close(): Promise<void>;
+}
+
 /**
  * Opens authentication on an open store. With a `redisUrl`, Redis counts requests for all gateways, for which it waits for at
  * most 2 s; else each gateway counts alone. ConfigError for an invalid URL.
@@ -78,9 +137,8 @@ export async function createAuth(options: AuthOptions & Pick<Config, 'redisUrl'>
 
 const UNKNOWN_ADDRESS: AddressOf = () => 'unknown';
 
-export type Auth = ReturnType<typeof authOf>;
-
-export function authOf(options: AuthOptions, shared?: SharedCounter) {
+/** The same without Redis, unless `shared` counts the requests. */
+export function authOf(options: AuthOptions, shared?: SharedCounter): Auth {
   const { store, log, clock = systemClock, passwords = new Passwords() } = options;
   const { now, wall, background } = clock;
   const { authEnabled: isEnabled, hasPasswordLogins = true } = options;
@@ -154,23 +212,19 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
     if (authenticator.onStoreChange(kind)) revalidator.storeChanged();
   });
   return {
-    /** False: every caller is the anonymous admin; accounts can still be managed. */
     isEnabled,
-    /** A user or an API key as it is now, by its id. USER_NOT_FOUND. */
-    principalOf: async (id: string): Promise<Principal> => {
+    principalOf: async (id) => {
       const [key] = await accounts.findApiKeys([id]);
       const [user] = await accounts.findUsers([key?.ownerId ?? id]);
       if (key !== undefined) return keyPrincipal(key, user, options);
       if (user === undefined) throw userNotFound(id);
       return userPrincipal(user, options);
     },
-    /** True when a user, an API key or a role of the settings names the view, so that a change of it changes what they may do. */
-    namesView: async (view: string): Promise<boolean> => {
+    namesView: async (view) => {
       const isNamed = ({ views }: Pick<User, 'views'>) => views?.includes(view) === true;
       if (Object.values(options.roles ?? {}).some(isNamed)) return true;
       return (await accounts.findUsers()).some(isNamed) || (await accounts.findApiKeys()).some(isNamed);
     },
-    /** Roles that the settings define. */
     roles: options.roles,
     accounts: new Accounts({
       store: accounts,
@@ -183,60 +237,26 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
       onAdminPasswordChanged: options.onAdminPasswordChanged,
       flushKeyUse: () => keyUse.flush(),
     }),
-    /** The sign-ins of MCP clients; undefined without sign-in. */
     grants: oauth?.grants,
-    /** The accounts of users of identity providers; undefined without providers. */
     company,
     audit,
     limiter: new RateLimiter(clock, shared),
-    /** Limits the calls of views, also while authentication is off. */
     callLimiter: new RateLimiter(clock, shared, CALL_WINDOW_SECONDS),
-    /** Limits failed logins: the other nodes are connected with it. */
     throttle,
-    /**
-     * Hot: the id of a principal that lost permissions, or may have lost some, because a key was revoked or a
-     * user was changed or deleted. Immediate for changes on this node; changes on other nodes and expired keys
-     * are reported only for the principals of `watchSessions`. Completes with `close`.
-     */
     changed$: revalidator.changed$.asObservable(),
-    /** INVALID_CREDENTIALS after the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
-    login: async (attempt: LoginAttempt): Promise<IssuedToken> => issued(await checked(attempt), false),
-    /** The check of `login`, for a page that signs a browser in. */
-    checkPassword: (attempt: LoginAttempt): Promise<User> => checked(attempt),
-    /** The token of a user whom an identity provider signed in. */
-    tokenOfProvider: (user: User): Promise<IssuedToken> => issued(user, true),
-    /** See GatewayProofs.prove. */
-    prove: (request: ProofRequest, own: OwnAddress, clientAddress: string): Promise<string> =>
-      proofs.prove(request, own, clientAddress),
-    /** With it our own command line checks the proof of a gateway before it sends a token of this grant. */
-    proofOfGrant: (grantId: string): TokenProof => proofs.proofOfGrant(grantId),
-    /**
-     * The principal of these credentials; without a promise when they are cached, which is the hot path.
-     * AUTHENTICATION_REQUIRED, INVALID_CREDENTIALS, TOKEN_EXPIRED; DATABASE_UNAVAILABLE for credentials that were not
-     * verified before the database became unavailable; TOO_MANY_ATTEMPTS while too many unknown keys are looked up.
-     */
-    authenticate: (
-      credentials: Credentials,
-      address: AddressOf = UNKNOWN_ADDRESS,
-    ): Principal | Promise<Principal> =>
+    login: async (attempt) => issued(await checked(attempt), false),
+    checkPassword: checked,
+    tokenOfProvider: (user) => issued(user, true),
+    prove: (request, own, clientAddress) => proofs.prove(request, own, clientAddress),
+    proofOfGrant: (grantId) => proofs.proofOfGrant(grantId),
+    authenticate: (credentials, address = UNKNOWN_ADDRESS) =>
       isEnabled ? authenticator.authenticate(credentials, address) : ANONYMOUS,
-    /**
-     * Checks the principals with open sessions or streams, whose ids `open` returns, every 2 s and when accounts
-     * changed. Only stale entries are queried. Does nothing while authentication is off.
-     */
-    watchSessions: (open: () => Iterable<string>): void => {
+    watchSessions: (open) => {
       if (isEnabled) revalidator.watch(open);
     },
-    /**
-     * Ends the token of verified credentials: on this node at once, on others within 10 s. An API key stays
-     * valid. DATABASE_UNAVAILABLE.
-     */
-    logout: (credentials: Credentials): Promise<void> => authenticator.endToken(credentials),
-    /** Ends the login token with this id (claim `jti`). */
-    endToken: (userId: string, token: EndedToken): Promise<void> =>
-      authenticator.endLoginToken(userId, token),
-    /** Writes all buffered entries and closes the connection to Redis; bounded in time. */
-    close: async (): Promise<void> => {
+    logout: (credentials) => authenticator.endToken(credentials),
+    endToken: (userId, token) => authenticator.endLoginToken(userId, token),
+    close: async () => {
       storeChanges.unsubscribe();
       revalidator.close();
       shared?.close();

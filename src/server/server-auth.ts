@@ -7,6 +7,7 @@ import { type Announcements, ensureFirstAdmin, forgetInitialPassword } from '../
 import type { FirstPassword } from '../auth/accounts/first-password.ts';
 import { Passwords } from '../auth/accounts/passwords.ts';
 import { type Auth, createAuth } from '../auth/auth.ts';
+import type { IdentityProvider } from '../auth/issuers/identity-provider.ts';
 import type { Issuers } from '../auth/issuers/issuers.ts';
 import { OAuthKeys } from '../auth/oauth/oauth-keys.ts';
 import { unreadableRows } from '../auth/oauth/oauth-rows.ts';
@@ -21,7 +22,18 @@ import type { Storage } from './storage.ts';
 const OPEN_SECRET =
   'the signing secret is kept in the database: read access to it is enough to sign tokens; set GATEWAY_SECRET_KEY';
 
-export type ServerAuth = Awaited<ReturnType<typeof openServerAuth>>;
+/** Authentication of a server, and what its authorization server needs of it. */
+export interface ServerAuth {
+  readonly auth: Auth;
+  readonly keys: OAuthKeys;
+  /** The issuers whose identity assertions are accepted; undefined without one. */
+  readonly assertions: Issuers | undefined;
+  readonly providers: readonly IdentityProvider[];
+  /** Creates the first admin if there is none; does nothing while authentication is off. Throws ConfigError. */
+  ensureAdmin(prepared?: FirstPassword): Promise<Announcements>;
+  /** Also deletes the first password of accounts in memory, which end with this process. */
+  close(): Promise<void>;
+}
 
 export async function openServerAuth(
   config: Config,
@@ -32,7 +44,7 @@ export async function openServerAuth(
     readonly isTerminal: boolean;
     readonly address: GatewayAddress;
   },
-) {
+): Promise<ServerAuth> {
   const { storeChanges$, log, isTerminal, address } = options;
   const passwords = new Passwords();
   const signing = await signingSecrets();
@@ -60,7 +72,6 @@ export async function openServerAuth(
         ),
       ),
   });
-  /** Creates the first admin if there is none; does nothing while authentication is off. Throws ConfigError. */
   const ensureAdmin = async (prepared?: FirstPassword): Promise<Announcements> => {
     if (!config.authEnabled) return { warnings: [], notices: [] };
     const configuredPassword = config.adminPassword;
@@ -80,7 +91,6 @@ export async function openServerAuth(
     const others = [...(signing.isInDatabase ? [OPEN_SECRET] : []), ...(lost === undefined ? [] : [lost])];
     return { warnings: [...others, ...warnings], notices };
   };
-  /** Also deletes the first password of accounts in memory, which end with this process. */
   const close = async (): Promise<void> => {
     await auth.close();
     if (store.kind === 'memory') await forgetInitialPassword(passwordFile);
