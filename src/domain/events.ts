@@ -16,7 +16,7 @@ export interface InstanceFields {
   readonly serverId: string;
 }
 
-/** Of the session of an MCP client, and the instance that it is bound to. */
+/** The session of an MCP client, and the instance that it is bound to. */
 interface SessionFields extends InstanceFields {
   /** See sessionFingerprint: the id of a session is a credential. */
   readonly session: string;
@@ -24,7 +24,7 @@ interface SessionFields extends InstanceFields {
   readonly principal: string;
 }
 
-/** Of a conversation that an instance dedicates to one client: over stdio a process, else a session of the backend. */
+/** A conversation that an instance dedicates to one client: over stdio a process, else a session of the backend. */
 interface ConversationFields extends InstanceFields {
   readonly transport: TransportKind;
   /** Id of the principal that it serves. */
@@ -50,7 +50,7 @@ interface CallFields {
   /** Number of the call in this run of the gateway: the same in all of its events. */
   readonly call: number;
   readonly method: string;
-  /** Of `tools/call`: the name of the tool. */
+  /** The name of the tool, for `tools/call`. */
   readonly tool?: string | undefined;
   /** Id of the view through which it came, if any. */
   readonly view?: string | undefined;
@@ -60,7 +60,7 @@ interface CallFields {
   readonly requestId?: string | undefined;
 }
 
-/** Of a call at one instance. */
+/** A call at one instance. */
 interface AttemptFields extends InstanceFields, CallFields {
   /** 1 for the first instance that was tried, and so on. Two may be under way at the same time. */
   readonly attempt: number;
@@ -71,10 +71,10 @@ interface WaitFields {
   readonly waitMs: number;
 }
 
-/** Of the end of an attempt, or of a call. */
+/** The end of an attempt, or of a call. */
 interface EndFields<Outcome extends RequestOutcome> extends WaitFields {
   readonly outcome: Outcome;
-  /** Of the attempt, in ms; 0 for a call that ended without one. */
+  /** The duration of the attempt, in ms; 0 for a call that ended without one. */
   readonly durationMs: number;
   /** The call has ended with it. */
   readonly isLast: boolean;

@@ -8,7 +8,7 @@ import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 import type { Open } from '../../transports/open-options.ts';
 import type { InstanceRef } from './instance-ref.ts';
 
-/** Of all instances of a gateway. */
+/** The instances of a gateway that are ending. */
 export class Endings {
   readonly #ends = new Map<InstanceRef, Promise<void>>();
 

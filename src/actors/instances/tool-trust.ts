@@ -25,7 +25,7 @@ export type ListedDigests = ReadonlyMap<Tool, ToolDigests>;
 export interface ToolTrust {
   /** True when definitions have to be approved, for the template or for this view. */
   isFor(view: string | undefined): boolean;
-  /** Of each of the definitions, in their order. */
+  /** The digests of the definitions, in their order. */
   digestsOf(tools: readonly Tool[]): Promise<ListedDigests>;
   /** True when the definition is approved for the template, and for this view. */
   has(tool: string, digests: ToolDigests, view?: string): boolean;

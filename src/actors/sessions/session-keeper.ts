@@ -106,7 +106,7 @@ export class SessionKeeper implements RowWriter {
   readonly #released: string[] | undefined;
   #releasing: Promise<void> | undefined;
   #hasReleased = false;
-  /** Of each client that waits for a write: it waits no longer. */
+  /** Each ends the wait of one client for a write. */
   readonly #waits = new Set<(isWritten: boolean) => void>();
   #isClosed = false;
 

@@ -72,9 +72,8 @@ export class SessionPlaces {
 }
 
 /**
- * Of these sessions of clients, that which holds a place of this kind and whose client has been away for longest,
- * see LIMITS.sessionAwayMs.
- * `ownerId`: only of this owner.
+ * The session that holds a place of this kind and whose client has been away for longest; undefined when none has been
+ * away for LIMITS.sessionAwayMs. `ownerId`: only sessions of this owner.
  */
 export function longestAway(
   records: readonly SessionRecord[],

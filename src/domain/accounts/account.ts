@@ -167,7 +167,7 @@ export interface Principal extends Rights {
   readonly scopes: ReadonlySet<Scope>;
   /** Requests per hour; absent = no limit. */
   readonly hourlyLimit?: number;
-  /** Of an access token: the MCP client that acts for the user. */
+  /** The MCP client that acts for the user, when the caller has an access token. */
   readonly client?: ClientOfUser;
 }
 

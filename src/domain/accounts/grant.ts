@@ -24,7 +24,7 @@ export interface Grant {
   readonly lists?: RightsLists | undefined;
   /** ISO 8601, as all times here. */
   readonly createdAt: string;
-  /** Of an access token of it. Absent: never. */
+  /** The last use of one of its access tokens. Absent: never. */
   readonly lastUsedAt?: string | undefined;
   /** Time at which the refresh tokens end at the latest. */
   readonly expiresAt: string;

@@ -13,8 +13,9 @@ interface MostParsed {
   readonly values: number;
 }
 
+/** The bounds of any other result. */
 const MAX_PARSED: MostParsed = { bytes: LIMITS.parsedMessageBytes, values: LIMITS.parsedAtOnce };
-/** Of a page of a list. */
+/** The bounds of a page of a list. */
 export const MAX_PAGE: MostParsed = { ...MAX_PARSED, values: LIMITS.parsedValues };
 
 /**

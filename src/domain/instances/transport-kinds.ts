@@ -59,7 +59,7 @@ const TABLE = {
 } as const satisfies Readonly<Record<string, TransportTraits>>;
 
 export type TransportKind = keyof typeof TABLE;
-/** Of the kinds that an instance may be registered with. */
+/** The kinds that an instance may be registered with. */
 export type TransportName = {
   [K in TransportKind]: (typeof TABLE)[K]['reachedBy'] extends 'function' ? never : K;
 }[TransportKind];
@@ -72,7 +72,7 @@ const BY_WORD: ReadonlyMap<string, TransportName> = new Map(
   TRANSPORT_NAMES.flatMap((name) => [name, ...TRANSPORT_TRAITS[name].aliases].map((word) => [word, name])),
 );
 
-/** Of an instance that is a function. */
+/** The kind of an instance that is a function of the embedding program. */
 export const FUNCTION_TRANSPORT: TransportKind = 'in-process';
 
 /** The name that is meant by this word in a file; undefined for no known one. */

@@ -274,7 +274,7 @@ function headOf(key: string): string {
   return `,${JSON.stringify(key)}:`;
 }
 
-/** Of the keys in most calls, for which it is not made again. */
+/** What stands before the fields that most calls have; made once. */
 const HEADS: ReadonlyMap<string, string> = new Map(
   [
     ...['arguments', '_meta', 'progressToken', 'traceparent'],

@@ -45,7 +45,7 @@ export const RPC = {
   methodNotFound: -32601,
   invalidParams: -32602,
   internalError: -32603,
-  /** Of the legacy era; -32602 in the modern one. */
+  /** The code of the legacy era; the modern one has -32602. */
   resourceNotFound: -32002,
   /** Answers of the SDKs to a bad request, and to an unknown session. */
   badRequest: -32000,

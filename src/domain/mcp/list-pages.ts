@@ -93,7 +93,7 @@ export interface PageOptions {
   readonly beforeParsing?: (values: number, bytes: number) => void;
   /** Most bytes of all pages. Default LIMITS.backendMessageBytes. */
   readonly maxBytes?: number;
-  /** Of the tasks in which the items of large pages are parsed. Default: one of this list. */
+  /** Runs the tasks in which the items of large pages are parsed. Default: a scheduler of this list. */
   readonly scheduler?: Scheduler;
 }
 

@@ -5,7 +5,7 @@
 
 type Id = string | number | bigint;
 
-/** Of a CallMap, in which each place takes 16 bytes. */
+/** Most places of a CallMap; each takes 16 bytes. */
 const MAX_PLACES = 1_024;
 
 export class CallMap<V> {

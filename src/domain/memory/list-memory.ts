@@ -10,7 +10,7 @@ import { type ByteBounds, ByteBudget, HeldBytes, memoryOf } from './held-bytes.t
 import { NO_CALLER } from './owner-shares.ts';
 
 export interface ListMemoryOptions {
-  /** Of values. Default: unbounded. */
+  /** The bounds of values that are kept. Default: unbounded. */
   readonly bounds?: ByteBounds;
   /** Counts the bytes of pages. Default: unbounded. */
   readonly answers?: HeldBytes;

@@ -71,7 +71,7 @@ export class OwnerShares extends OwnerAmounts {
   readonly share: number;
   readonly #most: number;
 
-  /** Of `most` in all, each owner may hold `part`, above 0 and up to 1; `least` if that is more. */
+  /** Each owner may hold the part `part` of `most`, above 0 and up to 1, but at least `least`. */
   constructor(most: number, part: number = LIMITS.ownerShare, least: number = LIMITS.ownerShareLeast) {
     super();
     const share = Math.floor(Math.round(most * part * 1e6) / 1e6); // 100 * 0.29 is 28.999…

@@ -26,7 +26,7 @@ interface PlacedGlob {
 
 /** Some globs of a list, in its order. */
 export class PlacedGlobs {
-  /** Of names without wildcards, the last place. */
+  /** The last place of each name without wildcards. */
   readonly #names = new Map<string, number>();
   /** The last one first. */
   readonly #patterns: { readonly place: number; readonly matches: GlobMatcher }[] = [];

@@ -12,7 +12,7 @@ export interface RightsLists {
   readonly tools?: readonly string[];
 }
 
-/** Of each list: it is kept with every verified caller, and answers show it with every account. */
+/** Bounds of each list, which is kept with every verified caller and shown in answers with every account. */
 export const RIGHTS_LIMITS = {
   entries: { templates: 1_000, views: 1_000, tools: GLOB_LIMITS.count },
   /** UTF-16 units of all entries of a list. */
@@ -148,9 +148,9 @@ const ANY = '*';
 class ToolList {
   readonly #startsFromAll: boolean;
   readonly #isNegative: readonly boolean[];
-  /** Of the templates that it names. */
+  /** The entries for one template, by the name of the template. */
   readonly #named: ReadonlyMap<string, Entries>;
-  /** Of every template. */
+  /** The entries for every template. */
   readonly #any: Entries;
 
   constructor(entries: readonly string[]) {

@@ -70,7 +70,7 @@ export interface McpSession {
   keep?(): Promise<boolean> | undefined;
   /** What it is. */
   readonly value: AnySessionValue;
-  /** Of a session that was recovered: how often it was. See FIRST_GENERATION. */
+  /** How often a recovered session was recovered; undefined for others. See FIRST_GENERATION. */
   readonly generation?: number | undefined;
   /** Emits once when the session is over (closed, expired, lost), then completes; replayed. */
   readonly ended$: Observable<EndReason>;

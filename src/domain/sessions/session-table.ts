@@ -41,7 +41,7 @@ export interface SessionRecord {
   readonly id: string;
   readonly ownerId: string;
   readonly profile: ClientProfile;
-  /** Of a session with several templates only: ids of its sessions with single templates, which are in the table, too. */
+  /** Ids of the sessions with single templates of a session with several, which are in the table, too; else undefined. */
   readonly innerSessionIds?: readonly string[];
   /** A stream of its client is open. */
   readonly isStreaming: boolean;

@@ -132,9 +132,9 @@ export interface SessionOpening {
    * session would end.
    */
   readonly isPart?: boolean | undefined;
-  /** Of a part: the mark of the whole, if that is stored. */
+  /** The mark of the whole session, for a part of one that is stored. */
   readonly mark?: UnsafeMark | undefined;
-  /** Of a part: the whole was recovered. */
+  /** True for a part of a session that was recovered. */
   readonly isRecovered?: boolean | undefined;
 }
 

@@ -45,7 +45,7 @@ export interface AccountConnection {
   readonly reason: string | null;
   /** ISO 8601, as all times here. */
   readonly connectedAt: string;
-  /** Of the access token; null: it has none. */
+  /** When the access token expires; null: never. */
   readonly expiresAt: string | null;
 }
 

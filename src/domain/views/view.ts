@@ -54,7 +54,7 @@ export interface ViewSource {
 /** How everything that a caller may use is presented at `/mcp`. */
 export interface AggregatePresentation {
   /**
-   * Of tools and prompts. `prefixed`: all begin with the name of their template; `bare`: those that clash do.
+   * The names of tools and prompts. `prefixed`: all begin with the name of their template; `bare`: those that clash do.
    * Default `prefixed`.
    */
   readonly names?: ViewNames | undefined;
@@ -89,7 +89,7 @@ export interface ViewLimit {
   readonly timeout?: number;
   /** Most bytes of a result. */
   readonly result_bytes?: number;
-  /** Of each principal. */
+  /** Most calls of one principal per minute. */
   readonly calls_per_minute?: number;
 }
 
@@ -120,7 +120,7 @@ export interface StoredView {
   readonly definition: ViewDefinition;
   readonly names: NameOwners;
   readonly source: 'api' | 'file';
-  /** Of an entry of the registry file. */
+  /** The fingerprint of its entry in the registry file; undefined for a view of the API. */
   readonly fingerprint?: string;
   /** ISO 8601. */
   readonly updatedAt: string;

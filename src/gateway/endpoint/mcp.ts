@@ -65,7 +65,7 @@ export interface McpDeps
   /** Spreads deadlines and ends of many sessions over time. */
   readonly scheduler: TaskScheduler;
   readonly isAccepting: () => boolean;
-  /** Of this node. Default: a new one. */
+  /** The life of this node. Default: a new one. */
   readonly life?: string | undefined;
   /** See SessionAdmission. */
   readonly isDraining?: (() => boolean) | undefined;
