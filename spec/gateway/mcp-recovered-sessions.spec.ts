@@ -328,11 +328,13 @@ test('the stream for messages continues from now, first with what the client may
       'notifications/resources/updated',
     ];
     assert.equal(seen(), missed);
+    const subscribedAgain = [...missed, 'notifications/resources/updated'];
+    await becomes(seen, subscribedAgain);
     await post(next, session, {
       method: 'tools/call',
       params: { name: 'test_trigger_resource_update', arguments: {} },
     });
-    await becomes(seen, [...missed, 'notifications/resources/updated']);
+    await becomes(seen, [...subscribedAgain, 'notifications/resources/updated']);
   } finally {
     await everything.close();
   }

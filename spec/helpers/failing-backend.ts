@@ -107,6 +107,8 @@ export interface BackendOptions {
   readonly own?: Partial<Handshake> | null;
   /** With the transport stdio, dedicated conversations outlive the shared one. */
   readonly fields?: Partial<InstanceDefinition>;
+  /** False: the script acknowledges subscriptions of the modern era. */
+  readonly acknowledges?: boolean;
   /** Another node runs it. */
   readonly isElsewhere?: boolean;
 }
@@ -342,10 +344,11 @@ export class Harness {
     transport.conversationsAreIndependent = fields?.transport === 'stdio';
     transport.onExchange = (exchange) => {
       const { method } = exchange.request;
-      const { tools = [WRITE, READ, AGAIN], script } = this.#options.get(id) ?? {};
+      const { tools = [WRITE, READ, AGAIN], script, acknowledges = true } = this.#options.get(id) ?? {};
       if (method === 'tools/list' && tools !== null) exchange.result({ tools });
       else if (method === 'ping' || method === 'server/discover') exchange.result();
-      else if (method === 'subscriptions/listen') queueMicrotask(() => exchange.notify(ACKNOWLEDGED));
+      else if (acknowledges && method === 'subscriptions/listen')
+        queueMicrotask(() => exchange.notify(ACKNOWLEDGED));
       else script?.(exchange);
     };
     this.transports.set(id, [...(this.transports.get(id) ?? []), transport]);

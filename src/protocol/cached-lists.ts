@@ -17,7 +17,7 @@ import {
   map,
   merge,
   mergeMap,
-  Observable,
+  type Observable,
   of,
   Subject,
   type Subscription,
@@ -43,6 +43,7 @@ import type { McpSession } from '../domain/sessions/mcp-session.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { timer$ } from '../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
+import { inTask } from '../domain/time/task-streams.ts';
 import { shortKey } from './client-bounds.ts';
 import type { StatelessOptions } from './endpoint-backends.ts';
 
@@ -365,7 +366,7 @@ export function withListNotices<M extends ServerMessage>(
             audit(() => timer$(clock, AUDIT_MS)),
             throttle(() => timer$(clock, THROTTLE_MS), BOTH),
           );
-          return limited$.pipe(mergeMap(() => inTask(listNotice(list), run)));
+          return limited$.pipe(mergeMap(() => inTask(listNotice(list), { run })));
         }),
         takeUntil(shared$.pipe(ignoreElements(), endWith(true))),
       ),
@@ -374,12 +375,3 @@ export function withListNotices<M extends ServerMessage>(
 }
 
 const BOTH = { leading: true, trailing: true };
-
-function inTask<T>(value: T, run: TaskScheduler['run']): Observable<T> {
-  return new Observable((subscriber) => {
-    run(() => {
-      subscriber.next(value);
-      subscriber.complete();
-    });
-  });
-}

@@ -384,6 +384,7 @@ for (const loss of ['lose', 'drain'] as const) {
     else harness.ref('a').drain();
     await settled();
     assert.equal(asked('b'), ['resources/subscribe']);
+    received.messages.splice(0); // what it may have missed
     harness.backend('b').sendNotification('notifications/resources/updated', { uri: 'x:1' });
     assert.is(received.messages.length, 1);
     await session.close();

@@ -95,11 +95,12 @@ export class BackendState {
     await lastValueFrom(all$, { defaultValue: undefined });
   }
 
-  /** The session has a new binding: its shared subscriptions move there, too. */
-  moved(binding: Binding): void {
+  /** The session has a new binding: its shared subscriptions move there, too. Returns the answers of the backend. */
+  moved(binding: Binding): Promise<unknown>[] {
     const repeated = this.#repeated;
     this.#repeated = undefined;
-    for (const uri of this.#session.value.uris) this.#subscribeAt(binding, uri, repeated?.has(uri) === true);
+    const { uris } = this.#session.value;
+    return uris.flatMap((uri) => this.#subscribeAt(binding, uri, repeated?.has(uri) === true) ?? []);
   }
 
   /** The session is over. */
@@ -156,12 +157,15 @@ export class BackendState {
   }
 
   /** `isKnown`: the backend has the subscription. The one at the previous binding ends. */
-  #subscribeAt(binding: Binding, uri: string, isKnown: boolean): void {
-    this.#share(uri, share(uri, binding)?.release);
-    if (isKnown || !hasOwnState(binding)) return;
+  #subscribeAt(binding: Binding, uri: string, isKnown: boolean): Promise<unknown> | undefined {
+    const shared = share(uri, binding);
+    this.#share(uri, shared?.release);
+    if (isKnown || !hasOwnState(binding)) return shared?.answer;
     const request = { method: SUBSCRIBE, params: { uri } };
     // The conversation itself reports its end.
-    answerOf(binding.conversation.exchange(request), ANSWER_MS, this.#session.deps).catch(() => undefined);
+    return answerOf(binding.conversation.exchange(request), ANSWER_MS, this.#session.deps).catch(
+      () => undefined,
+    );
   }
 }
 

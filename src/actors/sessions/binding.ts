@@ -89,6 +89,11 @@ export class Binding {
     return this.feed?.acknowledged ?? this.conversation?.untilListening;
   }
 
+  /** Resolves when the backend has subscribed its listeners, or will not; undefined when there is no need to wait. */
+  get untilSubscribed(): Promise<void> | undefined {
+    return this.feed?.settled ?? this.conversation?.untilListening;
+  }
+
   /**
    * A listener wants these resources from now on; undefined: fewer than before. Resolves when the backend knows;
    * undefined when there is no need to wait.

@@ -423,8 +423,8 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
     const { binding } = this;
     if (binding === undefined) return;
     this.#first = undefined;
-    if (this.value.uris.length > 0) this.#madeState.moved(binding);
-    this.#messages?.listenAt(binding);
+    const answers = this.value.uris.length > 0 ? this.#madeState.moved(binding) : [];
+    this.#messages?.movedTo(binding, answers);
     const left = placeLeft(from, binding);
     if (left !== undefined) this.deps.emit(sessionMoved(this, left, this.deps));
     this.#row?.changed();

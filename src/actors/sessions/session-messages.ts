@@ -2,7 +2,8 @@
 // binding of its session.
 
 import { Subject, type Subscriber, Subscription } from 'rxjs';
-import type { ServerMessage } from '../../domain/mcp/client.ts';
+import { type ServerMessage, updateNotice } from '../../domain/mcp/client.ts';
+import { inTasks } from '../../domain/time/task-streams.ts';
 import type { FeedClient } from '../subscriptions/feed.ts';
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-host.ts';
@@ -12,6 +13,8 @@ export class SessionMessages {
   readonly #streams = new Subject<ServerMessage>();
   /** The subscription at the binding, as long as there are streams. */
   #listening: Subscription | undefined;
+  /** Updates that may have been missed, while they are sent. */
+  #missed: Subscription | undefined;
 
   constructor(session: SessionCore) {
     this.#session = session;
@@ -47,6 +50,25 @@ export class SessionMessages {
     listening.add(binding.conversation?.closed$.subscribe(check));
   }
 
+  /** The session has moved: updates were missed until the backend at this binding is subscribed. */
+  movedTo(binding: Binding, answers: readonly Promise<unknown>[]): void {
+    this.listenAt(binding);
+    if (!this.areObserved || this.#session.value.uris.length === 0) return;
+    void Promise.allSettled([binding.untilSubscribed, ...answers]).then(
+      () => binding === this.#session.binding && this.#resumed(),
+    );
+  }
+
+  /** Sends an update of each resource; a further break begins anew. */
+  #resumed(): void {
+    const session = this.#session;
+    this.#missed?.unsubscribe();
+    this.#missed = inTasks(session.value.uris, session.deps.scheduler).subscribe(
+      (uri) => session.uris.has(uri) && this.#streams.next(updateNotice(uri)),
+    );
+    this.#listening?.add(this.#missed);
+  }
+
   complete(): void {
     this.#streams.complete();
   }
@@ -60,6 +82,7 @@ export class SessionMessages {
       get uris() {
         return session.uris;
       },
+      resumed: () => this.#resumed(),
       deliver: feed === undefined ? deliver : (message) => run(() => deliver(message)),
     };
   }

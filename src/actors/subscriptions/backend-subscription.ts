@@ -2,7 +2,7 @@
 // the resources that clients want. It opens a new subscription before it ends the previous one, so that no message is missed, and
 // renews a subscription that ended, with a back-off. Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
-import { firstValueFrom, map, merge, Subject, Subscription } from 'rxjs';
+import { firstValueFrom, merge, Subject, Subscription, tap } from 'rxjs';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -38,6 +38,7 @@ export class BackendSubscription {
   readonly #lists: readonly ListField[];
   readonly #wanted: () => ReadonlySet<string> | undefined;
   readonly #deliver: (notification: ServerNotification) => void;
+  readonly #resumed: () => void;
   /** The acknowledged subscription, and the one that replaces it once it is acknowledged. */
   #current: Listening | undefined;
   #next: Listening | undefined;
@@ -49,14 +50,20 @@ export class BackendSubscription {
   #isSelective = false;
   /** There was no subscription: there may have been changes meanwhile. */
   #hasMissed = false;
+  /** Changes of resources, too: it was not subscribed to some that clients want. */
+  #hasMissedUpdates = false;
   #isScheduled = false;
   readonly #settled = new Subject<void>();
 
-  /** `wanted`: the resources to subscribe to; undefined without clients. `deliver` gets messages without the subscription id. */
+  /**
+   * `wanted`: the resources to subscribe to; undefined without clients. `deliver` gets messages without the subscription id.
+   * `resumed` is called when it is subscribed to resources again, of which updates may have been missed.
+   */
   constructor(
     conversation: Pick<Conversation, 'handshake' | 'exchange'>,
     wanted: () => ReadonlySet<string> | undefined,
     deliver: (notification: ServerNotification) => void,
+    resumed: () => void,
     clock: Pick<Clock, 'alarm'>,
   ) {
     this.#clock = clock;
@@ -65,6 +72,7 @@ export class BackendSubscription {
     this.#lists = NOTICED_LISTS.filter((list) => announcesChanges(capabilities, list));
     this.#wanted = wanted;
     this.#deliver = deliver;
+    this.#resumed = resumed;
   }
 
   /**
@@ -88,12 +96,16 @@ export class BackendSubscription {
     return wanted.every((uri) => known.has(uri));
   }
 
-  /** Resolves when the backend has acknowledged all changes, or will not, at the latest after LIMITS.backgroundMs. */
+  /** Resolves when the backend has acknowledged all changes, or will not; undefined when there are none. */
+  get settled(): Promise<void> | undefined {
+    return this.#isSettled ? undefined : firstValueFrom(this.#settled);
+  }
+
+  /** As `settled`, at the latest after LIMITS.backgroundMs: updates until then count as missed. */
   get acknowledged(): Promise<void> | undefined {
-    if (!this.#isScheduled && this.#next === undefined) return undefined;
-    return firstValueFrom(
-      merge(this.#settled, timer$(this.#clock, LIMITS.backgroundMs)).pipe(map(() => undefined)),
-    );
+    if (this.#isSettled) return undefined;
+    const late$ = timer$(this.#clock, LIMITS.backgroundMs).pipe(tap(() => (this.#hasMissedUpdates = true)));
+    return firstValueFrom(merge(this.#settled, late$));
   }
 
   /** Ends all subscriptions, until the next `refresh`. */
@@ -167,6 +179,9 @@ export class BackendSubscription {
     if (this.#hasMissed) for (const list of this.#lists) this.#deliver(listNotice(list));
     this.#hasMissed = false;
     this.#update();
+    if (!this.#hasMissedUpdates || listening.uris.size === 0) return;
+    this.#hasMissedUpdates = false;
+    this.#resumed();
   }
 
   #end(listening: Listening, isRefused = false): void {
@@ -176,6 +191,7 @@ export class BackendSubscription {
     listening.unsubscribe();
     this.#isRefused = isRefused;
     this.#hasMissed ||= this.#current === undefined;
+    this.#hasMissedUpdates ||= listening.uris.size > 0;
     this.#failures += 1;
     if (!isRefused && this.#next === undefined) this.#retryLater();
     this.#settle();
@@ -190,7 +206,11 @@ export class BackendSubscription {
     });
   }
 
+  get #isSettled(): boolean {
+    return !this.#isScheduled && this.#next === undefined;
+  }
+
   #settle(): void {
-    if (!this.#isScheduled && this.#next === undefined) this.#settled.next();
+    if (this.#isSettled) this.#settled.next();
   }
 }

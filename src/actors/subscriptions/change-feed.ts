@@ -17,8 +17,10 @@ import {
   mergeMap,
   Observable,
   repeat,
+  Subject,
   switchMap,
   takeUntil,
+  throttle,
 } from 'rxjs';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -27,29 +29,43 @@ import {
   type ClientProfile,
   listNotice,
   type ServerNotification,
+  updateNotice,
 } from '../../domain/mcp/client.ts';
-import { announcesUpdates, type Handshake, type WantedChanges } from '../../domain/mcp/mcp.ts';
+import {
+  announcesUpdates,
+  type Handshake,
+  RESOURCE_UPDATED,
+  type WantedChanges,
+} from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
+import { inTask, inTasks } from '../../domain/time/task-streams.ts';
 import { backOffMs } from '../back-off.ts';
 import type { StatelessLeases } from '../calls/stateless/stateless-leases.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { type Feed, UPDATED } from './feed.ts';
+import type { Feed } from './feed.ts';
 
 interface ChangeFeedDeps extends Pick<Clock, 'alarm'> {
   readonly fleet: Pick<Fleet, 'refs$' | 'listChanged$'>;
   readonly leases: StatelessLeases;
-  readonly scheduler: Pick<TaskScheduler, 'run'>;
+  readonly scheduler: Pick<TaskScheduler, 'run' | 'each'>;
   /** Returns [0, 1): spreads the reconnections of clients. */
   readonly random: () => number;
 }
 
+/** One stream of a client. */
 interface ChangeSubscriber extends Client {
   readonly uris: ReadonlySet<string>;
+  /** Backends are subscribed again: updates before may have been missed. */
+  readonly resumed$: Subject<void>;
+  /** Subscriptions that ended, as long as no later one has taken their place. */
+  ended: number;
 }
 
+/** Shortest time between two notices of what may have been missed: many instances may restart. */
+const RESUMED_MS = 1_000;
 const NOTHING: ReadonlySet<string> = new Set();
 
 export class ChangeFeed {
@@ -71,13 +87,25 @@ export class ChangeFeed {
       filter((change) => change.template === template),
       map(({ list }) => listNotice(list)),
     );
-    const messages$ = this.#instanceMessages(template, { owner, profile, uris: resources });
+    const messages$ = defer(() => {
+      const client = { owner, profile, uris: resources, resumed$: new Subject<void>(), ended: 0 };
+      return merge(this.#missedUpdates(client), this.#instanceMessages(template, client));
+    });
     return merge(lists$, messages$).pipe(takeUntil(listChanged$.pipe(ignoreElements(), endWith(true))));
+  }
+
+  /** One of each resource, which a further break begins anew. */
+  #missedUpdates({ resumed$, uris }: ChangeSubscriber): Observable<ServerNotification> {
+    return resumed$.pipe(
+      throttle(() => timer$(this.#deps, RESUMED_MS), { leading: true, trailing: true }),
+      switchMap(() => inTasks(uris, this.#deps.scheduler)),
+      map(updateNotice),
+    );
   }
 
   #instanceMessages(template: string, client: ChangeSubscriber): Observable<ServerNotification> {
     return this.#deps.fleet.refs$(template).pipe(
-      mergeMap((ref) => this.#inTask(ref)),
+      mergeMap((ref) => inTask(ref, this.#deps.scheduler)),
       mergeMap((ref) =>
         this.#handshakesOf(ref).pipe(
           // The subscriptions of the previous transport ended with it.
@@ -100,17 +128,7 @@ export class ChangeFeed {
         if (state === 'stopped') subscriber.complete();
       });
     });
-    return handshakes$.pipe(concatMap((handshake) => this.#inTask(handshake)));
-  }
-
-  /** Emits the value in a task: thousands of clients may follow the same instance. */
-  #inTask<T>(value: T): Observable<T> {
-    return new Observable((subscriber) => {
-      this.#deps.scheduler.run(() => {
-        subscriber.next(value);
-        subscriber.complete();
-      });
-    });
+    return handshakes$.pipe(concatMap((handshake) => inTask(handshake, this.#deps.scheduler)));
   }
 
   #messagesOf(
@@ -120,26 +138,45 @@ export class ChangeFeed {
   ): Observable<ServerNotification> {
     const isWanted = client.uris.size > 0 && announcesUpdates(handshake.capabilities);
     const uris = isWanted ? client.uris : NOTHING;
-    if (handshake.era !== 'modern' && isNetworked(ref.definition))
-      return isWanted ? this.#updatesForStateless(ref, client) : EMPTY;
-    const updates$ = isWanted ? updatesOf(ref.feed, uris) : EMPTY;
-    if (handshake.era === 'modern') return updates$;
+    const updates$ = isWanted ? this.#updatesAt(ref, handshake, client) : EMPTY;
+    if (handshake.era === 'modern' || isNetworked(ref.definition)) return updates$;
     const processes$ = this.#deps.leases.of(ref, client);
     return merge(updates$, processes$.pipe(mergeMap(({ feed }) => feed?.messages(uris) ?? EMPTY)));
   }
 
+  /** A subscription that comes after others have ended is in the place of one of them. */
+  #updatesAt(ref: InstanceRef, { era }: Handshake, client: ChangeSubscriber): Observable<ServerNotification> {
+    return defer(() => {
+      const isLate = client.ended > 0;
+      if (isLate) client.ended -= 1;
+      const isStateless = era !== 'modern' && isNetworked(ref.definition);
+      const updates$ = isStateless
+        ? this.#updatesForStateless(ref, client, isLate)
+        : updatesOf(ref.feed, client, isLate);
+      return updates$.pipe(finalize(() => (client.ended += 1)));
+    });
+  }
+
   /** Updates in a dedicated conversation, which is reopened with a back-off when it ends before the transport of the instance. */
-  #updatesForStateless(ref: InstanceRef, client: ChangeSubscriber): Observable<ServerNotification> {
+  #updatesForStateless(
+    ref: InstanceRef,
+    client: ChangeSubscriber,
+    isLate: boolean,
+  ): Observable<ServerNotification> {
     const { leases, random, alarm } = this.#deps;
+    let isAgain = isLate;
     let tries = 0;
     return defer(() => {
       const { conversation, release } = leases.lease(ref, client);
       return from(conversation.untilOpen).pipe(
         switchMap(() => {
           tries = 0;
-          return updatesOf(conversation.feed, client.uris);
+          return updatesOf(conversation.feed, client, isAgain);
         }),
-        finalize(() => release(true)),
+        finalize(() => {
+          isAgain = true;
+          release(true);
+        }),
       );
     }).pipe(
       catchError(() => EMPTY), // calls report what is wrong with the instance
@@ -153,6 +190,11 @@ export class ChangeFeed {
   }
 }
 
-function updatesOf(feed: Feed | undefined, uris: ReadonlySet<string>): Observable<ServerNotification> {
-  return feed?.messages(uris).pipe(filter(({ method }) => method === UPDATED)) ?? EMPTY;
+function updatesOf(
+  feed: Feed | undefined,
+  { uris, resumed$ }: ChangeSubscriber,
+  isLate: boolean,
+): Observable<ServerNotification> {
+  const messages$ = feed?.messages(uris, () => resumed$.next(), isLate) ?? EMPTY;
+  return messages$.pipe(filter(({ method }) => method === RESOURCE_UPDATED));
 }

@@ -2,8 +2,8 @@
 // because each takes a connection; at a legacy one, which sends all messages, one for each resource (resource-subscriptions.ts).
 
 import { Observable, type Subscription, takeUntil } from 'rxjs';
-import type { ServerMessage, ServerNotification } from '../../domain/mcp/client.ts';
-import { changedList } from '../../domain/mcp/mcp.ts';
+import { type ServerMessage, type ServerNotification, updateNotice } from '../../domain/mcp/client.ts';
+import { changedList, RESOURCE_UPDATED } from '../../domain/mcp/mcp.ts';
 import { enclosingUris } from '../../domain/mcp/resource-uris.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Conversation } from '../../transports/transport.ts';
@@ -23,13 +23,12 @@ export interface FeedClient<Message = ServerNotification> {
   /** The resources whose updates it wants; read at each subscription and each update. */
   readonly uris: ResourceUris;
   deliver(message: Message): void;
+  /** The backend is subscribed to its resources again: updates before may have been missed. Default: nothing is done. */
+  resumed?(): void;
 }
 
 /** A conversation that several clients may share. */
 type SharedConversation = Pick<Conversation, 'handshake' | 'messages$' | 'closed$' | 'exchange'>;
-
-/** The notification that a resource has changed. */
-export const UPDATED = 'notifications/resources/updated';
 
 /**
  * The clients of one conversation. Messages name no client: an update of a resource goes to those that want it, a
@@ -55,6 +54,7 @@ export class Feed {
       conversation,
       wanted,
       (message) => this.#deliver(message),
+      () => this.#resumed(),
       clock,
     );
   }
@@ -75,19 +75,27 @@ export class Feed {
 
   /** Subscribes a legacy backend to a resource, until every part is released. Updates reach the clients that want them. */
   subscribe(uri: string): SharedSubscription {
-    this.#subscriptions ??= new ResourceSubscriptions(this.#conversation, this.#clock);
+    const resumed = (resource: string): void => this.#deliver(updateNotice(resource));
+    this.#subscriptions ??= new ResourceSubscriptions(this.#conversation, this.#clock, resumed);
     return this.#subscriptions.subscribe(uri);
   }
 
   /**
    * Cold: the changes of lists, and the updates of these resources, to which the backend is subscribed meanwhile. Never errors;
-   * completes with the conversation.
+   * completes with the conversation. `resumed`: see FeedClient; if `isLate` also after the first subscription.
    */
-  messages(uris: ReadonlySet<string>): Observable<ServerNotification> {
+  messages(
+    uris: ReadonlySet<string>,
+    resumed: () => void = () => {},
+    isLate = false,
+  ): Observable<ServerNotification> {
     return new Observable<ServerNotification>((subscriber) => {
-      subscriber.add(this.add({ uris, deliver: (message) => subscriber.next(message) }));
-      if (this.#subscription === undefined)
-        for (const uri of uris) subscriber.add(this.subscribe(uri).release);
+      subscriber.add(this.add({ uris, deliver: (message) => subscriber.next(message), resumed }));
+      const parts = this.#subscription === undefined ? [...uris].map((uri) => this.subscribe(uri)) : [];
+      for (const { release } of parts) subscriber.add(release);
+      if (!isLate) return;
+      const answers = parts.map(({ answer }) => answer);
+      void Promise.allSettled([this.settled, ...answers]).then(() => subscriber.closed || resumed());
     }).pipe(takeUntil(this.#conversation.closed$));
   }
 
@@ -98,6 +106,11 @@ export class Feed {
   refresh(uris?: ResourceUris): void {
     if (uris === undefined || this.#subscription?.covers(uris.keys()) === false)
       this.#subscription?.refresh();
+  }
+
+  /** As `acknowledged`, without a limit. */
+  get settled(): Promise<void> | undefined {
+    return this.#subscription?.settled;
   }
 
   /** Resolves when a modern backend knows all changes; see BackendSubscription. */
@@ -130,8 +143,12 @@ export class Feed {
     return wanted;
   }
 
+  #resumed(): void {
+    for (const client of [...this.#clients]) client.resumed?.();
+  }
+
   #deliver(message: ServerMessage): void {
-    const isUpdate = message.method === UPDATED;
+    const isUpdate = message.method === RESOURCE_UPDATED;
     if (message.kind === 'request' || (!isUpdate && changedList(message.method) === undefined)) return;
     const { uri } = message.params;
     const uris = isUpdate && typeof uri === 'string' ? enclosingUris(uri) : [];

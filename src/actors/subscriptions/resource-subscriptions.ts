@@ -42,11 +42,18 @@ class ResourceEntry {
 export class ResourceSubscriptions {
   readonly #clock: Pick<Clock, 'alarm'>;
   readonly #conversation: Pick<Conversation, 'exchange' | 'closed$'>;
+  readonly #resumed: (uri: string) => void;
   readonly #entries = new Map<string, ResourceEntry>();
   readonly #retries = new Subscription();
 
-  constructor(conversation: Pick<Conversation, 'exchange' | 'closed$'>, clock: Pick<Clock, 'alarm'>) {
+  /** `resumed` is called when the backend agrees to a request that had failed: updates before may have been missed. */
+  constructor(
+    conversation: Pick<Conversation, 'exchange' | 'closed$'>,
+    clock: Pick<Clock, 'alarm'>,
+    resumed: (uri: string) => void,
+  ) {
     this.#clock = clock;
+    this.#resumed = resumed;
     this.#conversation = conversation;
     conversation.closed$.subscribe(() => this.#retries.unsubscribe());
   }
@@ -74,11 +81,15 @@ export class ResourceSubscriptions {
     entry.answer = answer;
     answer.catch(() => {
       if (entry.answer === answer) entry.answer = undefined;
-      this.#retries.add(
-        timer$(this.#clock, RETRY_MS).subscribe(() => entry.clients > 0 && this.#answerFor(uri, entry)),
-      );
+      this.#retries.add(timer$(this.#clock, RETRY_MS).subscribe(() => this.#askAgain(uri, entry)));
     });
     return answer;
+  }
+
+  #askAgain(uri: string, entry: ResourceEntry): void {
+    if (entry.clients === 0) return;
+    const resumed = ({ kind }: FinalEvent): void => void (kind === 'result' && this.#resumed(uri));
+    this.#answerFor(uri, entry).then(resumed, () => undefined);
   }
 
   async #subscribe(uri: string, entry: ResourceEntry): Promise<FinalEvent> {

@@ -4,7 +4,7 @@ import type { Principal } from '../accounts/account.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json/json.ts';
 import { keptBytes } from '../memory/held-bytes.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
-import { LIST_NOTICES, type ListField } from './mcp.ts';
+import { LIST_NOTICES, type ListField, RESOURCE_UPDATED } from './mcp.ts';
 
 /** The declarations of a client: in `initialize`, or in the `_meta` of every request. */
 export interface ClientProfile {
@@ -73,6 +73,11 @@ export interface ServerNotification {
 /** The notice that a list has changed. */
 export function listNotice(list: ListField): ServerNotification {
   return { kind: 'notification', method: LIST_NOTICES[list], params: {} };
+}
+
+/** The notice that a resource has changed. */
+export function updateNotice(uri: string): ServerNotification {
+  return { kind: 'notification', method: RESOURCE_UPDATED, params: { uri } };
 }
 
 /** The requests that a server may send to its client, each with the capability that permits it. */

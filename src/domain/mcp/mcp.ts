@@ -224,6 +224,9 @@ export function announcesUpdates({ resources }: JsonObject): boolean {
   return isJsonObject(resources) && resources.subscribe === true;
 }
 
+/** The notice that a resource has changed. */
+export const RESOURCE_UPDATED = 'notifications/resources/updated';
+
 /**
  * Notifications of both eras, in both directions. Source: MCP 2025-11-25 and 2026-07-28 schema, ServerNotification
  * and ClientNotification.
@@ -235,7 +238,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   PROGRESS,
   LOG,
   'notifications/roots/list_changed',
-  'notifications/resources/updated',
+  RESOURCE_UPDATED,
   'notifications/elicitation/complete',
   'notifications/subscriptions/acknowledged',
   'notifications/tasks/status',

@@ -4,7 +4,8 @@
 import { JsonText } from '../../domain/json/json.ts';
 import { editedFields, editedItems } from '../../domain/json/json-fields.ts';
 import type { ServerNotification } from '../../domain/mcp/client.ts';
-import { isAboutOneOf } from '../../domain/mcp/resource-uris.ts';
+import { RESOURCE_UPDATED } from '../../domain/mcp/mcp.ts';
+import { enclosingUris, isAboutOneOf } from '../../domain/mcp/resource-uris.ts';
 
 /** A resource at its template. */
 export interface ResourceTarget {
@@ -50,11 +51,9 @@ export function asAsked(uri: string, asked: string, own: string): string | undef
   return asked.slice(0, asked.length - rest(own).length) + rest(uri);
 }
 
-const UPDATED = 'notifications/resources/updated';
-
 /** True for the notice that a resource has changed. */
 export function isUpdate<E extends { readonly kind: string }>(event: E): event is E & ServerNotification {
-  return event.kind === 'notification' && Reflect.get(event, 'method') === UPDATED;
+  return event.kind === 'notification' && Reflect.get(event, 'method') === RESOURCE_UPDATED;
 }
 
 /**
@@ -65,9 +64,10 @@ export function updatesAsAsked(
   update: ServerNotification,
   subscribed: readonly (readonly [asked: string, own: string])[],
 ): readonly ServerNotification[] {
-  const { uri } = update.params;
-  const about = subscribed.filter(([, own]) => isAboutOneOf(uri, new Set([own])));
-  const named = new Set(about.map(([asked, own]) => asAsked(String(uri), asked, own) ?? asked));
+  const uri = String(update.params.uri);
+  const enclosing = new Set(enclosingUris(uri));
+  const about = subscribed.filter(([, own]) => enclosing.has(own));
+  const named = new Set(about.map(([asked, own]) => asAsked(uri, asked, own) ?? asked));
   if (named.size === 0) return [update];
   return [...named].map((each) =>
     each === uri ? update : { ...update, params: { ...update.params, uri: each } },

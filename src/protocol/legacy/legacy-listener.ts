@@ -3,7 +3,7 @@
 // Source: MCP 2025-11-25 basic/transports#listening-for-messages-from-the-server, #multiple-connections.
 
 import { LIMITS } from '../../domain/limits.ts';
-import { announcesChanges, LIST_NOTICES, NOTICED_LISTS } from '../../domain/mcp/mcp.ts';
+import { announcesChanges, LIST_NOTICES, NOTICED_LISTS, RESOURCE_UPDATED } from '../../domain/mcp/mcp.ts';
 import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { AnySessionValue } from '../../domain/sessions/session-value.ts';
 import type { McpReply } from '../endpoint-types.ts';
@@ -181,6 +181,6 @@ export function missedBy({ greeted, uris }: AnySessionValue): readonly string[] 
     ...lists.map((list) => notificationMessage(LIST_NOTICES[list], {})),
     ...Object.values(uris)
       .flat()
-      .map((uri) => notificationMessage('notifications/resources/updated', { uri })),
+      .map((uri) => notificationMessage(RESOURCE_UPDATED, { uri })),
   ];
 }

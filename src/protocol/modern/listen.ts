@@ -20,6 +20,7 @@ import {
   type ListField,
   META,
   NOTICED_LISTS,
+  RESOURCE_UPDATED,
   type WantedChanges,
 } from '../../domain/mcp/mcp.ts';
 import { isAboutOneOf } from '../../domain/mcp/resource-uris.ts';
@@ -141,7 +142,7 @@ export function grant(params: JsonFields, capabilities: JsonObject): Granted {
 function isGranted(method: string, { uri }: JsonObject, { lists, resources }: WantedChanges): boolean {
   const list = changedList(method);
   if (list !== undefined) return lists.has(list);
-  return method === 'notifications/resources/updated' && isAboutOneOf(uri, resources);
+  return method === RESOURCE_UPDATED && isAboutOneOf(uri, resources);
 }
 
 function readFlag(notifications: JsonObject, name: string): boolean {

@@ -283,6 +283,29 @@ test('a client that waits for updates gets a new inner session without a call', 
   assert.is(attempts, 5, 'a client that reconnects often does not open more often');
 });
 
+test('after a new inner session has its subscriptions, the client gets an update of each, by its own names', async () => {
+  const { a, b, session, ask } = setUp();
+  for (const backends of [a, b]) {
+    backends.handshake = { ...HANDSHAKE, capabilities: { tools: {}, resources: {} } };
+    backends.lists = { resources: [{ uri: 'x://1' }, { uri: 'x://2' }] };
+  }
+  await ask({ method: 'resources/list' });
+  const uris = ['x://a/1', 'x://a/2'];
+  for (const uri of uris) await ask({ method: 'resources/subscribe', params: { uri } });
+  const received: unknown[] = [];
+  session.messages$.subscribe(({ method, params }) => received.push([method, params.uri]));
+  await settled();
+  assert.equal(received, []);
+  await a.sessions[0]?.close();
+  mock.timers.tick(5_000);
+  await settled();
+  assert.equal(a.asked.at(-1)?.params, { uri: 'x://2' });
+  assert.equal(
+    received,
+    uris.map((uri) => ['notifications/resources/updated', uri]),
+  );
+});
+
 test('repeats few subscriptions at the same time, and none that ended meanwhile', async () => {
   const { a, session, ask } = setUp();
   const uris = Array.from({ length: 18 }, (_, index) => `a:${index}`);

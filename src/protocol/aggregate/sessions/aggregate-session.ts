@@ -5,6 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import {
   catchError,
+  concat,
   defer,
   EMPTY,
   filter,
@@ -18,6 +19,7 @@ import {
   of,
   ReplaySubject,
   race,
+  Subject,
   switchMap,
   takeUntil,
   tap,
@@ -28,7 +30,13 @@ import { asGatewayError, hasCode } from '../../../domain/errors/errors.ts';
 import { sessionEnded } from '../../../domain/errors/session-errors.ts';
 import { type JsonObject, JsonText } from '../../../domain/json/json.ts';
 import { LIMITS } from '../../../domain/limits.ts';
-import type { ClientProfile, Owner, ServerMessage } from '../../../domain/mcp/client.ts';
+import {
+  type ClientProfile,
+  type Owner,
+  type ServerMessage,
+  type ServerNotification,
+  updateNotice,
+} from '../../../domain/mcp/client.ts';
 import { RPC } from '../../../domain/mcp/jsonrpc.ts';
 import { type Handshake, isLogLevel, type ListChange } from '../../../domain/mcp/mcp.ts';
 import type { McpSession } from '../../../domain/sessions/mcp-session.ts';
@@ -38,6 +46,7 @@ import type { AggregateSessionValue } from '../../../domain/sessions/session-val
 import type { Clock } from '../../../domain/time/clock.ts';
 import { ticks$ } from '../../../domain/time/clock-streams.ts';
 import type { TaskScheduler } from '../../../domain/time/task-scheduler.ts';
+import { inTasks } from '../../../domain/time/task-streams.ts';
 import { withListNotices } from '../../cached-lists.ts';
 import type { Backends } from '../../endpoint-backends.ts';
 import { exchangeInSession } from '../../legacy/legacy-over-modern.ts';
@@ -52,6 +61,7 @@ import { SessionParts } from './session-parts.ts';
 import {
   afterAnswer,
   answersAsAsked,
+  askedUris,
   endOfSubscription,
   messagesAsAsked,
   subscribedUris,
@@ -97,6 +107,8 @@ export class AggregateSession implements McpSession, SessionRecord {
   /** The caller as it was checked last: it may use the templates of the value. */
   #owner: Owner;
   readonly #parts: SessionParts;
+  /** Updates that the client may have missed. */
+  readonly #missed = new Subject<ServerNotification>();
   /** Undefined before it is kept. */
   #row: OwnRow | undefined;
   #marks: UnsafeMarks | undefined;
@@ -198,7 +210,7 @@ export class AggregateSession implements McpSession, SessionRecord {
       this.#hasListened = true;
       return this.#parts.messages((template, message) => messagesAsAsked(this.#value, template, message));
     });
-    const messages$ = merge(ofParts$, this.#reopened$);
+    const messages$ = merge(ofParts$, this.#missed, this.#reopened$);
     const { scheduler, clock, selection } = this.#deps;
     const ofTemplates$ = this.#deps.listChanges$.pipe(
       filter(({ template }) => selection.includes(this.#owner, template)),
@@ -393,17 +405,23 @@ export class AggregateSession implements McpSession, SessionRecord {
     if (hasCode(thrown, 'TEMPLATE_NOT_FOUND')) this.#change(withoutSubscriptions(this.#value, template));
   }
 
-  /** Repeats what the client expects its server to remember. Refusals are ignored. */
+  /**
+   * Repeats what the client expects its server to remember. Refusals are ignored. Updates before the subscriptions
+   * may have been missed.
+   */
   #repeatState(template: string, session: McpSession): void {
     const level = session.handshake.capabilities.logging === undefined ? undefined : this.logLevel;
     if (level !== undefined) this.#send(session, { method: 'logging/setLevel', params: { level } });
     const uris = () => subscribedUris(this.#value, template);
+    if (uris().size === 0) return;
     const subscribe = (uri: string): Observable<unknown> => {
       if (!uris().has(uri)) return EMPTY; // the client has unsubscribed meanwhile
       const request = { method: 'resources/subscribe', params: { uri } };
       return session.exchange(request).pipe(catchError(() => EMPTY));
     };
-    from(uris()).pipe(mergeMap(subscribe, CONCURRENT_REPEATS)).subscribe();
+    const repeated$ = from(uris()).pipe(mergeMap(subscribe, CONCURRENT_REPEATS), ignoreElements());
+    const missed$ = defer(() => inTasks(askedUris(this.#value, template), this.#deps.scheduler));
+    concat(repeated$, missed$).subscribe((uri) => this.#missed.next(updateNotice(uri)));
   }
 
   /** A refusal is ignored: that server keeps its own state. */

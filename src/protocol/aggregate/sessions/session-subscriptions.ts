@@ -73,6 +73,11 @@ export function withoutSubscriptions(value: AggregateSessionValue, template: str
   return withUris(value, template, []);
 }
 
+/** The URIs as the client named them. */
+export function askedUris({ uris }: AggregateSessionValue, template: string): readonly string[] {
+  return entryOf(uris, template) ?? [];
+}
+
 /** The URIs at the template. */
 export function subscribedUris(value: AggregateSessionValue, template: string): ReadonlySet<string> {
   return new Set(subscribedAt(value, template).map(([, own]) => own));
