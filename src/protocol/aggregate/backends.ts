@@ -222,9 +222,11 @@ export class AggregateBackends implements Backends {
     return defer(() => {
       const unknown = new Set(resources);
       if (unknown.size === 0) return EMPTY;
+      const { uris } = this.#selection.directory;
+      const isServed = (template: string) => (uri: string) => uris.isServed(template, uri);
       const readSkills = () => this.#extensions.listSkills(client, this.#toTemplate(client));
       const lookUp = async () => {
-        const targets = await this.#selection.directory.uris.targetsOf(unknown, client, readSkills);
+        const targets = await uris.targetsOf(unknown, client, readSkills);
         for (const asked of targets.keys()) unknown.delete(asked);
         return [...Map.groupBy(targets, ([, { template }]) => template)];
       };
@@ -243,7 +245,9 @@ export class AggregateBackends implements Backends {
             .backendsOf(template)
             .changes(owner, profile, own)
             .pipe(
-              mergeMap((notice) => (isUpdate(notice) ? updatesAsAsked(notice, subscribed) : [notice])),
+              mergeMap((notice) =>
+                isUpdate(notice) ? updatesAsAsked(notice, subscribed, isServed(template)) : [notice],
+              ),
               finalize(() => subscribed.forEach(([asked]) => void unknown.add(asked))),
             );
         }),

@@ -58,13 +58,15 @@ export function isUpdate<E extends { readonly kind: string }>(event: E): event i
 
 /**
  * An update for a client that subscribed to these URIs, each as the client named it and as its template does: once
- * for each name. The same one when the client subscribed to none of them.
+ * for each name. The same one when the client subscribed to none of them; none of a resource that is not served.
  */
 export function updatesAsAsked(
   update: ServerNotification,
   subscribed: readonly (readonly [asked: string, own: string])[],
+  isServed: (uri: string) => boolean,
 ): readonly ServerNotification[] {
   const uri = String(update.params.uri);
+  if (!isServed(uri)) return [];
   const enclosing = new Set(enclosingUris(uri));
   const about = subscribed.filter(([, own]) => enclosing.has(own));
   const named = new Set(about.map(([asked, own]) => asAsked(uri, asked, own) ?? asked));

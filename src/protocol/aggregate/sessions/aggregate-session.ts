@@ -208,7 +208,9 @@ export class AggregateSession implements McpSession, SessionRecord {
     const ofParts$ = defer(() => {
       if (!this.#hasListened) this.#openSubscribed();
       this.#hasListened = true;
-      return this.#parts.messages((template, message) => messagesAsAsked(this.#value, template, message));
+      return this.#parts.messages((template, message) =>
+        messagesAsAsked(this.#value, template, message, this.#isServed),
+      );
     });
     const messages$ = merge(ofParts$, this.#missed, this.#reopened$);
     const { scheduler, clock, selection } = this.#deps;
@@ -292,6 +294,9 @@ export class AggregateSession implements McpSession, SessionRecord {
     this.#row?.changed();
   }
 
+  readonly #isServed = (template: string, uri: string): boolean =>
+    this.#deps.selection.directory.uris.isServed(template, uri);
+
   get #isOver(): boolean {
     return this.#value.endReason !== undefined;
   }
@@ -311,9 +316,9 @@ export class AggregateSession implements McpSession, SessionRecord {
         }),
         map(withAggregateInstance(template)),
       );
-      return this.#value.composed === undefined
+      return this.#value.composed === undefined && this.view === undefined
         ? answers$
-        : answers$.pipe(mergeMap((answer) => answersAsAsked(this.#value, template, answer)));
+        : answers$.pipe(mergeMap((answer) => answersAsAsked(this.#value, template, answer, this.#isServed)));
     };
     const end = endOfSubscription(this.#value, request);
     if (end !== undefined) {

@@ -83,24 +83,30 @@ export function subscribedUris(value: AggregateSessionValue, template: string): 
   return new Set(subscribedAt(value, template).map(([, own]) => own));
 }
 
-/** A message of the template, as its client gets it: an update has the names of the client. */
+/** A message of the template, as its client gets it: an update has the names of the client, unless its resource is not served. */
 export function messagesAsAsked(
   value: AggregateSessionValue,
   template: string,
   message: ServerMessage,
+  isServed: IsServed,
 ): readonly ServerMessage[] {
-  return isUpdate(message) ? updatesAsAsked(message, subscribedAt(value, template)) : [message];
+  if (!isUpdate(message)) return [message];
+  return updatesAsAsked(message, subscribedAt(value, template), (uri) => isServed(template, uri));
 }
+
+type IsServed = (template: string, uri: string) => boolean;
 
 /** As `messagesAsAsked`, for what comes while the template answers. */
 export function answersAsAsked(
   value: AggregateSessionValue,
   template: string,
   answer: Answer,
+  isServed: IsServed,
 ): readonly Answer[] {
   const { event } = answer;
   if (!isUpdate(event)) return [answer];
-  return updatesAsAsked(event, subscribedAt(value, template)).map((update) => ({ ...answer, event: update }));
+  const updates = updatesAsAsked(event, subscribedAt(value, template), (uri) => isServed(template, uri));
+  return updates.map((update) => ({ ...answer, event: update }));
 }
 
 function subscribedAt({ uris, composed }: AggregateSessionValue, template: string): readonly SubscribedUri[] {
