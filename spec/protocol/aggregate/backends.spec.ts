@@ -1,6 +1,7 @@
 // All templates as one server, for clients without a session; the same for sessions is in session.spec.ts.
 
 import { mock } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { firstValueFrom, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
@@ -11,7 +12,7 @@ import type { ListField } from '../../../src/domain/mcp/mcp.ts';
 import type { SessionRecord, SessionTable } from '../../../src/domain/sessions/session-table.ts';
 import { GATEWAY_INFO } from '../../../src/domain/version.ts';
 import { suite } from '../../helpers/suite.ts';
-import { TurnCounter } from '../../helpers/turns.ts';
+import { passTurns, TurnCounter } from '../../helpers/turns.ts';
 import { ADA, answered, ListingBackends, PROFILE, shownTool, TABLE } from '../listing-backends.ts';
 import { aggregateOf } from './aggregate-of.ts';
 
@@ -21,6 +22,11 @@ test.after.each(() => mock.timers.reset());
 
 /** The resources of each open subscription. */
 const wantedUris = ({ wanted }: ListingBackends) => wanted.map(({ resources }) => [...resources]);
+
+/** Waits for these subscriptions, in turns: simulated timers do not advance. In vain, the time limit of the suite ends it. */
+async function untilWanted(backends: ListingBackends, uris: readonly string[][]): Promise<void> {
+  while (!isDeepStrictEqual(wantedUris(backends), uris)) await passTurns(1);
+}
 
 function setUp() {
   const a = new ListingBackends({ tools: [{ name: 'x' }], resources: [{ uri: 'a:1' }] });
@@ -297,14 +303,12 @@ test('leaves nothing of a template that is forgotten, and follows another one of
   b.handshake = { ...b.handshake, capabilities: { resources: {} } };
   const wanted = { lists: new Set<ListField>(), resources: new Set(['b:1']) };
   const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe();
-  await new Promise(setImmediate);
-  assert.equal(wantedUris(b), [[], ['b:1']]);
+  await untilWanted(b, [[], ['b:1']]);
   b.changes$.complete();
   assert.equal(wantedUris(b), []);
   b.changes$ = new Subject();
   listChanges$.next({ template: 'b', list: 'resources' });
-  await new Promise(setImmediate);
-  assert.equal(wantedUris(b), [[], ['b:1']]);
+  await untilWanted(b, [[], ['b:1']]);
   subscription.unsubscribe();
 });
 
@@ -323,19 +327,18 @@ test('a late change of a deleted template ends no subscription', () => {
 });
 
 test('subscribes to a resource when its template is there', async () => {
-  const { aggregated, b, listChanges$ } = setUp();
+  const { aggregated, a, b, listChanges$ } = setUp();
   const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1', 'b:1']) };
   const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe();
-  await new Promise(setImmediate);
+  await untilWanted(a, [[], ['a:1']]);
   assert.equal(wantedUris(b), [[]]);
   b.lists = { resources: [{ uri: 'b:1' }] };
   b.handshake = { ...b.handshake, capabilities: { resources: {} } };
   for (const list of ['tools', 'resources', 'resources'] as const) listChanges$.next({ template: 'b', list });
-  await new Promise(setImmediate);
-  assert.equal(wantedUris(b), [[], ['b:1']]);
+  await untilWanted(b, [[], ['b:1']]);
   mock.timers.tick(1_000);
   listChanges$.next({ template: 'b', list: 'resources' });
-  await new Promise(setImmediate);
+  await passTurns(10);
   assert.equal(wantedUris(b), [[], ['b:1']]);
   subscription.unsubscribe();
   assert.is(listChanges$.observed, false);
@@ -347,9 +350,8 @@ test('looks up the owners of resources once for any number of subscribed URIs', 
   const wanted = { lists: new Set<ListField>(), resources: new Set(['a:1', 'a:2', ...uris]) };
   a.lists = { resources: [{ uri: 'a:1' }, { uri: 'a:2' }] };
   const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe();
-  await new Promise(setImmediate);
+  await untilWanted(a, [[], ['a:1', 'a:2']]);
   assert.equal([a.asked.length, b.asked.length], [2, 0], 'b announces no resources');
-  assert.equal(wantedUris(a), [[], ['a:1', 'a:2']]);
   subscription.unsubscribe();
 });
 

@@ -17,13 +17,16 @@ import { makeTrouble, mend, register } from './events.ts';
 
 const clients = 30;
 const troubleMs = 8_000;
+/** Answers amid trouble that a client must have got: on a slow machine the trouble goes on until then, but not for longer than this. */
+const fewestAnswers = 101;
+const longestTroubleMs = 80_000;
 /** Under load, before the gateway goes. */
 const loadMs = 1_000;
 /** Sessions end after 2 s, and instances are probed again some seconds later. */
 const quietMs = 30_000;
 
 const seed = chosenSeed();
-const test = suite(`journey: chaos, ${againWith(seed)}`, { timeoutMs: 120_000 });
+const test = suite(`journey: chaos, ${againWith(seed)}`, { timeoutMs: 240_000 });
 const needsProcesses = test.needs(canFindProcesses, NO_PROCESSES);
 
 const folder = folderOfAll(test)();
@@ -42,10 +45,13 @@ test.after(async () => {
 
 needsProcesses('calls get their answer or an error code while backends die, freeze or restart', async () => {
   const dice = new Dice(seed);
-  await underLoad((isOver) => makeTrouble(chaos, backends, dice, isOver), troubleMs);
+  const answered = (): number => chaos.ended.get('answered') ?? 0;
+  const giveUpAtMs = performance.now() + longestTroubleMs;
+  const isEnough = (): boolean => answered() >= fewestAnswers || performance.now() >= giveUpAtMs;
+  await underLoad((isOver) => makeTrouble(chaos, backends, dice, isOver), troubleMs, isEnough);
   await mend(chaos, backends);
   await allIsWell();
-  assert.ok((chaos.ended.get('answered') ?? 0) > 100, JSON.stringify([...chaos.ended]));
+  assert.ok(answered() >= fewestAnswers, JSON.stringify([...chaos.ended]));
 });
 
 for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
@@ -62,17 +68,19 @@ needsProcesses('it exits with 0, without children or faults in the log', () => c
 
 test.run();
 
-/** Clients call while `what` runs, and for at least `atLeastMs`. */
+/** Clients call while `what` runs, for at least `atLeastMs`, and until it is enough. */
 async function underLoad(
   what: (isOver: () => boolean) => Promise<unknown>,
   atLeastMs: number,
+  isEnough: () => boolean = () => true,
 ): Promise<void> {
   let hasEnded = false;
   const untilMs = performance.now() + atLeastMs;
-  const happening = what(() => performance.now() >= untilMs).finally(() => {
+  const mayEnd = (): boolean => performance.now() >= untilMs && isEnough();
+  const happening = what(mayEnd).finally(() => {
     hasEnded = true;
   });
-  const isOver = (): boolean => hasEnded && performance.now() >= untilMs;
+  const isOver = (): boolean => hasEnded && mayEnd();
   const crowd = Array.from({ length: clients }, (_, number) => {
     return new ChaosClient(chaos, number, new Dice(seed + number)).run(isOver);
   });
