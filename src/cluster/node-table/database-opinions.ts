@@ -57,12 +57,12 @@ export class DatabaseOpinions {
       const { to: from } = action;
       this.#check ??= this.#answers();
       void this.#check.then((isAnswered) => handle({ type: 'checked', from, sent, isAnswered }));
-    } else {
+    } else if (action.type === 'ask') {
       const { life } = action;
       const peer = find(life);
       if (peer !== undefined)
         prober.askDatabase(peer, (isAway) => handle({ type: 'opinion', life, isAway, sent }));
-    }
+    } else action satisfies never;
   }
 
   /** One check answers all that ask meanwhile. */

@@ -13,7 +13,7 @@ import { END_REASONS, type LifeRows } from './life-rows.ts';
 
 type RunnerAction = Exclude<
   NodeAction,
-  | { readonly type: 'read' | 'lease' | 'killPrograms' | 'ask' | 'say' | 'check' }
+  | { readonly type: 'read' | 'lease' | 'killPrograms' | 'ask' | 'say' | 'check' | 'stop' }
   | { readonly program: string }
 >;
 type ActionOf<Type extends RunnerAction['type']> = Extract<RunnerAction, { readonly type: Type }>;
@@ -81,6 +81,7 @@ export class LifeRunner {
     else if (action.type === 'askThird') this.#askThird(action);
     else if (action.type === 'dropSessions') this.#dropSessions();
     else if (action.type === 'renew') this.#renew();
+    else action satisfies never;
   }
 
   #join({ row, sent }: ActionOf<'join'>): void {

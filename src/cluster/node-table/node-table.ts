@@ -326,7 +326,7 @@ export class NodeTable {
       void (this.#state.own.stage === 'joining' ? this.#reads.again() : this.#reads.now());
     else if (action.type === 'ask' || action.type === 'say' || action.type === 'check')
       this.#opinions.act(action);
-    else this.#lives.act(action);
+    else if (action.type !== 'stop') this.#lives.act(action);
   }
 
   #isKnown(life: string): boolean {

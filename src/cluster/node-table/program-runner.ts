@@ -101,7 +101,9 @@ export class ProgramRunner {
       // It may be waiting for its next attempt.
       void programs.stop(program).then(() => operate(store.release(lease), answer, () => answer(false)));
     } else if (action.type === 'start') this.#start(program, action.start);
-    else void this.#end(program, action.type === 'killProgram');
+    else if (action.type === 'stopProgram') void this.#end(program, false);
+    else if (action.type === 'killProgram') void this.#end(program, true);
+    else action satisfies never;
   }
 
   /** SIGKILL for all. */
