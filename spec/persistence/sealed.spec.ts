@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { CipherError, createCipher } from '../../src/persistence/cipher.ts';
-import { opened, resealed, sealed } from '../../src/persistence/sealed.ts';
+import { opened, resealed, sealed } from '../../src/persistence/orm/sealed.ts';
 import { thrownBy } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -5,6 +5,9 @@ import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { type AddressCheck, addressesIn } from '../transports/network-guard.ts';
 
+/** A host that may be in an answer or a line of the log. */
+export const HOST = /^[A-Za-z0-9._:[\]-]{1,300}$/;
+
 export interface Proxies {
   host(request: IncomingMessage): string | undefined;
   /** `http` or `https`, as the client sees it. */

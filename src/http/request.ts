@@ -22,7 +22,7 @@ import { type CallerCheck, type CountedRequest, consumeRateLimit } from './calle
 import { credentialsOf, hasConsoleHeader, isOwnHost } from './credentials.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import type { OpenRequest, OpenRequests } from './open-requests.ts';
-import type { Proxies } from './proxies.ts';
+import { HOST, type Proxies } from './proxies.ts';
 
 export interface RequestState extends CountedRequest, McpLog {
   requestId: string;
@@ -292,7 +292,6 @@ const EVENT_STREAM = 'text/event-stream';
 
 /** The header of most MCP clients. Negotiating it would take 2 us of each call. */
 const MCP_ACCEPT = `application/json, ${EVENT_STREAM}`;
-const HOST = /^[A-Za-z0-9._:[\]-]{1,300}$/;
 
 /** Thrown when the client disconnects before its request was read or answered. It is neither answered nor logged as an error. */
 export class ClientGone extends Error {

@@ -20,12 +20,12 @@ import {
   type MayUsePath,
   readsRegistry,
 } from '../caller-check.ts';
+import { resourceOfRoute } from '../challenge.ts';
 import { credentialsOf } from '../credentials.ts';
 import type { Proxies } from '../proxies.ts';
 import type { UnreadAnswers } from '../replies/unread-answers.ts';
 import type { Challenge, RouteContext, RouteMiddleware } from '../request.ts';
 import type { Route } from '../route.ts';
-import { resourceOfRoute } from '../sign-in.ts';
 
 /**
  * Authorizes a request and leaves `principal`, `check`, `rateLimit` and `challenge` in the state. In this order:

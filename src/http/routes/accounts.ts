@@ -10,6 +10,9 @@ import { sessionCookie } from '../credentials.ts';
 import { BY_CREATION, creationOf, PAGE_HEADERS, PAGE_QUERY, pagedList } from '../replies/paged-list.ts';
 import { json, located, noContent } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { UserParams } from '../route-params.ts';
+import { closed, flag, integer, LOCATION, NOT_STORED, named, nullableText, Time, text } from '../schemas.ts';
 import {
   CALLER_LIST_FIELDS,
   shownListFields,
@@ -17,10 +20,7 @@ import {
   shownRights,
   WRITTEN_LISTS,
   writtenRole,
-} from '../rights-fields.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { UserParams } from '../route-params.ts';
-import { closed, flag, integer, LOCATION, NOT_STORED, named, nullableText, Time, text } from '../schemas.ts';
+} from './rights-fields.ts';
 
 const CONSOLE_HEADER = 'X-Stagedoor-Console';
 

@@ -7,10 +7,10 @@ import { KeyName, KeyPermissions, RoleName } from '../../domain/accounts/input-s
 import { keysNeedAnAccount } from '../../domain/errors/error-catalogue.ts';
 import { BY_CREATION, creationOf, PAGE_HEADERS, PAGE_QUERY, pagedList } from '../replies/paged-list.ts';
 import { json, noContent } from '../replies/reply.ts';
-import { rightsOfNewKey, shownListFields, shownLists, WRITTEN_LISTS } from '../rights-fields.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { ApiKeyParams } from '../route-params.ts';
 import { closed, flag, NullableTime, named, nullableText, Time, text } from '../schemas.ts';
+import { rightsOfNewKey, shownListFields, shownLists, WRITTEN_LISTS } from './rights-fields.ts';
 
 /** A key without its secret. A list of rights is null for all; `created_by`: null for the operator. */
 const ApiKeyRecord = named('ApiKeyRecord', {

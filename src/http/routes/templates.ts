@@ -16,13 +16,13 @@ import { withoutSecretDefaults } from '../../templates/config-schema.ts';
 import type { TemplateDefinition } from '../../templates/definition.ts';
 import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
 import { type KnownInstances, knownAtPeers, recordWith } from '../all-nodes/instances.ts';
+import { InstanceRecord } from '../instance-record.ts';
 import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { TemplateParams } from '../route-params.ts';
 import { AnyObject, closed, integer, named, nullableText, text } from '../schemas.ts';
 import { visibleServers, visibleTemplates } from '../visible.ts';
 import { Withheld, withheldFor } from './health.ts';
-import { InstanceRecord } from './instances.ts';
 
 const Texts = Type.Array(Type.String());
 

@@ -5,13 +5,13 @@ import Type from 'typebox';
 import { CLIENT_SCOPES, type ResourcePath } from '../../domain/accounts/account.ts';
 import type { SignIn } from '../../domain/accounts/resource.ts';
 import { routeNotFound } from '../../domain/errors/error-catalogue.ts';
+import { RESOURCE_DOCUMENT } from '../challenge.ts';
 import { json, type Reply } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { TemplateParams } from '../route-params.ts';
 import { NOT_STORED, named, text } from '../schemas.ts';
 import type { Services } from '../services.ts';
-import { RESOURCE_DOCUMENT } from '../sign-in.ts';
 
 const ProtectedResource = named('ProtectedResource', {
   resource: text('http://127.0.0.1:8080/mcp/everything'),

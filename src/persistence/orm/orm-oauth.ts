@@ -4,7 +4,6 @@
 import { type FilterQuery, raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Cipher } from '../cipher.ts';
-import { opened, purposeOfOAuth, sealed } from '../sealed.ts';
 import {
   MAX_OAUTH_ROWS,
   OAUTH_KINDS,
@@ -15,6 +14,7 @@ import {
 } from '../store.ts';
 import type { OAuthTableRow, Tables } from './entities.ts';
 import type { OrmOperations, Work } from './orm-operations.ts';
+import { opened, purposeOfOAuth, sealed } from './sealed.ts';
 import { TableRows } from './table-rows.ts';
 
 /** What every sign-in replaces. As with `save`, a power failure may lose the last second of it: clients sign in again. */

@@ -3,6 +3,9 @@
 import type { EntitySchema } from '@mikro-orm/core';
 import type { QBFilterQuery, SqlEntityManager } from '@mikro-orm/sql';
 import { type Cipher, CipherError } from '../cipher.ts';
+import { MAX_REKEY_REASONS, type RekeyResult } from '../store.ts';
+import type { Tables } from './entities.ts';
+import type { OrmOperations } from './orm-operations.ts';
 import {
   purposeOfInstance,
   purposeOfList,
@@ -10,10 +13,7 @@ import {
   purposeOfSession,
   resealed,
   SECRET_FIELDS,
-} from '../sealed.ts';
-import { MAX_REKEY_REASONS, type RekeyResult } from '../store.ts';
-import type { Tables } from './entities.ts';
-import type { OrmOperations } from './orm-operations.ts';
+} from './sealed.ts';
 
 /** Rows of one query: each may have some 100 kB. */
 const GROUP = 100;

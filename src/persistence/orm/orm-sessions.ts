@@ -5,10 +5,10 @@ import { type FilterQuery, raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { hasCode } from '../../domain/errors/errors.ts';
 import type { Cipher } from '../cipher.ts';
-import { opened, purposeOfSession, sealed } from '../sealed.ts';
 import { MAX_SESSION_ROWS, type SessionChange, type SessionStore, type StoredSession } from '../store.ts';
 import { SESSIONS, type SessionTableRow, type Tables } from './entities.ts';
 import type { OrmOperations } from './orm-operations.ts';
+import { opened, purposeOfSession, sealed } from './sealed.ts';
 
 export function ormSessions(operations: OrmOperations, cipher: Cipher | undefined): SessionStore {
   const rowOf = ({ value, usedAt, ...row }: StoredSession) => ({

@@ -9,7 +9,6 @@ import { configIncomplete, duplicateServer } from '../../domain/errors/error-cat
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { type Cipher, CipherError } from '../cipher.ts';
-import { purposeOfInstance, SECRET_FIELDS, type SecretField } from '../sealed.ts';
 import type { InstanceSave, SettingStore, Store } from '../store.ts';
 import { readRow } from '../store-errors.ts';
 import {
@@ -31,6 +30,7 @@ import { type OrmOperations, REVISION } from './orm-operations.ts';
 import { ormPrograms } from './orm-programs.ts';
 import { ormSessions } from './orm-sessions.ts';
 import { ormViews } from './orm-views.ts';
+import { purposeOfInstance, SECRET_FIELDS, type SecretField } from './sealed.ts';
 
 /**
  * Lists are in the order of the first save; their rows are no entities, which take eight times as long. `kind` and `file`: see

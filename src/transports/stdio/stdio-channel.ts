@@ -18,12 +18,12 @@ import { type InstanceHeldBytes, PIECE_BYTES } from '../../domain/memory/held-by
 import { type Clock, settlesWithin, systemClock } from '../../domain/time/clock.ts';
 import { Channel, type ChannelOpening, type ExchangeObserver, type PendingExchange } from '../channel.ts';
 import type { HandshakeChannel } from '../handshake.ts';
-import { idsAtEdges } from '../message-edges.ts';
 import type { CommandHistory, OpenOptions } from '../open-options.ts';
 import { errorWithoutSecrets } from '../secrets.ts';
 import { CLOSED_BY_GATEWAY, type Closed, EXITED_CLEANLY, type TransportDiagnostics } from '../transport.ts';
 import type { Program } from './child-process.ts';
 import { EDGE_BYTES, LineDecoder, type LineListener, type OversizeLine } from './line-decoder.ts';
+import { idsAtEdges } from './message-edges.ts';
 import { Outbox, type OutgoingLine } from './outbox.ts';
 import { ProgramRun, type ProgramRunOptions } from './program-run.ts';
 

@@ -1,7 +1,7 @@
 // Texts that are encrypted in the database where there is a cipher, and the purposes of all of them.
 
-import { type Cipher, CipherError } from './cipher.ts';
-import { fromDocument, toDocument } from './orm/entities.ts';
+import { type Cipher, CipherError } from '../cipher.ts';
+import { fromDocument, toDocument } from './entities.ts';
 
 /** A column of `document`: the text as JSON without a cipher. */
 export function sealed(text: string, purpose: string, cipher: Cipher | undefined): string {

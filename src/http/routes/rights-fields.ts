@@ -8,12 +8,12 @@ import {
   type Role,
   roleRights,
   type Scope,
-} from '../domain/accounts/account.ts';
-import { TemplateList, ToolList, ViewList } from '../domain/accounts/input-schemas.ts';
-import { validationFailed } from '../domain/errors/error-catalogue.ts';
-import { definedFields } from '../domain/json/json.ts';
-import type { RightsLists } from '../domain/rights/rights.ts';
-import { nullableNames } from './schemas.ts';
+} from '../../domain/accounts/account.ts';
+import { TemplateList, ToolList, ViewList } from '../../domain/accounts/input-schemas.ts';
+import { validationFailed } from '../../domain/errors/error-catalogue.ts';
+import { definedFields } from '../../domain/json/json.ts';
+import type { RightsLists } from '../../domain/rights/rights.ts';
+import { nullableNames } from '../schemas.ts';
 
 /** In bodies; null = all. */
 export const WRITTEN_LISTS = {

@@ -1,13 +1,13 @@
 // Turns the `config` of `POST /servers` into the input of a registration, with the defaults of the template's definition.
 
 import Type, { type Static } from 'typebox';
-import { configIncomplete, validationFailed } from '../domain/errors/error-catalogue.ts';
-import type { ValidationItem } from '../domain/errors/errors.ts';
-import { InstanceInput } from '../domain/instances/instance.ts';
-import { definedFields, type JsonObject } from '../domain/json/json.ts';
-import { LIMITS } from '../domain/limits.ts';
-import { cutText } from '../domain/text.ts';
-import { compileShape, inspectNumbers, locatedAt, refuse } from '../domain/validation.ts';
+import { configIncomplete, validationFailed } from '../../domain/errors/error-catalogue.ts';
+import type { ValidationItem } from '../../domain/errors/errors.ts';
+import { InstanceInput } from '../../domain/instances/instance.ts';
+import { definedFields, type JsonObject } from '../../domain/json/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { cutText } from '../../domain/text.ts';
+import { compileShape, inspectNumbers, locatedAt, refuse } from '../../domain/validation.ts';
 import {
   configFieldsOf,
   mappedFields,
@@ -15,9 +15,9 @@ import {
   type SettingValues,
   typedValues,
   withDefaults,
-} from '../templates/config-schema.ts';
-import { SCRATCH, type TemplateDefinition } from '../templates/definition.ts';
-import { instanceInputOf } from '../templates/launch.ts';
+} from '../../templates/config-schema.ts';
+import { SCRATCH, type TemplateDefinition } from '../../templates/definition.ts';
+import { instanceInputOf } from '../../templates/launch.ts';
 
 const { id, weight, metadata, ...ownFields } = InstanceInput.properties;
 

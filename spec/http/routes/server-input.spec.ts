@@ -1,8 +1,8 @@
 import * as assert from 'uvu/assert';
-import { GatewayError } from '../../src/domain/errors/errors.ts';
-import { declaredVariables, serverInput } from '../../src/http/server-config.ts';
-import type { TemplateDefinition } from '../../src/templates/definition.ts';
-import { suite } from '../helpers/suite.ts';
+import { GatewayError } from '../../../src/domain/errors/errors.ts';
+import { declaredVariables, serverInput } from '../../../src/http/routes/server-input.ts';
+import type { TemplateDefinition } from '../../../src/templates/definition.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the config of a server');
 

@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import { CLIENT_SCOPES, type Principal, type ResourcePath, type Scope } from '../domain/accounts/account.ts';
 import { type GatewayAddress, isResourcePath, type SignIn } from '../domain/accounts/resource.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
-import type { Proxies } from './proxies.ts';
+import { HOST, type Proxies } from './proxies.ts';
 import type { Challenge } from './request.ts';
 import type { Route } from './route.ts';
 
@@ -43,8 +43,6 @@ export function challenges(
   };
   return (route) => (route.scope === 'open' ? undefined : challengeOf(route, address, proxies, warnOnce));
 }
-
-const HOST = /^[A-Za-z0-9._:[\]-]{1,300}$/;
 
 function challengeOf(
   { path, scope }: Pick<Route, 'path' | 'scope'>,
