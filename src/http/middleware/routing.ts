@@ -8,16 +8,13 @@ import { methodNotAllowed, routeNotFound } from '../../domain/errors/error-catal
 import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { credentialsOf } from '../credentials.ts';
-import { relay } from '../forwarding/relay.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { OpenRequests } from '../open-requests.ts';
 import type { Proxies } from '../proxies.ts';
-import { HttpMcpReply } from '../replies/mcp-reply.ts';
-import { noContent, type Reply } from '../replies/reply.ts';
+import { noContent } from '../replies/reply.ts';
 import { respond } from '../replies/respond.ts';
-import { respondInPieces } from '../replies/respond-in-pieces.ts';
+import { writeReply } from '../replies/write-reply.ts';
 import {
-  type HttpContext,
   type HttpMiddleware,
   HttpRequest,
   type ReportListener,
@@ -43,7 +40,7 @@ export function handle(
   return (context) => {
     context.state.route = route.path;
     const reply = route.run(inputOf(context, new HttpRequest(context, proxies, open, onReport)), services);
-    return whenKnown(reply, (value) => write(context, value, streams));
+    return whenKnown(reply, (value) => writeReply(context, value, streams));
   };
 }
 
@@ -56,16 +53,6 @@ function inputOf(context: RouteContext, request: HttpRequest): RawInput {
   state.body = undefined;
   state.bodyFields = undefined;
   return { params, query, body, bodyFields, request, principal };
-}
-
-function write(context: HttpContext, reply: Reply, streams: EventStreams): Promise<void> | void {
-  if (reply.kind === 'stream') return streams.write(context, reply.events$, reply.tracker);
-  if (reply.kind === 'mcp')
-    return reply.serve(new HttpMcpReply(context, streams), (answer) => relay(context, answer, streams));
-  if (reply.trail !== undefined) context.state.trail = reply.trail;
-  if (reply.kind === 'pieces') return respondInPieces(context, reply, streams);
-  respond(context, reply);
-  streams.unread.count(context);
 }
 
 /**

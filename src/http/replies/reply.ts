@@ -1,5 +1,5 @@
-// The replies that a handler returns: values that describe the answer. respond.ts writes them to the socket,
-// sse/event-stream.ts if they are streams. Every error answer has the body and the headers that are made here.
+// The replies that a handler returns: values that describe the answer. write-reply.ts chooses what writes
+// them: respond.ts, or sse/event-stream.ts for streams. Every error answer has the body and the headers that are made here.
 // Source: ADR 5.
 
 import type { Observable } from 'rxjs';
