@@ -1,8 +1,8 @@
 // The cursors of all lists with pages: a list takes only those that it has given out. ADR 281.
 
 import * as assert from 'uvu/assert';
+import { cursorOf } from '../../src/http/records/schemas.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
-import { cursorOf } from '../../src/http/schemas.ts';
 import { startWithAccounts } from '../helpers/http-accounts.ts';
 import { appFor } from '../helpers/http-app.ts';
 import { suite } from '../helpers/suite.ts';

@@ -6,7 +6,7 @@ import { homedir } from 'node:os';
 import * as assert from 'uvu/assert';
 import { TRANSPORT_NAMES, TRANSPORT_TRAITS } from '../../src/domain/instances/transport-kinds.ts';
 import { NOT_UNICODE } from '../../src/domain/text.ts';
-import { InstanceRecord } from '../../src/http/instance-record.ts';
+import { InstanceRecord } from '../../src/http/records/instance-record.ts';
 import { FIELD_NAMES, readEntry } from '../../src/registry/registry-entry.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../src/domain/accounts/account.ts';
 import type { SharedPrograms } from '../../src/domain/nodes/nodes.ts';
 import { Gateway } from '../../src/gateway/gateway.ts';
-import { instanceRecord } from '../../src/http/instance-record.ts';
+import { instanceRecord } from '../../src/http/records/instance-record.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -39,6 +39,7 @@ import { handle, knownPath, unmatched } from './middleware/routing.ts';
 import type { AuthorizationServer } from './oauth/authorization-server.ts';
 import { OpenRequests } from './open-requests.ts';
 import { createProxies } from './proxies.ts';
+import { NOT_STORED } from './records/schemas.ts';
 import { ListAnswers } from './replies/list-answers.ts';
 import { bytes, json } from './replies/reply.ts';
 import { respond } from './replies/respond.ts';
@@ -48,7 +49,6 @@ import { type AppListener, appListener, type RouteTable, routeListener } from '.
 import { auditConnections } from './routes/connections.ts';
 import { startingReply } from './routes/health.ts';
 import { ROUTES } from './routes/index.ts';
-import { NOT_STORED } from './schemas.ts';
 import type { Services } from './services.ts';
 import { type EventStreamOptions, EventStreams } from './sse/event-stream.ts';
 import { RecentEvents } from './sse/recent-events.ts';

@@ -1,7 +1,7 @@
 import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal, type Scope } from '../../../src/domain/accounts/account.ts';
-import { InstanceRecord, instanceRecord } from '../../../src/http/instance-record.ts';
+import { InstanceRecord, instanceRecord } from '../../../src/http/records/instance-record.ts';
 import { until } from '../../conformance/transport.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
 import { definitionSample, snapshotSample } from '../../helpers/http-samples.ts';

@@ -7,7 +7,7 @@ import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { foreignNodes, otherDatabases, otherVersions, silentNodes } from '../../domain/nodes/nodes.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import { compileShape } from '../../domain/validation.ts';
-import { text } from '../schemas.ts';
+import { text } from '../records/schemas.ts';
 import type { Services } from '../services.ts';
 
 /** Field of answers about the nodes. */

@@ -7,7 +7,7 @@ import type { Principal } from '../../domain/accounts/account.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import { compileShape } from '../../domain/validation.ts';
 import { HISTORY_INTERVAL_MS, HISTORY_POINTS, percentileOf } from '../../metrics/samples.ts';
-import { integer, nullable, Time } from '../schemas.ts';
+import { integer, nullable, Time } from '../records/schemas.ts';
 import type { Services } from '../services.ts';
 import { MissingNodes, missing } from './all-nodes.ts';
 

@@ -6,9 +6,14 @@ import type { Principal } from '../../domain/accounts/account.ts';
 import { compileShape } from '../../domain/validation.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
-import { InstanceHealth, InstanceRecord, instanceHealth, instanceRecord } from '../instance-record.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import { cursorOf } from '../schemas.ts';
+import {
+  InstanceHealth,
+  InstanceRecord,
+  instanceHealth,
+  instanceRecord,
+} from '../records/instance-record.ts';
+import { cursorOf } from '../records/schemas.ts';
 import { visibleTemplates } from '../visible.ts';
 import type { AllNodes } from './all-nodes.ts';
 import { merged, sumOf, type View } from './states.ts';

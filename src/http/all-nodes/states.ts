@@ -8,7 +8,7 @@ import {
   STATE_RANKS as RANKS,
 } from '../../domain/instances/instance.ts';
 import { runsProgramsOf } from '../../domain/nodes/nodes.ts';
-import { text } from '../schemas.ts';
+import { text } from '../records/schemas.ts';
 
 /** Field of an instance: its states where they differ. */
 export const StatesByNode = Type.Optional(

@@ -3,7 +3,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { idIn, PageCursor, PageLimit, pageOf } from '../schemas.ts';
+import { idIn, PageCursor, PageLimit, pageOf } from '../records/schemas.ts';
 import { bytes, type Reply } from './reply.ts';
 
 /** UTF-16 units of JSON after which a piece is written: 16 MiB at once would stop the process for a quarter of a second. */

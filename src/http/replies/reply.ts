@@ -10,8 +10,8 @@ import type { GatewayError } from '../../domain/errors/errors.ts';
 import { definedFields, JsonText } from '../../domain/json/json.ts';
 import type { ForwardedAnswer, Forwarding } from '../../domain/nodes/forwarding.ts';
 import type { McpReply } from '../../protocol/endpoint-types.ts';
+import { named, text } from '../records/schemas.ts';
 import type { Trail } from '../request.ts';
-import { named, text } from '../schemas.ts';
 import { seesMachine } from '../visible.ts';
 
 export interface ReplyFields {

@@ -7,12 +7,6 @@ import { Email, KeyPermissions, RoleName, Username } from '../../domain/accounts
 import { notLinked, unknownProvider } from '../../domain/errors/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sessionCookie } from '../credentials.ts';
-import { BY_CREATION, creationOf, PAGE_HEADERS, PAGE_QUERY, pagedList } from '../replies/paged-list.ts';
-import { json, located, noContent } from '../replies/reply.ts';
-import type { HttpRequest } from '../request.ts';
-import { defineRoute, type Route } from '../route.ts';
-import { UserParams } from '../route-params.ts';
-import { closed, flag, integer, LOCATION, NOT_STORED, named, nullableText, Time, text } from '../schemas.ts';
 import {
   CALLER_LIST_FIELDS,
   shownListFields,
@@ -20,7 +14,23 @@ import {
   shownRights,
   WRITTEN_LISTS,
   writtenRole,
-} from './rights-fields.ts';
+} from '../records/rights-fields.ts';
+import {
+  closed,
+  flag,
+  integer,
+  LOCATION,
+  NOT_STORED,
+  named,
+  nullableText,
+  Time,
+  text,
+} from '../records/schemas.ts';
+import { BY_CREATION, creationOf, PAGE_HEADERS, PAGE_QUERY, pagedList } from '../replies/paged-list.ts';
+import { json, located, noContent } from '../replies/reply.ts';
+import type { HttpRequest } from '../request.ts';
+import { defineRoute, type Route } from '../route.ts';
+import { UserParams } from '../route-params.ts';
 
 const CONSOLE_HEADER = 'X-Stagedoor-Console';
 

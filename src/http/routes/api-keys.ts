@@ -5,12 +5,12 @@ import type { ApiKeyView } from '../../auth/accounts/accounts.ts';
 import { type CreatedId, isOfIssuer, SCOPES } from '../../domain/accounts/account.ts';
 import { KeyName, KeyPermissions, RoleName } from '../../domain/accounts/input-schemas.ts';
 import { keysNeedAnAccount } from '../../domain/errors/error-catalogue.ts';
+import { rightsOfNewKey, shownListFields, shownLists, WRITTEN_LISTS } from '../records/rights-fields.ts';
+import { closed, flag, NullableTime, named, nullableText, Time, text } from '../records/schemas.ts';
 import { BY_CREATION, creationOf, PAGE_HEADERS, PAGE_QUERY, pagedList } from '../replies/paged-list.ts';
 import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { ApiKeyParams } from '../route-params.ts';
-import { closed, flag, NullableTime, named, nullableText, Time, text } from '../schemas.ts';
-import { rightsOfNewKey, shownListFields, shownLists, WRITTEN_LISTS } from './rights-fields.ts';
 
 /** A key without its secret. A list of rights is null for all; `created_by`: null for the operator. */
 const ApiKeyRecord = named('ApiKeyRecord', {

@@ -6,8 +6,6 @@ import { validationFailed } from '../../domain/errors/error-catalogue.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { timestampOf } from '../../domain/text.ts';
-import { json } from '../replies/reply.ts';
-import { defineRoute, type Route } from '../route.ts';
 import {
   closed,
   idIn,
@@ -20,7 +18,9 @@ import {
   pageOf,
   Time,
   text,
-} from '../schemas.ts';
+} from '../records/schemas.ts';
+import { json } from '../replies/reply.ts';
+import { defineRoute, type Route } from '../route.ts';
 
 const Outcome = Type.Enum(['result', 'tool_error', 'error', 'failed', 'cancelled'], { examples: ['failed'] });
 

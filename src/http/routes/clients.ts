@@ -8,11 +8,11 @@ import { clientNotFound, validationFailed } from '../../domain/errors/error-cata
 import { GatewayError } from '../../domain/errors/errors.ts';
 import { BadClient, type ClientRecord } from '../oauth/clients/client-record.ts';
 import type { Clients } from '../oauth/clients/clients.ts';
+import { listsIn, shownListFields, shownLists, WRITTEN_LISTS } from '../records/rights-fields.ts';
+import { closed, NOT_STORED, NullableTime, named, Time, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { closed, NOT_STORED, NullableTime, named, Time, text } from '../schemas.ts';
 import type { Services } from '../services.ts';
-import { listsIn, shownListFields, shownLists, WRITTEN_LISTS } from './rights-fields.ts';
 
 const ID = '3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10';
 

@@ -10,10 +10,10 @@ import {
   stepsOf,
   targetOf,
 } from '../../connect/kind.ts';
+import { closed, text } from '../records/schemas.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { TemplateParams } from '../route-params.ts';
-import { closed, text } from '../schemas.ts';
 import type { Services } from '../services.ts';
 
 const TRANSPORTS = ['http', 'stdio'];

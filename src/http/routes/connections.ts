@@ -16,10 +16,10 @@ import { InstanceId } from '../../domain/instances/instance.ts';
 import { isRestricted, mayUse } from '../../domain/rights/rights.ts';
 import { type AccountConnection, SHARED } from '../../domain/vault/account-connection.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
+import { NullableTime, named, nullableText, Time, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { ConnectionParams } from '../route-params.ts';
-import { NullableTime, named, nullableText, Time, text } from '../schemas.ts';
 
 const ConnectionRecord = named('ConnectionRecord', {
   id: text('5d41402abc4b2a76b9719d911017c592'),

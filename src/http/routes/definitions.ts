@@ -3,10 +3,10 @@
 import { templateNotFound } from '../../domain/errors/error-catalogue.ts';
 import { SCRATCH } from '../../templates/definition.ts';
 import { instanceInputOf } from '../../templates/launch.ts';
+import { anyObject, LOCATION } from '../records/schemas.ts';
 import { json, located, noContent } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { TemplateParams } from '../route-params.ts';
-import { anyObject, LOCATION } from '../schemas.ts';
 import { checkedCommand } from './registration.ts';
 
 /** A template.json: schemas/template.schema.json. */

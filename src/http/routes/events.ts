@@ -8,9 +8,9 @@ import { validationFailed } from '../../domain/errors/error-catalogue.ts';
 import { EVENT_ALIASES, EVENTS } from '../../domain/events.ts';
 import { hasAllTemplates, mayCall, mayUse, mayUseView } from '../../domain/rights/rights.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
+import { closed } from '../records/schemas.ts';
 import type { EventSource } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { closed } from '../schemas.ts';
 import { EVENT_STREAM_TYPE } from '../sse/event-stream.ts';
 import type { SelectableEvent } from '../sse/recent-events.ts';
 

@@ -5,10 +5,10 @@ import type { Grants, GrantView } from '../../auth/oauth/grants.ts';
 import { grantIdIn, holderOf, mayDo, type Principal, SCOPES } from '../../domain/accounts/account.ts';
 import { grantNotFound } from '../../domain/errors/error-catalogue.ts';
 import { isRestricted } from '../../domain/rights/rights.ts';
+import { NullableTime, named, Time, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { GrantParams } from '../route-params.ts';
-import { NullableTime, named, Time, text } from '../schemas.ts';
 
 const GrantRecord = named('GrantRecord', {
   id: text('8c0e7f64-35a5-4a0e-9f43-8a3d9d2f6a11'),

@@ -23,11 +23,11 @@ import type { TemplateView } from '../../gateway/gateway-types.ts';
 import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';
 import { type AllNodes, MissingNodes, missing } from '../all-nodes/all-nodes.ts';
 import { healthWith, knownAtPeers } from '../all-nodes/instances.ts';
-import { InstanceHealth } from '../instance-record.ts';
+import { InstanceHealth } from '../records/instance-record.ts';
+import { closed, integer, named, number, rounded, Time, text } from '../records/schemas.ts';
 import { type BytesReply, errorReply, json } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { TemplateParams } from '../route-params.ts';
-import { closed, integer, named, number, rounded, Time, text } from '../schemas.ts';
 import type { Services } from '../services.ts';
 import { statisticsOf } from './statistics.ts';
 

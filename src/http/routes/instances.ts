@@ -5,7 +5,7 @@ import type { Principal } from '../../domain/accounts/account.ts';
 import { InstanceChange } from '../../domain/instances/instance.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
-import { InstanceRecord, instanceRecord } from '../instance-record.ts';
+import { InstanceRecord, instanceRecord } from '../records/instance-record.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
 import { type AnswerDoc, defineRoute, type Route } from '../route.ts';
 import { InstanceParams } from '../route-params.ts';

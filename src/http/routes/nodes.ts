@@ -9,10 +9,10 @@ import { hasAllTemplates } from '../../domain/rights/rights.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';
 import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
+import { flag, integer, nullableText, Time, text } from '../records/schemas.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
 import { defineRoute, type Route, type RouteInput } from '../route.ts';
 import { NodeParams } from '../route-params.ts';
-import { flag, integer, nullableText, Time, text } from '../schemas.ts';
 import type { Services } from '../services.ts';
 
 const NodeRecord = Type.Object({

@@ -23,16 +23,16 @@ import { hasAllTemplates, isRestricted, mayUse } from '../../domain/rights/right
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import type { Registration } from '../../registry/registry-types.ts';
-import { InstanceRecord, instanceRecord } from '../instance-record.ts';
 import { HTTP_LIMITS } from '../limits.ts';
+import { InstanceRecord, instanceRecord } from '../records/instance-record.ts';
+import { closed, flag, integer, LOCATION, text } from '../records/schemas.ts';
+import { declaredVariables } from '../records/server-input.ts';
 import { json, located, noContent } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { InstanceParams } from '../route-params.ts';
-import { closed, flag, integer, LOCATION, text } from '../schemas.ts';
 import type { Services } from '../services.ts';
 import { requireTemplate } from '../visible.ts';
-import { declaredVariables } from './server-input.ts';
 import { requireAdminToApprove } from './templates.ts';
 
 const TEMPLATE = { template_name: TemplateId, load_balancer: Type.Optional(LoadBalancerSettings) };

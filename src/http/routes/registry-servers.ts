@@ -9,10 +9,10 @@ import { GatewayError } from '../../domain/errors/errors.ts';
 import { mayUseView } from '../../domain/rights/rights.ts';
 import { timestampOf } from '../../domain/text.ts';
 import type { StoredView } from '../../domain/views/view.ts';
+import { closed, idIn, named, PageCursor, pageOf, text } from '../records/schemas.ts';
 import { json, type Reply } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { closed, idIn, named, PageCursor, pageOf, text } from '../schemas.ts';
 import type { Services } from '../services.ts';
 import { visibleTemplates } from '../visible.ts';
 

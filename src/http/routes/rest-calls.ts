@@ -6,11 +6,11 @@ import type { ErrorCode } from '../../domain/errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json/json.ts';
 import { eachField, LazyFields } from '../../domain/json/json-pieces.ts';
 import { LIST_METHODS, type ListField } from '../../domain/mcp/mcp.ts';
+import { AnyObject, anyObject, closed, Meta, named, text } from '../records/schemas.ts';
 import { gatherList, RESULT_TYPES, resultReply, streamReply } from '../replies/exchange-reply.ts';
 import { bytes } from '../replies/reply.ts';
 import { defineRoute, FROM_BACKEND, type Route } from '../route.ts';
 import { TemplateParams } from '../route-params.ts';
-import { AnyObject, anyObject, closed, Meta, named, text } from '../schemas.ts';
 
 const Parameters = Type.Object(
   {

@@ -5,10 +5,10 @@ import { DENIED_NETWORKS } from '../../domain/instances/endpoint.ts';
 import { callable } from '../../domain/mcp/listed-tools.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import type { Finding } from '../../gateway/doctor/faults.ts';
+import { nullableText, text } from '../records/schemas.ts';
 import { json } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { TemplateParams } from '../route-params.ts';
-import { nullableText, text } from '../schemas.ts';
 
 const FindingBody = Type.Object({
   /** See docs/reference/server-faults.md. */

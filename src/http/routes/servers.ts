@@ -17,13 +17,14 @@ import { systemClock } from '../../domain/time/clock.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import { knownAtPeers, ListedServer, recordWith, SERVER_LIST } from '../all-nodes/instances.ts';
-import { InstanceRecord } from '../instance-record.ts';
+import { InstanceRecord } from '../records/instance-record.ts';
+import { anyObject, closed, LOCATION, number, rounded, text } from '../records/schemas.ts';
+import { InstanceMetadata, ServerConfig, serverInput } from '../records/server-input.ts';
 import { resultReply } from '../replies/exchange-reply.ts';
 import { PAGE_HEADERS, PAGE_QUERY, PARTIAL_HEADER, pagedList } from '../replies/paged-list.ts';
 import { json, located, noContent, type Reply, withResult } from '../replies/reply.ts';
 import { defineRoute, FROM_BACKEND, type Route } from '../route.ts';
 import { ServerParams } from '../route-params.ts';
-import { anyObject, closed, LOCATION, number, rounded, text } from '../schemas.ts';
 import { requireTemplate, visibleServer, visibleServers } from '../visible.ts';
 import {
   checkedCommand,
@@ -32,7 +33,6 @@ import {
   registeredRecord,
   WaitQuery,
 } from './registration.ts';
-import { InstanceMetadata, ServerConfig, serverInput } from './server-input.ts';
 
 const NewServerBody = closed({
   template_name: TemplateId,

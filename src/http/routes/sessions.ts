@@ -12,9 +12,6 @@ import { cutText } from '../../domain/text.ts';
 import { compileShape } from '../../domain/validation.ts';
 import type { ClientSessionView } from '../../gateway/gateway-types.ts';
 import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
-import { type BytesReply, json, noContent } from '../replies/reply.ts';
-import { defineRoute, type Route, type RouteInput } from '../route.ts';
-import { SessionParams } from '../route-params.ts';
 import {
   closed,
   cursorOf,
@@ -26,7 +23,10 @@ import {
   pageOf,
   Time,
   text,
-} from '../schemas.ts';
+} from '../records/schemas.ts';
+import { type BytesReply, json, noContent } from '../replies/reply.ts';
+import { defineRoute, type Route, type RouteInput } from '../route.ts';
+import { SessionParams } from '../route-params.ts';
 import type { Services } from '../services.ts';
 
 const LONGEST_NAME = 256;

@@ -5,9 +5,9 @@ import Type, { type Static } from 'typebox';
 import type { ConfigRow } from '../../config/config.ts';
 import { LOG_LEVELS, SETTINGS } from '../../config/settings.ts';
 import { definedFields } from '../../domain/json/json.ts';
+import { closed, text } from '../records/schemas.ts';
 import { json } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { closed, text } from '../schemas.ts';
 import type { Services } from '../services.ts';
 
 const SettingRecord = Type.Object({

@@ -16,9 +16,9 @@ import { METRICS_TYPE } from '../../metrics/prometheus.ts';
 import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
 import { HistoryView, historyOf } from '../all-nodes/history.ts';
 import { merged, StatesByNode, sumOf } from '../all-nodes/states.ts';
+import { flag, integer, NullableTime, named, nullable, number, rounded, text } from '../records/schemas.ts';
 import { bytes, json } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
-import { flag, integer, NullableTime, named, nullable, number, rounded, text } from '../schemas.ts';
 import type { Services } from '../services.ts';
 import { type VisibleStats, visibleServers, visibleStats, visibleTemplates } from '../visible.ts';
 

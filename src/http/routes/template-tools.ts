@@ -3,10 +3,10 @@
 import Type from 'typebox';
 import { callable } from '../../domain/mcp/listed-tools.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
+import { AnyObject, closed, text } from '../records/schemas.ts';
 import { json } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { TemplateParams } from '../route-params.ts';
-import { AnyObject, closed, text } from '../schemas.ts';
 
 /** A tool of a template or a view, with its approval. */
 export const TOOL_FIELDS = {

@@ -16,11 +16,11 @@ import { withoutSecretDefaults } from '../../templates/config-schema.ts';
 import type { TemplateDefinition } from '../../templates/definition.ts';
 import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
 import { type KnownInstances, knownAtPeers, recordWith } from '../all-nodes/instances.ts';
-import { InstanceRecord } from '../instance-record.ts';
+import { InstanceRecord } from '../records/instance-record.ts';
+import { AnyObject, closed, integer, named, nullableText, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { TemplateParams } from '../route-params.ts';
-import { AnyObject, closed, integer, named, nullableText, text } from '../schemas.ts';
 import { visibleServers, visibleTemplates } from '../visible.ts';
 import { Withheld, withheldFor } from './health.ts';
 

@@ -2,10 +2,10 @@
 
 import Type from 'typebox';
 import { callable } from '../../domain/mcp/listed-tools.ts';
+import { text } from '../records/schemas.ts';
 import { json } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { ViewParams } from '../route-params.ts';
-import { text } from '../schemas.ts';
 import { Approving, TOOL_FIELDS } from './template-tools.ts';
 import { visibleView } from './views.ts';
 

@@ -11,10 +11,10 @@ import { checkedView, VIEW_FIELDS, ViewBody, withViewId } from '../../domain/vie
 import type { Gateway } from '../../gateway/gateway.ts';
 import { etagOf } from '../../registry/view-registry.ts';
 import { callerRefusalOf } from '../caller-check.ts';
+import { AnyObject, closed, integer, LOCATION, named, Time, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { ViewParams } from '../route-params.ts';
-import { AnyObject, closed, integer, LOCATION, named, Time, text } from '../schemas.ts';
 import type { Services } from '../services.ts';
 
 const Problem = named('ViewProblem', {

@@ -6,11 +6,11 @@ import { CLIENT_SCOPES, type ResourcePath } from '../../domain/accounts/account.
 import type { SignIn } from '../../domain/accounts/resource.ts';
 import { routeNotFound } from '../../domain/errors/error-catalogue.ts';
 import { RESOURCE_DOCUMENT } from '../challenge.ts';
+import { NOT_STORED, named, text } from '../records/schemas.ts';
 import { json, type Reply } from '../replies/reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { TemplateParams } from '../route-params.ts';
-import { NOT_STORED, named, text } from '../schemas.ts';
 import type { Services } from '../services.ts';
 
 const ProtectedResource = named('ProtectedResource', {

@@ -1,14 +1,15 @@
 // The record and the health of a registered instance, as API answers have them. Source: ADR 6.
 
 import Type, { type Static } from 'typebox';
-import type { Principal } from '../domain/accounts/account.ts';
-import { INSTANCE_STATES, type InstanceSnapshot } from '../domain/instances/instance.ts';
-import { TRANSPORT_KINDS } from '../domain/instances/transport-kinds.ts';
-import { definedFields } from '../domain/json/json.ts';
-import { ANY_NODE, runsAnywhere } from '../domain/nodes/nodes.ts';
-import { cutText, lastWords } from '../domain/text.ts';
-import type { Server } from '../gateway/gateway-types.ts';
-import { StatesByNode } from './all-nodes/states.ts';
+import type { Principal } from '../../domain/accounts/account.ts';
+import { INSTANCE_STATES, type InstanceSnapshot } from '../../domain/instances/instance.ts';
+import { TRANSPORT_KINDS } from '../../domain/instances/transport-kinds.ts';
+import { definedFields } from '../../domain/json/json.ts';
+import { ANY_NODE, runsAnywhere } from '../../domain/nodes/nodes.ts';
+import { cutText, lastWords } from '../../domain/text.ts';
+import type { Server } from '../../gateway/gateway-types.ts';
+import { StatesByNode } from '../all-nodes/states.ts';
+import { seesMachine } from '../visible.ts';
 import {
   integer,
   NullableTime,
@@ -20,7 +21,6 @@ import {
   Time,
   text,
 } from './schemas.ts';
-import { seesMachine } from './visible.ts';
 
 function masks(example: Readonly<Record<string, '***'>>) {
   return Type.Record(Type.String(), Type.Literal('***'), { examples: [example] });

@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors/errors.ts';
-import { declaredVariables, serverInput } from '../../../src/http/routes/server-input.ts';
+import { declaredVariables, serverInput } from '../../../src/http/records/server-input.ts';
 import type { TemplateDefinition } from '../../../src/templates/definition.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -2,9 +2,9 @@
 
 import { hash } from 'node:crypto';
 import Type, { type TProperties, type TSchema, type TSchemaOptions } from 'typebox';
-import { GatewayError } from '../domain/errors/errors.ts';
-import type { JsonObject } from '../domain/json/json.ts';
-import { HTTP_LIMITS } from './limits.ts';
+import { GatewayError } from '../../domain/errors/errors.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
+import { HTTP_LIMITS } from '../limits.ts';
 
 /** An object that has this name in the API description, wherever it is a part of an answer. */
 export function named<P extends TProperties>(schemaName: string, properties: P) {

@@ -13,7 +13,7 @@ import { TemplateList, ToolList, ViewList } from '../../domain/accounts/input-sc
 import { validationFailed } from '../../domain/errors/error-catalogue.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import type { RightsLists } from '../../domain/rights/rights.ts';
-import { nullableNames } from '../schemas.ts';
+import { nullableNames } from './schemas.ts';
 
 /** In bodies; null = all. */
 export const WRITTEN_LISTS = {
