@@ -30,11 +30,11 @@ export interface CallRoute {
 }
 
 /**
- * `full`: an instance that may take the call is only full. `none`: none may take it. `reopen`: the conversation of
- * the failed attempt had ended unnoticed, so that no backend got the request: the attempt counts as not made, and
- * the call asks again.
+ * What the call does next: send, wait, or one of these. `full`: an instance that may take the call is only full.
+ * `none`: none may take it. `reopen`: the conversation of the failed attempt had ended unnoticed, so that no backend
+ * got the request: the attempt counts as not made, and the call asks again.
  */
-export type Step = At | Wait | { readonly kind: 'full' | 'none' | 'reopen' };
+export type Step = SendStep | WaitStep | { readonly kind: 'full' | 'none' | 'reopen' };
 
 /** The steps without data; one object each, since they are compared and made for many calls. */
 export const FULL: Step = { kind: 'full' };
@@ -42,15 +42,15 @@ export const NONE: Step = { kind: 'none' };
 export const REOPEN: Step = { kind: 'reopen' };
 
 /** The call may be sent to this instance now, in the same synchronous block: see Pool.pick. */
-export interface At {
-  readonly kind: 'at';
+export interface SendStep {
+  readonly kind: 'send';
   readonly ref: InstanceRef;
   /** How the call travels there. Called when it does, since that may take a lease. Throws like an opening. */
   plan(): AttemptPlan | LocalAnswer | Opening;
 }
 
 /** The call asks again when this has emitted, once. An error is a refusal. Cold. */
-export interface Wait {
+export interface WaitStep {
   readonly kind: 'wait';
   readonly until$: Observable<unknown>;
 }
@@ -126,8 +126,8 @@ export interface AttemptPlan {
 }
 
 /** Sends a request as it is. The plan is the step itself: one object per call. */
-export class DirectStep implements At, AttemptPlan {
-  readonly kind = 'at';
+export class DirectStep implements SendStep, AttemptPlan {
+  readonly kind = 'send';
   readonly ref: InstanceRef;
   readonly request: ExchangeRequest;
   readonly conversation: CallConversation | undefined;

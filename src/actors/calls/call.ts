@@ -24,7 +24,7 @@ import type { SharedTimer } from '../../domain/time/shared-timer.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptCaller, reportAwaiting, reportEnd } from './attempt.ts';
 import type { AttemptEnding, CallEvents } from './call-events.ts';
-import type { At, AttemptPlan, CallDeps, CallInput, RunningCall, Step, Trouble } from './call-route.ts';
+import type { AttemptPlan, CallDeps, CallInput, RunningCall, SendStep, Step, Trouble } from './call-route.ts';
 import { Deadline, type TimedCall } from './deadline.ts';
 import { type FailedAttempt, Retries } from './retries.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
@@ -206,7 +206,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   /** The call is to be sent in the same synchronous block: see Pool.pick. */
   #step(trouble?: Trouble): Step {
     let step = this.#input.route.step(this, trouble);
-    while (step.kind === 'at' && this.#tool.isAbsent(step.ref)) {
+    while (step.kind === 'send' && this.#tool.isAbsent(step.ref)) {
       this.#skip(step.ref);
       step = this.#input.route.step(this, trouble);
     }
@@ -226,7 +226,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   /** Sends the call to the instance, or first opens what it needs there, or lists its tools; or waits. True when it was sent. */
   #take(step: Step): boolean {
     this.#isWaiting = step.kind === 'wait';
-    if (step.kind !== 'at') {
+    if (step.kind !== 'send') {
       if (step.kind === 'wait') this.#waitUntil(step.until$);
       else this.#joinQueue(step.kind === 'full');
       return false;
@@ -244,7 +244,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#leaveQueue();
     this.retries.report();
     if (this.#subscriber.closed) return false; // the caller left when the retry was reported
-    let plan: ReturnType<At['plan']>;
+    let plan: ReturnType<SendStep['plan']>;
     try {
       plan = step.plan();
     } catch (thrown) {
@@ -390,11 +390,11 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#exclude(silent.ref);
     const error = this.#silence(silent);
     const step = this.#step({ kind: 'hedge', error, plan: silent.plan });
-    if (step.kind === 'at') this.#hedgeAt(step, silent, error);
+    if (step.kind === 'send') this.#hedgeAt(step, silent, error);
     else if (step.kind === 'wait' && this.retries.payHedge()) this.#searchHedge(step.until$);
   }
 
-  #hedgeAt(step: At, silent: Attempt, error: GatewayError): void {
+  #hedgeAt(step: SendStep, silent: Attempt, error: GatewayError): void {
     const { ref } = step;
     if (this.#tool.mayBeAbsent(ref) || !isRepeatable(this.#input.request, ref) || !this.retries.payHedge())
       return;

@@ -20,17 +20,17 @@ import { timer$ } from '../../domain/time/clock-streams.ts';
 import { BoundRoute } from '../calls/bound-route.ts';
 import type { AttemptEnding } from '../calls/call-events.ts';
 import {
-  type At,
   type AttemptPlan,
   type CallRoute,
   FULL,
   type LocalAnswer,
   NONE,
   type RunningCall,
+  type SendStep,
   type Step,
   type Tried,
   type Trouble,
-  type Wait,
+  type WaitStep,
 } from '../calls/call-route.ts';
 import type { YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -164,7 +164,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   /** Undefined when the call may be sent: it is safe to repeat, or the row of the session says that it is not. */
-  #untilMarked(binding: Binding): Wait | undefined {
+  #untilMarked(binding: Binding): WaitStep | undefined {
     const { mark, group, isPart } = this.#session;
     if (mark?.isUnmarked !== true || !needsMark(group.policy, isPart)) return undefined;
     const { ref, isShared } = binding;
@@ -182,7 +182,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return marked && { kind: 'wait', until$: from(marked) };
   }
 
-  #untilBound(): Wait {
+  #untilBound(): WaitStep {
     return { kind: 'wait', until$: this.#session.untilBound(this.#needsDedicated) };
   }
 
@@ -265,7 +265,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return true;
   }
 
-  #waitBeforeRepeat({ retries }: RunningCall): Wait {
+  #waitBeforeRepeat({ retries }: RunningCall): WaitStep {
     this.#release();
     const waitMs = FIRST_WAIT_MS * WAIT_FACTOR ** retries.retriesMade;
     return { kind: 'wait', until$: timer$(this.#session.deps, waitMs) };
@@ -273,8 +273,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 }
 
 /** An attempt of a call at a binding: that of the session, or one beside it, to which the call belongs once that answers. */
-class SessionStep implements At, AttemptPlan {
-  readonly kind = 'at';
+class SessionStep implements SendStep, AttemptPlan {
+  readonly kind = 'send';
   readonly ref: InstanceRef;
   readonly request: ExchangeRequest;
   readonly conversation: Binding['conversation'];

@@ -21,7 +21,6 @@ import { BalancedRoute } from '../balanced-route.ts';
 import { BoundRoute } from '../bound-route.ts';
 import type { AttemptEnding } from '../call-events.ts';
 import {
-  type At,
   type AttemptPlan,
   type CallRoute,
   DirectStep,
@@ -31,6 +30,7 @@ import {
   type Opening,
   REOPEN,
   type RunningCall,
+  type SendStep,
   type Step,
   type Tried,
   type Trouble,
@@ -76,7 +76,7 @@ export class StatelessRoute implements CallRoute {
     if (trouble?.kind === 'hedge') return this.#hedge(call);
     if (trouble?.kind === 'failed' && this.#reopensAfter(trouble)) return REOPEN;
     const ref = this.#next(tried);
-    if (ref !== undefined) return this.#at(ref, call);
+    if (ref !== undefined) return this.#sendStep(ref, call);
     return (this.#leasedAt ?? this.#unleased).isOnlyFull(tried) ? FULL : NONE;
   }
 
@@ -118,12 +118,12 @@ export class StatelessRoute implements CallRoute {
     const isReady = isLeased(choice)
       ? isNetworked(ref.definition) && this.#isOpen(ref)
       : choice !== 'refused' && choice !== 'unknown';
-    return isReady ? this.#at(ref, call, choice) : NONE;
+    return isReady ? this.#sendStep(ref, call, choice) : NONE;
   }
 
-  #at(ref: InstanceRef, call: RunningCall, choice = this.#conversationFor(ref)): At {
+  #sendStep(ref: InstanceRef, call: RunningCall, choice = this.#conversationFor(ref)): SendStep {
     if (choice === 'direct') return new DirectStep(ref, this.#input.request);
-    return { kind: 'at', ref, plan: () => this.#planFor(ref, choice, call) };
+    return { kind: 'send', ref, plan: () => this.#planFor(ref, choice, call) };
   }
 
   #planFor(
