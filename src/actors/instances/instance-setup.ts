@@ -60,8 +60,8 @@ export interface InstanceContext extends InstanceActorInput {
   readonly openings: number;
   /** Programs that were started and ended, or were stopped, before their handshake. */
   readonly failedStarts: number;
-  /** The last transport ended after an answered call, without a failure: it is opened again at once. Source: ADR 115. */
-  readonly isDone: boolean;
+  /** The last transport ended by itself after an answered call, as some programs do: it is opened again at once (ADR 115). */
+  readonly endedAfterCall: boolean;
   /** Monotonic ms of the last finished probe or opening, or of the message that replaced a probe. */
   readonly checkedAtMs: number | undefined;
   /** Monotonic ms of the opening of the present transport; undefined while there is none. */
@@ -177,7 +177,7 @@ export const instanceSetup = setup({
       if (event.type !== 'transport.lost' && event.type !== 'transport.closed') return;
       const { reason, stderr } = event;
       if (context.opened !== undefined)
-        enqueue.assign({ isDone: context.opened.hasAnswered && reason === EXITED_CLEANLY });
+        enqueue.assign({ endedAfterCall: context.opened.hasAnswered && reason === EXITED_CLEANLY });
       enqueue.assign({ ...withoutTransport(context), reason, stderr, refusal: event.refusal });
       const openingMs = event.type === 'transport.closed' ? event.openingMs : undefined;
       if (openingMs === undefined) return;
@@ -197,9 +197,9 @@ export const instanceSetup = setup({
      */
     scheduleOpening: assign(({ context }) => {
       const nowMs = context.now();
-      if (context.isDone)
+      if (context.endedAfterCall)
         return {
-          isDone: false,
+          endedAfterCall: false,
           shortOpenings: 0,
           openedAtMs: undefined,
           opened: undefined,

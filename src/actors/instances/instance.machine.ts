@@ -48,7 +48,7 @@ export const instanceMachine = instanceSetup.createMachine({
     shortOpenings: 0,
     openings: 0,
     failedStarts: 0,
-    isDone: false,
+    endedAfterCall: false,
     checkedAtMs: undefined,
     openedAtMs: undefined,
     reason: null,
