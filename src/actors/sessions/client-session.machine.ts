@@ -247,8 +247,8 @@ export const clientSessionMachine = setup({
     }),
     refuse: emit(({ context: { failure } }) => ({ type: 'refused', why: 'noneHealthy', failure })),
     refuseNew: emit(({ context: { failure } }) => ({ type: 'refused', why: 'finishing', failure })),
-    tellBound: emit(({ context: { value, binding } }) => ({ type: 'bound', from: { value, binding } })),
-    tellEnded: emit(({ context: { failure }, event }) => ({
+    emitBound: emit(({ context: { value, binding } }) => ({ type: 'bound', from: { value, binding } })),
+    emitEnded: emit(({ context: { failure }, event }) => ({
       type: 'ended',
       isLost: event.type !== 'end',
       failure,
@@ -285,7 +285,7 @@ export const clientSessionMachine = setup({
     },
     binding: {
       invoke: { src: 'search', input: ({ context }) => context.host },
-      on: { bound: { target: 'serving', actions: ['tellBound', 'bind'] }, failed: FAILED },
+      on: { bound: { target: 'serving', actions: ['emitBound', 'bind'] }, failed: FAILED },
       after: { longest: FAILED },
     },
     awaiting: {
@@ -327,7 +327,7 @@ export const clientSessionMachine = setup({
         ],
       },
     },
-    ended: { type: 'final', entry: ['setEndReason', 'tellEnded', 'forgetFailure'] },
+    ended: { type: 'final', entry: ['setEndReason', 'emitEnded', 'forgetFailure'] },
     parked: { type: 'final' },
   },
 });

@@ -182,19 +182,19 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
     const { binding } = this;
     const isListed =
       listOf(method) !== undefined && binding !== undefined && binding.conversation === undefined;
-    const next = () => this.#madeCalls.carry(request);
+    const next = () => this.#ensuredCalls.carry(request);
     const answers$ = (isListed && this.#options.lists?.exchangeIn(this, request, next)) || next();
     return listedAnswers(this.template, request, answers$, this.deps);
   }
 
   reserve(answer: Answer, lost: (error: GatewayError) => void) {
-    return this.#madeCalls.reserve(answer, lost);
+    return this.#ensuredCalls.reserve(answer, lost);
   }
   dismiss(error: GatewayError): void {
     this.#calls?.dismiss(error);
   }
   setAway(isAway: boolean): void {
-    this.#madeCalls.setAway(isAway);
+    this.#ensuredCalls.setAway(isAway);
   }
 
   notify(method: string, params: JsonObject): void {
@@ -288,7 +288,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
     return this.#options.mark ?? this.#row;
   }
   get uris(): ResourceUris {
-    return this.value.uris.length === 0 ? NO_URIS : this.#madeState.uris;
+    return this.value.uris.length === 0 ? NO_URIS : this.#ensuredBackendState.uris;
   }
   get isListened(): boolean {
     // One that was read again opens a dedicated conversation with its next request: many clients reopen streams at once.
@@ -325,7 +325,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
   }
 
   backendStatePlan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer | undefined {
-    return setsBackendState(request.method) ? this.#madeState.plan(request, binding) : undefined;
+    return setsBackendState(request.method) ? this.#ensuredBackendState.plan(request, binding) : undefined;
   }
 
   send(event: ClientSessionEvent): void {
@@ -358,18 +358,18 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
   get #isOver(): boolean {
     return this.value.endReason !== undefined;
   }
-  get #madeCalls(): SessionCalls {
+  get #ensuredCalls(): SessionCalls {
     this.#calls ??= new SessionCalls(this);
     return this.#calls;
   }
-  get #madeState(): BackendState {
+  get #ensuredBackendState(): BackendState {
     this.#backendState ??= new BackendState(this);
     return this.#backendState;
   }
   get #needs(): SessionNeeds {
     const { ownerId, profile, logLevel, uris } = this.value;
     const asksForLog = logLevel !== undefined || this.#waiting?.needsDedicated === true;
-    const state = logLevel === undefined && uris.length === 0 ? undefined : this.#madeState;
+    const state = logLevel === undefined && uris.length === 0 ? undefined : this.#ensuredBackendState;
     const repeatBackendState = state?.repeat.bind(state);
     return { group: this.group, ownerId, profile, session: this, asksForLog, repeatBackendState };
   }
@@ -423,7 +423,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
     const { binding } = this;
     if (binding === undefined) return;
     this.#first = undefined;
-    const answers = this.value.uris.length > 0 ? this.#madeState.moved(binding) : [];
+    const answers = this.value.uris.length > 0 ? this.#ensuredBackendState.moved(binding) : [];
     this.#messages?.movedTo(binding, answers);
     const left = placeLeft(from, binding);
     if (left !== undefined) this.deps.emit(sessionMoved(this, left, this.deps));
