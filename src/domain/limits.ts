@@ -11,17 +11,20 @@ export const LIMITS = {
    * while it is checked.
    */
   bodyValues: 100_000,
-  /** Issues reported in one VALIDATION_ERROR, and characters of a caller's key that are repeated in a `loc`. */
+  /** Issues reported in one VALIDATION_ERROR. */
   validationIssues: 64,
+  /** Characters of a caller's key that are repeated in a `loc`. */
   locCharacters: 128,
   /** Largest sum of request headers, unless a setting changes it. Over it Node answers 431. */
   requestHeaderBytes: 16 * 1024,
   /**
-   * Open connections of one address, unless a setting changes it; of all addresses, unless the memory is small; and bytes of
-   * unfinished requests of unknown callers. Over them connections without a request in progress are closed. Source: ADR 91.
+   * Open connections of one address, unless a setting changes it. Over it, and over the next two, connections without a
+   * request in progress are closed. Source: ADR 91.
    */
   connectionsPerAddress: 2_000,
+  /** Open connections of all addresses, unless the memory is small. */
   connections: 65_536,
+  /** Bytes of unfinished requests of unknown callers. */
   unfinishedBytes: 64 * 1024 * 1024,
   /** Most request headers. Over it: 431. */
   requestHeaders: 256,
@@ -38,11 +41,9 @@ export const LIMITS = {
   backendMessageBytes: 64 * 1024 * 1024,
   /** Largest message that is parsed; results are not. */
   parsedMessageBytes: 8 * 1024 * 1024,
-  /**
-   * Largest body of an HTTP refusal without JSON; the rest is not read. Beginning of its text that callers get, in
-   * UTF-16 units.
-   */
+  /** Largest body of an HTTP refusal without JSON; the rest is not read. */
   refusalBytes: 256 * 1024,
+  /** Beginning of its text that callers get, in UTF-16 units. */
   refusalCharacters: 300,
   /** Values, keys included, of all pages of one list. A list with 10,000 tools has about 300,000. */
   parsedValues: 1_000_000,
@@ -70,19 +71,19 @@ export const LIMITS = {
    * TOOL_NOT_FOUND.
    */
   toolLookupMs: 5_000,
-  /**
-   * Longest wait for one page of an instance's tools, shortest age of a list that a miss looks up again, and
-   * listings in a row when the tools change while they are listed.
-   */
+  /** Longest wait for one page of an instance's tools. */
   toolListMs: 30_000,
-  /** Longest silence after the handshake of the modern era, in ms, before the legacy one is tried; once. */
-  silentEraMs: 5_000,
+  /** Shortest age of a list of tools that is requested again because a called tool is not in it. */
   toolListAgeMs: 1_000,
+  /** Listings in a row when the tools change while they are listed. */
   toolListRounds: 3,
+  /** Longest silence after the handshake of the modern era before the legacy one is tried, once. */
+  silentEraMs: 5_000,
   /** Sessions of legacy MCP clients, all templates together. Over it: SESSION_LIMIT. */
   sessions: 10_000,
-  /** A session ends after this time without a message and without an open stream; it is parked long before. */
+  /** A session ends after this time without a message and without an open stream. */
   sessionIdleMs: 30 * 60_000,
+  /** It is parked after this time. */
   sessionParkMs: 60_000,
   /**
    * A session without a stream and without a message for this time ends as soon as another client needs its place or its
@@ -94,31 +95,33 @@ export const LIMITS = {
    * waits for capacity.
    */
   clientAwayMs: 60_000,
-  /** Processes of one instance that serve single clients, and started processes that wait for the next client. */
+  /** Processes of one instance that serve single clients. */
   isolatedProcesses: 64,
+  /** Started processes that wait for the next client. */
   warmProcesses: 1,
   /**
-   * Processes of one instance that clients with equal `extensions` and `experimental` share, within isolatedProcesses; and the
-   * time after which one ends that no session and no call uses. Source: ADR 104.
+   * Processes of one instance that clients with equal `extensions` and `experimental` share, within isolatedProcesses.
+   * Source: ADR 104.
    */
   extensionProcesses: 8,
+  /** Time after which one ends that no session and no call uses. */
   extensionIdleMs: 10 * 60_000,
   /** Idle time after which a conversation for clients without a session is closed. */
   statelessIdleMs: 60_000,
-  /**
-   * Calls that wait for an answer of their client: of modern clients in all, of sessions at one instance; and how
-   * long the end of a modern client's call is kept for it. Over it: QUEUE_FULL.
-   */
+  /** Calls that wait for their client: of modern clients in all, of sessions at one instance. Over it: QUEUE_FULL. */
   callsAwaitingClient: 1_000,
+  /** How long the end of a modern client's call is kept for it. */
   unreadEndMs: 10 * 60_000,
   /**
    * Part of a shared total that one owner may hold: sessions, processes and conversations of an instance, calls that wait
-   * for their client. Over it: SESSION_LIMIT, QUEUE_FULL. An owner may always hold `ownerShareLeast`: one client's need.
+   * for their client. Over it: SESSION_LIMIT, QUEUE_FULL.
    */
   ownerShare: 0.25,
+  /** What an owner may always hold: one client's need. */
   ownerShareLeast: 8,
-  /** Messages of a backend that wait for its client to open a stream, per session, and the size of their params as JSON. */
+  /** Messages of a backend that wait for its client to open a stream, per session. */
   undeliveredMessages: 64,
+  /** The size of their params as JSON. */
   undeliveredBytes: 1024 * 1024,
   /** Bytes of a stream that a client of the MCP endpoint may leave unread before messages are dropped. */
   unreadBytes: 1024 * 1024,
@@ -130,11 +133,13 @@ export const LIMITS = {
   graceMs: 25_000,
   /** Grace for calls in flight when one instance is drained or deregistered. */
   drainMs: 30_000,
-  /** Stop ladder of a child: wait after stdin end, then after SIGTERM; SIGKILL follows. */
+  /** Wait for the end of a child after its input was closed; SIGTERM follows. */
   stdinEndMs: 2_000,
+  /** Wait after SIGTERM; SIGKILL follows. */
   terminateMs: 3_000,
-  /** Lines, and characters per line, kept of a child's stderr. */
+  /** Lines kept of a child's standard error. */
   stderrLines: 100,
+  /** Characters kept of each of them. */
   stderrLineCharacters: 2_048,
   /** Conversations of single clients that are opened with one HTTP instance at the same time; the next ones wait. */
   openingsPerInstance: 512,
@@ -153,8 +158,9 @@ export const LIMITS = {
   firstOpeningsMs: 5_000,
   /** Longest handshake of a starting instance. */
   handshakeMs: 30_000,
-  /** Restart of a dead instance: first wait and longest wait; doubled in between, with jitter. */
+  /** First wait before a dead instance is started again; doubled each time, with jitter. */
   restartFirstMs: 500,
+  /** Longest of these waits. */
   restartLongestMs: 30_000,
   /**
    * Longest wait before an HTTP server is asked again that refuses with 401, 403, 404 or 410, and longest wait
@@ -172,22 +178,27 @@ export const LIMITS = {
   /** Shortest time between two probes because of suspicious calls. */
   promptedProbeMs: 1_000,
   /**
-   * Hard maximum of a call, whatever progress it reports, unless a setting changes it or the timeout of the call is longer; and
-   * the largest hard maximum of all. Source: ADR 9.
+   * Hard maximum of a call, whatever progress it reports, unless a setting changes it or the timeout of the call is
+   * longer. Source: ADR 9.
    */
   callMaximumMs: 600_000,
+  /** Longest hard maximum that a setting or a timeout may give a call. */
   callLongestMs: 24 * 60 * 60_000,
-  /** Retry budget: this share of the calls of the last ten seconds, plus the allowance. */
+  /** The retry budget is this share of the calls of the last ten seconds, plus the allowance. */
   retryBudgetShare: 0.2,
+  /** Retries within ten seconds that need no calls. */
   retryBudgetAllowance: 10,
-  /** Instances, and templates, of one registry. Over it: REGISTRY_FULL. */
+  /** Instances of one registry. Over it: REGISTRY_FULL. */
   instances: 10_000,
+  /** Templates of one registry. Over it: REGISTRY_FULL. */
   templates: 2_000,
-  /** Size of the definition of one instance. Over it: VALIDATION_ERROR. */
+  /** Environment variables of one instance. Over it, and over the next three: VALIDATION_ERROR. */
   variablesPerInstance: 256,
+  /** Headers of one instance. */
   headersPerInstance: 64,
+  /** Characters of the metadata of one instance, as JSON. */
   metadataCharacters: 64 * 1024,
-  /** Values of metadata, keys included. Over it: VALIDATION_ERROR. */
+  /** Values of metadata, keys included. */
   metadataValues: 1_000,
   /** Memory of all large definitions of one registry (keptBytes). Over it: REGISTRY_FULL. The same on all nodes. */
   definitionsBytes: 64 * 1024 * 1024,
@@ -195,13 +206,15 @@ export const LIMITS = {
   auditTextUnits: 512,
   /** Longest beginning of arguments in the audit log, in UTF-16 units. */
   auditArgumentUnits: 4_096,
-  /** Fewest characters and most bytes of a password: bcrypt ignores the bytes after them. */
+  /** Fewest characters of a password. */
   passwordCharacters: 8,
+  /** Most bytes of a password: bcrypt ignores those after them. */
   passwordBytes: 72,
   /** Shortest secret that signs or encrypts. Source: RFC 7518, 3.2: the key of HS256 has at least the size of its hash. */
   secretBytes: 32,
-  /** Tasks that are due at the same time: most in one turn of the event loop, and its longest time. */
+  /** Most tasks that are due at the same time and run in one turn of the event loop. */
   tasksPerTurn: 25,
+  /** Longest time of such a turn. */
   turnMs: 10,
   /** As how many tasks the start of an instance counts: the answers of its handshake arrive in later turns. Source: ADR 197. */
   startTasks: 5,
