@@ -131,6 +131,7 @@ export class ScriptedTransport implements Transport {
   thrownByExchange: Error | undefined;
   /** Emits when something failed that ended no exchange. */
   readonly #messages = new Subject<ServerMessage>();
+  readonly resumed$ = new Subject<void>();
   readonly #closed = new ReplaySubject<Closed>(1);
   readonly #finished = Promise.withResolvers<void>();
   #ended: Closed | undefined;

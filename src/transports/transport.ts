@@ -66,6 +66,8 @@ export interface Conversation {
   readonly messages$: Observable<ServerMessage>;
   /** Resolves when the listening stream that is being opened is open or has failed, after 250 ms at the latest. */
   readonly untilListening?: Promise<void> | undefined;
+  /** Hot: its listening stream is open again, and messages before may have been missed. Undefined where that is never so. */
+  readonly resumed$?: Observable<void> | undefined;
   /** Replays: emits once when the backend is gone or the conversation was closed, then completes. Never errors. */
   readonly closed$: Observable<Closed>;
   /**

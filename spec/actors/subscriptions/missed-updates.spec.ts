@@ -153,6 +153,17 @@ test('a conversation over HTTP that ended, or could not be opened, leads to an u
   assert.equal(updated(messages), URIS);
 });
 
+test('a stream of a legacy backend over HTTP that was open again leads to an update of each resource', async () => {
+  await harness.add('a', { fields: HTTP, handshake: FULL, script: agrees });
+  const session = await harness.openSession();
+  for (const uri of URIS) await resultOf(ask(session, { method: 'resources/subscribe', params: { uri } }));
+  const received = [listenTo(session).messages, modernClient(URIS).messages];
+  await settled();
+  for (const conversation of harness.conversations('a')) conversation.resumed$.next();
+  await settled();
+  assert.equal(received.map(updated), [URIS, URIS]);
+});
+
 test('a further instance brings no updates, and many that restart bring them once per second', async () => {
   for (const id of ['a', 'b', 'c']) await harness.add(id, { fields: STDIO, handshake: FULL, script: agrees });
   const { messages } = modernClient(URIS);

@@ -21,7 +21,13 @@ const changed = 'notifications/tools/list_changed';
 /** A legacy server whose GET the spec answers; the listener has short back-offs. */
 async function listening(
   onGet: RequestListener,
-  body: (backend: { listener: HttpListener; received: unknown[]; gets: () => number }) => Promise<void>,
+  body: (backend: {
+    listener: HttpListener;
+    received: unknown[];
+    /** After how many messages it said that some may have been missed. */
+    resumedAt: number[];
+    gets: () => number;
+  }) => Promise<void>,
   sessionId: string | undefined = 'abc',
 ): Promise<void> {
   let gets = 0;
@@ -38,17 +44,19 @@ async function listening(
     const connection = new HttpEndpoint({ endpoint: url, headers: {} }, { isDenied: () => false });
     const session = await openSession(connection, openOptions());
     const received: unknown[] = [];
+    const resumedAt: number[] = [];
     const waits = { firstMs: 5, longestMs: 20 };
     const ear = {
       session,
       receive: (message: unknown) => void received.push(message),
       sessionLost: () => void received.push('forgotten'),
+      resumed: () => void resumedAt.push(received.length),
     };
     const get: ConstructorParameters<typeof HttpListener>[0] = (headers, answer) =>
       connection.get(headers, answer, { isLasting: true });
     const listener = new HttpListener(get, ear, systemClock, waits);
     listener.start();
-    await body({ listener, received, gets: () => gets });
+    await body({ listener, received, resumedAt, gets: () => gets });
     listener.stop();
     connection.destroy();
   });
@@ -85,6 +93,27 @@ test('reopens a stream that ended, broke, or was refused temporarily', async () 
       await until(() => gets() >= 4, 'it came back three times');
       assert.equal(received, [], 'the session is not lost');
     });
+  }
+});
+
+test('says that messages may have been missed once it is open again, unless the server continues after an event', async () => {
+  for (const [id, wanted] of [
+    ['', [1, 2]],
+    ['id: one\n', []],
+  ] as const) {
+    let asked = 0;
+    await listening(
+      (_, response) => {
+        asked += 1;
+        if (asked === 2) return void response.writeHead(503).end();
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`${id}${event}`);
+        if (asked < 4) response.end();
+      },
+      async ({ received, resumedAt }) => {
+        await until(() => received.length === 3, 'it came back twice');
+        assert.equal(resumedAt, wanted);
+      },
+    );
   }
 });
 
@@ -189,8 +218,9 @@ for (const refusal of [400, 404]) {
           from.length < 3 ? `id: one\n${event}id: two\ndata: \n\n: unfinished\nid: three\n` : event,
         );
       },
-      async ({ received }) => {
+      async ({ received, resumedAt }) => {
         await until(() => received.length === 2, 'it came back');
+        assert.is(resumedAt[0], 1);
         assert.is(received.includes('forgotten'), false);
         assert.equal(from.slice(0, 3), [undefined, 'two', undefined]);
       },

@@ -146,9 +146,9 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
   get feed(): Feed | undefined {
     const conversation = this.inner;
     if (conversation === undefined) return undefined;
-    const { handshake, messages$, closed$ } = conversation;
+    const { handshake, messages$, resumed$, closed$ } = conversation;
     const exchange = (request: ExchangeRequest) => withoutClient(conversation, request);
-    this.#feed ??= new Feed({ handshake, messages$, closed$, exchange }, this.#clock);
+    this.#feed ??= new Feed({ handshake, messages$, resumed$, closed$, exchange }, this.#clock);
     return this.#feed;
   }
   /** Infinity while the client of its session is there, or it has none. */

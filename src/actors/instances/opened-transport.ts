@@ -38,7 +38,7 @@ export class OpenedTransport {
   ) {
     this.transport = transport;
     this.lastMessageAtMs = clock.now();
-    const { handshake, messages$, closed$ } = transport;
+    const { handshake, messages$, resumed$, closed$ } = transport;
     this.noteMessage = (event) => {
       this.lastMessageAtMs = clock.now();
       if (event !== undefined && isFinal(event)) this.lastAnswerAtMs = this.lastMessageAtMs;
@@ -48,7 +48,7 @@ export class OpenedTransport {
       ownExchange(transport, request).pipe(tap(() => this.noteMessage()));
     const load = () => listTools({ handshake, exchange }, clock, onCut);
     this.tools = new ToolCache(load, clock, counted, trust, hints);
-    this.feed = new Feed({ handshake, messages$, closed$, exchange }, clock);
+    this.feed = new Feed({ handshake, messages$, resumed$, closed$, exchange }, clock);
   }
 
   get handshake(): Handshake {

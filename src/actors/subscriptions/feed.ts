@@ -28,7 +28,7 @@ export interface FeedClient<Message = ServerNotification> {
 }
 
 /** A conversation that several clients may share. */
-type SharedConversation = Pick<Conversation, 'handshake' | 'messages$' | 'closed$' | 'exchange'>;
+type SharedConversation = Pick<Conversation, 'handshake' | 'messages$' | 'resumed$' | 'closed$' | 'exchange'>;
 
 /**
  * The clients of one conversation. Messages name no client: an update of a resource goes to those that want it, a
@@ -62,7 +62,7 @@ export class Feed {
   /** The client gets messages until the returned function is called. */
   add(client: FeedClient): () => void {
     this.#clients.add(client);
-    this.#messages ??= this.#conversation.messages$.subscribe((message) => this.#deliver(message));
+    this.#messages ??= this.#listen();
     this.refresh(client.uris);
     return () => {
       if (!this.#clients.delete(client)) return;
@@ -141,6 +141,13 @@ export class Feed {
     }
     this.#isFull = wanted.size >= MAX_RESOURCES;
     return wanted;
+  }
+
+  #listen(): Subscription {
+    const { messages$, resumed$ } = this.#conversation;
+    const listening = messages$.subscribe((message) => this.#deliver(message));
+    listening.add(resumed$?.subscribe(() => this.#resumed()));
+    return listening;
   }
 
   #resumed(): void {

@@ -38,6 +38,7 @@ export class HttpConversation implements Conversation, HttpCallHost, ListenerSin
   #calls: CallMap<HttpCall> | undefined;
   #listener: HttpListener | undefined;
   #messages: Subject<ServerMessage> | undefined;
+  #resumed: Subject<void> | undefined;
   #closing: Promise<void> | undefined;
   #reopening: Promise<void> | undefined;
   #reopeningAbort: AbortController | undefined;
@@ -79,6 +80,11 @@ export class HttpConversation implements Conversation, HttpCallHost, ListenerSin
         if (!this.#messages?.observed && this.#profile !== undefined) this.#listener?.stop();
       };
     });
+  }
+
+  get resumed$(): Observable<void> {
+    this.#resumed ??= new Subject();
+    return this.#resumed;
   }
 
   get untilListening(): Promise<void> | undefined {
@@ -136,6 +142,10 @@ export class HttpConversation implements Conversation, HttpCallHost, ListenerSin
   sessionLost(): void {
     const reason = this.#profile === undefined ? this.#newEra : SESSION_LOST;
     if (reason !== undefined) void this.end({ reason, expected: false });
+  }
+
+  resumed(): void {
+    this.#resumed?.next();
   }
 
   receiveNotification(message: NotificationMessage, call?: HttpCall): void {

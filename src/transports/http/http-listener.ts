@@ -14,6 +14,8 @@ export interface ListenerSink {
   readonly session: HttpSession;
   receive(message: BackendMessage): void;
   sessionLost(): void;
+  /** The stream is open again, and messages before may have been missed. */
+  resumed(): void;
 }
 
 /** Longest wait for a stream that is being opened. */
@@ -37,6 +39,8 @@ export class HttpListener implements AnswerSink {
   #lastEventId = '';
   #isListening = false;
   #wasOpen = false;
+  /** The last stream ended without an event after which the next one could continue. */
+  #hasMissed = false;
   #opening: PromiseWithResolvers<void> | undefined;
   #cancelOpening: (() => void) | undefined;
 
@@ -79,8 +83,12 @@ export class HttpListener implements AnswerSink {
   }
 
   began(): void {
-    this.#wasOpen ||= this.#answer?.status === 200;
+    const isOpen = this.#answer?.status === 200;
+    this.#wasOpen ||= isOpen;
     this.#endOpening();
+    if (!isOpen || !this.#hasMissed) return;
+    this.#hasMissed = false;
+    this.#sink.resumed();
   }
 
   message(message: BackendMessage): void {
@@ -102,6 +110,7 @@ export class HttpListener implements AnswerSink {
       if (this.#lastEventId === '') return;
       this.#lastEventId = '';
     }
+    this.#hasMissed ||= this.#wasOpen && this.#lastEventId === '';
     this.#cancelWait = this.#clock.background.alarm(this.#nextWaitMs(retryMs), () => this.#open());
   }
 
