@@ -292,6 +292,19 @@ test('filters entries by time', async () => {
   assert.equal(await names({ before: third?.id }), ['second', 'first']);
 });
 
+test('reads pages one after the other, and the next one after a page that fails', async () => {
+  const { audit, database } = made();
+  audit.record(entry('kept'));
+  await audit.list({ limit: 1 });
+  database.failNextList = true;
+  const pages = await Promise.allSettled(Array.from({ length: 5 }, () => audit.list({ limit: 5 })));
+  assert.equal(
+    pages.map((page) => (page.status === 'fulfilled' ? page.value.length : 'failed')),
+    ['failed', 1, 1, 1, 1],
+  );
+  assert.is(database.mostLists, 1);
+});
+
 test('lets readers during a write share the next one, and bounds the wait for a write that hangs', async () => {
   const { audit, appended, database } = made();
   const gate = Promise.withResolvers<void>();
@@ -403,7 +416,10 @@ function made(settings: AuditSettings = { ...SETTINGS, recordsCalls: false }) {
     trims: [] as AuditBounds[],
     serverTimeMs: async (): Promise<number | undefined> => undefined,
     onAppend: () => {},
+    failNextList: false,
+    mostLists: 0,
   };
+  let lists = 0;
   const append = async (count: number, work: () => Promise<void>): Promise<void> => {
     if (database.failure !== undefined) throw database.failure;
     appended.push(count);
@@ -415,7 +431,15 @@ function made(settings: AuditSettings = { ...SETTINGS, recordsCalls: false }) {
     store: {
       append: (entries) => append(entries.length, () => store.audit.append(entries)),
       appendCalls: (block) => append(block.calls, () => store.audit.appendCalls(block)),
-      list: (page) => store.audit.list(page),
+      list: async (page) => {
+        lists += 1;
+        database.mostLists = Math.max(database.mostLists, lists);
+        await passTurns(1);
+        lists -= 1;
+        if (!database.failNextList) return store.audit.list(page);
+        database.failNextList = false;
+        throw databaseUnavailable(new Error('refused'));
+      },
       trim: async (bounds) => {
         database.trims.push(bounds);
         throw new Error('too busy');

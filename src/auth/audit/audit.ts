@@ -18,6 +18,7 @@ import { definedFields, type JsonFields, JsonText } from '../../domain/json/json
 import { LIMITS } from '../../domain/limits.ts';
 import { cutText } from '../../domain/text.ts';
 import { type Clock, isoTimes, LARGEST_SKEW_MS, steadiness } from '../../domain/time/clock.ts';
+import { SerialQueue } from '../../domain/time/serial-queue.ts';
 import { type AuditPage, type AuditStore, MAX_APPENDED, type Store } from '../../persistence/store.ts';
 import { Flusher } from '../flusher.ts';
 import { SuppressedRequests } from './suppressed-requests.ts';
@@ -64,6 +65,8 @@ export class AuditLog {
   readonly #trimEvery: number;
   readonly #nextId: () => string;
   readonly #isoTime = isoTimes();
+  /** A page takes some 50 ms of the event loop: many at once would hold it for seconds. */
+  readonly #reads = new SerialQueue();
   readonly #flusher = new Flusher(FLUSH_MS, () => this.#write());
   #undigested: Undigested[] = [];
   #changes: AuditEntry[] = [];
@@ -132,7 +135,10 @@ export class AuditLog {
     this.#digest();
     this.#calls.end();
     await this.#flusher.beforeReading();
-    return this.#options.store.list(page);
+    return this.#reads.take(async () => {
+      await nextTurn(); // a file is read, and its page made, in one turn
+      return this.#options.store.list(page);
+    });
   }
 
   /**
