@@ -36,7 +36,6 @@ export type { Clock } from './domain/time/clock.ts';
 export { createGateway, type Gateway } from './gateway/gateway.ts';
 export type {
   CallResult,
-  ClientSessionView,
   ClientStats,
   CloseOptions,
   ConnectionOutcome,
@@ -50,9 +49,10 @@ export type {
   ListResult,
   RequestOptions,
   Server,
+  ShownSession,
+  ShownTemplate,
   TemplateHealth,
   TemplateSnapshot,
-  TemplateView,
 } from './gateway/gateway-types.ts';
 export { type Cipher, createCipher } from './persistence/cipher.ts';
 export { type OpenStoreOptions, openStore, StoreOpenError } from './persistence/open.ts';

@@ -8,7 +8,7 @@ import { ANONYMOUS, type Principal } from '../../src/domain/accounts/account.ts'
 import type { CallOutcome } from '../../src/domain/calls/exchange-event.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { InstanceSnapshot } from '../../src/domain/instances/instance.ts';
-import type { NodeView } from '../../src/domain/nodes/nodes.ts';
+import type { ShownNode } from '../../src/domain/nodes/nodes.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import type { TemplateSnapshot } from '../../src/gateway/gateway-types.ts';
 import { PeerLoads } from '../../src/http/all-nodes/peer-loads.ts';
@@ -282,7 +282,7 @@ function idsIn(sample: Seen | undefined): unknown[] {
   return [...templates.map(({ template }) => template), ...instances.map(({ instance_id }) => instance_id)];
 }
 
-const NODE_B: NodeView = {
+const NODE_B: ShownNode = {
   ...{ id: 'b', life: 'lifeofb1', address: undefined, version: '1', since: '', programs: 1, calls: 0 },
   ...{ isDraining: false, state: 'live' },
 };

@@ -6,7 +6,7 @@ import type { InstanceDefinition } from '../../src/domain/instances/instance.ts'
 import { LIMITS } from '../../src/domain/limits.ts';
 import { keptBytes } from '../../src/domain/memory/held-bytes.ts';
 import { ActiveRegistry } from '../../src/registry/active-registry.ts';
-import { Definitions } from '../../src/templates/definitions.ts';
+import { DefinitionsInForce } from '../../src/templates/definitions-in-force.ts';
 import type { InProcessHandler } from '../../src/transports/open-options.ts';
 import { definition, Harness } from '../helpers/failing-backend.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';
@@ -97,7 +97,7 @@ test('lists a locked instance with the reason, and starts it when its secrets ca
 });
 
 test('deletes an empty template, and only the settings of one with a definition', () => {
-  const definitions = new Definitions([{ id: 'd' }]);
+  const definitions = new DefinitionsInForce([{ id: 'd' }]);
   const { fleet, emit } = harness;
   active = new ActiveRegistry({
     clock: simulatedClock,

@@ -37,7 +37,7 @@ export const LoadBalancerChange = Type.Unsafe<LoadBalancerChange>(
 );
 
 /** The settings in force: those of a template over the defaults of the gateway, whose times may have decimals. */
-export const LoadBalancerView = Type.Unsafe<WrittenSettings>(
+export const ShownLoadBalancer = Type.Unsafe<WrittenSettings>(
   Type.Object(
     fieldsOf(TEMPLATE_ROWS, (row) => schemasOf(row).shown),
     { schemaName: 'LoadBalancer' },

@@ -20,10 +20,10 @@ import { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { Store } from '../persistence/store.ts';
 import { databaseStatus } from '../registry/database-status.ts';
 import { Registry } from '../registry/registry.ts';
-import { RunShared } from '../registry/shared-programs.ts';
+import { FleetPrograms } from '../registry/shared-programs.ts';
 import { ToolApprovals } from '../registry/tool-approvals.ts';
 import { protectedDatabase } from '../templates/command-exposure.ts';
-import { Definitions } from '../templates/definitions.ts';
+import { DefinitionsInForce } from '../templates/definitions-in-force.ts';
 import { Tracing } from '../tracing/tracing.ts';
 import { addressesIn } from '../transports/network-guard.ts';
 import type { InProcessHandler } from '../transports/open-options.ts';
@@ -103,7 +103,7 @@ function baseOf(store: Store, options: GatewayOptions, events: EventBus) {
     ownNode: node.id && nodeOf(node.id, node.worker),
     emit: (event: GatewayEvent) => events.emit(event),
     policy: { ...DEFAULT_POLICY, ...options.policy },
-    definitions: new Definitions(options.definitions),
+    definitions: new DefinitionsInForce(options.definitions),
     handlers: new Map<string, InProcessHandler>(),
     isDenied: addressesIn(deniedNetworks),
     systemLookups: new SystemLookups(ownClock),
@@ -178,8 +178,8 @@ function sharedProgramsOf(
   { ownNode, others }: Base,
   fleet: Fleet,
   reaper: LeaseReaper | undefined,
-): RunShared | undefined {
-  const shared = reaper && new RunShared({ fleet, reaper, nodeId: ownNode });
+): FleetPrograms | undefined {
+  const shared = reaper && new FleetPrograms({ fleet, reaper, nodeId: ownNode });
   if (shared) others.sharePrograms?.(shared);
   return shared;
 }
@@ -188,7 +188,7 @@ function registryOf(
   { options, node, ...base }: Base,
   parts: {
     readonly fleet: Fleet;
-    readonly shared: RunShared | undefined;
+    readonly shared: FleetPrograms | undefined;
     readonly approvals: ToolApprovals;
   },
 ): Registry {

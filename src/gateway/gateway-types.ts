@@ -36,7 +36,7 @@ import type { ReaperPipeOptions } from '../transports/stdio/reaper-pipe.ts';
 import type { VaultOptions } from '../vault/vault.ts';
 
 export type { InstanceChange } from '../domain/instances/instance.ts';
-export type { ClientSessionView } from '../domain/mcp/client.ts';
+export type { ShownSession } from '../domain/mcp/client.ts';
 export type { CallResult, ListResult, RequestOptions } from './requests.ts';
 
 /** Options of createGateway. Each has a default. */
@@ -315,7 +315,7 @@ export interface StoredOfTemplates {
 }
 
 /** A template: its own settings, the policy that follows from them, its instances. */
-export interface TemplateView {
+export interface ShownTemplate {
   readonly settings: TemplateSettings;
   readonly policy: TemplatePolicy;
   /** What instances get that are registered without `auth`: of its settings, else of its definition. */

@@ -32,7 +32,6 @@ import { composeGateway, type GatewayDeps } from './compose.ts';
 import { EventBus, isolateListeners } from './event-bus.ts';
 import type {
   CallResult,
-  ClientSessionView,
   CloseOptions,
   ConnectionOutcome,
   ConnectionTestOptions,
@@ -45,10 +44,11 @@ import type {
   RequestOptions,
   ServedViews,
   Server,
+  ShownSession,
+  ShownTemplate,
   StoredOfTemplates,
   TemplateHealth,
   TemplateSnapshot,
-  TemplateView,
 } from './gateway-types.ts';
 import type { AccountsAtBackends } from './instances/accounts-at-backends.ts';
 import { Readiness } from './readiness.ts';
@@ -113,7 +113,7 @@ export class Gateway {
     ({ endpoint: this.mcp, views: this.views } = this.#deps.mcp);
     ({ policy: this.policy, requestBytes: this.requestBytes, scheduler: this.scheduler } = this.#deps);
     ({ host: this.host, accounts: this.accounts } = this.#deps);
-    this.stored = { definitions: this.#deps.registry.templateDefinitions, approvals: this.#deps.approvals };
+    this.stored = { definitions: this.#deps.registry.definitions, approvals: this.#deps.approvals };
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
   }
 
@@ -215,7 +215,7 @@ export class Gateway {
   }
 
   /** Changes settings of a template from the next call on, and its `auth`; null restores the default. TEMPLATE_NOT_FOUND. */
-  changeTemplate(template: string, change: LoadBalancerChange, auth?: TemplateView['auth'] | null) {
+  changeTemplate(template: string, change: LoadBalancerChange, auth?: ShownTemplate['auth'] | null) {
     return this.#deps.registry.changeTemplate(template, change, auth);
   }
 
@@ -253,7 +253,7 @@ export class Gateway {
   }
 
   /** Settings, policy and instances of a template. TEMPLATE_NOT_FOUND. */
-  template(template: string): TemplateView {
+  template(template: string): ShownTemplate {
     const { fleet, registry, mcp } = this.#deps;
     const { policy } = fleet.existingGroup(template);
     const [settings, auth] = [registry.active.settings(template), registry.active.authOf(template)];
@@ -404,7 +404,7 @@ export class Gateway {
   }
 
   /** The open sessions of MCP clients of the legacy era, with one template or with all. */
-  sessions(): ClientSessionView[] {
+  sessions(): ShownSession[] {
     return this.#deps.mcp.sessions.list();
   }
 

@@ -18,7 +18,7 @@ import { LoadHistory, Samples } from '../metrics/samples.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { Tracing } from '../tracing/tracing.ts';
-import { AllNodes } from './all-nodes/all-nodes.ts';
+import { Deployment } from './all-nodes/deployment.ts';
 import { PeerEvents } from './all-nodes/peer-events.ts';
 import { PeerLoads } from './all-nodes/peer-loads.ts';
 import { HeldBodies } from './body/held-bodies.ts';
@@ -154,7 +154,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     const callers = new ForwardedCallers(auth.changed$);
     // A request that was forwarded here is not forwarded again.
     const samples = new Samples(gateway, { isPart: true });
-    const here = { ...services, peers: undefined, allNodes: undefined, peerEvents: undefined, samples };
+    const here = { ...services, peers: undefined, deployment: undefined, peerEvents: undefined, samples };
     return {
       routes: ROUTES.filter(({ speaks, isForwarded }) => speaks === 'json-rpc' || isForwarded),
       // The node that received the request counts its answer.
@@ -205,9 +205,9 @@ function publicRoutes(isRegistryPublic = false, worker: WorkerPlace | undefined)
 function servicesOf(gateway: Gateway, options: AppOptions, metrics: Services['metrics']): Services {
   const { peers, nodes } = options.others ?? {};
   const inFolder = new Map(options.definitions.map((definition) => [definition.id, definition]));
-  const allNodes = new AllNodes(options.others ?? {});
+  const deployment = new Deployment(options.others ?? {});
   const events = new RecentEvents(gateway.events$);
-  const loads = new PeerLoads({ others: () => allNodes.others() });
+  const loads = new PeerLoads({ others: () => deployment.others() });
   return {
     gateway,
     auth: options.auth,
@@ -229,9 +229,9 @@ function servicesOf(gateway: Gateway, options: AppOptions, metrics: Services['me
     nodes,
     signIn: options.signIn,
     authorizationServer: options.authorizationServer,
-    allNodes,
+    deployment,
     events,
-    peerEvents: peers && new PeerEvents({ allNodes, peers, events, loads }),
+    peerEvents: peers && new PeerEvents({ deployment, peers, events, loads }),
     consoleReply: consoleReply(options.consoleFolder),
     samples: new Samples(gateway, peers === undefined ? {} : { others: loads }),
     history: new LoadHistory(gateway, { isAdded: peers !== undefined }),

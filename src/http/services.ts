@@ -5,13 +5,13 @@ import type { ForwardingPeers } from '../cluster/channel/peers.ts';
 import type { ConfigRow } from '../config/config.ts';
 import type { SignIn } from '../domain/accounts/resource.ts';
 import type { AllowedCommand } from '../domain/instances/command.ts';
-import type { NodeView } from '../domain/nodes/nodes.ts';
+import type { ShownNode } from '../domain/nodes/nodes.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Prometheus } from '../metrics/prometheus.ts';
 import type { LoadHistory, Samples } from '../metrics/samples.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
-import type { AllNodes } from './all-nodes/all-nodes.ts';
+import type { Deployment } from './all-nodes/deployment.ts';
 import type { PeerEvents } from './all-nodes/peer-events.ts';
 import type { ConsoleReply } from './docs/console.ts';
 import type { Documents } from './docs/documents.ts';
@@ -31,9 +31,9 @@ export interface Services {
    * The other nodes, for answers about the deployment. Undefined for a request of another node: it is answered for
    * this node alone.
    */
-  readonly allNodes?: AllNodes | undefined;
+  readonly deployment?: Deployment | undefined;
   /** The nodes of the deployment; undefined for a gateway of its own. */
-  readonly nodes?: (() => readonly NodeView[]) | undefined;
+  readonly nodes?: (() => readonly ShownNode[]) | undefined;
   /** Commands that callers without the scope `admin` may register. */
   readonly allowedCommands: readonly AllowedCommand[];
   /** By id. */

@@ -23,9 +23,9 @@ import { counted } from '../domain/text.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { InstanceAuth } from '../domain/vault/account-connection.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
-import { Definitions } from '../templates/definitions.ts';
+import { DefinitionsInForce } from '../templates/definitions-in-force.ts';
 import type { InProcessHandler } from '../transports/open-options.ts';
-import type { RunShared } from './shared-programs.ts';
+import type { FleetPrograms } from './shared-programs.ts';
 import type { ToolApprovals } from './tool-approvals.ts';
 
 export interface ActiveRegistryDeps {
@@ -35,14 +35,14 @@ export interface ActiveRegistryDeps {
   readonly handlers: Map<string, InProcessHandler>;
   readonly emit: (event: GatewayEvent) => void;
   /** The definitions of templates, which exist without an instance, too. Default: none. */
-  readonly definitions?: Definitions | undefined;
+  readonly definitions?: DefinitionsInForce | undefined;
   readonly clock: Clock;
   /** The approved tools of pinned templates. Default: none is pinned. */
   readonly approvals?: ToolApprovals | undefined;
   /** This node: programs of other nodes are listed and never started. Default: every program runs here. */
   readonly nodeId?: string | undefined;
   /** Runs the programs that any node may run, where there are other nodes. Default: they run here. */
-  readonly shared?: RunShared | undefined;
+  readonly shared?: FleetPrograms | undefined;
   /**
    * The number of this worker of the node: the first one runs its programs, the others use them there. Default:
    * there are no workers.
@@ -60,15 +60,15 @@ export interface StoredRegistry {
 export class ActiveRegistry {
   readonly #deps: ActiveRegistryDeps;
   readonly #settings = new Map<string, TemplateSettings>();
-  readonly #templateDefinitions: Definitions;
+  readonly #definitionsInForce: DefinitionsInForce;
   #isLoading = false;
   /** Memory of the large definitions. */
   #definitionBytes = 0;
 
   constructor(deps: ActiveRegistryDeps) {
     this.#deps = deps;
-    this.#templateDefinitions = deps.definitions ?? new Definitions();
-    for (const name of this.#templateDefinitions.folderIds()) this.#setPolicy({ name, loadBalancer: {} });
+    this.#definitionsInForce = deps.definitions ?? new DefinitionsInForce();
+    for (const name of this.#definitionsInForce.folderIds()) this.#setPolicy({ name, loadBalancer: {} });
   }
 
   /** TEMPLATE_NOT_FOUND when nothing was registered or set under the name. */
@@ -79,7 +79,7 @@ export class ActiveRegistry {
 
   /** What an instance of the template without an own `auth` gets; that of the template goes before that of its definition. */
   authOf(template: string): TemplateAuth | undefined {
-    return this.#settings.get(template)?.auth ?? this.#templateDefinitions.get(template)?.auth;
+    return this.#settings.get(template)?.auth ?? this.#definitionsInForce.get(template)?.auth;
   }
 
   /** True when the template exists and the change has no effect on it. */
@@ -147,7 +147,7 @@ export class ActiveRegistry {
   /** The settings of the template go before those of its definition, and these before the defaults of the gateway. */
   #setPolicy({ name, loadBalancer }: TemplateSettings): void {
     const { fleet, policy } = this.#deps;
-    const defined = this.#templateDefinitions.get(name)?.load_balancer;
+    const defined = this.#definitionsInForce.get(name)?.load_balancer;
     const own = policyOf({ ...defined, ...loadBalancer }, policy);
     this.#deps.approvals?.setPinned(name, own.approve === 'pinned');
     fleet.setPolicy(name, own);
@@ -166,22 +166,22 @@ export class ActiveRegistry {
   deleteTemplate(template: string): void {
     const { fleet } = this.#deps;
     this.#settings.delete(template);
-    if (this.#templateDefinitions.has(template)) this.#setPolicy({ name: template, loadBalancer: {} });
+    if (this.#definitionsInForce.has(template)) this.#setPolicy({ name: template, loadBalancer: {} });
     else fleet.deleteTemplate(template);
     this.#emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template });
   }
 
   /** A stored definition: the template exists from now on. Programs that run keep what they started with. */
   putDefinition(definition: TemplateDefinition): void {
-    this.#templateDefinitions.put(definition);
+    this.#definitionsInForce.put(definition);
     this.#definitionChanged(definition.id);
   }
 
   /** A template with instances or settings of its own remains. */
   deleteDefinition(template: string): void {
     const { fleet } = this.#deps;
-    this.#templateDefinitions.delete(template);
-    const remains = this.#templateDefinitions.has(template) || this.#settings.has(template);
+    this.#definitionsInForce.delete(template);
+    const remains = this.#definitionsInForce.has(template) || this.#settings.has(template);
     if (!remains && fleet.instances(template).length === 0) this.deleteTemplate(template);
     else this.#definitionChanged(template);
   }
@@ -191,7 +191,7 @@ export class ActiveRegistry {
     const { fleet } = this.#deps;
     const { name: _, loadBalancer = {}, ...others } = this.#settings.get(template) ?? {};
     const isEmpty = Object.keys({ ...loadBalancer, ...definedFields(others) }).length === 0;
-    const hasNothing = isEmpty && !this.#templateDefinitions.has(template);
+    const hasNothing = isEmpty && !this.#definitionsInForce.has(template);
     return hasNothing && fleet.has(template) && fleet.instances(template).length === 0;
   }
 
@@ -271,7 +271,7 @@ export class ActiveRegistry {
 
   *#changes({ templates, instances, definitions = [] }: StoredRegistry): Generator<boolean> {
     for (const definition of definitions) {
-      const isSame = isDeepStrictEqual(definition, this.#templateDefinitions.stored(definition.id));
+      const isSame = isDeepStrictEqual(definition, this.#definitionsInForce.stored(definition.id));
       if (!isSame) this.putDefinition(definition);
       yield false;
     }
@@ -305,7 +305,7 @@ export class ActiveRegistry {
       yield false;
     }
     const defined = new Set(definitions.map(({ id }) => id));
-    for (const id of this.#templateDefinitions.storedIds()) {
+    for (const id of this.#definitionsInForce.storedIds()) {
       if (!defined.has(id)) this.deleteDefinition(id);
       yield false;
     }

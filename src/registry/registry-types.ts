@@ -39,7 +39,7 @@ export interface Registration extends Pick<InstanceSnapshot, 'state' | 'healthy'
 export type FileContents = Pick<RegistryContents, 'templates' | 'entries'> &
   Partial<Pick<RegistryContents, 'isPartial' | 'views'>>;
 
-/** The template definitions that are kept in the store: see TemplateDefinitions. */
+/** The template definitions that are kept in the store: see DefinitionRegistry. */
 export interface StoredDefinitions {
   /** TEMPLATE_NOT_FOUND. */
   get(template: string): TemplateDefinition;

@@ -38,10 +38,10 @@ import type { Store } from '../persistence/store.ts';
 import { ActiveRegistry, type ActiveRegistryDeps } from './active-registry.ts';
 import { ChangeQueue } from './change-queue.ts';
 import { checkedInstance, checkedInstanceChange, checkedTemplate, checkName } from './checked-input.ts';
+import { DefinitionRegistry } from './definition-registry.ts';
 import { Follower } from './follower.ts';
 import { type Protection, refuseDenied, refuseExposing } from './refusals.ts';
 import type { RegisterOptions, Registration, RegistryInput } from './registry-types.ts';
-import { TemplateDefinitions } from './template-definitions.ts';
 import { ViewRegistry } from './view-registry.ts';
 
 /** Attempts to store an instance that other nodes change meanwhile. */
@@ -70,7 +70,7 @@ export class Registry {
   >;
   readonly #active: ActiveRegistry;
   /** The template definitions of the store. */
-  readonly templateDefinitions: TemplateDefinitions;
+  readonly definitions: DefinitionRegistry;
   readonly views: ViewRegistry;
   readonly #queue: ChangeQueue;
   readonly #follower: Follower;
@@ -89,7 +89,7 @@ export class Registry {
       reload: () => this.#reload(),
       advance: (revision: number | undefined) => this.#advance(revision),
     };
-    this.templateDefinitions = new TemplateDefinitions({
+    this.definitions = new DefinitionRegistry({
       ...{ ...deps, ...steps, active: this.#active },
       isView: (name) => this.views.find(name) !== undefined,
     });
@@ -338,7 +338,7 @@ export class Registry {
     const visit = () => {
       if (this.#isClosed) throw shuttingDown(); // what was not applied yet would only be ended again
     };
-    const definitions = await this.templateDefinitions.read();
+    const definitions = await this.definitions.read();
     await this.#deps.approvals?.read(
       templates,
       views.map(({ definition }) => definition),

@@ -14,7 +14,7 @@ import {
 } from '../domain/nodes/nodes.ts';
 import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 
-export interface RunSharedDeps {
+export interface FleetProgramsDeps {
   readonly fleet: Fleet;
   readonly reaper: LeaseReaper;
   /** This node. */
@@ -26,8 +26,8 @@ interface Place {
   readonly why: string | undefined;
 }
 
-export class RunShared implements SharedPrograms {
-  readonly #deps: RunSharedDeps;
+export class FleetPrograms implements SharedPrograms {
+  readonly #deps: FleetProgramsDeps;
   /** Listeners of the programs whose lease this node has. */
   readonly #listeners = new Map<string, ProgramListener>();
   /** The instances that run here, or are being stopped. */
@@ -40,7 +40,7 @@ export class RunShared implements SharedPrograms {
   #onChanged = (): void => {};
   #isClosed = false;
 
-  constructor(deps: RunSharedDeps) {
+  constructor(deps: FleetProgramsDeps) {
     this.#deps = deps;
     deps.fleet.added$.subscribe((ref) => {
       if (runsAnywhere(ref.definition) && !ref.isElsewhere) this.#follow(ref);

@@ -18,7 +18,7 @@ import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { ClusterCounts } from '../counts/cluster-counts.ts';
 import type { ForwardedCaller } from '../domain/nodes/forwarding.ts';
-import type { NodeView, SharedPrograms } from '../domain/nodes/nodes.ts';
+import type { SharedPrograms, ShownNode } from '../domain/nodes/nodes.ts';
 import { type WorkerPlace, workerSocket } from '../domain/nodes/workers.ts';
 import { systemClock } from '../domain/time/clock.ts';
 import { VERSION } from '../domain/version.ts';
@@ -83,7 +83,7 @@ export class OtherNodes {
   #programs: SharedPrograms | undefined;
   #serveQuestion: ServeQuestion | undefined;
   /** The list of nodes before this one has joined. */
-  #alone: () => NodeView[] = () => [];
+  #alone: () => ShownNode[] = () => [];
 
   constructor(options: OtherNodesOptions) {
     this.#options = options;
@@ -101,7 +101,7 @@ export class OtherNodes {
   }
 
   /** All nodes, with this one. */
-  nodes(): NodeView[] {
+  nodes(): ShownNode[] {
     return this.#table?.list() ?? this.#alone();
   }
 
@@ -192,7 +192,7 @@ export class OtherNodes {
   async #joinTable(
     own: ReachableLife,
     gateway: Gateway,
-    report: () => Pick<NodeView, 'programs' | 'calls' | 'isDraining'>,
+    report: () => Pick<ShownNode, 'programs' | 'calls' | 'isDraining'>,
     signal: AbortSignal | undefined,
   ): Promise<NodeTable> {
     const { config, store, log, gatewayId, worker, secrets, keys } = this.#options;

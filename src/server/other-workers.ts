@@ -2,16 +2,16 @@
 // (ADR 191), and one that stops asks them to read the members, instead of waiting until they do (ADR 175).
 
 import { socketAddress } from '../cluster/reachable-life.ts';
-import { gatewayOf, type NodeView, workerOf } from '../domain/nodes/nodes.ts';
+import { gatewayOf, type ShownNode, workerOf } from '../domain/nodes/nodes.ts';
 import { type WorkerPlace, workerSocket } from '../domain/nodes/workers.ts';
 
 /** Resolves when the other workers have read the members. Undefined where nodes of other gateways must read them, too. */
 export function readByWorkers(
-  table: { list(): readonly NodeView[] },
+  table: { list(): readonly ShownNode[] },
   gateway: string,
   worker: WorkerPlace | undefined,
 ): (() => Promise<unknown>) | undefined {
-  const isOther = ({ id, state }: NodeView) => state !== 'ended' && gatewayOf(id) !== gateway;
+  const isOther = ({ id, state }: ShownNode) => state !== 'ended' && gatewayOf(id) !== gateway;
   if (worker === undefined || table.list().some(isOther)) return undefined;
   return () => worker.ask({ kind: 'members' });
 }

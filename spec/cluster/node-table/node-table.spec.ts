@@ -11,10 +11,10 @@ import { ClusterCounts } from '../../../src/counts/cluster-counts.ts';
 import { RELEASED } from '../../../src/domain/nodes/life.ts';
 import {
   foreignNodes,
-  type NodeView,
   otherDatabases,
   otherVersions,
   type SharedPrograms,
+  type ShownNode,
   silentNodes,
 } from '../../../src/domain/nodes/nodes.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
@@ -34,7 +34,7 @@ const questions: string[] = [];
 const notices: string[] = [];
 /** What happened to the program: its life, and whether it was started, stopped or killed. */
 const programs: (readonly [life: string, what: string])[] = [];
-let doing: Pick<NodeView, 'programs' | 'calls' | 'isDraining'>;
+let doing: Pick<ShownNode, 'programs' | 'calls' | 'isDraining'>;
 
 simulateTime(test, () => {
   store = new MemoryStore();

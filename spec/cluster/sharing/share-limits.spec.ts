@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { DividedCounter } from '../../../src/auth/limits/rate-limiter.ts';
 import { peerQuestions } from '../../../src/cluster/sharing/peer-questions.ts';
 import { shareLimits } from '../../../src/cluster/sharing/share-limits.ts';
-import type { NodeView } from '../../../src/domain/nodes/nodes.ts';
+import type { ShownNode } from '../../../src/domain/nodes/nodes.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('shared limits');
@@ -31,7 +31,7 @@ test('a silent node is not asked: requests are not delayed for it', async () => 
 });
 test.run();
 
-function node(life: string, state: NodeView['state']): NodeView {
+function node(life: string, state: ShownNode['state']): ShownNode {
   const since = '2026-11-26T00:00:00.000Z';
   const idle = { programs: 0, calls: 0, isDraining: false };
   return { id: life, life, address: undefined, version: '1', since, ...idle, state };

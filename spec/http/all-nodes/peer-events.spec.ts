@@ -8,7 +8,7 @@ import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
 import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
 import type { ForwardedAnswer, ForwardedRequest } from '../../../src/domain/nodes/forwarding.ts';
-import type { NodeView } from '../../../src/domain/nodes/nodes.ts';
+import type { ShownNode } from '../../../src/domain/nodes/nodes.ts';
 import { PeerEvents } from '../../../src/http/all-nodes/peer-events.ts';
 import type { StreamEvent, StreamReader } from '../../../src/http/replies/reply.ts';
 import { type ReadOptions, RecentEvents } from '../../../src/http/sse/recent-events.ts';
@@ -240,7 +240,7 @@ function deployment(...ids: string[]) {
   };
   const reader = new PeerEvents({
     ...{ peers, events, loads, clock: simulatedClock },
-    allNodes: { others: () => members },
+    deployment: { others: () => members },
   });
   const read = (options: Partial<ReadOptions> = {}) => {
     const got: StreamEvent[] = [];
@@ -266,7 +266,7 @@ function deployment(...ids: string[]) {
 
 const READER: StreamReader = { isBehind: false, together: (emit) => emit(), onCaughtUp: () => () => {} };
 
-function memberOf(id: string): NodeView {
+function memberOf(id: string): ShownNode {
   return {
     ...{ id, life: id, address: undefined, version: '0', since: '', programs: 0, calls: 0 },
     ...{ isDraining: false, state: 'live' },

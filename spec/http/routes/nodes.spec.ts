@@ -5,7 +5,7 @@ import type { Peer } from '../../../src/cluster/channel/peer-client.ts';
 import type { ForwardingPeers } from '../../../src/cluster/channel/peers.ts';
 import { nodeUnavailable } from '../../../src/domain/errors/session-errors.ts';
 import type { ForwardedAnswer, ForwardedRequest } from '../../../src/domain/nodes/forwarding.ts';
-import type { NodeView } from '../../../src/domain/nodes/nodes.ts';
+import type { ShownNode } from '../../../src/domain/nodes/nodes.ts';
 import { objectOr } from '../../fixtures/wire.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';
@@ -14,7 +14,7 @@ import { Wire } from '../../helpers/mcp-wire.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of nodes');
-const OWN: NodeView = {
+const OWN: ShownNode = {
   ...{ id: 'a', life: 'lifelife', address: undefined, version: '1', since: '2026-01-01T00:00:00.000Z' },
   ...{ programs: 0, calls: 0, isDraining: false, state: 'live', protocol: 1 },
 };
@@ -24,7 +24,7 @@ const nodes = () => {
   lists += 1;
   return NODES;
 };
-const NODES: NodeView[] = [
+const NODES: ShownNode[] = [
   OWN,
   { ...OWN, id: 'gone', life: 'lifegone', version: '0', state: 'ended' as const },
   { ...OWN, id: 'odd', life: 'life0odd', state: 'foreign' as const },

@@ -5,7 +5,7 @@
 import { nodeCutOff, nodeDraining, shuttingDown } from '../../domain/errors/errors.ts';
 import { sessionEnded, sessionLost, sessionUnknown } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { ClientProfile, ClientSessionView } from '../../domain/mcp/client.ts';
+import type { ClientProfile, ShownSession } from '../../domain/mcp/client.ts';
 import type { ByteBudget } from '../../domain/memory/held-bytes.ts';
 import { lifeOf, newLife, newSessionId } from '../../domain/nodes/life.ts';
 import { type EndReason, SESSION_ENDS } from '../../domain/sessions/session-ends.ts';
@@ -225,7 +225,7 @@ export class ClientSessions implements SessionTable {
   }
 
   /** The open sessions; the parts of a session with several templates are its bindings. */
-  list(): ClientSessionView[] {
+  list(): ShownSession[] {
     const startMs = wallAt(this.deps, 0);
     return this.#ofClients().map((record) => this.#viewOf(record, startMs));
   }
@@ -374,7 +374,7 @@ export class ClientSessions implements SessionTable {
   }
 
   /** `startMs`: the start of the monotonic clock, in ms since 1970. */
-  #viewOf(record: SessionRecord, startMs: number): ClientSessionView {
+  #viewOf(record: SessionRecord, startMs: number): ShownSession {
     const bound =
       record instanceof ClientSession
         ? [record]

@@ -58,7 +58,7 @@ export type NewApiKey = Pick<ApiKey, 'name' | 'permissions'> &
     readonly ownerId?: string | undefined;
   };
 
-export interface ApiKeyView {
+export interface ShownApiKey {
   readonly apiKey: ApiKey;
   /** False when it has expired or its owner was deleted or disabled. */
   readonly isActive: boolean;
@@ -184,7 +184,7 @@ export class Accounts {
   }
 
   /** Default: all. */
-  async apiKeys(ids?: readonly string[]): Promise<ApiKeyView[]> {
+  async apiKeys(ids?: readonly string[]): Promise<ShownApiKey[]> {
     const keys = await this.#store.findApiKeys(ids);
     const users = await this.#store.findUsers([...new Set(keys.flatMap(({ ownerId }) => ownerId ?? []))]);
     const owners = new Map(users.map((user) => [user.id, user]));
@@ -192,7 +192,7 @@ export class Accounts {
   }
 
   /** Only this result contains the key itself. VALIDATION_ERROR, USER_NOT_FOUND. */
-  async createApiKey(input: NewApiKey): Promise<{ readonly apiKey: ApiKeyView; readonly key: string }> {
+  async createApiKey(input: NewApiKey): Promise<{ readonly apiKey: ShownApiKey; readonly key: string }> {
     checkLists(input);
     const nowMs = this.#options.wall();
     const expiresAt = checkedExpiry(input.expiresAt ?? undefined, nowMs);
@@ -213,7 +213,7 @@ export class Accounts {
   }
 
   /** In force at the next call; what the key has open ends. API_KEY_NOT_FOUND, VALIDATION_ERROR. */
-  async changeApiKey(id: string, change: ApiKeyChange): Promise<ApiKeyView> {
+  async changeApiKey(id: string, change: ApiKeyChange): Promise<ShownApiKey> {
     checkLists(change);
     const apiKey = await this.#store.changeApiKey(id, change);
     this.#options.onChange?.(`key:${id}`);
@@ -270,7 +270,7 @@ function listsOf({ templates, views, tools }: WrittenLists): RightsLists {
   });
 }
 
-function apiKeyViewOf(apiKey: ApiKey, owner: User | undefined, nowMs: number): ApiKeyView {
+function apiKeyViewOf(apiKey: ApiKey, owner: User | undefined, nowMs: number): ShownApiKey {
   const isExpired = apiKey.expiresAt !== undefined && Date.parse(apiKey.expiresAt) <= nowMs;
   const isOwned = apiKey.ownerId === undefined || owner?.isActive === true;
   return { apiKey, isActive: !isExpired && isOwned, createdBy: owner?.username ?? null };

@@ -21,7 +21,7 @@ interface GrantsOptions {
   readonly onEnded: (principalId: string) => void;
 }
 
-export interface GrantView {
+export interface ShownGrant {
   readonly grant: Grant;
   readonly username: string;
 }
@@ -53,7 +53,7 @@ export class Grants {
   }
 
   /** Newest first, at most MAX_GRANTS. `userId`: only those of this user. */
-  async list(userId?: string): Promise<readonly GrantView[]> {
+  async list(userId?: string): Promise<readonly ShownGrant[]> {
     await this.use.flush();
     const { store, accounts, wall } = this.#options;
     const rows = await store.list({ kind: 'grant', userId }, MAX_GRANTS);

@@ -2,7 +2,7 @@
 // row of the other node, and sees no heartbeat of it. Such a node goes on under a life that has ended here.
 // Source: ADR 330.
 
-import { COPIED_DATABASE, type NodeView, otherDatabase } from '../../domain/nodes/nodes.ts';
+import { COPIED_DATABASE, otherDatabase, type ShownNode } from '../../domain/nodes/nodes.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { PeerProber } from '../channel/peer-prober.ts';
 import type { ReadLife } from './life-rows.ts';
@@ -59,7 +59,7 @@ export class CopiedDatabases {
   }
 
   /** The nodes as they are shown, with this one first. */
-  mark([own, ...others]: readonly [NodeView, ...NodeView[]]): NodeView[] {
+  mark([own, ...others]: readonly [ShownNode, ...ShownNode[]]): ShownNode[] {
     const marked = others.map((view) =>
       this.#found.has(view.life) ? { ...view, hasOtherDatabase: true } : view,
     );

@@ -5,7 +5,7 @@ import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import Type from 'typebox';
 import type { Secrets } from '../../auth/secrets/secrets.ts';
 import { jsonIn } from '../../domain/json/json.ts';
-import { gatewayOf, type NodeView, otherVersions, unreachable } from '../../domain/nodes/nodes.ts';
+import { gatewayOf, otherVersions, type ShownNode, unreachable } from '../../domain/nodes/nodes.ts';
 import { compileShape } from '../../domain/validation.ts';
 import type { StoredLife } from '../../persistence/store.ts';
 import type { ReachableLife } from '../reachable-life.ts';
@@ -62,7 +62,7 @@ export interface LifeRowsOptions {
   /** Secrets of the deployment: the first signs, all verify. */
   readonly secrets: Secrets;
   /** What this node does now. */
-  readonly report: () => Pick<NodeView, 'programs' | 'calls' | 'isDraining'>;
+  readonly report: () => Pick<ShownNode, 'programs' | 'calls' | 'isDraining'>;
   /** This node runs no programs of any node. Default false. */
   readonly takesNoPrograms?: boolean | undefined;
   /** The shorter way to a node than the address in its row. Default: there is none. */
@@ -122,8 +122,8 @@ export class LifeRows {
     const { own, onNotice, since } = this.#options;
     const known = new Map(rows.map((stored) => [stored.life, this.#knownOf(stored)]));
     const isNew = ({ stored }: ReadLife) => stored.node !== own.node && !this.#seen.has(stored.life);
-    const found = [...known.values()].filter(isNew).map((other) => nodeViewOf(other));
-    for (const line of otherVersions([this.ownNodeView(own.life), ...found])) onNotice(line);
+    const found = [...known.values()].filter(isNew).map((other) => shownNodeOf(other));
+    for (const line of otherVersions([this.ownShownNode(own.life), ...found])) onNotice(line);
     this.#seen = new Set(known.keys());
     const isRefused = ({ stored: { node, end }, profile }: ReadLife) =>
       node === own.node && profile?.since === since && end?.cause === 'refused';
@@ -134,7 +134,7 @@ export class LifeRows {
   }
 
   /** This node as it is shown. */
-  ownNodeView(life: string): NodeView {
+  ownShownNode(life: string): ShownNode {
     const { own, version, since, report } = this.#options;
     return {
       id: own.node,
@@ -192,10 +192,10 @@ export function memberRowOf(known: ReadLife | undefined): LifeRow | undefined {
 }
 
 /** The node as it is shown. */
-export function nodeViewOf(
+export function shownNodeOf(
   { stored, stamp, profile, report, isMember }: ReadLife,
   standing: Standing = 'live',
-): NodeView {
+): ShownNode {
   const { programs, calls } = (stored.end === undefined && report) || { programs: 0, calls: 0 };
   return {
     id: stored.node,

@@ -8,10 +8,10 @@ import { LIMITS } from '../../domain/limits.ts';
 import { RELEASED, type SessionDecision } from '../../domain/nodes/life.ts';
 import {
   isOrHas,
-  type NodeView,
   runsAnywhere,
   runsProgramsOf,
   type SharedPrograms,
+  type ShownNode,
 } from '../../domain/nodes/nodes.ts';
 import { type Clock, settlesWithin, sleep } from '../../domain/time/clock.ts';
 import type {
@@ -47,8 +47,8 @@ import {
   type LifeRowsOptions,
   mayTakeSessions,
   memberRowOf,
-  nodeViewOf,
   type ReadLife,
+  shownNodeOf,
   successorIn,
 } from './life-rows.ts';
 import { LifeRunner } from './life-runner.ts';
@@ -262,11 +262,11 @@ export class NodeTable {
   }
 
   /** All lives that have a row, with the present one of this node first. */
-  list(): NodeView[] {
+  list(): ShownNode[] {
     const standing = standings(this.#state);
     const others = [...this.#known.values()].filter(({ stored }) => stored.life !== this.life);
-    const views = others.map((known) => nodeViewOf(known, standing.get(known.stored.life)));
-    return this.#copies.mark([this.#rows.ownNodeView(this.life), ...views]);
+    const views = others.map((known) => shownNodeOf(known, standing.get(known.stored.life)));
+    return this.#copies.mark([this.#rows.ownShownNode(this.life), ...views]);
   }
 
   /** Rejects with OperatorError when the row of this life cannot be written within 10 s. */

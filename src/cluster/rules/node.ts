@@ -44,7 +44,7 @@ import {
   hearStarted,
   hearTaken,
   killed,
-  type LeaseView,
+  type LeaseSurroundings,
   type ProgramAction,
   type ProgramLease,
   type ProgramLeases,
@@ -390,7 +390,7 @@ function seenBy({ own, watches, supervised }: NodeState): string[] {
   return lives;
 }
 
-function leaseViewOf(state: NodeState, atMs: number): LeaseView {
+function leaseViewOf(state: NodeState, atMs: number): LeaseSurroundings {
   const { own, watches } = state;
   const live = [...watches.values()].filter((watch) => standingIn(state, watch) === 'live');
   const ready = [own, ...live.map(({ row }) => row)].filter((one) => !one.isDraining && !one.takesNoPrograms);

@@ -53,7 +53,7 @@ export type ProgramAction =
     };
 
 /** What the rules of programs need to know of the node and its members. */
-export interface LeaseView {
+export interface LeaseSurroundings {
   readonly node: string;
   readonly life: string;
   readonly hasLease: boolean;
@@ -74,7 +74,7 @@ interface LeaseStep {
 export function readProgram(
   lease: ProgramLease | undefined,
   row: ProgramRow,
-  view: LeaseView,
+  view: LeaseSurroundings,
   atMs: number,
 ): LeaseStep {
   const before: ProgramLease = lease ?? {
@@ -96,7 +96,7 @@ export function readProgram(
 }
 
 /** What is due now: a lease, a start, a stop or a release. */
-export function tickProgram(lease: ProgramLease, view: LeaseView, atMs: number): LeaseStep {
+export function tickProgram(lease: ProgramLease, view: LeaseSurroundings, atMs: number): LeaseStep {
   const { row, phase } = lease;
   const { program } = row;
   if (!view.hasLease) return step(lease);
@@ -119,7 +119,7 @@ export function hearTaken(
   lease: ProgramLease,
   generation: number,
   isOurs: boolean | undefined,
-  view: LeaseView,
+  view: LeaseSurroundings,
   atMs: number,
 ): LeaseStep {
   if (lease.phase !== 'taking') return step(lease);
@@ -148,7 +148,12 @@ export function hearStarted(lease: ProgramLease, start: number): ProgramLease {
  * No process of the group of this start is left, or it never began. `isRefused`: by the policy of this node, so a
  * repeat says nothing new, and another node takes it if one may.
  */
-export function hearGone(lease: ProgramLease, start: number, isRefused: boolean, view: LeaseView): LeaseStep {
+export function hearGone(
+  lease: ProgramLease,
+  start: number,
+  isRefused: boolean,
+  view: LeaseSurroundings,
+): LeaseStep {
   if (!hasGroup(lease) || lease.start !== start) return step(lease);
   const failedStarts = isRefused
     ? MAX_FAILED_STARTS
@@ -176,18 +181,18 @@ function hasGroup({ phase }: ProgramLease): boolean {
 }
 
 /** True for a program that failed often enough here, and that another node may be able to start. */
-function mayGiveUp({ row, failedStarts }: ProgramLease, { node, ready }: LeaseView): boolean {
+function mayGiveUp({ row, failedStarts }: ProgramLease, { node, ready }: LeaseSurroundings): boolean {
   if (failedStarts < MAX_FAILED_STARTS) return false;
   return ready.some((other) => other !== node && !row.failedOn.includes(other));
 }
 
 /** The ready nodes without a mark; all of them when each has one: what the program needs may be back. */
-function ableNodes({ failedOn }: ProgramRow, { ready }: LeaseView): readonly string[] {
+function ableNodes({ failedOn }: ProgramRow, { ready }: LeaseSurroundings): readonly string[] {
   const unmarked = ready.filter((node) => !failedOn.includes(node));
   return unmarked.length > 0 ? unmarked : ready;
 }
 
-function mayTake({ row, freeSinceMs }: ProgramLease, view: LeaseView, atMs: number): boolean {
+function mayTake({ row, freeSinceMs }: ProgramLease, view: LeaseSurroundings, atMs: number): boolean {
   if (freeSinceMs === undefined) return false;
   const able = ableNodes(row, view);
   if (!able.includes(view.node)) return false;
@@ -197,12 +202,12 @@ function mayTake({ row, freeSinceMs }: ProgramLease, view: LeaseView, atMs: numb
   return atMs - freeSinceMs >= rank * RANK_MS;
 }
 
-function take(lease: ProgramLease, { life }: LeaseView): LeaseStep {
+function take(lease: ProgramLease, { life }: LeaseSurroundings): LeaseStep {
   const { program, generation } = lease.row;
   return step({ ...lease, phase: 'taking' }, { type: 'take', program, generation, life });
 }
 
-function release(lease: ProgramLease, view: LeaseView): LeaseStep {
+function release(lease: ProgramLease, view: LeaseSurroundings): LeaseStep {
   const { program, generation } = lease.row;
   const failedOn = lease.failedStarts >= MAX_FAILED_STARTS ? view.node : undefined;
   return step(

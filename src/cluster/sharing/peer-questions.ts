@@ -2,7 +2,7 @@
 // in its token; only members can send one. Source: ADR 148.
 
 import type { Principal } from '../../domain/accounts/account.ts';
-import type { NodeView } from '../../domain/nodes/nodes.ts';
+import type { ShownNode } from '../../domain/nodes/nodes.ts';
 import { askPeer } from '../channel/ask-peer.ts';
 import type { Peers } from '../channel/peers.ts';
 
@@ -31,7 +31,7 @@ export type AnswerPeer = (principal: string, query: URLSearchParams) => unknown;
 export interface PeerQuestionsOptions {
   readonly peers: Pick<Peers, 'ofLife'>;
   /** This node first. */
-  readonly nodes: () => readonly NodeView[];
+  readonly nodes: () => readonly ShownNode[];
 }
 
 export function peerQuestions({ peers, nodes }: PeerQuestionsOptions): PeerQuestions {

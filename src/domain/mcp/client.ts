@@ -118,7 +118,7 @@ export interface ClientQuestion {
 }
 
 /** The open session of an MCP client of the legacy era. */
-export interface ClientSessionView {
+export interface ShownSession {
   /** Names it in logs and events; the id that its client sends is a credential. */
   readonly id: string;
   /** Id of the principal that opened it. */

@@ -3,7 +3,7 @@
 import type { InstanceDefinition } from '../instances/instance.ts';
 
 /** One life of a node. */
-export interface NodeView {
+export interface ShownNode {
   readonly id: string;
   readonly life: string;
   /** URL for the other nodes; undefined for a node that no other reaches. */
@@ -59,13 +59,13 @@ export function runsProgramsOf(node: string, nodeId: string | undefined): boolea
 }
 
 /** Undefined for a node that is no foreign one. A row of another protocol may be signed otherwise, so its secret is not known. */
-export function foreignBy(own: NodeView | undefined, node: NodeView): 'secret' | 'protocol' | undefined {
+export function foreignBy(own: ShownNode | undefined, node: ShownNode): 'secret' | 'protocol' | undefined {
   if (node.state !== 'foreign') return undefined;
   return node.protocol === undefined || node.protocol === own?.protocol ? 'secret' : 'protocol';
 }
 
 /** One line for each node that has another secret than the first one, which is this node. */
-export function foreignNodes([own, ...others]: readonly NodeView[]): string[] {
+export function foreignNodes([own, ...others]: readonly ShownNode[]): string[] {
   const ids = new Set(others.filter((node) => foreignBy(own, node) === 'secret').map(({ id }) => id));
   return [...ids].map(
     (id) =>
@@ -74,7 +74,7 @@ export function foreignNodes([own, ...others]: readonly NodeView[]): string[] {
 }
 
 /** One line for each node that does not answer this one, and for this one. Without addresses: `/readyz` needs no credentials. */
-export function silentNodes(nodes: readonly NodeView[]): string[] {
+export function silentNodes(nodes: readonly ShownNode[]): string[] {
   return nodes.flatMap(({ id, state, isRefused }) => {
     if (isRefused === true) return unreachable();
     return state === 'silent' ? `the node "${id}" does not answer this one` : [];
@@ -85,7 +85,7 @@ export function silentNodes(nodes: readonly NodeView[]): string[] {
  * One line for each node that goes on with another database than the first one, which is this node, and for one
  * with a copy of its own.
  */
-export function otherDatabases([own, ...others]: readonly NodeView[]): string[] {
+export function otherDatabases([own, ...others]: readonly ShownNode[]): string[] {
   const ids = new Set(others.flatMap(({ id, hasOtherDatabase }) => (hasOtherDatabase === true ? [id] : [])));
   const lines = [...ids].map(otherDatabase);
   return own?.hasOtherDatabase === true ? [...lines, COPIED_DATABASE] : lines;
@@ -103,7 +103,7 @@ export function unreachable(where = ''): string {
 }
 
 /** One line for each other node with another version than the first one, which is this node. */
-export function otherVersions([own, ...others]: readonly NodeView[]): string[] {
+export function otherVersions([own, ...others]: readonly ShownNode[]): string[] {
   return others.flatMap((node) => {
     const { id, version, protocol, state } = node;
     if (foreignBy(own, node) === 'protocol')

@@ -33,14 +33,14 @@ interface Agreement {
 /** Other nodes are asked as this node, not as the caller, who gets no values. */
 export function agreementOf({
   nodes,
-  allNodes,
+  deployment,
   settings,
-}: Pick<Services, 'nodes' | 'allNodes' | 'settings'>): Agreement | Promise<Agreement> {
+}: Pick<Services, 'nodes' | 'deployment' | 'settings'>): Agreement | Promise<Agreement> {
   const all = nodes?.() ?? [];
   const warnings = [...foreignNodes(all), ...otherVersions(all), ...otherDatabases(all), ...silentNodes(all)];
-  if (allNodes?.isAlone !== false) return { warnings, partial: [] };
+  if (deployment?.isAlone !== false) return { warnings, partial: [] };
   const question = { target: '/gateway/settings', principal: ANONYMOUS, shape: PEER_SETTINGS };
-  return whenKnown(allNodes.ask(question), ({ answers, partial }) => {
+  return whenKnown(deployment.ask(question), ({ answers, partial }) => {
     const common = settings.filter(({ setting }) => setting?.mustAgree);
     for (const [node, { settings: others }] of [...answers].sort()) {
       const there = new Map(others.map(({ name, value }) => [name, value]));

@@ -9,7 +9,7 @@ import { compileShape } from '../../domain/validation.ts';
 import { HISTORY_INTERVAL_MS, HISTORY_POINTS, percentileOf } from '../../metrics/samples.ts';
 import { integer, nullable, Time } from '../records/schemas.ts';
 import type { Services } from '../services.ts';
-import { MissingNodes, missing } from './all-nodes.ts';
+import { MissingNodes, missing } from './deployment.ts';
 
 const Totals = Type.Object({
   requests: integer(120),
@@ -24,8 +24,8 @@ const Totals = Type.Object({
 const Point = { at: Time, interval_ms: integer(10_000), totals: Totals };
 
 /** Body of GET /gateway/history. */
-export const HistoryView = Type.Object({ points: Type.Array(Type.Object(Point)), partial: MissingNodes });
-type HistoryView = Static<typeof HistoryView>;
+export const HistoryRecord = Type.Object({ points: Type.Array(Type.Object(Point)), partial: MissingNodes });
+type HistoryRecord = Static<typeof HistoryRecord>;
 
 /** What a node answers another one. */
 const PeerHistory = Type.Object({
@@ -40,19 +40,19 @@ const PeerHistory = Type.Object({
 type PeerHistory = Static<typeof PeerHistory>;
 const PEER_HISTORY = compileShape(PeerHistory, 'body');
 
-type Point = HistoryView['points'][number];
+type Point = HistoryRecord['points'][number];
 
 /** The history of the deployment, or of this node alone if another node asks. */
 export function historyOf(
   viewer: Principal,
-  { history, allNodes }: Pick<Services, 'history' | 'allNodes'>,
-): HistoryView | PeerHistory | Promise<HistoryView> {
+  { history, deployment }: Pick<Services, 'history' | 'deployment'>,
+): HistoryRecord | PeerHistory | Promise<HistoryRecord> {
   const own = (): PeerHistory => ({
     points: history.parts(viewer).map((point) => ({ ...point, durations: [...point.durations] })),
   });
-  if (allNodes === undefined) return own();
+  if (deployment === undefined) return own();
   const question = { target: '/gateway/history', principal: viewer, shape: PEER_HISTORY };
-  return whenKnown(allNodes.ask(question), ({ answers, partial }): HistoryView => {
+  return whenKnown(deployment.ask(question), ({ answers, partial }): HistoryRecord => {
     const points = answers.size === 0 ? history.read(viewer) : added([own(), ...answers.values()]);
     return { points: [...points], ...missing(partial) };
   });

@@ -15,8 +15,8 @@ import {
 } from '../records/instance-record.ts';
 import { cursorOf } from '../records/schemas.ts';
 import { visibleTemplates } from '../visible.ts';
-import type { AllNodes } from './all-nodes.ts';
-import { merged, sumOf, type View } from './states.ts';
+import type { Deployment } from './deployment.ts';
+import { type AtNode, merged, sumOf } from './states.ts';
 
 /** The name of the list of all servers, in its cursors. */
 export const SERVER_LIST = 'servers';
@@ -32,22 +32,22 @@ const PEER_SERVERS = compileShape(Type.Array(ListedServer), 'body');
 export interface KnownInstances {
   /** Id of this node; empty where there are no others. */
   readonly ownId: string;
-  /** Views of other nodes, by server id. */
-  readonly views: ReadonlyMap<string, readonly View<ListedServer>[]>;
+  /** What other nodes see, by server id. */
+  readonly seen: ReadonlyMap<string, readonly AtNode<ListedServer>[]>;
   /** Nodes that did not answer. */
   readonly partial: readonly string[];
 }
 
-const NOTHING: KnownInstances = { ownId: '', views: new Map(), partial: [] };
+const NOTHING: KnownInstances = { ownId: '', seen: new Map(), partial: [] };
 
 /** Asks the other nodes for their records of all instances, by pages of 1,000. No promise where there are no other nodes. */
 export function knownAtPeers(
   gateway: Pick<Gateway, 'templates' | 'template'>,
   principal: Principal,
-  allNodes: AllNodes | undefined,
+  deployment: Deployment | undefined,
 ): KnownInstances | Promise<KnownInstances> {
-  if (allNodes === undefined || allNodes.isAlone) return NOTHING;
-  const { ownId } = allNodes;
+  if (deployment === undefined || deployment.isAlone) return NOTHING;
+  const { ownId } = deployment;
   const visible = visibleTemplates(gateway, principal);
   const ids = visible
     .flatMap((template) => gateway.template(template).instances.map(({ serverId }) => serverId))
@@ -57,14 +57,14 @@ export function knownAtPeers(
     const query = new URLSearchParams({ include_health: 'true', limit: String(HTTP_LIMITS.pageRecords) });
     const last = ids[page * HTTP_LIMITS.pageRecords - 1];
     if (last !== undefined) query.set('cursor', cursorOf(SERVER_LIST, last));
-    return allNodes.ask({ target: `/servers?${query}`, principal, shape: PEER_SERVERS });
+    return deployment.ask({ target: `/servers?${query}`, principal, shape: PEER_SERVERS });
   });
   return Promise.all(asked).then((parts) => {
-    const views = parts.flatMap(({ answers }) =>
-      [...answers].flatMap(([node, records]) => records.map((view) => ({ node, view }))),
+    const all = parts.flatMap(({ answers }) =>
+      [...answers].flatMap(([node, records]) => records.map((record) => ({ node, seen: record }))),
     );
     const partial = [...new Set(parts.flatMap((part) => part.partial))].sort();
-    return { ownId, views: Map.groupBy(views, ({ view }) => view.server_id), partial };
+    return { ownId, seen: Map.groupBy(all, ({ seen }) => seen.server_id), partial };
   });
 }
 
@@ -75,33 +75,33 @@ export function recordWith(
   viewer: Principal,
   includesHealth = false,
 ): ListedServer {
-  const own = { node: known.ownId, view: instanceRecord(server, viewer) };
-  const others = known.views.get(own.view.server_id) ?? [];
+  const own = { node: known.ownId, seen: instanceRecord(server, viewer) };
+  const others = known.seen.get(own.seen.server_id) ?? [];
   const health = includesHealth ? { health: healthWith(known, server, viewer) } : {};
-  if (others.length === 0) return { ...own.view, ...health };
+  if (others.length === 0) return { ...own.seen, ...health };
   const { worst, nodes, counted } = merged<ListedServer>([own, ...others], server.runner);
   const { health: _, ...record } = worst;
   return {
     ...record,
     ...nodes,
-    in_flight: sumOf(counted, (view) => view.in_flight),
-    sessions: sumOf([own, ...others], ({ view }) => view.sessions),
-    own_processes: sumOf(counted, (view) => view.own_processes),
+    in_flight: sumOf(counted, (each) => each.in_flight),
+    sessions: sumOf([own, ...others], ({ seen }) => seen.sessions),
+    own_processes: sumOf(counted, (each) => each.own_processes),
     ...health,
   };
 }
 
 /** The health of an instance for one viewer. */
 export function healthWith(
-  { ownId, views }: KnownInstances,
+  { ownId, seen }: KnownInstances,
   server: Server,
   viewer: Principal,
 ): Static<typeof InstanceHealth> {
-  const own = { node: ownId, view: instanceHealth(server, viewer) };
-  const others = (views.get(server.definition.serverId) ?? []).flatMap(({ node: other, view }) =>
-    view.health === undefined ? [] : [{ node: other, view: view.health }],
+  const own = { node: ownId, seen: instanceHealth(server, viewer) };
+  const others = (seen.get(server.definition.serverId) ?? []).flatMap(({ node: other, seen }) =>
+    seen.health === undefined ? [] : [{ node: other, seen: seen.health }],
   );
-  if (others.length === 0) return own.view;
+  if (others.length === 0) return own.seen;
   const { worst, nodes, counted } = merged([own, ...others], server.runner);
-  return { ...worst, ...nodes, in_flight: sumOf(counted, (view) => view.in_flight) };
+  return { ...worst, ...nodes, in_flight: sumOf(counted, (each) => each.in_flight) };
 }

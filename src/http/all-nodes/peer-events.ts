@@ -9,14 +9,14 @@ import { EVENTS, REGISTRY_EVENTS } from '../../domain/events.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { NO_CALLER } from '../../domain/memory/owner-shares.ts';
 import type { ForwardedAnswer } from '../../domain/nodes/forwarding.ts';
-import type { NodeView } from '../../domain/nodes/nodes.ts';
+import type { ShownNode } from '../../domain/nodes/nodes.ts';
 import { type Clock, systemClock } from '../../domain/time/clock.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
 import { SseReader } from '../../transports/http/sse-reader.ts';
 import { NO_BYTES } from '../body/read.ts';
 import type { StreamEvent, StreamReader } from '../replies/reply.ts';
 import type { PeerEvent, ReadOptions, RecentEvents, SelectableEvent } from '../sse/recent-events.ts';
-import type { AllNodes } from './all-nodes.ts';
+import type { Deployment } from './deployment.ts';
 import type { PeerLoads } from './peer-loads.ts';
 
 /** Interval at which streams to new members are opened, and broken ones again, in ms. */
@@ -34,7 +34,7 @@ const ID = /^[0-9a-f]{8}-\d{1,15}$/;
 const NODE: Principal = { id: NO_CALLER, kind: 'anonymous', name: '', scopes: new Set(SCOPES) };
 
 export interface PeerEventsOptions {
-  readonly allNodes: Pick<AllNodes, 'others'>;
+  readonly deployment: Pick<Deployment, 'others'>;
   readonly peers: Pick<Peers, 'ofLife'>;
   readonly events: RecentEvents;
   /** Gets the samples of other nodes. */
@@ -83,7 +83,7 @@ export class PeerEvents {
 
   /** Some events of other nodes are certainly, or perhaps, not among those that are kept here. */
   #mayMiss(after: string | undefined): boolean {
-    const others = this.#options.allNodes.others();
+    const others = this.#options.deployment.others();
     if (others.length === 0) return false;
     const isOfPeer = after !== undefined && !this.#options.events.isOwnId(after);
     return isOfPeer || others.some(({ life }) => this.#peers.get(life)?.isMissing === true);
@@ -108,7 +108,7 @@ export class PeerEvents {
   }
 
   #check(after?: string): void {
-    const others = this.#options.allNodes.others();
+    const others = this.#options.deployment.others();
     for (const [life, peer] of this.#peers) {
       if (others.some((other) => other.life === life)) continue;
       this.#peers.delete(life);
@@ -125,7 +125,7 @@ export class PeerEvents {
     }
   }
 
-  #peerOf({ id: node, life }: NodeView, lastId: string | undefined): FollowedPeer {
+  #peerOf({ id: node, life }: ShownNode, lastId: string | undefined): FollowedPeer {
     const known = this.#peers.get(life);
     if (known !== undefined) return known;
     const peer: FollowedPeer = {

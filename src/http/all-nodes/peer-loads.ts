@@ -5,7 +5,7 @@ import Type from 'typebox';
 import { DurationHistogram } from '../../counts/duration-histogram.ts';
 import { INSTANCE_STATES } from '../../domain/instances/instance.ts';
 import { jsonIn } from '../../domain/json/json.ts';
-import type { NodeView } from '../../domain/nodes/nodes.ts';
+import type { ShownNode } from '../../domain/nodes/nodes.ts';
 import { type Clock, systemClock } from '../../domain/time/clock.ts';
 import { compileShape } from '../../domain/validation.ts';
 import {
@@ -43,7 +43,7 @@ const PART = compileShape(
 
 export interface PeerLoadsOptions {
   /** The other members. */
-  readonly others: () => readonly NodeView[];
+  readonly others: () => readonly ShownNode[];
   readonly clock?: Pick<Clock, 'now'>;
 }
 

@@ -24,38 +24,38 @@ interface Seen {
 }
 
 /** What a node sees of an instance. */
-export interface View<V extends Seen> {
+export interface AtNode<V extends Seen> {
   readonly node: string;
-  readonly view: V;
+  readonly seen: V;
 }
 
 export interface Merged<V extends Seen> {
-  /** The view with the worst state; of equal ones that of the node that runs it, then the own one. */
+  /** What the node with the worst state sees; of equal ones that of the node that runs it, then the own one. */
   readonly worst: V;
   /** The states where they differ. */
   readonly nodes: { readonly nodes?: Record<string, InstanceState> };
   /**
-   * Views that have the calls and processes at the instance: that of the node that runs it has all of them, else
+   * Those that have the calls and processes at the instance: that of the node that runs it has all of them, else
    * each has its own.
    */
   readonly counted: readonly V[];
 }
 
-/** `views`: the own one first. `runner`: the node, or the gateway with workers, that runs the instance, if it is a program. */
+/** `all`: the own one first. `runner`: the node, or the gateway with workers, that runs the instance, if it is a program. */
 export function merged<V extends Seen>(
-  views: readonly [View<V>, ...View<V>[]],
+  all: readonly [AtNode<V>, ...AtNode<V>[]],
   runner: string | undefined,
 ): Merged<V> {
-  const running = views.filter(({ node }) => runsProgramsOf(node, runner));
-  const users = [...running, ...views].filter(({ view }) => view.state !== 'stopped');
-  const [worst = views[0]] = users.toSorted(
-    (a, b) => RANKS.indexOf(a.view.state) - RANKS.indexOf(b.view.state),
+  const running = all.filter(({ node }) => runsProgramsOf(node, runner));
+  const users = [...running, ...all].filter(({ seen }) => seen.state !== 'stopped');
+  const [worst = all[0]] = users.toSorted(
+    (a, b) => RANKS.indexOf(a.seen.state) - RANKS.indexOf(b.seen.state),
   );
-  const states = Object.fromEntries(users.map(({ node, view }) => [node, view.state]));
+  const states = Object.fromEntries(users.map(({ node, seen }) => [node, seen.state]));
   return {
-    worst: worst.view,
+    worst: worst.seen,
     nodes: new Set(Object.values(states)).size > 1 ? { nodes: states } : {},
-    counted: (running.length > 0 ? running : views).map(({ view }) => view),
+    counted: (running.length > 0 ? running : all).map(({ seen }) => seen),
   };
 }
 

@@ -13,7 +13,7 @@ const PIECE_UNITS = 32_768;
 /** Bytes that are sent in one task. */
 const SENT_BYTES = 256 * 1024;
 
-type View = (item: JsonObject) => object;
+type Show = (item: JsonObject) => object;
 
 export class ListAnswers {
   readonly #scheduler: Pick<TaskScheduler, 'turn'>;
@@ -24,9 +24,9 @@ export class ListAnswers {
     this.#scheduler = scheduler;
   }
 
-  /** JSON. The items are of one kind of list, and have one view. */
-  async of(field: ListField, list: ListResult, view: View): Promise<Buffer> {
-    const known = this.#answers.get(list.items) ?? this.#written(piecesOf(field, list, view));
+  /** JSON. The items are of one kind of list, and are shown in one way. */
+  async of(field: ListField, list: ListResult, show: Show): Promise<Buffer> {
+    const known = this.#answers.get(list.items) ?? this.#written(piecesOf(field, list, show));
     this.#answers.set(list.items, known);
     const answer = await known;
     // Many may have waited for it, and the system copies megabytes of each that is sent.
@@ -49,11 +49,11 @@ export class ListAnswers {
   }
 }
 
-function* piecesOf(field: ListField, { items, cut }: ListResult, view: View): Generator<string> {
+function* piecesOf(field: ListField, { items, cut }: ListResult, show: Show): Generator<string> {
   let separator = `{"${field}":[`;
   for (const item of items) {
     yield separator;
-    yield* jsonPieces(view(item));
+    yield* jsonPieces(show(item));
     separator = ',';
   }
   const warning = cut === undefined ? {} : { warning: `The list ends early: ${cut}.` };

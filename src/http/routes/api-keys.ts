@@ -1,7 +1,7 @@
 // API keys, for admins.
 
 import Type, { type Static } from 'typebox';
-import type { ApiKeyView } from '../../auth/accounts/accounts.ts';
+import type { ShownApiKey } from '../../auth/accounts/accounts.ts';
 import { type CreatedId, isOfIssuer, SCOPES } from '../../domain/accounts/account.ts';
 import { KeyName, KeyPermissions, RoleName } from '../../domain/accounts/input-schemas.ts';
 import { keysNeedAnAccount } from '../../domain/errors/error-catalogue.ts';
@@ -25,7 +25,7 @@ const ApiKeyRecord = named('ApiKeyRecord', {
   created_by: nullableText('admin'),
 });
 
-function apiKeyRecord({ apiKey, isActive, createdBy }: ApiKeyView): Static<typeof ApiKeyRecord> {
+function apiKeyRecord({ apiKey, isActive, createdBy }: ShownApiKey): Static<typeof ApiKeyRecord> {
   return {
     id: apiKey.id,
     name: apiKey.name,

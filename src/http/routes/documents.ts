@@ -94,7 +94,7 @@ const LINKS = {
   openapi: '/openapi.json',
 } as const;
 
-const HomeView = Type.Object({
+const HomeRecord = Type.Object({
   name: Type.Literal('stagedoor'),
   status: GatewayHealth.properties.status,
   version: text('2.0.0'),
@@ -108,7 +108,7 @@ export const homeRoutes: readonly Route[] = [
     answers: {
       200: {
         description: 'Status and links',
-        body: HomeView,
+        body: HomeRecord,
         example: { name: 'stagedoor', status: 'healthy', version: API_VERSION, links: LINKS },
         headers: { Vary: '`Accept` decides between the two' },
       },

@@ -1,7 +1,7 @@
 // The grants of MCP clients: what users have allowed them, and the end of that. The authorization server makes grants.
 
 import Type, { type Static } from 'typebox';
-import type { Grants, GrantView } from '../../auth/oauth/grants.ts';
+import type { Grants, ShownGrant } from '../../auth/oauth/grants.ts';
 import { grantIdIn, holderOf, mayDo, type Principal, SCOPES } from '../../domain/accounts/account.ts';
 import { grantNotFound } from '../../domain/errors/error-catalogue.ts';
 import { isRestricted } from '../../domain/rights/rights.ts';
@@ -24,7 +24,7 @@ const GrantRecord = named('GrantRecord', {
   expires_at: Time,
 });
 
-function grantRecord({ grant, username }: GrantView): Static<typeof GrantRecord> {
+function grantRecord({ grant, username }: ShownGrant): Static<typeof GrantRecord> {
   const { id, clientId, clientName, userId, scopes, resource, createdAt, lastUsedAt, expiresAt } = grant;
   return {
     id,
@@ -71,7 +71,7 @@ function seesAll(principal: Principal): boolean {
 }
 
 /** An API key has no grants, and a client sees no other one of its user. */
-async function visibleTo(principal: Principal, grants: Grants | undefined): Promise<readonly GrantView[]> {
+async function visibleTo(principal: Principal, grants: Grants | undefined): Promise<readonly ShownGrant[]> {
   if (grants === undefined) return [];
   if (seesAll(principal)) return grants.list();
   if (principal.kind !== 'user') return [];

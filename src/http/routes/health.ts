@@ -19,9 +19,9 @@ import { systemClock } from '../../domain/time/clock.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import { API_VERSION, VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import type { TemplateView } from '../../gateway/gateway-types.ts';
+import type { ShownTemplate } from '../../gateway/gateway-types.ts';
 import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';
-import { type AllNodes, MissingNodes, missing } from '../all-nodes/all-nodes.ts';
+import { type Deployment, MissingNodes, missing } from '../all-nodes/deployment.ts';
 import { healthWith, knownAtPeers } from '../all-nodes/instances.ts';
 import { InstanceHealth } from '../records/instance-record.ts';
 import { closed, integer, named, number, rounded, Time, text } from '../records/schemas.ts';
@@ -69,11 +69,11 @@ const ServerHealth = named('ServerHealth', {
 
 export async function healthOf({
   gateway,
-  allNodes,
-}: Pick<Services, 'gateway' | 'allNodes'>): Promise<Static<typeof GatewayHealth>> {
+  deployment,
+}: Pick<Services, 'gateway' | 'deployment'>): Promise<Static<typeof GatewayHealth>> {
   const [database, { instances, canServe, partial }] = await Promise.all([
     gateway.databaseStatus(),
-    countsOf(gateway, allNodes),
+    countsOf(gateway, deployment),
   ]);
   const isDown = database === 'disconnected' || (instances.total > 0 && !canServe);
   const status = isDown ? 'unhealthy' : instances.unhealthy === 0 ? 'healthy' : 'degraded';
@@ -91,10 +91,10 @@ interface Counts {
 }
 
 /** Other nodes are asked as this node, not as the caller, who gets numbers only. */
-function countsOf(gateway: Gateway, allNodes: AllNodes | undefined): Counts | Promise<Counts> {
+function countsOf(gateway: Gateway, deployment: Deployment | undefined): Counts | Promise<Counts> {
   const own = instanceCounts(gateway);
-  if (allNodes?.isAlone !== false) return { instances: own, canServe: own.healthy > 0, partial: {} };
-  return whenKnown(statisticsOf(ANONYMOUS, { gateway, allNodes }), (statistics) => {
+  if (deployment?.isAlone !== false) return { instances: own, canServe: own.healthy > 0, partial: {} };
+  return whenKnown(statisticsOf(ANONYMOUS, { gateway, deployment }), (statistics) => {
     const counted = Object.values(statistics.instances);
     const { total, healthy } = countHealth(counted);
     const isHealthy = (state: InstanceState) => state === 'healthy';
@@ -117,7 +117,7 @@ export const Withheld = Type.Optional(
 export async function withheldFor(
   viewer: Principal,
   template: string,
-  { withheld }: Pick<TemplateView, 'withheld'>,
+  { withheld }: Pick<ShownTemplate, 'withheld'>,
   { scheduler }: Pick<Gateway, 'scheduler'>,
 ): Promise<{ withheld?: { list: string; name: string; reason: string }[] }> {
   if (withheld.length === 0 || !mayDo(viewer, ['gateway:write'])) return {};
@@ -195,28 +195,28 @@ export const healthRoutes: readonly Route[] = [
         body: Type.Union([TemplateHealth, ViewHealth]),
       },
     },
-    handler: async ({ params: { template }, query, principal }, { gateway, allNodes }) => {
+    handler: async ({ params: { template }, query, principal }, { gateway, deployment }) => {
       if (gateway.views.has(template)) return json(200, viewHealth(gateway, template, principal));
-      const view = gateway.template(template);
-      const withheld = await withheldFor(principal, template, view, gateway);
+      const shown = gateway.template(template);
+      const withheld = await withheldFor(principal, template, shown, gateway);
       // Not beside `gateway.health`: each makes a snapshot of all instances, 10,000 take 0.1 s.
       const servers = gateway.servers(template);
-      return whenKnown(knownAtPeers(gateway, principal, allNodes), (known) => {
-        const views = servers.map(
+      return whenKnown(knownAtPeers(gateway, principal, deployment), (known) => {
+        const healths = servers.map(
           (server) => [server.definition.id, healthWith(known, server, principal)] as const,
         );
-        const { total, healthy, healthPercentage } = countHealth(views.map(([, health]) => health));
+        const { total, healthy, healthPercentage } = countHealth(healths.map(([, health]) => health));
         return json(200, {
           template_name: template,
           status: healthy > 0 ? 'healthy' : 'unhealthy',
-          strategy: view.policy.strategy,
+          strategy: shown.policy.strategy,
           total_instances: total,
           healthy_instances: healthy,
           health_percentage: healthPercentage,
           instances:
             query.format === 'array'
-              ? views.map(([id, view]) => ({ id, ...view }))
-              : Object.fromEntries(views),
+              ? healths.map(([id, health]) => ({ id, ...health }))
+              : Object.fromEntries(healths),
           ...withheld,
           ...missing(known.partial),
         });

@@ -4,7 +4,7 @@ import Type from 'typebox';
 import type { Principal } from '../../domain/accounts/account.ts';
 import { InstanceChange } from '../../domain/instances/instance.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
+import { MissingNodes, missing } from '../all-nodes/deployment.ts';
 import { InstanceRecord, instanceRecord } from '../records/instance-record.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
 import { type AnswerDoc, defineRoute, type Route } from '../route.ts';
@@ -42,17 +42,17 @@ function commandRoute(command: 'drain' | 'resume' | 'restart', summary: string):
     request: { params: InstanceParams },
     answers: { 200: { description: 'The instance as it is now', body: CommandedRecord } },
     errors: ['NODE_UNAVAILABLE'],
-    handler: (input, { gateway, allNodes }) => {
+    handler: (input, { gateway, deployment }) => {
       const { params, principal } = input;
       const { definition, runner } = gateway.instance(params.template, params.instance_id);
-      const other = runner === undefined ? undefined : allNodes?.runnerOf(runner);
-      if (other !== undefined && allNodes !== undefined) return allNodes.send(other, 'POST', input);
+      const other = runner === undefined ? undefined : deployment?.runnerOf(runner);
+      if (other !== undefined && deployment !== undefined) return deployment.send(other, 'POST', input);
       gateway[command](params.template, params.instance_id);
       const record = instanceRecord(gateway.instance(params.template, params.instance_id), principal);
       // All nodes use an instance with an endpoint.
-      if (definition.nodeId !== undefined || allNodes === undefined || allNodes.isAlone)
+      if (definition.nodeId !== undefined || deployment === undefined || deployment.isAlone)
         return json(200, record);
-      return allNodes
+      return deployment
         .sendToAll('POST', input)
         .then((partial) => json(200, { ...record, ...missing(partial) }));
     },

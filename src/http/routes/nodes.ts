@@ -4,11 +4,11 @@
 import Type, { type Static } from 'typebox';
 import { cannotBeAsked } from '../../cluster/channel/ask-peer.ts';
 import { nodeNotFound, nodesNeedAllTemplates } from '../../domain/errors/session-errors.ts';
-import { foreignBy, NODE_STATES, type NodeView } from '../../domain/nodes/nodes.ts';
+import { foreignBy, NODE_STATES, type ShownNode } from '../../domain/nodes/nodes.ts';
 import { hasAllTemplates } from '../../domain/rights/rights.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';
-import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
+import { MissingNodes, missing } from '../all-nodes/deployment.ts';
 import { flag, integer, nullableText, Time, text } from '../records/schemas.ts';
 import { type BytesReply, json } from '../replies/reply.ts';
 import { defineRoute, type Route, type RouteInput } from '../route.ts';
@@ -83,10 +83,10 @@ type NodeInput = RouteInput<Static<typeof NodeParams>, unknown, unknown>;
 
 /** NOT_FOUND for an unknown id; NODE_UNAVAILABLE for a node that is no live member, or does not answer. */
 function askOther(
-  own: NodeView | undefined,
-  others: readonly NodeView[],
+  own: ShownNode | undefined,
+  others: readonly ShownNode[],
   input: NodeInput,
-  { allNodes }: Pick<Services, 'allNodes'>,
+  { deployment }: Pick<Services, 'deployment'>,
 ): Promise<BytesReply> {
   const { node_id: id } = input.params;
   // The end of its former life may not be known here yet: the last start counts.
@@ -96,12 +96,12 @@ function askOther(
   if (node.state === 'ended') throw cannotBeAsked(id, 'it has ended');
   const foreign = foreignBy(own, node);
   if (foreign !== undefined) throw cannotBeAsked(id, `it has another ${foreign}`);
-  if (allNodes === undefined) throw cannotBeAsked(id, 'another node was asked for it');
-  return allNodes.send(node, 'POST', input);
+  if (deployment === undefined) throw cannotBeAsked(id, 'another node was asked for it');
+  return deployment.send(node, 'POST', input);
 }
 
-const REACHABLE: ReadonlySet<NodeView['state']> = new Set(['live', 'slow', 'silent']);
-function recordOf(node: NodeView): Static<typeof NodeRecord> {
+const REACHABLE: ReadonlySet<ShownNode['state']> = new Set(['live', 'slow', 'silent']);
+function recordOf(node: ShownNode): Static<typeof NodeRecord> {
   const { id, life, address, version, since, programs, calls, isDraining, state } = node;
   return {
     id,

@@ -61,12 +61,12 @@ export const serverRoutes: readonly Route[] = [
         headers: { ...PAGE_HEADERS, ...PARTIAL_HEADER },
       },
     },
-    handler: ({ query, principal }, { gateway, allNodes }) => {
+    handler: ({ query, principal }, { gateway, deployment }) => {
       const { include_health: includesHealth = false } = query;
       const servers = visibleServers(gateway, principal).sort((left, right) =>
         idOf(left) < idOf(right) ? -1 : 1,
       );
-      return whenKnown(knownAtPeers(gateway, principal, allNodes), (known) =>
+      return whenKnown(knownAtPeers(gateway, principal, deployment), (known) =>
         pagedList(
           SERVER_LIST,
           {
@@ -111,9 +111,9 @@ export const serverRoutes: readonly Route[] = [
     scope: 'gateway:read',
     request: { params: ServerParams },
     answers: { 200: { description: 'The server as it is now', body: InstanceRecord } },
-    handler: ({ params, principal }, { gateway, allNodes }) => {
+    handler: ({ params, principal }, { gateway, deployment }) => {
       const server = visibleServer(gateway, principal, params.server_id);
-      return whenKnown(knownAtPeers(gateway, principal, allNodes), (known) =>
+      return whenKnown(knownAtPeers(gateway, principal, deployment), (known) =>
         json(200, recordWith(known, server, principal)),
       );
     },

@@ -10,8 +10,8 @@ import { sessionUnknown } from '../../domain/errors/session-errors.ts';
 import { hasAllTemplates, mayUse } from '../../domain/rights/rights.ts';
 import { cutText } from '../../domain/text.ts';
 import { compileShape } from '../../domain/validation.ts';
-import type { ClientSessionView } from '../../gateway/gateway-types.ts';
-import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
+import type { ShownSession } from '../../gateway/gateway-types.ts';
+import { MissingNodes, missing } from '../all-nodes/deployment.ts';
 import {
   closed,
   cursorOf,
@@ -117,19 +117,19 @@ export const sessionRoutes: readonly Route[] = [
 async function pageOfDeployment(
   query: SessionQuery,
   principal: Principal,
-  { gateway, auth, allNodes }: Pick<Services, 'gateway' | 'auth' | 'allNodes'>,
+  { gateway, auth, deployment }: Pick<Services, 'gateway' | 'auth' | 'deployment'>,
 ): Promise<SessionPage> {
-  if (allNodes === undefined) return pageOfNode(query, principal, { gateway, auth });
+  if (deployment === undefined) return pageOfNode(query, principal, { gateway, auth });
   const { limit = USUAL_PAGE } = query;
   const wanted = new URLSearchParams();
   for (const [name, value] of Object.entries({ ...query, limit })) wanted.set(name, String(value));
   const target = `/gateway/sessions?${wanted}`;
   const [own, { answers, partial }] = await Promise.all([
     pageOfNode(query, principal, { gateway, auth }),
-    allNodes.ask({ target, principal, shape: SESSION_PAGE }),
+    deployment.ask({ target, principal, shape: SESSION_PAGE }),
   ]);
   if (answers.size === 0) return { ...own, ...missing(partial) };
-  const parts = [[allNodes.ownId, own] as const, ...answers];
+  const parts = [[deployment.ownId, own] as const, ...answers];
   const found = parts.flatMap(([node, { sessions }]) => sessions.map((session) => ({ ...session, node })));
   // One that moves may be seen at two nodes.
   const byId = new Map(found.map((session) => [session.id, session]));
@@ -166,15 +166,15 @@ async function pageOfNode(
 /** SESSION_NOT_FOUND; NODE_UNAVAILABLE if a node that may have it does not answer. */
 async function endAtPeer(
   input: RouteInput<Static<typeof SessionParams>, unknown, unknown>,
-  { allNodes }: Pick<Services, 'allNodes'>,
+  { deployment }: Pick<Services, 'deployment'>,
 ): Promise<BytesReply> {
   const { session_id: id } = input.params;
   const target = `/gateway/sessions?${new URLSearchParams({ id })}`;
   const { principal } = input;
-  const { answers, partial } = (await allNodes?.ask({ target, principal, shape: SESSION_PAGE })) ?? {};
+  const { answers, partial } = (await deployment?.ask({ target, principal, shape: SESSION_PAGE })) ?? {};
   for (const [node, { sessions }] of answers ?? []) {
-    const member = sessions.length > 0 ? allNodes?.member(node) : undefined;
-    if (member !== undefined && allNodes !== undefined) return allNodes.send(member, 'DELETE', input);
+    const member = sessions.length > 0 ? deployment?.member(node) : undefined;
+    if (member !== undefined && deployment !== undefined) return deployment.send(member, 'DELETE', input);
   }
   const [silent] = partial ?? [];
   if (silent !== undefined) throw cannotBeAsked(silent, 'it does not answer, and may have the session');
@@ -182,14 +182,14 @@ async function endAtPeer(
 }
 
 /** An admin of some templates sees sessions that use no other templates. */
-function maySee(viewer: Principal, { ownerId, bindings }: ClientSessionView): boolean {
+function maySee(viewer: Principal, { ownerId, bindings }: ShownSession): boolean {
   if (ownerId === viewer.id) return true;
   if (!mayDo(viewer, ['admin'])) return false;
   if (hasAllTemplates(viewer)) return true;
   return bindings.length > 0 && bindings.every(({ template }) => mayUse(viewer, template));
 }
 
-function namesOf(sessions: readonly ClientSessionView[], { accounts }: Services['auth']) {
+function namesOf(sessions: readonly ShownSession[], { accounts }: Services['auth']) {
   return accounts.names(sessions.map(({ ownerId }) => ownerId));
 }
 
@@ -198,7 +198,7 @@ function withoutNames(thrown: unknown): ReadonlyMap<string, string> {
   return new Map();
 }
 
-function recordOf(session: ClientSessionView, names: ReadonlyMap<string, string>): ListedSession {
+function recordOf(session: ShownSession, names: ReadonlyMap<string, string>): ListedSession {
   const { id, ownerId, clientInfo, bindings, openedAtMs, usedAtMs, isStreaming } = session;
   return {
     id,

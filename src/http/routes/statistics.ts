@@ -13,8 +13,8 @@ import { compileShape } from '../../domain/validation.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { GatewayStats, Server } from '../../gateway/gateway-types.ts';
 import { METRICS_TYPE } from '../../metrics/prometheus.ts';
-import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
-import { HistoryView, historyOf } from '../all-nodes/history.ts';
+import { MissingNodes, missing } from '../all-nodes/deployment.ts';
+import { HistoryRecord, historyOf } from '../all-nodes/history.ts';
 import { merged, StatesByNode, sumOf } from '../all-nodes/states.ts';
 import { flag, integer, NullableTime, named, nullable, number, rounded, text } from '../records/schemas.ts';
 import { bytes, json } from '../replies/reply.ts';
@@ -25,7 +25,7 @@ import { type VisibleStats, visibleServers, visibleStats, visibleTemplates } fro
 const CountByServer = Type.Record(Type.String(), Type.Integer(), { propertyNames: text('everything-1') });
 
 /** Body of GET /gateway/stats. Rates are 0 to 1, percentages 0 to 100, times as their names say. */
-const StatisticsView = named('GatewayStatistics', {
+const StatisticsRecord = named('GatewayStatistics', {
   uptime: integer(3_600),
   total_requests: integer(1_200),
   active_connections: Type.Integer(),
@@ -89,14 +89,14 @@ const StatisticsView = named('GatewayStatistics', {
   }),
   partial: MissingNodes,
 });
-type StatisticsView = Static<typeof StatisticsView>;
+type StatisticsRecord = Static<typeof StatisticsRecord>;
 
 /**
  * What a node answers another one: `durations` are the buckets of the percentiles, without them for a caller that
  * gets no percentiles.
  */
 const PeerStatistics = Type.Object({
-  ...StatisticsView.properties,
+  ...StatisticsRecord.properties,
   durations: Type.Optional(Type.Array(Type.Tuple([Type.Integer(), Type.Integer()]))),
 });
 type PeerStatistics = Static<typeof PeerStatistics>;
@@ -105,15 +105,18 @@ const PEER_STATISTICS = compileShape(PeerStatistics, 'body');
 /** The statistics of the deployment, or of this node alone if another node asks. */
 export function statisticsOf(
   viewer: Principal,
-  { gateway, allNodes }: Pick<Services, 'gateway' | 'allNodes'>,
-): StatisticsView | Promise<StatisticsView> {
-  const own = statisticsView(gateway, viewer);
+  { gateway, deployment }: Pick<Services, 'gateway' | 'deployment'>,
+): StatisticsRecord | Promise<StatisticsRecord> {
+  const own = statisticsRecord(gateway, viewer);
   const durations = () => (own.p50_ms === null ? {} : { durations: gateway.metrics.times.buckets });
-  if (allNodes === undefined) return { ...own, ...durations() };
+  if (deployment === undefined) return { ...own, ...durations() };
   const question = { target: '/gateway/stats', principal: viewer, shape: PEER_STATISTICS };
-  return whenKnown(allNodes.ask(question), ({ answers, partial }) => {
+  return whenKnown(deployment.ask(question), ({ answers, partial }) => {
     if (answers.size === 0) return { ...own, ...missing(partial) };
-    const parts = new Map<string, PeerStatistics>([[allNodes.ownId, { ...own, ...durations() }], ...answers]);
+    const parts = new Map<string, PeerStatistics>([
+      [deployment.ownId, { ...own, ...durations() }],
+      ...answers,
+    ]);
     return { ...mergedStatistics(parts, own, visibleServers(gateway, viewer)), ...missing(partial) };
   });
 }
@@ -121,9 +124,9 @@ export function statisticsOf(
 /** Counts are sums; settings and the time are those of this node, whose part is `own`. */
 function mergedStatistics(
   parts: ReadonlyMap<string, PeerStatistics>,
-  own: StatisticsView,
+  own: StatisticsRecord,
   servers: readonly Server[],
-): StatisticsView {
+): StatisticsRecord {
   const all = [...parts.values()];
   const sum = (of: (part: PeerStatistics) => number): number => sumOf(all, of);
   const totalRequests = sum((part) => part.total_requests);
@@ -214,22 +217,22 @@ function mergedStatistics(
   };
 }
 
-type InstanceView = StatisticsView['instances'][string];
+type InstanceStatistics = StatisticsRecord['instances'][string];
 
 function mergedInstance(
   parts: ReadonlyMap<string, PeerStatistics>,
   serverId: string,
   runner: string | undefined,
-): InstanceView | undefined {
+): InstanceStatistics | undefined {
   const [own, ...others] = [...parts].flatMap(([node, { instances }]) => {
-    const view = instances[serverId];
-    return view === undefined ? [] : [{ node, view }];
+    const seen = instances[serverId];
+    return seen === undefined ? [] : [{ node, seen }];
   });
   if (own === undefined) return undefined;
-  const views = [own, ...others].map(({ view }) => view);
-  const requests = sumOf(views, (view) => view.requests);
-  const mean = (of: (view: InstanceView) => number): number =>
-    requests === 0 ? 0 : sumOf(views, (view) => of(view) * view.requests) / requests;
+  const all = [own, ...others].map(({ seen }) => seen);
+  const requests = sumOf(all, (each) => each.requests);
+  const mean = (of: (each: InstanceStatistics) => number): number =>
+    requests === 0 ? 0 : sumOf(all, (each) => of(each) * each.requests) / requests;
   const { worst, nodes, counted } = merged([own, ...others], runner);
   return {
     healthy: worst.healthy,
@@ -237,21 +240,21 @@ function mergedInstance(
     ...nodes,
     requests,
     error_rate: rounded(
-      mean((view) => view.error_rate),
+      mean((each) => each.error_rate),
       4,
     ),
     average_response_time_ms: rounded(
-      mean((view) => view.average_response_time_ms),
+      mean((each) => each.average_response_time_ms),
       3,
     ),
-    ejections: sumOf(views, (view) => view.ejections),
-    is_ejected: views.some((view) => view.is_ejected),
-    sessions: sumOf(views, (view) => view.sessions),
-    own_processes: sumOf(counted, (view) => view.own_processes),
+    ejections: sumOf(all, (each) => each.ejections),
+    is_ejected: all.some((each) => each.is_ejected),
+    sessions: sumOf(all, (each) => each.sessions),
+    own_processes: sumOf(counted, (each) => each.own_processes),
   };
 }
 
-function statisticsView(gateway: Gateway, viewer: Principal): StatisticsView {
+function statisticsRecord(gateway: Gateway, viewer: Principal): StatisticsRecord {
   const { policy } = gateway;
   const servers = visibleServers(gateway, viewer);
   const stats = visibleStats(gateway.stats(), servers, viewer);
@@ -350,7 +353,7 @@ export const statisticsRoutes: readonly Route[] = [
     summary: 'Requests, times, balancing and health checks of the deployment',
     scope: 'gateway:read',
     isForwarded: true,
-    answers: { 200: { description: 'Sums of all nodes, each since its start', body: StatisticsView } },
+    answers: { 200: { description: 'Sums of all nodes, each since its start', body: StatisticsRecord } },
     handler: ({ principal }, services) =>
       whenKnown(statisticsOf(principal, services), (body) => json(200, body)),
   }),
@@ -362,7 +365,7 @@ export const statisticsRoutes: readonly Route[] = [
       200: {
         description:
           'Totals of all templates at all nodes, oldest first; empty for a caller that may use some of them only. `sessions` needs the scope `admin`',
-        body: HistoryView,
+        body: HistoryRecord,
       },
     },
     handler: ({ principal }, services) =>

@@ -4,8 +4,8 @@ import Type, { type Static } from 'typebox';
 import {
   describedSettings,
   LoadBalancerChange,
-  LoadBalancerView,
   loadBalancerView,
+  ShownLoadBalancer,
 } from '../../balancing/policy-schemas.ts';
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { insufficientPermissions } from '../../domain/errors/error-catalogue.ts';
@@ -14,7 +14,7 @@ import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { withoutSecretDefaults } from '../../templates/config-schema.ts';
 import type { TemplateDefinition } from '../../templates/definition.ts';
-import { MissingNodes, missing } from '../all-nodes/all-nodes.ts';
+import { MissingNodes, missing } from '../all-nodes/deployment.ts';
 import { type KnownInstances, knownAtPeers, recordWith } from '../all-nodes/instances.ts';
 import { InstanceRecord } from '../records/instance-record.ts';
 import { AnyObject, closed, integer, named, nullableText, text } from '../records/schemas.ts';
@@ -54,7 +54,7 @@ const TemplateRecord = Type.Object({
   /** The settings that an instance takes in `config`; null for none. */
   config_schema: Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()]),
   instances: Type.Integer(),
-  load_balancer: LoadBalancerView,
+  load_balancer: ShownLoadBalancer,
   auth: ShownAuth,
 });
 
@@ -89,12 +89,12 @@ function templateRecord(
 }
 
 /** Body of GET /gateway/registry: the shape of the registry document, with instance records. */
-const RegistryView = named('Registry', {
+const RegistryRecord = named('Registry', {
   templates: Type.Record(
     Type.String(),
     Type.Object({
       instances: Type.Array(InstanceRecord),
-      load_balancer: LoadBalancerView,
+      load_balancer: ShownLoadBalancer,
       withheld: Withheld,
     }),
     { propertyNames: text('everything') },
@@ -109,11 +109,11 @@ const RegistryView = named('Registry', {
 });
 
 /** Makes the answer for one viewer, with the templates that have no instances. */
-async function registryView(
+async function registryRecord(
   viewer: Principal,
   gateway: Gateway,
   known: KnownInstances,
-): Promise<Static<typeof RegistryView>> {
+): Promise<Static<typeof RegistryRecord>> {
   const records = visibleServers(gateway, viewer).map((server) => recordWith(known, server, viewer));
   const byTemplate = Map.groupBy(records, (record) => record.template_name);
   const templates = await Promise.all(
@@ -164,10 +164,10 @@ export const templateRoutes: readonly Route[] = [
   defineRoute('GET', '/gateway/registry', {
     summary: 'Everything that is registered',
     scope: 'gateway:read',
-    answers: { 200: { description: 'Templates with their instances and settings', body: RegistryView } },
-    handler: ({ principal }, { gateway, allNodes }) =>
-      whenKnown(knownAtPeers(gateway, principal, allNodes), async (known) =>
-        json(200, await registryView(principal, gateway, known)),
+    answers: { 200: { description: 'Templates with their instances and settings', body: RegistryRecord } },
+    handler: ({ principal }, { gateway, deployment }) =>
+      whenKnown(knownAtPeers(gateway, principal, deployment), async (known) =>
+        json(200, await registryRecord(principal, gateway, known)),
       ),
   }),
   defineRoute('GET', '/gateway/templates', {
@@ -232,7 +232,7 @@ export const templateRoutes: readonly Route[] = [
         description: 'The settings now in force; they hold from the next call on',
         body: Type.Object({
           template_name: text('everything'),
-          load_balancer: LoadBalancerView,
+          load_balancer: ShownLoadBalancer,
           auth: ShownAuth,
         }),
       },

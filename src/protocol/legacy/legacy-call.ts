@@ -9,7 +9,7 @@ import { type JsonRpcId, numberMeant, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { AnswerWriter } from '../answer-writer.ts';
 import { noteError } from '../endpoint-types.ts';
 import { errorMessage, notificationMessage, type RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
-import type { LegacyPost } from './legacy-post.ts';
+import type { PostAnswer } from './post-answer.ts';
 
 export interface LegacyCallDeps {
   /** The session is one with several templates. */
@@ -22,10 +22,10 @@ export interface LegacyCallDeps {
 
 export class LegacyCall extends AnswerWriter<Answer> {
   readonly id: JsonRpcId;
-  readonly post: LegacyPost;
+  readonly post: PostAnswer;
   readonly #deps: LegacyCallDeps;
 
-  constructor(id: JsonRpcId, post: LegacyPost, deps: LegacyCallDeps, report: CallReport) {
+  constructor(id: JsonRpcId, post: PostAnswer, deps: LegacyCallDeps, report: CallReport) {
     super(report);
     this.id = id;
     this.post = post;

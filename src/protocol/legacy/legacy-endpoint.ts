@@ -42,10 +42,10 @@ import { checkGetTypes, headerOf } from '../headers.ts';
 import { OpaqueNumbers } from '../opaque-numbers.ts';
 import { errorMessage, invalidRequest, resultMessage, rpcFailureOf } from '../rpc.ts';
 import { isTaskMethod, type TaskLog } from '../task-log.ts';
-import type { LegacyPost } from './legacy-post.ts';
 import { profileOf, revisionOf, sessionOf, versionOf } from './legacy-request.ts';
 import { EventBudget, positionOf } from './legacy-stream.ts';
 import { LegacyTraffic, type LegacyTrafficDeps, lostWithGateway } from './legacy-traffic.ts';
+import type { PostAnswer } from './post-answer.ts';
 import { exchangeWithTasks } from './tasks.ts';
 
 const SWEEP_MS = 10_000;
@@ -303,24 +303,24 @@ export class LegacyEndpoint {
   #countAndServe(
     messages: readonly McpMessage[],
     id: JsonRpcId | null,
-    post: SessionPost,
+    from: SessionPost,
   ): void | Promise<void> {
     const counted = countedRequests(messages);
     const refuse = (thrown: unknown): never => {
       throw rpcFailureOf(thrown, id);
     };
     try {
-      const consumed = counted === 0 ? undefined : post.request.consumeRateLimit(counted);
+      const consumed = counted === 0 ? undefined : from.request.consumeRateLimit(counted);
       if (consumed !== undefined)
         return consumed.then(async () => {
           // It may have been released meanwhile.
-          const session = await sessionOf(post.request, post.backends);
-          this.#serve(messages, { ...post, session });
+          const session = await sessionOf(from.request, from.backends);
+          this.#serve(messages, { ...from, session });
         }, refuse);
     } catch (thrown) {
       refuse(thrown);
     }
-    this.#serve(messages, post);
+    this.#serve(messages, from);
   }
 
   #serve(messages: readonly McpMessage[], from: SessionPost): void {
@@ -339,7 +339,7 @@ export class LegacyEndpoint {
     const traffic = this.#trafficOf(session);
     for (const { id, method } of requests) if (method !== 'ping') traffic.check(id);
     traffic.clientSeen();
-    const post = traffic.post(reply, requests, revision);
+    const post = traffic.answerFor(reply, requests, revision);
     for (const message of messages) {
       if (message.kind === 'request') this.#begin(message, traffic, post, from);
       else forwardOrDrop(message, traffic, from);
@@ -347,7 +347,7 @@ export class LegacyEndpoint {
   }
 
   /** Starts a request; answers `ping`, and what `refusalOf` refuses, here. Source: MCP 2025-11-25 basic/utilities/ping. */
-  #begin(message: ClientRequest, traffic: LegacyTraffic, post: LegacyPost, from: SessionPost): void {
+  #begin(message: ClientRequest, traffic: LegacyTraffic, post: PostAnswer, from: SessionPost): void {
     const { id, method, params } = message;
     if (method === 'ping') {
       post.answer(resultMessage(id, NOTHING), id);

@@ -1,5 +1,5 @@
 // The stream that a client opens by GET, for messages of its server outside of any call, and the messages that wait for it.
-// Each message is written on one stream only; the conversation chooses the stream of a request.
+// Each message is written on one stream only; LegacyTraffic chooses the stream of a request.
 // Source: MCP 2025-11-25 basic/transports#listening-for-messages-from-the-server, #multiple-connections.
 
 import { LIMITS } from '../../domain/limits.ts';

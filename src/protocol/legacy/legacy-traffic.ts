@@ -18,9 +18,9 @@ import type { McpReply } from '../endpoint-types.ts';
 import { invalidRequest, notificationMessage, type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
 import { failed, LegacyCall, type LegacyCallDeps, LegacyQuestions } from './legacy-call.ts';
 import { isListenerKey, LegacyListener, type ListenerDeps } from './legacy-listener.ts';
-import { LegacyPost } from './legacy-post.ts';
 import { canPoll } from './legacy-request.ts';
 import { type EventBudget, LegacyStream, positionOf, type SessionStreamDeps } from './legacy-stream.ts';
+import { PostAnswer } from './post-answer.ts';
 
 /** Calls of one session that are under way. Over it: QUEUE_FULL. */
 const MAX_CALLS = 1_000;
@@ -78,11 +78,11 @@ export class LegacyTraffic implements LegacyCallDeps, Canceller {
   }
 
   /** The answer to one POST with these requests, in revision `version`. */
-  post(reply: McpReply, requests: readonly { readonly id: JsonRpcId }[], version: string): LegacyPost {
-    return new LegacyPost(reply, this.#openStream, requests, canPoll(version));
+  answerFor(reply: McpReply, requests: readonly { readonly id: JsonRpcId }[], version: string): PostAnswer {
+    return new PostAnswer(reply, this.#openStream, requests, canPoll(version));
   }
 
-  begin(id: JsonRpcId, post: LegacyPost, answers$: Observable<Answer>, report: CallReport): void {
+  begin(id: JsonRpcId, post: PostAnswer, answers$: Observable<Answer>, report: CallReport): void {
     const call = new LegacyCall(id, post, this, report);
     this.#calls.set(id, call);
     this.#idleSinceMs = undefined;

@@ -17,7 +17,7 @@ import type { Vault } from '../../../vault/vault.ts';
 import { formOf, type OAuthExchange, redirect, sendJson, sendPage } from '../oauth-exchange.ts';
 import type { LoginForm, LoginPlace } from '../sign-ins/login-form.ts';
 import type { SignedIn, SignIns } from '../sign-ins/sign-ins.ts';
-import { connectedPage, connectPage, listPage, othersPage } from './connection-views.ts';
+import { connectedPage, connectPage, listPage, othersPage } from './connection-html.ts';
 import { faultPage, type Page } from './page.ts';
 
 /** What the gateway knows of them. */

@@ -140,7 +140,7 @@ function headersOf(formTargets: readonly string[]): readonly string[] {
   ];
 }
 
-export interface LoginView {
+export interface LoginContent {
   readonly action: string;
   /** Why it is asked for. */
   readonly intro: string;
@@ -158,7 +158,7 @@ export interface ProviderChoice {
   readonly label: string;
 }
 
-export function loginPage(view: LoginView): Page {
+export function loginPage(view: LoginContent): Page {
   const { action, intro, username, problem, status = 200, providers, takesPasswords } = view;
   const title = problem === undefined ? 'Sign in' : 'Sign in again';
   const form = html`<form method="post" action="${action}/login">
@@ -178,7 +178,7 @@ ${takesPasswords ? html`${form}${choices}` : html`${choices}${otherWays()}`}`,
   );
 }
 
-export interface ConsentView {
+export interface ConsentContent {
   readonly action: string;
   readonly formToken: string;
   readonly userId: string;
@@ -203,7 +203,7 @@ export interface ConsentView {
   readonly code?: string | undefined;
 }
 
-export function consentPage(view: ConsentView): Page {
+export function consentPage(view: ConsentContent): Page {
   const { action, formToken, userId, username, clientName, scopes, dropped, code, formTarget } = view;
   const hidden = html`<input type="hidden" name="form_token" value="${formToken}"><input type="hidden" name="user" value="${userId}">`;
   return page(
@@ -238,13 +238,13 @@ ${dropped.length === 0 ? undefined : html`<p class="muted">It also asked to ${dr
   );
 }
 
-interface CodeView {
+interface CodeContent {
   readonly problem?: string | undefined;
   readonly status?: number;
 }
 
 /** Asks for the code that a command shows. */
-export function codePage({ problem, status = 200 }: CodeView = {}): Page {
+export function codePage({ problem, status = 200 }: CodeContent = {}): Page {
   return page(
     status,
     'Enter the code',

@@ -6,7 +6,7 @@ import type { Auth } from '../../../auth/auth.ts';
 import { ProviderFailure } from '../../../auth/issuers/identity-provider.ts';
 import { asGatewayError } from '../../../domain/errors/errors.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';
-import { faultPage, type LoginView, loginPage, type Page } from '../pages/page.ts';
+import { faultPage, type LoginContent, loginPage, type Page } from '../pages/page.ts';
 import type { ProviderSignIns, Purpose } from './provider-sign-ins.ts';
 import type { SignInTrail } from './sign-in-trail.ts';
 import type { SignIns } from './sign-ins.ts';
@@ -43,7 +43,7 @@ export class LoginForm {
     sendPage(response, this.#page(place, isLost ? { problem: NO_COOKIES, status: 400 } : {}));
   }
 
-  #page({ action, intro }: LoginPlace, more: Pick<LoginView, 'username' | 'problem' | 'status'>): Page {
+  #page({ action, intro }: LoginPlace, more: Pick<LoginContent, 'username' | 'problem' | 'status'>): Page {
     const { providers, signIns } = this.#options;
     const ways = { providers: providers?.choices ?? [], takesPasswords: signIns.takesPasswords };
     return loginPage({ action, intro, ...ways, ...more });

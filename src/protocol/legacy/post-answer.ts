@@ -7,7 +7,7 @@ import type { McpLog, McpReply } from '../endpoint-types.ts';
 import type { LegacyStream } from './legacy-stream.ts';
 
 /** Answers one POST: at once, or over a stream. */
-export class LegacyPost {
+export class PostAnswer {
   readonly #reply: McpReply;
   /** Log of the request; of several instances that answer the first one counts. */
   readonly log: McpLog;

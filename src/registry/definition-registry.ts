@@ -12,7 +12,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { Store } from '../persistence/store.ts';
 import { configFieldsOf } from '../templates/config-schema.ts';
 import { definitionOf, SCRATCH, type TemplateDefinition, TemplateError } from '../templates/definition.ts';
-import { Definitions } from '../templates/definitions.ts';
+import { DefinitionsInForce } from '../templates/definitions-in-force.ts';
 import { instanceInputOf } from '../templates/launch.ts';
 import type { ActiveRegistry } from './active-registry.ts';
 import { checkName } from './checked-input.ts';
@@ -24,10 +24,10 @@ const MAX_CHARACTERS = 256 * 1024;
 /** Stored definitions of one registry. */
 export const MAX_DEFINITIONS = 1_000;
 
-interface TemplateDefinitionsDeps extends Protection {
+interface DefinitionRegistryDeps extends Protection {
   readonly store: Pick<Store, 'definitions' | 'deleteTemplate'>;
   readonly fleet: Pick<Fleet, 'isFullFor'>;
-  readonly definitions?: Definitions | undefined;
+  readonly definitions?: DefinitionsInForce | undefined;
   readonly active: Pick<ActiveRegistry, 'putDefinition' | 'deleteDefinition' | 'deleteTemplate' | 'isUnused'>;
   /** True for the name of a view. */
   readonly isView: (name: string) => boolean;
@@ -39,13 +39,13 @@ interface TemplateDefinitionsDeps extends Protection {
   readonly advance: (revision: number | undefined) => boolean;
 }
 
-export class TemplateDefinitions implements StoredDefinitions {
-  readonly #deps: TemplateDefinitionsDeps;
-  readonly #definitions: Definitions;
+export class DefinitionRegistry implements StoredDefinitions {
+  readonly #deps: DefinitionRegistryDeps;
+  readonly #definitions: DefinitionsInForce;
 
-  constructor(deps: TemplateDefinitionsDeps) {
+  constructor(deps: DefinitionRegistryDeps) {
     this.#deps = deps;
-    this.#definitions = deps.definitions ?? new Definitions();
+    this.#definitions = deps.definitions ?? new DefinitionsInForce();
   }
 
   /** The definitions in the store, without the ids of rows whose form is that of another version of this program. */

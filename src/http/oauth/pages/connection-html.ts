@@ -4,7 +4,7 @@
 import type { AccountConnection } from '../../../domain/vault/account-connection.ts';
 import { html, type Page, page } from './page.ts';
 
-export interface ConnectView {
+export interface ConnectContent {
   readonly action: string;
   readonly formToken: string;
   readonly template: string;
@@ -21,7 +21,7 @@ export interface ConnectView {
   readonly formTarget: string;
 }
 
-export function connectPage(view: ConnectView): Page {
+export function connectPage(view: ConnectContent): Page {
   const { action, formToken, template, server, provider, username, scopes } = view;
   const hidden = html`<input type="hidden" name="form_token" value="${formToken}">`;
   return page(
@@ -59,13 +59,13 @@ export function connectedPage(): Page {
   );
 }
 
-export interface ListView {
+export interface ListContent {
   readonly formToken: string;
   readonly username: string;
   readonly connections: readonly (AccountConnection & { readonly templates: readonly string[] })[];
 }
 
-export function listPage({ formToken, username, connections }: ListView): Page {
+export function listPage({ formToken, username, connections }: ListContent): Page {
   const hidden = html`<input type="hidden" name="form_token" value="${formToken}">`;
   const rows = connections.map(
     ({ id, templates, resource, issuer, state, reason }) =>

@@ -7,7 +7,7 @@ import { answerOf, askPeer, cannotBeAsked } from '../../cluster/channel/ask-peer
 import type { Peers } from '../../cluster/channel/peers.ts';
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
-import { type NodeView, runsProgramsOf } from '../../domain/nodes/nodes.ts';
+import { runsProgramsOf, type ShownNode } from '../../domain/nodes/nodes.ts';
 import { hasAllTemplates, rightsKey } from '../../domain/rights/rights.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import type { Shape } from '../../domain/validation.ts';
@@ -61,9 +61,9 @@ export interface Parts<T> {
 
 const NONE: Parts<never> = { answers: new Map<string, never>(), partial: [] };
 
-export interface AllNodesOptions {
+export interface DeploymentOptions {
   /** See Services. */
-  readonly nodes?: (() => readonly NodeView[]) | undefined;
+  readonly nodes?: (() => readonly ShownNode[]) | undefined;
   readonly peers?: Pick<Peers, 'ofLife'> | undefined;
 }
 
@@ -73,14 +73,14 @@ interface ClientRequest {
   readonly principal: Principal;
 }
 
-export class AllNodes {
-  readonly #options: AllNodesOptions;
+export class Deployment {
+  readonly #options: DeploymentOptions;
   /** By life, rights of the caller, and target. */
   readonly #asked = new LruMap<{ readonly atMs: number; readonly answer: Promise<unknown> }>(MAX_REMEMBERED);
   /** Questions under way, by life. */
   readonly #open = new Map<string, number>();
 
-  constructor(options: AllNodesOptions) {
+  constructor(options: DeploymentOptions) {
     this.#options = options;
   }
 
@@ -106,7 +106,7 @@ export class AllNodes {
    * requests to a silent node, unless there is one.
    */
   async send(
-    { id, life }: Pick<NodeView, 'id' | 'life'>,
+    { id, life }: Pick<ShownNode, 'id' | 'life'>,
     method: string,
     { request, principal }: ClientRequest,
     maxMs?: number,
@@ -155,17 +155,17 @@ export class AllNodes {
   }
 
   /** The life of another node, to send it something. Undefined: it is no member, or has ended. */
-  member(id: string): NodeView | undefined {
+  member(id: string): ShownNode | undefined {
     return this.others().find((node) => node.id === id);
   }
 
   /** The other node that runs the programs of this node or gateway. Undefined: it is this node, or no member. */
-  runnerOf(nodeId: string): NodeView | undefined {
+  runnerOf(nodeId: string): ShownNode | undefined {
     return this.others().find(({ id }) => runsProgramsOf(id, nodeId));
   }
 
   async #askAll<T>(
-    others: readonly NodeView[],
+    others: readonly ShownNode[],
     { target, principal, shape }: Question<T>,
   ): Promise<Parts<T>> {
     const answers = new Map<string, T>();
@@ -181,13 +181,13 @@ export class AllNodes {
   }
 
   /** The lives of other nodes that are members. */
-  others(): NodeView[] {
+  others(): ShownNode[] {
     const [, ...others] = this.#options.nodes?.() ?? [];
     return others.filter(({ state }) => state !== 'ended' && state !== 'foreign');
   }
 
   /** Undefined: none. Callers that see everything share one answer. */
-  #answerOf({ life, state }: NodeView, target: string, principal: Principal): Promise<unknown> | undefined {
+  #answerOf({ life, state }: ShownNode, target: string, principal: Principal): Promise<unknown> | undefined {
     const peer = state === 'silent' ? undefined : this.#options.peers?.ofLife(life);
     if (peer === undefined) return undefined;
     const key = `${life} ${rightsOf(principal)} ${target}`;

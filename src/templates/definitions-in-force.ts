@@ -3,7 +3,7 @@
 
 import type { TemplateDefinition, TemplateRules } from './definition.ts';
 
-export class Definitions {
+export class DefinitionsInForce {
   readonly #folder: ReadonlyMap<string, TemplateRules>;
   readonly #stored = new Map<string, TemplateDefinition>();
 
