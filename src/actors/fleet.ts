@@ -42,6 +42,7 @@ interface Restarted {
   readonly atMs: number;
 }
 
+/** All instances of a gateway, and the groups of their templates. */
 export class Fleet {
   readonly #options: FleetOptions;
   /** The parent of the supervisors of the templates, and of the actors of client sessions. */

@@ -4,6 +4,7 @@ import { type JsonObject, valuesIn } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { memoryOf } from '../domain/memory/held-bytes.ts';
 
+/** The latest messages of a backend for a client that does not listen yet. */
 export class MessageBuffer<T> {
   readonly #onDropped: (message: T) => void;
   #messages: { readonly message: T; readonly bytes: number }[] = [];

@@ -42,6 +42,7 @@ interface TemplateGroupDeps extends Pick<InstanceActorInput, 'random' | 'emit' |
   readonly trustOf?: TrustOf | undefined;
 }
 
+/** The instances of one template, with its pool, its queue and its policy. */
 export class TemplateGroup {
   readonly template: string;
   readonly pool: Pool<InstanceRef>;

@@ -8,6 +8,7 @@ import { TRANSPORT_TRAITS, type TransportKind } from './instances/transport-kind
 import type { WithheldItem } from './mcp/mcp.ts';
 import { type Clock, systemClock } from './time/clock.ts';
 
+/** The fields of every event about an instance. */
 export interface InstanceFields {
   /** Wall-clock time, in ms since 1970. */
   readonly atMs: number;

@@ -32,6 +32,7 @@ interface DispatcherDeps extends CallDeps, Pick<Clock, 'wall'> {
   readonly trustOf?: TrustOf | undefined;
 }
 
+/** Makes the calls of a gateway; each is a Call with a route. */
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
   /** The timer that all short calls share. */

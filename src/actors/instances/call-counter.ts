@@ -10,6 +10,7 @@ import { tooManyAwaitingClient } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isWithinEqualPart, OwnerShares } from '../../domain/memory/owner-shares.ts';
 
+/** The calls of one instance: how many there are, by owner, and how they end. */
 export class CallCounter {
   /** Exponentially weighted share of answered calls and probes, 0 to 1. */
   successRate = 1;

@@ -38,6 +38,7 @@ import type { Lease } from './leases.ts';
 import type { OpenedTransport } from './opened-transport.ts';
 import type { ToolCache } from './tool-cache.ts';
 
+/** The handle of an instance that calls reach from this node. */
 export class InstanceRef implements Candidate {
   readonly id: string;
   readonly serverId: string;

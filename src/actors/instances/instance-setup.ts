@@ -21,6 +21,7 @@ import type { HintsByTool } from './tool-cache.ts';
 import type { TrustOf } from './tool-trust.ts';
 import { refusalOf, type TransportReport, transportActor } from './transport-actor.ts';
 
+/** What an instance actor is made of. */
 export interface InstanceActorInput extends Clock {
   readonly definition: InstanceDefinition;
   readonly policy: TemplatePolicy;
@@ -39,6 +40,7 @@ export interface InstanceActorInput extends Clock {
   readonly emit: (event: GatewayEvent) => void;
 }
 
+/** What an instance actor knows, besides the names of its states. */
 export interface InstanceContext extends InstanceActorInput {
   /** The conversations that clients lease. Independent ones survive the loss of the transport. */
   readonly leases: Leases;

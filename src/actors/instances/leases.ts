@@ -22,6 +22,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import type { Closed, Conversation, Transport } from '../../transports/transport.ts';
 import { type ConversationListener, LeasedConversation, type LeaseRequest } from './leased-conversation.ts';
 
+/** One use of a leased conversation. */
 export interface Lease {
   readonly conversation: LeasedConversation;
   /** True when it was opened for this lease. */
@@ -44,6 +45,7 @@ export interface LeasesOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
 /** Over a network a conversation costs little; on a pipe it is a process. */
 const MAX_NETWORKED = 1_024;
 
+/** The leased conversations of one instance. */
 export class Leases implements ConversationListener {
   readonly #options: LeasesOptions;
   readonly #isPipe: boolean;

@@ -15,6 +15,7 @@ import { Feed } from '../subscriptions/feed.ts';
 import { type HintsByTool, type ListBudget, ToolCache } from './tool-cache.ts';
 import type { ToolTrust } from './tool-trust.ts';
 
+/** The open transport of an instance; a new one for each opening. */
 export class OpenedTransport {
   readonly transport: Transport;
   readonly tools: ToolCache;

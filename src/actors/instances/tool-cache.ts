@@ -22,6 +22,7 @@ export interface ListBudget {
   readonly ownerId: string;
 }
 
+/** The tools that one open transport has listed. */
 export class ToolCache {
   readonly #load: () => Promise<readonly Tool[]>;
   readonly #clock: Pick<Clock, 'now' | 'alarm'>;

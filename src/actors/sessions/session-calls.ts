@@ -23,6 +23,7 @@ interface Reserved extends Linked {
   readonly end: (error: GatewayError) => void;
 }
 
+/** The calls of one session. */
 export class SessionCalls {
   readonly #session: SessionCore;
   readonly #underWay = new LinkedSet<SessionRoute>();

@@ -16,6 +16,7 @@ interface SessionDrainDeps {
   readonly release: (session: SessionRecord) => void;
 }
 
+/** The release of the sessions of a node that is drained; one object for each drain. */
 export class SessionDrain {
   readonly #deps: SessionDrainDeps;
   /** Sessions whose turn is still to come. */

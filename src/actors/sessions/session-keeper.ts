@@ -76,6 +76,7 @@ export interface KeeperCounts {
   fenced: number;
 }
 
+/** Writes the rows of the sessions of one life. */
 export class SessionKeeper implements RowWriter {
   readonly store: SessionStore;
   /** This node and its present life. */

@@ -8,6 +8,7 @@ import type { FeedClient } from '../subscriptions/feed.ts';
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-host.ts';
 
+/** The streams of one client, and the messages of the backend for them. */
 export class SessionMessages {
   readonly #session: SessionCore;
   readonly #streams = new Subject<ServerMessage>();

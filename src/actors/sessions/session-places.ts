@@ -18,6 +18,7 @@ const PROFILES_REMEMBERED = 256;
 export type PlaceKind = 'template' | 'all';
 type Holder = Pick<SessionRecord, 'ownerId' | 'profile'>;
 
+/** How many sessions there may be, in all and for each owner. */
 export class SessionPlaces {
   /** Most sessions of each kind. */
   readonly max: number;

@@ -34,6 +34,7 @@ const MAX_READS = 4;
  */
 const PAUSE_MS = 50;
 
+/** Recovers the stored sessions of lives that are over. */
 export class SessionRecovery {
   readonly #keeper: SessionKeeper;
   readonly #deps: Pick<SessionAdmission, 'isDraining'>;

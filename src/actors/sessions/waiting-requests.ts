@@ -25,6 +25,7 @@ interface WaitingRequest {
   readonly subscriber: Subscriber<Binding>;
 }
 
+/** The requests of one session that wait for a binding. */
 export class WaitingRequests {
   readonly #session: SessionCore;
   #requests: readonly WaitingRequest[] = [];

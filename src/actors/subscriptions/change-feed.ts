@@ -68,6 +68,7 @@ interface ChangeSubscriber extends Client {
 const RESUMED_MS = 1_000;
 const NOTHING: ReadonlySet<string> = new Set();
 
+/** The changes on the instances of all templates. */
 export class ChangeFeed {
   readonly #deps: ChangeFeedDeps;
 

@@ -39,6 +39,7 @@ class ResourceEntry {
   isSubscribed = false;
 }
 
+/** The resource subscriptions in one conversation. */
 export class ResourceSubscriptions {
   readonly #clock: Pick<Clock, 'alarm'>;
   readonly #conversation: Pick<Conversation, 'exchange' | 'closed$'>;

@@ -4,6 +4,7 @@ import type { Observable } from 'rxjs';
 import type { ClientQuestion, ClientReply, Owner } from '../mcp/client.ts';
 import type { Answer } from './exchange.ts';
 
+/** Lets calls wait for answers of their clients, and continues them. */
 export interface CallQuestions {
   /**
    * Passes on the events of an exchange. When the backend asks its client something, the call waits for it: the

@@ -18,12 +18,14 @@ export type ExchangeEvent =
   | { readonly kind: 'interrupted'; readonly retryMs: number | undefined }
   | FinalEvent;
 
+/** The answer of a backend, which ends the exchange. */
 export type FinalEvent =
   /** `cut`: why the list ends with this page although the backend named a next one, as a clause. */
   | { readonly kind: 'result'; readonly result: JsonText; readonly cut?: string }
   /** `refusal`: how its server refused the request over HTTP, if the error came with a status that is not a success. */
   | { readonly kind: 'error'; readonly error: JsonRpcError; readonly refusal?: HttpRefusal };
 
+/** How a server refused a request over HTTP. */
 export interface HttpRefusal {
   readonly status: number;
   /** The wait that the server asked for, in ms. */
@@ -47,6 +49,7 @@ export type CallEnd =
  */
 export type CallOutcome = 'result' | 'tool_error' | 'error' | 'failed' | 'cancelled';
 
+/** The outcome of a request of this method. A tool result with `isError` is a `tool_error`. */
 export function outcomeOf(method: string, end: CallEnd): CallOutcome {
   if (end.kind === 'result')
     return method === 'tools/call' && isToolError(end.result) ? 'tool_error' : 'result';

@@ -59,6 +59,7 @@ export interface ExchangeRequest extends CallContext {
   readonly isRepeat?: boolean;
 }
 
+/** How a request is sent; each field is optional. */
 export interface ExchangeOptions {
   /** Longest wait for the first answer, in ms; each notification restarts it. Default: the template's policy. */
   readonly timeoutMs?: number;
@@ -85,6 +86,7 @@ export interface Tracker {
   arguments?: JsonFields[string];
 }
 
+/** An instance, by its template and its id. */
 export interface SentTo {
   readonly template: string;
   readonly id: string;
@@ -105,6 +107,7 @@ export function toolOf({ method, params }: Pick<ExchangeRequest, 'method' | 'par
   return method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;
 }
 
+/** An event of an exchange, and the instance that it comes from. */
 export interface Answer {
   readonly event: ExchangeEvent;
   readonly instanceId: string;

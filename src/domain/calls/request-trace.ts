@@ -9,10 +9,12 @@ import type { FinalEvent } from './exchange-event.ts';
 /** `traceparent` and perhaps `tracestate`, as headers of HTTP and as fields of `_meta`. Source: W3C Trace Context; SEP-414. */
 export type TraceFields = Readonly<Record<string, string>>;
 
+/** The span of one request of a client. */
 export interface RequestTrace {
   attempt(details: AttemptDetails): AttemptTrace;
 }
 
+/** What the span of an attempt shows. */
 export interface AttemptDetails {
   readonly method: string;
   /** Only the name of the tool or prompt is read. */
@@ -25,6 +27,7 @@ export interface AttemptDetails {
   readonly number: number;
 }
 
+/** The span of one attempt at an instance. */
 export interface AttemptTrace {
   /** The fields for the backend, which continues the trace. */
   readonly fields: TraceFields;
@@ -37,6 +40,7 @@ export interface AttemptTrace {
   ended(error: ErrorCode | undefined): void;
 }
 
+/** The span of one HTTP request of an attempt. */
 export interface PostTrace {
   readonly fields: TraceFields;
   /** `status`: of the answer; 0 for none. */

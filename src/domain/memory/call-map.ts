@@ -8,6 +8,7 @@ type Id = string | number | bigint;
 /** Most places of a CallMap; each takes 16 bytes. */
 const MAX_PLACES = 1_024;
 
+/** A map whose entries live as long as one call, by the id of the call. */
 export class CallMap<V> {
   /**
    * The entries whose ids are numbers, each in the place of the last bits of its id: ids of calls count up, so
@@ -109,6 +110,7 @@ interface Links {
   after: Linked | undefined;
 }
 
+/** A set whose entries live as long as one call, in the order in which they were added. */
 export class LinkedSet<T extends Linked> {
   first: T | undefined;
   #last: T | undefined;

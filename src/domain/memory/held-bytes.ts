@@ -12,6 +12,7 @@ export interface ByteBounds {
   readonly ownerBytes: number;
 }
 
+/** Bytes that are held, within a bound for all and one for each owner. */
 export class ByteBudget extends OwnerAmounts {
   readonly bounds: ByteBounds;
 

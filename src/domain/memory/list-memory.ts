@@ -18,6 +18,7 @@ export interface ListMemoryOptions {
 
 const UNBOUNDED = { totalBytes: Number.POSITIVE_INFINITY, ownerBytes: Number.POSITIVE_INFINITY };
 
+/** The memory that lists of items take while they are read and kept. */
 export class ListMemory {
   readonly #values: ByteBudget;
   readonly #answers: HeldBytes;

@@ -36,6 +36,7 @@ export interface CallsWithQuestionsOptions extends Pick<Clock, 'alarm'> {
   readonly newId: () => string;
 }
 
+/** The calls that wait, or have waited, for an answer of their client. */
 export class CallsWithQuestions implements CallQuestions {
   readonly #scheduler: TaskScheduler;
   readonly #alarm: Clock['alarm'];

@@ -15,6 +15,7 @@ const LARGEST_LIST_BYTES = 1024 * 1024;
 /** Most sets of capabilities that are remembered per backend. */
 const MAX_CAPABILITIES = 64;
 
+/** Knows which backends list the same tools to certain clients as in the process that clients share. */
 export class EqualToolLists {
   readonly #capabilities = new WeakMap<Handshake, Set<string>>();
 
