@@ -56,9 +56,9 @@ export class TemplateGroup {
   /** The parent of the actors of its instances, from the first one on. */
   supervisor: TemplateActor | undefined;
   readonly #changes = new Subject<PoolChange<InstanceRef>>();
-  /** What waits for a starting instance. */
-  readonly #waiting: WaitQueue;
-  #waits = 0;
+  /** What waits for an instance that is starting: calls, and searches for bindings. */
+  readonly #startQueue: WaitQueue;
+  #startWaits = 0;
   #policy: TemplatePolicy;
   readonly #trustOf: TrustOf | undefined;
 
@@ -68,7 +68,7 @@ export class TemplateGroup {
     this.#policy = policy;
     this.#trustOf = deps.trustOf;
     this.queue = new WaitQueue({ alarm, scheduler });
-    this.#waiting = new WaitQueue({ alarm, scheduler, waitMs: Number.POSITIVE_INFINITY });
+    this.#startQueue = new WaitQueue({ alarm, scheduler, waitMs: Number.POSITIVE_INFINITY });
     this.pool = new Pool<InstanceRef>(this.#changes, {
       policy: () => this.#policy,
       random,
@@ -121,7 +121,7 @@ export class TemplateGroup {
       queueMicrotask(() => this.queue.reconsider());
     }
     // In a microtask: one that leaves may have a successor, which is listed in the same turn.
-    if (state !== 'starting') queueMicrotask(() => this.#waiting.reconsider());
+    if (state !== 'starting') queueMicrotask(() => this.#startQueue.reconsider());
   }
 
   /**
@@ -145,21 +145,21 @@ export class TemplateGroup {
   ): Observable<void> | undefined {
     if (!this.isStarting(tried, only)) return undefined;
     return new Observable((subscriber) => {
-      this.#waits += 1;
+      this.#startWaits += 1;
       const wait: QueuedCall = {
         ownerId,
-        number: this.#waits,
+        number: this.#startWaits,
         waitsFor: () => false,
         tryNow: () => {
           if (this.isStarting(tried, only)) return false;
-          this.#waiting.leave(wait);
+          this.#startQueue.leave(wait);
           subscriber.next();
           return true;
         },
         refuse: () => subscriber.error(queueFull(this.template)),
       };
-      if (this.#waiting.join(wait, [...this.#starting(tried, only)].length * LIMITS.queuedPerInstance))
-        return () => this.#waiting.leave(wait);
+      if (this.#startQueue.join(wait, [...this.#starting(tried, only)].length * LIMITS.queuedPerInstance))
+        return () => this.#startQueue.leave(wait);
       wait.refuse();
       return undefined;
     });
@@ -258,7 +258,7 @@ export class TemplateGroup {
   /** When its instances have ended. Resolves when the calls that waited for them have their errors. */
   async close(): Promise<void> {
     this.#changes.complete();
-    await Promise.all([this.queue.close(), this.#waiting.close()]);
+    await Promise.all([this.queue.close(), this.#startQueue.close()]);
   }
 
   /** `bestMs`: the best latency in the pool, on which the score depends. */
