@@ -7,11 +7,10 @@ import { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import type { Clock } from '../domain/time/clock.ts';
+import { Turns } from '../domain/time/turns.ts';
 
 /** Chains of public authorities have up to some 10 kB. */
 const MOST_BYTES = 32 * 1024;
-/** After what was read, nothing is for this many times as long as it took. */
-const RESTS = 4;
 const MAX_KNOWN = 10_000;
 
 interface OutsideConnection {
@@ -44,35 +43,6 @@ export class OutsideHandshakes {
       stream.isOver = true;
       if (secure.authorized) this.#finished.set(server, true);
     });
-  }
-}
-
-/** Runs one function at a time, in order of arrival. */
-class Turns {
-  readonly #clock: Pick<Clock, 'now' | 'alarm'>;
-  readonly #waiting: (() => void)[] = [];
-  #isResting = false;
-
-  constructor(clock: Pick<Clock, 'now' | 'alarm'>) {
-    this.#clock = clock;
-  }
-
-  run(read: () => void): void {
-    this.#waiting.push(read);
-    if (!this.#isResting) this.#next();
-  }
-
-  #next(): void {
-    const read = this.#waiting.shift();
-    this.#isResting = read !== undefined;
-    if (read === undefined) return;
-    const { now, alarm } = this.#clock;
-    const beganAtMs = now();
-    try {
-      read();
-    } finally {
-      alarm(RESTS * (now() - beganAtMs), () => this.#next());
-    }
   }
 }
 
