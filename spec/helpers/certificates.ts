@@ -6,7 +6,10 @@ import { appendFileSync, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 
-const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '1'];
+const KEYS = {
+  ec: ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '1'],
+  rsa: ['-newkey', 'rsa:2048', '-nodes', '-days', '1'],
+};
 
 export function hasOpenssl(): boolean {
   return spawnSync('openssl', ['version']).status === 0;
@@ -15,16 +18,22 @@ export function hasOpenssl(): boolean {
 /** An authority: `<name>.crt` and `<name>.key` in the folder. */
 export function makeAuthority(folder: string, name: string): void {
   const subject = ['-subj', `/CN=${name}`];
-  run(folder, 'req', '-x509', ...subject, ...KEY, '-keyout', `${name}.key`, '-out', `${name}.crt`);
+  run(folder, 'req', '-x509', ...subject, ...KEYS.ec, '-keyout', `${name}.key`, '-out', `${name}.crt`);
 }
 
 /** A certificate of the authority `by`: `<name>.crt` and `<name>.key` in the folder. `host`: the name of the machine in it, or its address. */
-export function issueCertificate(folder: string, by: string, name: string, host?: string): void {
+export function issueCertificate(
+  folder: string,
+  by: string,
+  name: string,
+  host?: string,
+  key: keyof typeof KEYS = 'ec',
+): void {
   const kind = isIP(host ?? '') === 0 ? 'DNS' : 'IP';
   const names = host === undefined ? [] : ['-addext', `subjectAltName=${kind}:${host}`];
   const issuer = ['-CA', `${by}.crt`, '-CAkey', `${by}.key`];
   const out = ['-keyout', `${name}.key`, '-out', `${name}.crt`];
-  run(folder, 'req', '-x509', '-subj', `/CN=${name}`, ...KEY, ...names, ...issuer, ...out);
+  run(folder, 'req', '-x509', '-subj', `/CN=${name}`, ...KEYS[key], ...names, ...issuer, ...out);
 }
 
 /**

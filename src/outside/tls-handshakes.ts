@@ -8,6 +8,7 @@ import { connect as connectTls } from 'node:tls';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { Turns } from '../domain/time/turns.ts';
+import { CLIENT_TLS } from './tls-options.ts';
 
 /** Chains of public authorities have up to some 10 kB. */
 const MOST_BYTES = 32 * 1024;
@@ -38,7 +39,7 @@ export class OutsideHandshakes {
     this.#finished.delete(server);
     const stream = new HandshakeStream(connectTcp({ host, port, ...(lookup && { lookup }) }), turns);
     const servername = isIP(host) === 0 ? host : '';
-    const secure = connectTls({ socket: stream, host, servername, ca, ALPNProtocols: ['http/1.1'] });
+    const secure = connectTls({ socket: stream, host, servername, ca, ...CLIENT_TLS });
     return secure.once('secureConnect', () => {
       stream.isOver = true;
       if (secure.authorized) this.#finished.set(server, true);

@@ -12,6 +12,7 @@ import type { ByteBudget, InstanceHeldBytes } from '../domain/memory/held-bytes.
 import type { Clock } from '../domain/time/clock.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { BackendAccount, BearerTokens } from './backend-account.ts';
+import type { BackendHandshakes } from './backend-handshakes.ts';
 import type { AddressCheck } from './network-guard.ts';
 import type { GroupWatch } from './stdio/reaper.ts';
 import type { Transport, TransportDiagnostics } from './transport.ts';
@@ -28,6 +29,8 @@ export interface OpenOptions {
   readonly isDenied: AddressCheck;
   /** Looks up the names of endpoints. Default: as Node does. */
   readonly lookup?: LookupFunction | undefined;
+  /** The handshakes of TLS with all backends. Default: only with this one. */
+  readonly handshakes?: BackendHandshakes | undefined;
   /** Functions that serve `in-process` instances, by the instance's `serverId`. */
   readonly handlers: ReadonlyMap<string, InProcessHandler>;
   /** Returns how many more programs the instance may run for single clients. Default: no limit. */

@@ -20,6 +20,7 @@ import { exposureOf, type ProtectedPath } from '../../templates/command-exposure
 import type { TemplateRules } from '../../templates/definition.ts';
 import { launchOf, withTemplateEnvironment } from '../../templates/launch.ts';
 import { unmetRequirement } from '../../templates/requirements.ts';
+import { BackendHandshakes } from '../../transports/backend-handshakes.ts';
 import { loadTransport } from '../../transports/index.ts';
 import type {
   CommandHistory,
@@ -70,6 +71,7 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
   const shared: Omit<OpenOptions, 'signal' | 'history' | 'handshakeTimeoutMs'> = {
     ...others,
     client: GATEWAY_INFO,
+    handshakes: new BackendHandshakes(),
     runInContainer: async (...options) =>
       (await import('../../discovery/exec.ts')).runInContainer(...options),
   };

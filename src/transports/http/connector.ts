@@ -4,6 +4,8 @@
 import { lookup as systemLookup } from 'node:dns';
 import { connect as connectTcp, isIP, type LookupFunction, type OnReadOpts, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { CLIENT_TLS } from '../../outside/tls-options.ts';
+import { BackendHandshakes } from '../backend-handshakes.ts';
 import { type AddressCheck, AddressDenied } from '../network-guard.ts';
 
 export interface Connector {
@@ -22,6 +24,7 @@ export function guardedConnector(
   { protocol, hostname, port }: Pick<URL, 'protocol' | 'hostname' | 'port'>,
   isDenied: AddressCheck,
   lookup: LookupFunction = systemLookup,
+  handshakes = new BackendHandshakes(),
 ): Connector {
   const host = hostname.replace(/^\[|\]$/g, '');
   const isSecure = protocol === 'https:';
@@ -34,17 +37,20 @@ export function guardedConnector(
   };
   const isLiteral = isIP(host) !== 0;
   let session: Buffer | undefined;
-  const secure = { ALPNProtocols: ['http/1.1'], servername: isLiteral ? '' : host };
+  const secure = { ...CLIENT_TLS, servername: isLiteral ? '' : host };
+  const connectSecure = (onread: OnReadOpts): Socket => {
+    const socket = connectTls({ ...common, ...secure, session, ...{ onread } });
+    handshakes.guard(socket, `${host}:${common.port}`);
+    return socket.on('session', (ticket) => {
+      session = ticket;
+    });
+  };
   return {
     connectedEvent: isSecure ? 'secureConnect' : 'connect',
     connect: (onread) => {
       // Sockets skip the lookup for literal addresses.
       if (isLiteral && isDenied(host)) throw new AddressDenied(host);
-      const socket = isSecure
-        ? connectTls({ ...common, ...secure, session, ...{ onread } }).on('session', (ticket) => {
-            session = ticket;
-          })
-        : connectTcp({ ...common, onread });
+      const socket = isSecure ? connectSecure(onread) : connectTcp({ ...common, onread });
       return socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
     },
   };

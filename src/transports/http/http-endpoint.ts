@@ -57,11 +57,12 @@ export class HttpEndpoint implements Sender {
     {
       isDenied,
       lookup,
+      handshakes,
       answers,
       waitingBytes,
       scheduler,
       tokens,
-    }: Pick<OpenOptions, 'isDenied' | 'lookup' | 'answers' | 'waitingBytes' | 'tokens'> &
+    }: Pick<OpenOptions, 'isDenied' | 'lookup' | 'handshakes' | 'answers' | 'waitingBytes' | 'tokens'> &
       Partial<Pick<OpenOptions, 'scheduler'>>,
   ) {
     this.#run = scheduler?.run;
@@ -81,7 +82,7 @@ export class HttpEndpoint implements Sender {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
     });
-    this.#connector = guardedConnector(url, isDenied, lookup);
+    this.#connector = guardedConnector(url, isDenied, lookup, handshakes);
     this.#pool = new ConnectionPool(this.#connector, { maxConnections: MAX_CONNECTIONS, run: this.#run });
   }
 
