@@ -1,9 +1,12 @@
 // Long lists of pinned templates and views: what is digested, matched and noted of them is spread over several turns.
 
+import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
+import type { Tool } from '../../src/domain/mcp/mcp.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import { CompiledView } from '../../src/protocol/aggregate/views/view-choices.ts';
+import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { turnsOf } from '../helpers/turns.ts';
 
@@ -60,5 +63,27 @@ for (const [name, run, leastTurns] of [
     assert.ok(mostAtOnce > 0 && mostAtOnce <= MOST_AT_ONCE, `${mostAtOnce} at once`);
   });
 }
+
+test('a list of a pinned template is parsed item by item, in tasks of at most 100,000 values', async () => {
+  const more = Array(60_000).fill(0);
+  let tools: object[] = ['a', 'b', 'c'].map((name) => ({ name, inputSchema: { type: 'object' }, more }));
+  const handler = ({ method }: { method: string }) => (method === 'tools/list' ? { tools } : {});
+  await gateway.register('wide', { id: 'one', handler }, { waitMs: 5_000 });
+  await gateway.changeTemplate('wide', { approve: 'pinned' });
+  const list = () => firstValueFrom(gateway.exchange('wide', { method: 'tools/list' }));
+  const namesIn = async () => {
+    const { event } = await list();
+    return event.kind === 'result' && Object(event.result.value).tools.map(({ name }: Tool) => name);
+  };
+  assert.equal(await namesIn(), ['a', 'b', 'c']);
+  tools = [...tools.slice(1), { name: 'new', inputSchema: { type: 'object' } }, null as never];
+  assert.equal(
+    Object((await list()).event).result.value.tools.length,
+    3,
+    'without the one that is not approved',
+  );
+  tools = [{ name: 'a', inputSchema: { type: 'object' }, more: [...more, ...more] }];
+  assert.match((await errorOf(list())).message, '100000 values');
+});
 
 test.run();

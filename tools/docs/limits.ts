@@ -197,6 +197,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       '`BACKEND_UNAVAILABLE`',
     ],
     [
+      'Values, with keys, of all tools on a page that declare headers',
+      count(LIMITS.parsedAtOnce),
+      'the tools beyond are withheld',
+    ],
+    [
       'Items, pages and values in one list',
       `${count(LIMITS.listItems)}, ${count(LIMITS.listPages)}, ${count(LIMITS.parsedValues)}`,
       'the list is cut, or the call fails',

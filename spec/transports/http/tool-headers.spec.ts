@@ -75,6 +75,18 @@ test('headers are not learned from other results, or in another era', () => {
 const BAD = { a: { type: 'object', 'x-mcp-header': 'A' } };
 const WORSE = { a: { type: 'string', 'x-mcp-header': 'A B' } };
 
+test('tools are omitted that, with those before them that declare headers, have too many values for one turn', () => {
+  const withheld: unknown[] = [];
+  const headers = new ToolHeaders({ onWithheld: ({ tool, reason }) => withheld.push([tool, reason]) });
+  const wide = (name: string) => tool(name, { region: declared, more: { enum: Array(40_000).fill(0) } });
+  const plain = { name: 'plain', more: Array(200_000).fill(0) };
+  const listed = learn(headers, page([wide('a'), plain, wide('b'), wide('c')], { ttlMs: 1 }));
+  assert.equal(JSON.parse(listed.text), { tools: [wide('a'), plain, wide('b')], ttlMs: 1 });
+  assert.equal(withheld, [['c', 'the tools of its page that declare headers have more than 100000 values']]);
+  const regions = ['a', 'b', 'c'].map((name) => headersFor(headers, call(name)));
+  assert.equal(regions, [{ 'mcp-param-region': 'x' }, { 'mcp-param-region': 'x' }, undefined]);
+});
+
 test('omitted tools are reported once for each fault, up to a maximum, with at most the beginning of their names', () => {
   const names: string[] = [];
   const headers = new ToolHeaders({ onWithheld: ({ tool }) => names.push(tool) });

@@ -86,7 +86,7 @@ export interface Trouble {
 /** What all calls of a gateway share. */
 export interface CallDeps extends DeadlineDeps {
   /** For tasks that come due by the thousand. */
-  readonly scheduler: Pick<TaskScheduler, 'run'>;
+  readonly scheduler: Pick<TaskScheduler, 'run' | 'each'>;
   readonly budget: RetryBudget;
   /** False while the gateway closes: nothing new is started. */
   readonly isAccepting: () => boolean;

@@ -79,7 +79,7 @@ export class Dispatcher {
 
   /** A list with a definition that is not trusted may be newer than that of the instance, by which its calls are refused. */
   async #trusted(template: string, answer: Answer, trust: ToolTrust): Promise<Answer> {
-    const { answer: trusted, waiting } = await withTrustedTools(answer, trust);
+    const { answer: trusted, waiting } = await withTrustedTools(answer, trust, this.#deps.scheduler);
     if (waiting === undefined) return trusted;
     const instance = this.#deps.fleet.find(template, answer.instanceId);
     if (instance instanceof InstanceRef) void instance.tools?.distrust(waiting);

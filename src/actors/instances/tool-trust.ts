@@ -2,9 +2,13 @@
 // pinned view, only the approved ones. Source: ADR 238, ADR 242.
 
 import type { Answer } from '../../domain/calls/exchange.ts';
-import { MAX_PAGE, parsedResult } from '../../domain/calls/parsed-result.ts';
+import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
+import { editedFields, withItems } from '../../domain/json/json-fields.ts';
+import { memberBytes, memberText } from '../../domain/json/json-scanner.ts';
+import { readPage } from '../../domain/mcp/list-pages.ts';
 import type { Tool } from '../../domain/mcp/mcp.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { ToolHints } from '../../domain/views/view.ts';
 
 /** What identifies a definition. */
@@ -46,10 +50,14 @@ interface TrustedList {
 }
 
 /** The list of tools in an answer without those that are not trusted. */
-export async function withTrustedTools(answer: Answer, trust: ToolTrust): Promise<TrustedList> {
+export async function withTrustedTools(
+  answer: Answer,
+  trust: ToolTrust,
+  scheduler: Pick<TaskScheduler, 'each'>,
+): Promise<TrustedList> {
   const { event } = answer;
   if (event.kind !== 'result') return { answer };
-  const listed = toolsIn(parsedResult(event.result, 'value', MAX_PAGE));
+  const listed = toolsIn(await readPage('tools', event.result, scheduler));
   const named = listed.filter(isNamed);
   const digests = await trust.digestsOf(named);
   if (await trust.areUsedEverywhere(digests)) return { answer };
@@ -60,20 +68,34 @@ export async function withTrustedTools(answer: Answer, trust: ToolTrust): Promis
     return !isNamed(tool) || own === undefined || trust.has(tool.name, own);
   });
   if (isTrusted.every(Boolean)) return { answer, waiting };
-  const result = parsedResult(event.result, 'exactValue', MAX_PAGE);
-  const tools = toolsIn(result).filter((_, index) => isTrusted[index]);
-  const shown = JsonText.ofValue({ ...Object(result), tools });
-  return { answer: { ...answer, event: { ...event, result: shown } }, waiting };
+  const shown = withItems(event.result.bytes, 'tools', (item, index) =>
+    isTrusted[index] ? item : undefined,
+  );
+  return { answer: { ...answer, event: { ...event, result: JsonText.ofBytes(shown) } }, waiting };
 }
 
 /** The list with the annotations that the template sets. */
 export function withHints(answer: Answer, hints: Hints): Answer {
   const { event } = answer;
   if (event.kind !== 'result') return answer;
-  const result = parsedResult(event.result, 'exactValue', MAX_PAGE);
-  const tools = toolsIn(result).map((tool) => (isNamed(tool) ? withOwnHints(tool, hints) : tool));
-  return { ...answer, event: { ...event, result: JsonText.ofValue({ ...Object(result), tools }) } };
+  const shown = withItems(event.result.bytes, 'tools', (tool) => {
+    const name = memberText(tool, 'name');
+    return name === undefined || !Object.hasOwn(hints, name) ? tool : withWrittenHints(tool, hints[name]);
+  });
+  return { ...answer, event: { ...event, result: JsonText.ofBytes(shown) } };
 }
+
+/** Only the annotations are parsed: all tools of a large list may have hints. */
+function withWrittenHints(tool: Buffer, hints: ToolHints | undefined): Buffer {
+  const written = memberBytes(tool, 'annotations');
+  const own = written === undefined ? {} : parsedResult(JsonText.ofBytes(written), 'exactValue');
+  const { bytes } = JsonText.ofValue({ ...Object(own), ...hints });
+  if (written !== undefined) return editedFields(tool, (key) => (key === 'annotations' ? bytes : undefined));
+  return Buffer.concat([tool.subarray(0, -1), ANNOTATIONS, bytes, tool.subarray(-1)]);
+}
+
+/** After the name, which the tool has. */
+const ANNOTATIONS = Buffer.from(',"annotations":');
 
 type Hints = Readonly<Record<string, ToolHints>>;
 

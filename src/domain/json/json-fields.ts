@@ -4,6 +4,7 @@ import { caseless } from '../text.ts';
 import {
   CLOSE_BRACE,
   COMMA,
+  memberBytes,
   NONE,
   OPEN_BRACE,
   OPEN_BRACKET,
@@ -93,6 +94,22 @@ export function* itemsOf(array: Buffer): Generator<ItemSpan> {
     yield { start, end };
     at = skipSpace(array, end);
   } while (array[at] === COMMA);
+}
+
+/** An object that is valid JSON, whose array in this field has other items: `edit` returns undefined for one that is removed. */
+export function withItems(
+  object: Buffer,
+  field: string,
+  edit: (item: Buffer, index: number) => Buffer | undefined,
+): Buffer {
+  const array = memberBytes(object, field);
+  if (array === undefined) return object;
+  const edited = Array.from(itemsOf(array)).flatMap(
+    ({ start, end }, index) => edit(array.subarray(start, end), index) ?? [],
+  );
+  const parts = edited.flatMap((item, index) => (index === 0 ? [item] : [COMMA_TEXT, item]));
+  const whole = Buffer.concat([OPEN_ARRAY, ...parts, CLOSE_ARRAY]);
+  return editedFields(object, (key) => (key === field ? whole : undefined));
 }
 
 /** An array with these items of an array. */

@@ -8,7 +8,7 @@ import { parsedResult, tooLargePage } from '../calls/parsed-result.ts';
 import type { GatewayError } from '../errors/errors.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../json/json.ts';
 import { editedFields, fieldIn, itemsOf } from '../json/json-fields.ts';
-import { memberBytes, valuesInBytes } from '../json/json-scanner.ts';
+import { hasMoreValues, memberBytes, valuesInBytes } from '../json/json-scanner.ts';
 import { LIMITS } from '../limits.ts';
 import { TaskScheduler } from '../time/task-scheduler.ts';
 import { type Era, LIST_METHODS, type ListField, listOf } from './mcp.ts';
@@ -154,6 +154,12 @@ export async function gatherPages(
 const TOO_LARGE = 'it is too large';
 
 type Scheduler = Pick<TaskScheduler, 'each'>;
+
+/** A page as a value; a large one is parsed in several tasks. BACKEND_UNAVAILABLE for one that is too large. */
+export async function readPage(field: ListField, page: JsonText, scheduler: Scheduler): Promise<unknown> {
+  const isLarge = hasMoreValues(page.bytes, LIMITS.parsedAtOnce);
+  return isLarge ? parsedPage(field, page, undefined, scheduler) : parsedResult(page);
+}
 
 /**
  * A large page, whose items are parsed in several tasks. BACKEND_UNAVAILABLE when one of them, or the rest, is too

@@ -3,7 +3,10 @@
 // legacy clients do not know them. domain/mcp/param-headers.ts reads declarations and writes headers.
 
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
-import { isJsonObject, JsonText, jsonIn, parseExact } from '../../domain/json/json.ts';
+import { JsonText, parseExact } from '../../domain/json/json.ts';
+import { withItems } from '../../domain/json/json-fields.ts';
+import { memberBytes, memberText, valuesInBytes } from '../../domain/json/json-scanner.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
 import type { Handshake } from '../../domain/mcp/mcp.ts';
 import { DeclaredArguments, declaredBy, headerBytes } from '../../domain/mcp/param-headers.ts';
@@ -48,31 +51,40 @@ export class ToolHeaders {
     return haveChanged();
   }
 
-  /** Removes tools whose declarations break the rules from a list of tools. Source: MCP 2026-07-28 server/tools#x-mcp-header. */
+  /**
+   * Removes tools whose declarations break the rules from a list of tools, and those whose definitions are too large to be read
+   * in one turn, with the declared ones before them. Source: MCP 2026-07-28 server/tools#x-mcp-header, ADR 359.
+   */
   checkTools({ method }: ExchangeRequest, { era }: Handshake, result: JsonText): JsonText {
     if (method !== 'tools/list' || era !== 'modern') return result;
     // Nearly all servers declare none, and a page may be large.
     if (this.#declarations === undefined && !result.bytes.includes(DECLARATION)) return result;
-    const page = jsonIn(result.text, parseExact); // one that is not JSON is left to the reader of the list
-    if (!isJsonObject(page) || !Array.isArray(page.tools)) return result;
-    const usable = page.tools.filter((tool) => this.#take(tool));
-    return usable.length === page.tools.length ? result : JsonText.ofValue({ ...page, tools: usable });
+    let values = 0;
+    let isWhole = true;
+    const usable = withItems(result.bytes, 'tools', (tool) => {
+      const name = memberText(tool, 'name');
+      if (name === undefined) return tool; // an entry that is not a tool is left to the reader of the list
+      this.#declarations?.delete(name);
+      if (!tool.includes(DECLARATION)) return tool;
+      values += valuesInBytes(tool, LIMITS.parsedAtOnce);
+      const fault = values > LIMITS.parsedAtOnce ? TOO_MANY_VALUES : this.#take(name, tool);
+      if (fault === undefined) return tool;
+      this.#report(name, fault);
+      isWhole = false;
+      return undefined;
+    });
+    return isWhole ? result : JsonText.ofBytes(usable);
   }
 
-  /** False for a tool that cannot be called. An entry that is not a tool is left to the reader of the list. */
-  #take(tool: unknown): boolean {
-    if (!isJsonObject(tool) || typeof tool.name !== 'string') return true;
-    const { declarations, fault } = declaredBy(tool.inputSchema);
-    this.#declarations?.delete(tool.name);
-    if (fault !== undefined) {
-      this.#report(tool.name, fault);
-      return false;
-    }
-    if (declarations.length > 0) {
+  /** Why a tool cannot be called; undefined when it can. */
+  #take(name: string, tool: Buffer): string | undefined {
+    const schema = memberBytes(tool, 'inputSchema');
+    const { declarations, fault } = declaredBy(schema && parseExact(schema.toString()));
+    if (fault === undefined && declarations.length > 0) {
       this.#declarations ??= new LruMap(MAX_TOOLS);
-      this.#declarations.set(tool.name, new DeclaredArguments(declarations));
+      this.#declarations.set(name, new DeclaredArguments(declarations));
     }
-    return true;
+    return fault;
   }
 
   /** Lists are repeated: a fault of a tool is reported once, and again when it changes. */
@@ -108,3 +120,4 @@ export const MAX_REPORTED = 100;
 const NAME_UNITS = 256;
 
 const DECLARATION = Buffer.from('x-mcp-header');
+const TOO_MANY_VALUES = `the tools of its page that declare headers have more than ${LIMITS.parsedAtOnce} values`;
