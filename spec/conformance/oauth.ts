@@ -1,7 +1,8 @@
 // The conformance tests for the rows of the authorization server in a Store.
 
 import * as assert from 'uvu/assert';
-import type { OAuthRow, Store } from '../../src/persistence/store.ts';
+import type { OAuthRow } from '../../src/persistence/oauth-store.ts';
+import type { Store } from '../../src/persistence/store.ts';
 import type { Suite } from '../helpers/suite.ts';
 import { declaring, HOSTILE_TEXTS } from './store.ts';
 

@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { asGatewayError } from '../../src/domain/errors/errors.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
-import type { OAuthStore } from '../../src/persistence/store.ts';
+import type { OAuthStore } from '../../src/persistence/oauth-store.ts';
 import { addressesIn } from '../../src/transports/network-guard.ts';
 import { connectionKey } from '../../src/vault/connections.ts';
 import type { OAuthBackend, Target } from '../../src/vault/oauth-backends.ts';

@@ -8,8 +8,9 @@ import { ANONYMOUS, type EndedToken, type Principal, type User } from '../domain
 import type { GatewayAddress } from '../domain/accounts/resource.ts';
 import { userNotFound } from '../domain/errors/error-catalogue.ts';
 import { type Clock, systemClock } from '../domain/time/clock.ts';
+import type { OAuthStore } from '../persistence/oauth-store.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
-import type { OAuthStore, Store } from '../persistence/store.ts';
+import type { Store } from '../persistence/store.ts';
 import { Accounts } from './accounts/accounts.ts';
 import { KeyUse } from './accounts/api-keys.ts';
 import {

@@ -9,6 +9,16 @@ import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 /** Longest wait behind changes that fail because the database is unavailable, in ms. Source: ADR 53. */
 const LONGEST_WAIT_MS = 1_000;
 
+/** What the registry does for a change of its views or definitions. */
+export interface RegistrySteps {
+  /** Runs one change after the other. */
+  readonly change: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Applies the changes of other nodes. */
+  readonly reload: () => Promise<void>;
+  /** Notes the revision of an own change. False without a change. */
+  readonly advance: (revision: number | undefined) => boolean;
+}
+
 export class ChangeQueue {
   /** A file database answers within the same turn of the event loop: without it, thousands of changes would be one turn. */
   readonly #scheduler: TaskScheduler;

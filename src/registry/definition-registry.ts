@@ -15,6 +15,7 @@ import { definitionOf, SCRATCH, type TemplateDefinition, TemplateError } from '.
 import { DefinitionsInForce } from '../templates/definitions-in-force.ts';
 import { instanceInputOf } from '../templates/launch.ts';
 import type { ActiveRegistry } from './active-registry.ts';
+import type { RegistrySteps } from './change-queue.ts';
 import { checkName } from './checked-input.ts';
 import { type Protection, refuseDenied, refuseExposing } from './refusals.ts';
 import type { StoredDefinitions } from './registry-types.ts';
@@ -24,19 +25,13 @@ const MAX_CHARACTERS = 256 * 1024;
 /** Stored definitions of one registry. */
 export const MAX_DEFINITIONS = 1_000;
 
-interface DefinitionRegistryDeps extends Protection {
+interface DefinitionRegistryDeps extends Protection, RegistrySteps {
   readonly store: Pick<Store, 'definitions' | 'deleteTemplate'>;
   readonly fleet: Pick<Fleet, 'isFullFor'>;
   readonly definitions?: DefinitionsInForce | undefined;
   readonly active: Pick<ActiveRegistry, 'putDefinition' | 'deleteDefinition' | 'deleteTemplate' | 'isUnused'>;
   /** True for the name of a view. */
   readonly isView: (name: string) => boolean;
-  /** Runs one change of the registry after the other. */
-  readonly change: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Applies the changes of other nodes. */
-  readonly reload: () => Promise<void>;
-  /** Notes the revision of an own change. */
-  readonly advance: (revision: number | undefined) => boolean;
 }
 
 export class DefinitionRegistry implements StoredDefinitions {

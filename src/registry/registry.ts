@@ -36,7 +36,7 @@ import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import { ActiveRegistry, type ActiveRegistryDeps } from './active-registry.ts';
-import { ChangeQueue } from './change-queue.ts';
+import { ChangeQueue, type RegistrySteps } from './change-queue.ts';
 import { checkedInstance, checkedInstanceChange, checkedTemplate, checkName } from './checked-input.ts';
 import { DefinitionRegistry } from './definition-registry.ts';
 import { Follower } from './follower.ts';
@@ -84,10 +84,10 @@ export class Registry {
     this.#queue = new ChangeQueue(deps.scheduler, deps.clock.now);
     this.#active = new ActiveRegistry(deps);
     this.active = this.#active;
-    const steps = {
-      change: <T>(work: () => Promise<T>) => this.#change(work),
+    const steps: RegistrySteps = {
+      change: (work) => this.#change(work),
       reload: () => this.#reload(),
-      advance: (revision: number | undefined) => this.#advance(revision),
+      advance: (revision) => this.#advance(revision),
     };
     this.definitions = new DefinitionRegistry({
       ...{ ...deps, ...steps, active: this.#active },

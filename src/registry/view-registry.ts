@@ -12,6 +12,7 @@ import { keptBytes } from '../domain/memory/held-bytes.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { NameOwners, StoredView, ViewDefinition } from '../domain/views/view.ts';
 import type { ViewStore } from '../persistence/store.ts';
+import type { RegistrySteps } from './change-queue.ts';
 import type { ToolApprovals } from './tool-approvals.ts';
 
 export const MAX_VIEWS = 1_000;
@@ -30,16 +31,6 @@ export interface ViewRegistryDeps {
   readonly fleet: { has(template: string): boolean };
   /** The approved tools of pinned views. Default: none is pinned. */
   readonly approvals?: Pick<ToolApprovals, 'setView' | 'begin'> | undefined;
-}
-
-/** What the registry does for its views. */
-interface RegistrySteps {
-  /** Runs one change after the other. */
-  readonly change: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Applies the changes of other nodes. */
-  readonly reload: () => Promise<void>;
-  /** Notes the revision of an own change. False without a change. */
-  readonly advance: (revision: number | undefined) => boolean;
 }
 
 export interface ViewPut {

@@ -11,7 +11,7 @@ import { LruMap } from '../domain/memory/lru-map.ts';
 import { commonRights, mayUse } from '../domain/rights/rights.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { SHARED } from '../domain/vault/account-connection.ts';
-import type { OAuthStore } from '../persistence/store.ts';
+import type { OAuthStore } from '../persistence/oauth-store.ts';
 
 /** What is to be connected, and for whom. */
 export interface ConnectGoal {

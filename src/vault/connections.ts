@@ -4,7 +4,7 @@
 import { oauthKey } from '../auth/oauth/oauth-rows.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { type AccountConnection, SHARED } from '../domain/vault/account-connection.ts';
-import type { OAuthRow, OAuthStore } from '../persistence/store.ts';
+import type { OAuthRow, OAuthStore } from '../persistence/oauth-store.ts';
 import type { OAuthBackend } from './oauth-backends.ts';
 
 export interface StoredConnection {

@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import { oauthKey } from '../auth/oauth/oauth-rows.ts';
 import { definedFields } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
-import type { OAuthStore } from '../persistence/store.ts';
+import type { OAuthStore } from '../persistence/oauth-store.ts';
 import { BackendFetchFailure } from './backend-fetch.ts';
 import { type Connections, connectionKey, type StoredConnection } from './connections.ts';
 import type { BeginRequest, Finished, OAuthBackend, OAuthBackends, Target } from './oauth-backends.ts';

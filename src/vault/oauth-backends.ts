@@ -8,7 +8,7 @@ import type { InstanceDefinition } from '../domain/instances/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { type InstanceAuth, isResourceOf } from '../domain/vault/account-connection.ts';
-import type { OAuthStore } from '../persistence/store.ts';
+import type { OAuthStore } from '../persistence/oauth-store.ts';
 import { challengeIn, scopesIn } from '../transports/http/challenge.ts';
 import { type BackendFetch, BackendFetchFailure } from './backend-fetch.ts';
 

@@ -7,7 +7,7 @@ import { oauthKey } from '../auth/oauth/oauth-rows.ts';
 import { definedFields } from '../domain/json/json.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import type { WayToBeKnown } from '../domain/vault/account-connection.ts';
-import type { OAuthStore } from '../persistence/store.ts';
+import type { OAuthStore } from '../persistence/oauth-store.ts';
 import { BackendFetchFailure } from './backend-fetch.ts';
 import type { StoredConnection } from './connections.ts';
 import type { OAuthBackend, ServerMetadata, Target } from './oauth-backends.ts';

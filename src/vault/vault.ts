@@ -10,7 +10,7 @@ import {
   SHARED,
   type WayToBeKnown,
 } from '../domain/vault/account-connection.ts';
-import type { OAuthStore } from '../persistence/store.ts';
+import type { OAuthStore } from '../persistence/oauth-store.ts';
 import type { BackendAccount, BearerTokens } from '../transports/backend-account.ts';
 import type { AddressCheck } from '../transports/network-guard.ts';
 import type { SystemLookups } from '../transports/system-lookups.ts';

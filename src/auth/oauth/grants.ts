@@ -6,7 +6,8 @@ import { grantPrincipalId } from '../../domain/accounts/account.ts';
 import type { Grant } from '../../domain/accounts/grant.ts';
 import { grantNotFound } from '../../domain/errors/error-catalogue.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import type { AccountStore, OAuthStore } from '../../persistence/store.ts';
+import type { OAuthStore } from '../../persistence/oauth-store.ts';
+import type { AccountStore } from '../../persistence/store.ts';
 import { KeyUse } from '../accounts/api-keys.ts';
 import { grantOf, oauthKey } from './oauth-rows.ts';
 

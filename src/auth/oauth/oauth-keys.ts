@@ -5,7 +5,7 @@
 import { createPublicKey, generateKeyPair, hash, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { Clock } from '../../domain/time/clock.ts';
-import type { OAuthStore } from '../../persistence/store.ts';
+import type { OAuthStore } from '../../persistence/oauth-store.ts';
 import { oauthKey } from './oauth-rows.ts';
 
 interface SigningKey {

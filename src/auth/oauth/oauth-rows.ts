@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto';
 import type { Grant } from '../../domain/accounts/grant.ts';
-import type { OAuthKind, OAuthRow, OAuthStore } from '../../persistence/store.ts';
+import type { OAuthKind, OAuthRow, OAuthStore } from '../../persistence/oauth-store.ts';
 
 /** The key of a row: a hash of kind and id, so that equal ids of two kinds are two rows. */
 export function oauthKey(kind: OAuthKind, id: string): string {

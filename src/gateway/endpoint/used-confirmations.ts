@@ -4,7 +4,7 @@
 import { oauthKey } from '../../auth/oauth/oauth-rows.ts';
 import { CONFIRM_MS } from '../../domain/calls/confirmation-required.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import type { OAuthStore } from '../../persistence/store.ts';
+import type { OAuthStore } from '../../persistence/oauth-store.ts';
 import type { EndpointOptions } from '../../protocol/endpoint-types.ts';
 
 /** Clocks of nodes may differ. */

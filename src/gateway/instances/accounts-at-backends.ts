@@ -9,7 +9,8 @@ import { listNotice, type ServerNotification } from '../../domain/mcp/client.ts'
 import { NOTICED_LISTS } from '../../domain/mcp/mcp.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { type ConnectionChange, isResourceOf, SHARED } from '../../domain/vault/account-connection.ts';
-import type { AccountStore, OAuthStore } from '../../persistence/store.ts';
+import type { OAuthStore } from '../../persistence/oauth-store.ts';
+import type { AccountStore } from '../../persistence/store.ts';
 import type { BearerTokens } from '../../transports/backend-account.ts';
 import type { Transport } from '../../transports/transport.ts';
 import { ConnectLinks, mayConnect } from '../../vault/connect-links.ts';

@@ -6,7 +6,7 @@ import type { SignedClaims } from '../../auth/oauth/access-tokens.ts';
 import { clientKeyOf, grantOf, oauthKey, rowOfGrant } from '../../auth/oauth/oauth-rows.ts';
 import type { Grant } from '../../domain/accounts/grant.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import type { OAuthKind, OAuthStore } from '../../persistence/store.ts';
+import type { OAuthKind, OAuthStore } from '../../persistence/oauth-store.ts';
 import { DocumentFault } from './clients/client-documents.ts';
 import { metadataOf } from './clients/client-record.ts';
 import type { Clients } from './clients/clients.ts';

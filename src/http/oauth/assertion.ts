@@ -18,7 +18,7 @@ import type { Grant } from '../../domain/accounts/grant.ts';
 import { opens } from '../../domain/accounts/resource.ts';
 import { asGatewayError } from '../../domain/errors/errors.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import type { OAuthStore } from '../../persistence/store.ts';
+import type { OAuthStore } from '../../persistence/oauth-store.ts';
 import type { ClientRecord } from './clients/client-record.ts';
 import type { Clients } from './clients/clients.ts';
 import { type ResourceServerInfo, scopesOf } from './refresh.ts';

@@ -7,7 +7,7 @@ import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
 import { grantOf, oauthKey, rowOfGrant } from '../../auth/oauth/oauth-rows.ts';
 import { type Clock, sleep } from '../../domain/time/clock.ts';
 import { decryptBytes, encryptBytes, encryptionKeyFrom } from '../../persistence/cipher.ts';
-import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/store.ts';
+import { MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../../persistence/oauth-store.ts';
 import type { Clients } from './clients/clients.ts';
 
 /** How long the answer of a replaced token may be asked for again. */

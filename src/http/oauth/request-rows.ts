@@ -1,7 +1,7 @@
 // The rows that one request has read or is about to read again: the library looks up an interaction, a code and a
 // grant several times in a request. Source: ADR 247.
 
-import type { OAuthKind, OAuthRow, OAuthStore } from '../../persistence/store.ts';
+import type { OAuthKind, OAuthRow, OAuthStore } from '../../persistence/oauth-store.ts';
 
 /** The rows of one request, by kind and key. */
 export type RequestRows = Map<string, OAuthRow>;

@@ -14,7 +14,8 @@ import {
   withKeyChange,
 } from '../../domain/accounts/account.ts';
 import { duplicateUsername, lastAdmin, userNotFound } from '../../domain/errors/error-catalogue.ts';
-import type { AccountStore, OAuthStore } from '../store.ts';
+import type { OAuthStore } from '../oauth-store.ts';
+import type { AccountStore } from '../store.ts';
 
 /** `changed` is called after each change that counts for the revision. Grants end with their user. */
 export class MemoryAccounts implements AccountStore {

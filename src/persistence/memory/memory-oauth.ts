@@ -1,6 +1,6 @@
 // The rows of the authorization server in a store without a database.
 
-import type { OAuthFilter, OAuthKind, OAuthRow, OAuthStore } from '../store.ts';
+import type { OAuthFilter, OAuthKind, OAuthRow, OAuthStore } from '../oauth-store.ts';
 
 /** `changed` is called after each change that counts for the revision. */
 export function memoryOAuth(changed: () => void): OAuthStore {

@@ -10,6 +10,7 @@ import {
 import { type AuditEntry, entriesOf, isMatch, mostExpired, newestFirst } from '../../domain/audit/audit.ts';
 import { configIncomplete, duplicateServer } from '../../domain/errors/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
+import type { OAuthStore } from '../oauth-store.ts';
 import type {
   ApprovalStore,
   AuditStore,
@@ -17,7 +18,6 @@ import type {
   InstanceSave,
   ListStore,
   NodeStore,
-  OAuthStore,
   ProgramStore,
   RekeyResult,
   SessionStore,

@@ -11,7 +11,7 @@ import {
   type OAuthKind,
   type OAuthRow,
   type OAuthStore,
-} from '../store.ts';
+} from '../oauth-store.ts';
 import type { OAuthTableRow, Tables } from './entities.ts';
 import type { OrmOperations, Work } from './orm-operations.ts';
 import { opened, purposeOfOAuth, sealed } from './sealed.ts';

@@ -5,7 +5,7 @@
 import { clientKeyOf, oauthKey } from '../../../auth/oauth/oauth-rows.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
-import type { OAuthStore } from '../../../persistence/store.ts';
+import type { OAuthStore } from '../../../persistence/oauth-store.ts';
 import { BadClient, type ClientRecord, clientOf } from './client-record.ts';
 import { FetchFailure, type GuardedFetch } from './guarded-fetch.ts';
 

@@ -10,7 +10,7 @@ import { tooManyAttempts } from '../../../domain/errors/error-catalogue.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
 import type { RightsLists } from '../../../domain/rights/rights.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
-import type { OAuthRow, OAuthStore } from '../../../persistence/store.ts';
+import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
 import { type ClientDocuments, DocumentFault, isDocumentUrl } from './client-documents.ts';
 import {
   BadClient,

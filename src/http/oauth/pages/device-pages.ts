@@ -8,7 +8,7 @@ import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
 import { oauthKey } from '../../../auth/oauth/oauth-rows.ts';
 import type { DefinedRoles } from '../../../domain/accounts/account.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
-import type { OAuthRow, OAuthStore } from '../../../persistence/store.ts';
+import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
 import { COMMAND_LINE } from '../clients/client-record.ts';
 import { DEVICE_PATH } from '../metadata.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';

@@ -3,7 +3,7 @@
 // an admin or the user has agreed before; else a page shows them, with a link. Source: RFC 9700, 4.11.2.
 
 import { clientKeyOf } from '../../../auth/oauth/oauth-rows.ts';
-import type { OAuthStore } from '../../../persistence/store.ts';
+import type { OAuthStore } from '../../../persistence/oauth-store.ts';
 import { type ClientRecord, isLoopbackRedirect } from '../clients/client-record.ts';
 import type { SignIns } from '../sign-ins/sign-ins.ts';
 import { faultPage, type Page } from './page.ts';

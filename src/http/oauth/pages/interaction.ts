@@ -17,7 +17,7 @@ import type { Grant } from '../../../domain/accounts/grant.ts';
 import { commonRights, mayUse, mayUseInView, type RightsLists } from '../../../domain/rights/rights.ts';
 import { counted } from '../../../domain/text.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
-import type { OAuthRow, OAuthStore } from '../../../persistence/store.ts';
+import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
 import { type ClientRecord, COMMAND_LINE, isLoopbackRedirect } from '../clients/client-record.ts';
 import type { Clients } from '../clients/clients.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';

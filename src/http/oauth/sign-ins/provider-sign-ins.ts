@@ -18,7 +18,7 @@ import type { User } from '../../../domain/accounts/account.ts';
 import type { NewEntry } from '../../../domain/audit/audit.ts';
 import { asGatewayError } from '../../../domain/errors/errors.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
-import type { OAuthStore } from '../../../persistence/store.ts';
+import type { OAuthStore } from '../../../persistence/oauth-store.ts';
 import { type OAuthExchange, redirect, sendPage } from '../oauth-exchange.ts';
 import { faultPage, type ProviderChoice, tooManyPage } from '../pages/page.ts';
 import type { SignInTrail } from './sign-in-trail.ts';

@@ -8,7 +8,8 @@ import type { Auth } from '../../../auth/auth.ts';
 import { oauthKey } from '../../../auth/oauth/oauth-rows.ts';
 import type { EndedToken, User } from '../../../domain/accounts/account.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
-import type { AccountStore, OAuthRow, OAuthStore } from '../../../persistence/store.ts';
+import type { OAuthRow, OAuthStore } from '../../../persistence/oauth-store.ts';
+import type { AccountStore } from '../../../persistence/store.ts';
 
 export interface SignedIn {
   readonly user: User;

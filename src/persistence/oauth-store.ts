@@ -1,0 +1,86 @@
+// The store of the authorization server and of connections to backends.
+
+/** What a row of the table `oauth` is. */
+export const OAUTH_KINDS = [
+  'key',
+  'client',
+  'document',
+  'grant',
+  'interaction',
+  'code',
+  'device',
+  'refresh',
+  'assertion',
+  'sign-in',
+  'identity',
+  'signing-in',
+  'connection',
+  'connecting',
+  'visit',
+  'backend',
+  'own-client',
+  'confirmation',
+] as const;
+export type OAuthKind = (typeof OAUTH_KINDS)[number];
+
+/** One thing of the authorization server, or of a connection to a backend: a client, a grant, a code, a signing key. */
+export interface OAuthRow {
+  readonly kind: OAuthKind;
+  /** SHA-256 of kind and id, in hex: most ids are credentials. */
+  readonly key: string;
+  /** The grant to which it belongs; of a grant its own id. All rows of a grant end with it. */
+  readonly grantId?: string | undefined;
+  readonly userId?: string | undefined;
+  /** SHA-256 of the id of the client, in hex: an id may be a long URL. */
+  readonly clientKey?: string | undefined;
+  /** ISO 8601, as all times here. */
+  readonly createdAt: string;
+  /** Undefined: never. */
+  readonly usedAt?: string | undefined;
+  readonly consumedAt?: string | undefined;
+  /** From then on a sweep deletes it. Undefined: never. */
+  readonly expiresAt?: string | undefined;
+  /** 1 at first, and 1 more with each `save` and `replace`. The store counts it. */
+  readonly version: number;
+  /** What it is, as text. It is encrypted in the database where there is a cipher. */
+  readonly value: string;
+}
+
+/** The rows that have all of these values. */
+export interface OAuthFilter {
+  readonly kind?: OAuthKind | undefined;
+  readonly grantId?: string | undefined;
+  readonly userId?: string | undefined;
+  readonly clientKey?: string | undefined;
+  /** False: only rows without `usedAt`. */
+  readonly isUsed?: false | undefined;
+}
+
+/** Most keys of one operation of an OAuthStore, and most rows that a sweep deletes: databases limit the values in a list. */
+export const MAX_OAUTH_ROWS = 500;
+
+/**
+ * The authorization server and connections. A row that has expired is returned until a sweep deletes it. On a file only `replace`
+ * and `end` wait for the disk, as in SessionStore. Only `end` changes the revision: access tokens of a grant that has ended are
+ * verified again.
+ */
+export interface OAuthStore {
+  /** Without rows that do not exist, and those that cannot be decrypted. */
+  find(kind: OAuthKind, keys: readonly string[]): Promise<OAuthRow[]>;
+  /** Newest first. */
+  list(filter: OAuthFilter, limit: number): Promise<OAuthRow[]>;
+  count(filter: OAuthFilter): Promise<number>;
+  /** Inserts or replaces by kind and key. A row that was consumed stays so. */
+  save(row: Omit<OAuthRow, 'version'>): Promise<void>;
+  /** Replaces the row that still has this version; 0: inserts it if there is none. False when nothing was changed. */
+  replace(row: Omit<OAuthRow, 'version'>, version: number): Promise<boolean>;
+  /** True once, for one caller on all nodes. False when there is no such row, or it was consumed before. */
+  consume(kind: OAuthKind, key: string, at: string): Promise<boolean>;
+  /** Sets `usedAt` by key; unknown keys are ignored. */
+  touch(kind: OAuthKind, usedAt: ReadonlyMap<string, string>): Promise<void>;
+  delete(kind: OAuthKind, keys: readonly string[]): Promise<void>;
+  /** Deletes all rows of a grant, a user or a client. False when there was none. */
+  end(of: Pick<OAuthFilter, 'kind' | 'grantId' | 'userId' | 'clientKey'>): Promise<boolean>;
+  /** Deletes rows whose `expiresAt` is not later. Resolves with their number, at most MAX_OAUTH_ROWS: 0 when it is done. */
+  sweep(now: string): Promise<number>;
+}
