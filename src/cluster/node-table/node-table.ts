@@ -37,6 +37,7 @@ import {
 import { isInDoubt } from '../rules/own-life.ts';
 import type { LifeRow, Moment } from '../rules/rows.ts';
 import { decideSession } from '../rules/session-claims.ts';
+import { ANSWER_MS, KNOWN_MS } from '../rules/times.ts';
 import { CopiedDatabases } from './copied-databases.ts';
 import { DatabaseOpinions } from './database-opinions.ts';
 import { EndedLives } from './ended-lives.ts';
@@ -55,8 +56,6 @@ import { LifeRunner } from './life-runner.ts';
 import { ProgramRunner } from './program-runner.ts';
 import { answeredInTime } from './timely-answer.ts';
 
-/** Longest wait for an answer of the store, in ms: two of them fit into a lease. */
-const ANSWER_MS = 1_500;
 const TICK_MS = 500;
 /** A database that is only slow answers a read within this time, in ms. */
 const UNANSWERED_MS = 7_000;
@@ -64,8 +63,6 @@ const UNANSWERED_MS = 7_000;
 const JOIN_MS = 10_000;
 /** Longest wait of a stop, in ms: otherwise the row expires. */
 const STOP_MS = 2_000;
-/** Time in which all members read the rows, in ms: each does so every 2 s. */
-const KNOWN_MS = 3_000;
 
 export interface NodeTableOptions extends Omit<LifeRowsOptions, 'since'> {
   readonly nodes: NodeStore;

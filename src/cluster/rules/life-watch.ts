@@ -4,12 +4,10 @@
 
 import type { LifeEnd } from '../../domain/nodes/life.ts';
 import type { LifeRow } from './rows.ts';
-import { EXPIRY_MS } from './times.ts';
+import { EXPIRY_MS, MAX_READ_GAP_MS } from './times.ts';
 
 /** Fewest reads without a change. */
 const MIN_READS = 4;
-/** Two reads that are further apart, in ms, do not belong to one watch: this node slept, or its database was away. */
-const MAX_READ_GAP_MS = 4_000;
 /** Time without an answer to pings, in ms, after which a member is silent. */
 const SILENT_MS = 3_000;
 /** An answer to a ping that takes longer, in ms, is slow. */

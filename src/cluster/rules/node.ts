@@ -52,10 +52,8 @@ import {
   tickProgram,
 } from './program-leases.ts';
 import { type LifeRow, type Moment, mapped, type SharedRows } from './rows.ts';
-import { LONG_TIMES, type LongTimes } from './times.ts';
+import { LONG_TIMES, type LongTimes, READ_MS } from './times.ts';
 
-/** Interval of reads, in ms: well below the longest gap of a watch, because ticks and answers are late on a busy machine. */
-const READ_MS = 2_000;
 /** Interval of pings to each member, in ms. */
 const PING_MS = 1_000;
 /** A gap between two ticks, in ms, after which this node slept. */

@@ -9,6 +9,14 @@ export const LEASE_MS = 7_000;
  * timers take.
  */
 export const EXPIRY_MS = 10_000;
+/** Interval of reads, in ms: well below the longest gap of a watch, because ticks and answers are late on a busy machine. */
+export const READ_MS = 2_000;
+/** Longest wait for an answer of the store, in ms: two of them fit into a lease. */
+export const ANSWER_MS = 1_500;
+/** Time in which all members read the rows, in ms. */
+export const KNOWN_MS = READ_MS + 1_000;
+/** Two reads that are further apart, in ms, do not belong to one watch: this node slept, or its database was away. */
+export const MAX_READ_GAP_MS = 2 * READ_MS;
 /** A machine that was suspended for longer, in ms, kills its programs: a lease does not count that time. */
 export const SUSPENDED_MS = 2_000;
 
