@@ -16,6 +16,7 @@ const layers: readonly (readonly string[])[] = [
   ['actors', 'protocol', 'auth'],
   ['transports', 'persistence', 'templates', 'discovery', 'config', 'connect', 'tracing'],
   ['balancing', 'counts', 'outside'],
+  ['tls'],
   ['domain'],
 ];
 

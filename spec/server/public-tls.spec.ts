@@ -18,6 +18,7 @@ import { hasOpenssl, issueCertificate, makeAuthority } from '../helpers/certific
 import { becomes } from '../helpers/eventually.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { readAll, sendRaw, untilClosed } from '../helpers/http-raw.ts';
+import { renew, renewingEnd } from '../helpers/key-updates.ts';
 import { messageOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -148,6 +149,24 @@ openssl('closes a drained connection after its answer', async () => {
   listeners.drain();
   socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
   assert.match(await all, /^HTTP\/1\.1 200 .*Connection: close.*https$/s);
+});
+
+openssl('a client may renew its keys, but not over and over', async () => {
+  const { port } = await opened();
+  const seen: string[] = [];
+  const client = renewingEnd('s_client', '-connect', `127.0.0.1:${port}`, '-tls1_3');
+  client.stdout?.on('data', (text) => seen.push(String(text)));
+  try {
+    await becomes(() => seen.join('').includes('Verify return code'), true, 5_000);
+    await renew(client, 20);
+    client.stdin?.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await becomes(() => seen.join('').includes('HTTP/1.1 200'), true, 5_000);
+    const ended = once(client, 'exit');
+    await renew(client, 40);
+    await ended;
+  } finally {
+    client.kill('SIGKILL');
+  }
 });
 
 openssl('handshakes that take long count for what they hold, and the oldest are closed', async () => {

@@ -5,11 +5,13 @@ import { readFileSync } from 'node:fs';
 import type { AddressInfo, Socket } from 'node:net';
 import tls from 'node:tls';
 import * as assert from 'uvu/assert';
+import { freePort } from '../../src/cli/demo-servers.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
-import { OutsideHandshakes } from '../../src/outside/tls-handshakes.ts';
+import { OutsideHandshakes } from '../../src/outside/outside-handshakes.ts';
 import { guardedConnector } from '../../src/transports/http/connector.ts';
 import { hasOpenssl, issueCertificate, makeAuthority, makeCostlyChain } from '../helpers/certificates.ts';
 import { folderOfAll } from '../helpers/folder.ts';
+import { renew, renewingEnd } from '../helpers/key-updates.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('handshakes with backends', { timeoutMs: 60_000 });
@@ -84,6 +86,24 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
       assert.match(String(await promise), /no renegotiation/);
       socket.destroy();
     });
+  });
+
+  openssl(`${name}: a server that renews its keys over and over is left`, async () => {
+    const port = await freePort();
+    const pair = ['-cert', folder('server.crt'), '-key', folder('server.key')];
+    const server = renewingEnd('s_server', '-accept', String(port), ...pair, '-tls1_3');
+    try {
+      await once(server.stdout ?? server, 'data');
+      const socket = connect(port);
+      await once(socket, 'secureConnect');
+      const ended = once(socket, 'error');
+      await renew(server, 20);
+      assert.not.ok(socket.destroyed);
+      await renew(server, 40);
+      assert.match(String(await ended), /renews its keys too often/);
+    } finally {
+      server.kill('SIGKILL');
+    }
   });
 }
 

@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
 import { networkOf } from '../auth/limits/network-of.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { systemClock } from '../domain/time/clock.ts';
-import { handshakeBytes } from '../transports/http/tls-handshakes.ts';
+import { handshakeBytes } from '../tls/listener-handshakes.ts';
 import { type AddressCheck, addressesIn } from '../transports/network-guard.ts';
 
 export interface ConnectionBounds {

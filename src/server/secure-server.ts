@@ -3,7 +3,8 @@
 
 import type { RequestListener, Server, ServerOptions } from 'node:http';
 import type { BodyRequest } from '../http/body/body-request.ts';
-import { TlsHandshakes } from '../transports/http/tls-handshakes.ts';
+import { limitKeyUpdatesOf } from '../tls/key-updates.ts';
+import { ListenerHandshakes } from '../tls/listener-handshakes.ts';
 import type { OpenConnections } from './open-connections.ts';
 import type { PublicTls } from './public-tls.ts';
 
@@ -22,7 +23,8 @@ export function secureServer(
   const { createServer } = process.getBuiltinModule('node:https');
   const server = createServer({ ...limits, ...tls.present(), handshakeTimeout: HANDSHAKE_MS }, receive);
   tls.onChange(() => server.setSecureContext(tls.present()));
-  const handshakes = new TlsHandshakes(server);
+  limitKeyUpdatesOf(server);
+  const handshakes = new ListenerHandshakes(server);
   server.on('secureConnection', (secure) => {
     const socket = handshakes.end(secure);
     if (socket !== undefined) connections.secure(socket, secure);

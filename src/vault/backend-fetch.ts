@@ -7,6 +7,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Clock } from '../domain/time/clock.ts';
 import { lookupOutside } from '../outside/lookup.ts';
+import { OutsideHandshakes } from '../outside/outside-handshakes.ts';
 import { OutsidePlaces } from '../outside/places.ts';
 import {
   askOutside,
@@ -15,7 +16,6 @@ import {
   type OutsideRequest,
   OutsideSilence,
 } from '../outside/request.ts';
-import { OutsideHandshakes } from '../outside/tls-handshakes.ts';
 import { type AddressCheck, addressesIn, SPECIAL_NETWORKS } from '../transports/network-guard.ts';
 import { SystemLookups } from '../transports/system-lookups.ts';
 

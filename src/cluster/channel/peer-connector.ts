@@ -1,7 +1,8 @@
 // Opens sockets to another node: TLS, plain TCP to loopback, or the socket file of another worker.
 
 import { connect as connectTcp } from 'node:net';
-import { connect as connectTls } from 'node:tls';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { limitKeyUpdates } from '../../tls/key-updates.ts';
 import type { Connector } from '../../transports/http/connector.ts';
 import { socketOf } from '../reachable-life.ts';
 import type { PeerTls } from './peer-tls.ts';
@@ -20,9 +21,12 @@ export function peerConnector(address: string, tls: PeerTls): Connector {
   return {
     connectedEvent: isSecure ? 'secureConnect' : 'connect',
     connect: (onread) => {
-      const socket = isSecure
-        ? connectTls({ ...common, ...tls.connection(host), ...{ onread } })
-        : connectTcp({ ...common, onread });
+      const connectSecure = (): TLSSocket => {
+        const socket = connectTls({ ...common, ...tls.connection(host), ...{ onread } });
+        limitKeyUpdates(socket);
+        return socket;
+      };
+      const socket = isSecure ? connectSecure() : connectTcp({ ...common, onread });
       return socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
     },
   };

@@ -13,7 +13,8 @@ import { jsonIn } from '../../domain/json/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ForwardedCaller, Hop } from '../../domain/nodes/forwarding.ts';
 import { systemClock } from '../../domain/time/clock.ts';
-import { handshakeBytes, TlsHandshakes } from '../../transports/http/tls-handshakes.ts';
+import { limitKeyUpdatesOf } from '../../tls/key-updates.ts';
+import { handshakeBytes, ListenerHandshakes } from '../../tls/listener-handshakes.ts';
 import { MultiplexedListener, type ServeExchange } from './multiplexed-listener.ts';
 import { MULTIPLEXED_PROTOCOL } from './multiplexed-wire.ts';
 import { INSTANCE_PATHS, PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
@@ -101,7 +102,7 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
   // Otherwise Node answers requests with Expect by itself.
   server.on('checkContinue', serve).on('checkExpectation', serve);
   if (tls !== undefined) {
-    const handshakes = new TlsHandshakes(server);
+    const handshakes = new ListenerHandshakes(server);
     // Only members finish it.
     server.on('secureConnection', (secure) => unproven.prove(handshakes.end(secure)));
   }
@@ -190,6 +191,7 @@ function plainServer(limits: ServerLimits, serve: RequestListener): Server {
 function secureServer(limits: ServerLimits, tls: PeerTls, serve: RequestListener): Server {
   const { createServer } = process.getBuiltinModule('node:https');
   const server = createServer({ ...limits, ...tls.listener(), handshakeTimeout: HEADERS_MS }, serve);
+  limitKeyUpdatesOf(server);
   tls.onRenewed?.(() => server.setSecureContext(tls.listener()));
   return server;
 }

@@ -4,7 +4,8 @@
 import { lookup as systemLookup } from 'node:dns';
 import { connect as connectTcp, isIP, type LookupFunction, type OnReadOpts, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { CLIENT_TLS } from '../../outside/tls-options.ts';
+import { CLIENT_TLS } from '../../tls/client-options.ts';
+import { limitKeyUpdates } from '../../tls/key-updates.ts';
 import { BackendHandshakes } from '../backend-handshakes.ts';
 import { type AddressCheck, AddressDenied } from '../network-guard.ts';
 
@@ -40,6 +41,7 @@ export function guardedConnector(
   const secure = { ...CLIENT_TLS, servername: isLiteral ? '' : host };
   const connectSecure = (onread: OnReadOpts): Socket => {
     const socket = connectTls({ ...common, ...secure, session, ...{ onread } });
+    limitKeyUpdates(socket);
     handshakes.guard(socket, `${host}:${common.port}`);
     return socket.on('session', (ticket) => {
       session = ticket;

@@ -6,9 +6,9 @@ import { isIP } from 'node:net';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
 import type { Clock } from '../../../domain/time/clock.ts';
 import { lookupOutside } from '../../../outside/lookup.ts';
+import { OutsideHandshakes } from '../../../outside/outside-handshakes.ts';
 import { OutsidePlaces } from '../../../outside/places.ts';
 import { askOutside, OutsideFailure, OutsideSilence } from '../../../outside/request.ts';
-import { OutsideHandshakes } from '../../../outside/tls-handshakes.ts';
 import { addressesIn, SPECIAL_NETWORKS } from '../../../transports/network-guard.ts';
 
 export interface FetchBounds {

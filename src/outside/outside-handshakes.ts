@@ -8,7 +8,8 @@ import { connect as connectTls } from 'node:tls';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import type { Clock } from '../domain/time/clock.ts';
 import { Turns } from '../domain/time/turns.ts';
-import { CLIENT_TLS } from './tls-options.ts';
+import { CLIENT_TLS } from '../tls/client-options.ts';
+import { limitKeyUpdates } from '../tls/key-updates.ts';
 
 /** Chains of public authorities have up to some 10 kB. */
 const MOST_BYTES = 32 * 1024;
@@ -40,6 +41,7 @@ export class OutsideHandshakes {
     const stream = new HandshakeStream(connectTcp({ host, port, ...(lookup && { lookup }) }), turns);
     const servername = isIP(host) === 0 ? host : '';
     const secure = connectTls({ socket: stream, host, servername, ca, ...CLIENT_TLS });
+    limitKeyUpdates(secure);
     return secure.once('secureConnect', () => {
       stream.isOver = true;
       if (secure.authorized) this.#finished.set(server, true);

@@ -16,7 +16,7 @@ export function handshakeBytes(received: number): number {
   return HANDSHAKE_BYTES + HANDSHAKE_COPIES * received;
 }
 
-export class TlsHandshakes {
+export class ListenerHandshakes {
   readonly #sockets = new Map<string, Socket>();
 
   constructor(server: Server) {
