@@ -59,7 +59,10 @@ export function composeGateway(
   const { vault, accounts } = accountsOf(base, () => fleet);
   const openTransport = openTransportOf({
     ...openingOf(base),
-    ...{ reaper, leaseReaper, vault, accounts },
+    reaper,
+    leaseReaper,
+    vault,
+    accounts,
     onRefused: (serverId) => shared?.refused(serverId),
   });
   const approvals = approvalsOf(base, () => fleet);
@@ -75,8 +78,22 @@ export function composeGateway(
   const mcp = endpointOf(base, { ...calls, dispatcher, keeper, registry, approvals, accounts, readiness });
 
   return {
-    ...{ clock, scheduler, policy, definitions, requestBytes, listMemory, reaper },
-    ...{ accounts, approvals, fleet, shared, registry, tracing, dispatcher, keeper, mcp },
+    clock,
+    scheduler,
+    policy,
+    definitions,
+    requestBytes,
+    listMemory,
+    reaper,
+    accounts,
+    approvals,
+    fleet,
+    shared,
+    registry,
+    tracing,
+    dispatcher,
+    keeper,
+    mcp,
     metrics: trafficCountsOf(base, fleet, registry),
     sync: new Sync({ registry, definitions, ...options.discovery }),
     tests: new ConnectionTests({ openTransport, registry, ...clock }),
@@ -97,7 +114,16 @@ function baseOf(store: Store, options: GatewayOptions, events: EventBus) {
   const heldAnswers = new HeldBytes(bounds.backendAnswers, clock.now);
   const own = store.file === undefined ? [] : protectedDatabase(store.file);
   return {
-    ...{ store, options, events, node, others, programs, scheduler, ownClock, clock, bounds },
+    store,
+    options,
+    events,
+    node,
+    others,
+    programs,
+    scheduler,
+    ownClock,
+    clock,
+    bounds,
     life: node.life ?? newLife(),
     /** Undefined for a gateway that alone uses its store. */
     ownNode: node.id && nodeOf(node.id, node.worker),
@@ -130,7 +156,11 @@ function accountsOf(
   const { address, roles } = connections;
   const vault = new LazyVault({ ...ownClock, ...connections, store: store.oauth, isDenied, systemLookups });
   const accounts = new AccountsAtBackends({
-    ...{ vault, clock: ownClock, address, fleet, roles },
+    vault,
+    clock: ownClock,
+    address,
+    fleet,
+    roles,
     store: store.oauth,
     accounts: store.accounts,
   });
@@ -141,7 +171,14 @@ function openingOf(base: Base): OpenTransportOptions {
   const { programs, ownClock, isDenied, handlers, scheduler, definitions, heldAnswers } = base;
   const { protectedPaths, user } = base;
   return {
-    ...{ clock: ownClock, isDenied, handlers, scheduler, protectedPaths, user, definitions, heldAnswers },
+    clock: ownClock,
+    isDenied,
+    handlers,
+    scheduler,
+    protectedPaths,
+    user,
+    definitions,
+    heldAnswers,
     lookup: base.systemLookups.lookup,
     passEnv: programs.passEnv,
     waitingBytes: base.requestBytes,
@@ -150,7 +187,10 @@ function openingOf(base: Base): OpenTransportOptions {
 
 function approvalsOf({ store, scheduler, emit, ownClock }: Base, fleet: () => Fleet): ToolApprovals {
   return new ToolApprovals({
-    ...{ store: store.approvals, scheduler, emit, clock: ownClock },
+    store: store.approvals,
+    scheduler,
+    emit,
+    clock: ownClock,
     hintsOf: (template) => (fleet().has(template) ? (fleet().group(template).policy.annotate ?? {}) : {}),
     onChanged: (template) => fleet().listChanged$.next({ template, list: 'tools' }),
   });
@@ -164,7 +204,12 @@ function fleetOf(
   const { random = Math.random, inspect } = options;
   const { openElsewhere } = others;
   return new Fleet({
-    ...{ ...clock, random, emit, scheduler, openTransport, trustOf },
+    ...clock,
+    random,
+    emit,
+    scheduler,
+    openTransport,
+    trustOf,
     inspect: inspect && safeInspector(inspect),
     openElsewhere:
       openElsewhere && ((definition) => openElsewhere(definition, heldAnswers.of(definition.serverId))),
@@ -196,7 +241,13 @@ function registryOf(
   const { id: nodeId, worker, isAnyDefault, hasEphemeralNodes } = node;
   const usable = connections?.hasUsers === false ? 'shared' : 'all';
   return new Registry({
-    ...{ ...base, ...parts, storeChanges$, nodeId, worker, isAnyDefault, hasEphemeralNodes },
+    ...base,
+    ...parts,
+    storeChanges$,
+    nodeId,
+    worker,
+    isAnyDefault,
+    hasEphemeralNodes,
     accounts: connections === undefined ? 'none' : usable,
   });
 }
@@ -217,7 +268,11 @@ function callsOf(
   },
 ) {
   return {
-    ...{ ...clock, fleet, scheduler, emit, trustOf: approvals.trustOf },
+    ...clock,
+    fleet,
+    scheduler,
+    emit,
+    trustOf: approvals.trustOf,
     budget: new RetryBudget(clock.now),
     isAccepting: () => readiness.phase === 'running',
     trace: () => tracing.spans?.embeddedTrace(),
@@ -230,8 +285,15 @@ function keeperOf({ store, options, others, ownNode, clock, life }: Base): Sessi
   const { decideSession, successorOf, mayStore } = others;
   if (!recover || ownNode === undefined || store.kind === 'memory') return undefined;
   return new SessionKeeper({
-    ...{ store: store.sessions, node: ownNode, life, clock, maxSessions, idleMs },
-    ...{ decideSession, successorOf, mayStore },
+    store: store.sessions,
+    node: ownNode,
+    life,
+    clock,
+    maxSessions,
+    idleMs,
+    decideSession,
+    successorOf,
+    mayStore,
   });
 }
 
@@ -251,7 +313,11 @@ function endpointOf(
     },
 ): Mcp {
   const mcp = new Mcp({
-    ...{ ...options, ...parts, life, views: registry.views, userNotices$: accounts?.notices$ },
+    ...options,
+    ...parts,
+    life,
+    views: registry.views,
+    userNotices$: accounts?.notices$,
     isDraining: () => readiness.isDraining,
     isCutOff: others.isCutOff,
     recovered$: events.on('instance.healthy').pipe(map(({ template }) => template)),

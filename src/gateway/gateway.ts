@@ -99,8 +99,9 @@ export class Gateway {
   readonly readiness: Readiness;
   /** What the store has of templates besides their settings and instances. */
   readonly stored: StoredOfTemplates;
-  readonly #deps: GatewayDeps;
+  /** Requests to instances, for routes that gather lists. */
   readonly requests: Requests;
+  readonly #deps: GatewayDeps;
   readonly #graceMs: number;
   #closed: Promise<void> | undefined;
   constructor(store: Store, options: GatewayOptions) {
@@ -312,8 +313,7 @@ export class Gateway {
 
   /** Calls a tool; resolves with its result, also when that has `isError: true`. Rejects as `ask` does. */
   call(template: string, tool: string, args: JsonObject = {}, options?: RequestOptions): Promise<CallResult> {
-    const request = { method: 'tools/call', params: { name: tool, arguments: args } };
-    return this.requests.ask(template, request, options);
+    return this.ask(template, { method: 'tools/call', params: { name: tool, arguments: args } }, options);
   }
 
   /** All pages of one list, from one instance. Empty when the server does not offer the list. Rejects as `exchange` does. */

@@ -138,7 +138,9 @@ export class Requests {
       const beforeParsing = values.add.bind(values);
       const formOf = () => 'exactValue' as const;
       const { items, cut } = await gatherPages(field, next, {
-        ...{ formOf, beforeParsing, scheduler: this.#scheduler },
+        formOf,
+        beforeParsing,
+        scheduler: this.#scheduler,
       });
       return { items, found: { cut } };
     });

@@ -75,6 +75,7 @@ interface WantedInstance extends Pick<FoundInstance, 'template' | 'id' | 'input'
 
 /** Instances that one change of the store adds, changes or removes: few enough for one turn of the event loop. */
 const SAVED_TOGETHER = 8;
+const VISITED_TOGETHER = 100;
 const LEAST_TOGETHER = 2;
 
 /**
@@ -97,7 +98,7 @@ async function synchronize(
     report.skipped.push({ template, name: name ?? id, reason });
   const present = new Set<string>();
   const different: WantedInstance[] = [];
-  await registry.inTurns(wanted, (each) => {
+  await inTurns(registry, wanted, (each) => {
     const { template, id, name, fingerprint } = each;
     if (!mayUse(template)) return;
     if (present.has(`${template}/${id}`)) {
@@ -140,7 +141,7 @@ async function synchronize(
     }
   }
   const missing: InstanceDefinition[] = [];
-  await registry.inTurns(registry.active.instanceDefinitions(), (definition) => {
+  await inTurns(registry, registry.active.instanceDefinitions(), (definition) => {
     const { template, id } = definition;
     const isMissing = isOwn(definition) && mayUse(template) && !present.has(`${template}/${id}`);
     if (isMissing && registry.active.belongsHere(definition)) missing.push(definition);
@@ -177,9 +178,9 @@ function idsByTemplate(all: readonly SyncedInstance[]): ReadonlyMap<string, read
 }
 
 /** Smaller ones after long turns of the event loop. */
-function* groupsOf<T>(all: readonly T[], registry: Pick<Registry, 'slowness'>): Generator<T[]> {
+function* groupsOf<T>(all: readonly T[], registry: Pick<Registry, 'scheduler'>): Generator<T[]> {
   for (let start = 0; start < all.length; ) {
-    const end = start + Math.max(LEAST_TOGETHER, Math.floor(SAVED_TOGETHER / registry.slowness));
+    const end = start + Math.max(LEAST_TOGETHER, Math.floor(SAVED_TOGETHER / registry.scheduler.slowness));
     yield all.slice(start, end);
     start = end;
   }
@@ -199,4 +200,15 @@ export function cameFrom(origin: string, { source, fingerprint = '' }: InstanceD
 
 function fingerprintOf(origin: string, { input, container, origin: part = origin }: FoundInstance): string {
   return `${part}#${hash('sha256', JSON.stringify([input, container?.id])).slice(0, 24)}`;
+}
+
+/** Visits thousands of items, each within microseconds, in a few turns of the event loop. */
+function inTurns<T>(
+  { scheduler }: Pick<Registry, 'scheduler'>,
+  items: readonly T[],
+  visit: (item: T) => void,
+): Promise<void> {
+  const count = Math.ceil(items.length / VISITED_TOGETHER);
+  const starts = Array.from({ length: count }, (_, index) => index * VISITED_TOGETHER);
+  return scheduler.each(starts, (start) => items.slice(start, start + VISITED_TOGETHER).forEach(visit));
 }

@@ -59,8 +59,6 @@ interface RegistryDeps extends ActiveRegistryDeps, Protection {
   readonly storeChanges$?: Observable<RevisionChange> | undefined;
 }
 
-const VISITED_TOGETHER = 100;
-
 export class Registry {
   readonly #deps: RegistryDeps;
   readonly #store: Store;
@@ -72,6 +70,8 @@ export class Registry {
   /** The template definitions of the store. */
   readonly definitions: DefinitionRegistry;
   readonly views: ViewRegistry;
+  /** Runs the tasks of large changes. */
+  readonly scheduler: RegistryDeps['scheduler'];
   readonly #queue: ChangeQueue;
   readonly #follower: Follower;
   /** Revision of the store that is in force here: from right before the last read, or of a later change of this node alone. */
@@ -80,6 +80,7 @@ export class Registry {
 
   constructor(deps: RegistryDeps) {
     this.#deps = deps;
+    this.scheduler = deps.scheduler;
     this.#store = deps.store;
     this.#queue = new ChangeQueue(deps.scheduler, deps.clock.now);
     this.#active = new ActiveRegistry(deps);
@@ -90,7 +91,9 @@ export class Registry {
       advance: (revision) => this.#advance(revision),
     };
     this.definitions = new DefinitionRegistry({
-      ...{ ...deps, ...steps, active: this.#active },
+      ...deps,
+      ...steps,
+      active: this.#active,
       isView: (name) => this.views.find(name) !== undefined,
     });
     this.views = new ViewRegistry(deps, steps);
@@ -186,20 +189,6 @@ export class Registry {
       if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
       return false;
     }
-  }
-
-  /** As TaskScheduler.slowness. */
-  get slowness(): number {
-    return this.#deps.scheduler.slowness;
-  }
-
-  /** Visits thousands of items, each within microseconds, in a few turns of the event loop. */
-  inTurns<T>(items: readonly T[], visit: (item: T) => void): Promise<void> {
-    const count = Math.ceil(items.length / VISITED_TOGETHER);
-    const starts = Array.from({ length: count }, (_, index) => index * VISITED_TOGETHER);
-    return this.#deps.scheduler.each(starts, (start) =>
-      items.slice(start, start + VISITED_TOGETHER).forEach(visit),
-    );
   }
 
   /** The definition that `register` would store, after the same checks. Stores nothing. Errors as of `register`. */
@@ -372,7 +361,10 @@ export class Registry {
       ...options,
       now: new Date(this.#deps.clock.wall()).toISOString(),
       isInProcess: options.handler !== undefined,
-      ...{ nodeId, isAnyDefault, hasEphemeralNodes, accounts },
+      nodeId,
+      isAnyDefault,
+      hasEphemeralNodes,
+      accounts,
       find: (id) => this.#active.find(template, id),
       usesAccounts: (endpoint, who) => this.#active.usesAccounts(template, endpoint, who),
       isServerIdTaken: (serverId) => fleet.isServerIdTaken(serverId) || taken?.has(serverId) === true,

@@ -108,12 +108,14 @@ export class NodeTable {
     this.#rows = new LifeRows({ ...options, since: new Date(clock.wall()).toISOString() });
     this.#state = newNode(own.node, own.life, this.#now, undefined, options.takesNoPrograms);
     this.#doubt = new LifeDoubt({
-      ...{ node: own.node, clock },
+      node: own.node,
+      clock,
       isInDoubt: () => this.#isInDoubt,
       ask: () => this.#handle({ type: 'tick' }), // a heartbeat is due
     });
     this.#lives = new LifeRunner({
-      ...{ ...options, rows: this.#rows },
+      ...options,
+      rows: this.#rows,
       onDropped: () => this.#doubt.settle(),
       operate: (operation, onAnswer) => this.#operate(operation, onAnswer),
       handle: (event) => this.#handle(event),
@@ -124,13 +126,20 @@ export class NodeTable {
     this.#programs =
       programs &&
       new ProgramRunner({
-        ...{ node: own.node, store: programs.store, programs: programs.host, clock, counts },
+        node: own.node,
+        store: programs.store,
+        programs: programs.host,
+        clock,
+        counts,
         operate: (operation, onAnswer, onFailure) => this.#operate(operation, onAnswer, onFailure),
         handle: (event) => this.#handle(event),
         find: (life) => (life === this.life ? { ...own, life } : this.find(life)),
       });
     this.#opinions = new DatabaseOpinions({
-      ...{ prober: options.prober, clock, answerMs: ANSWER_MS, now: () => this.#now },
+      prober: options.prober,
+      clock,
+      answerMs: ANSWER_MS,
+      now: () => this.#now,
       check: () => options.settings.read(KEY_SETTING),
       handle: (event) => this.#handle(event),
       find: (life) => this.find(life),

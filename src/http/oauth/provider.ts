@@ -3,8 +3,10 @@
 // one. Source: ADR 203.
 
 import { errors, interactionPolicy, type JWKS, type KoaContextWithOIDC, Provider } from 'oidc-provider';
+import type { Logger } from 'pino';
 import type { KeySet } from '../../auth/oauth/oauth-keys.ts';
 import { SCOPES } from '../../domain/accounts/account.ts';
+import { hasCode } from '../../domain/errors/errors.ts';
 import { type AdapterOptions, adapterFor } from './adapter.ts';
 import { type AssertionOptions, assertionHandler } from './assertion.ts';
 import { COMMAND_LINE, JWT_BEARER } from './clients/client-record.ts';
@@ -244,13 +246,37 @@ function faultOf(ctx: KoaContextWithOIDC, code: string, thrown: Error) {
       `The client ${name} asked for an address that it has not registered.`,
       AGAIN,
     );
-  if (code === 'server_error')
-    return faultPage(
-      503,
-      'The gateway cannot answer now',
-      'It could not read its database.',
-      'Try again in a minute.',
-    );
+  if (code === 'server_error') return unavailablePage();
   const description = thrown instanceof errors.OIDCProviderError ? thrown.error_description : undefined;
   return faultPage(400, 'This request cannot be answered', description ?? code, AGAIN);
+}
+
+export const UNAVAILABLE = {
+  error: 'temporarily_unavailable',
+  error_description: 'the gateway cannot answer now',
+};
+
+export function unavailablePage(): Page {
+  return faultPage(
+    503,
+    'The gateway cannot answer now',
+    'It could not read its database.',
+    'Try again in a minute.',
+  );
+}
+
+/** Answers 503 while the database is away, which the library takes for a fault of its own; logs its faults. */
+export function answerUnavailable(provider: Provider, log: Pick<Logger, 'error'>): void {
+  const unavailable = new WeakSet<object>();
+  provider.on('server_error', (ctx, error) => {
+    if (hasCode(error, 'DATABASE_UNAVAILABLE')) unavailable.add(ctx);
+    else log.error({ err: error }, 'an OAuth request failed');
+  });
+  provider.use(async (ctx, next) => {
+    await next();
+    if (!unavailable.has(ctx) || ctx.status !== 500) return;
+    ctx.status = 503;
+    ctx.body = UNAVAILABLE;
+    ctx.set('Retry-After', '5');
+  });
 }

@@ -38,7 +38,7 @@ import {
 import { DevicePages } from './pages/device-pages.ts';
 import { type InteractionOptions, Interactions, OPEN_SCOPES } from './pages/interaction.ts';
 import { faultPage, overPage, tooLongPage, tooManyPage } from './pages/page.ts';
-import { makeProvider } from './provider.ts';
+import { answerUnavailable, makeProvider, UNAVAILABLE, unavailablePage } from './provider.ts';
 import { isHabit } from './refresh.ts';
 import { oncePerRequest, type RequestRows } from './request-rows.ts';
 import { CONSOLE_PATH, continuationOf } from './sign-ins/continuations.ts';
@@ -133,18 +133,38 @@ export class OAuthService {
     this.#providerSignIns =
       auth.company &&
       new ProviderSignIns({
-        ...{ store, providers: options.providers ?? [], accounts: auth.company },
-        ...{ address, wall, now, trail, perMinute: options.signInsPerMinute ?? UNKNOWN_PER_MINUTE },
+        store,
+        providers: options.providers ?? [],
+        accounts: auth.company,
+        address,
+        wall,
+        now,
+        trail,
+        perMinute: options.signInsPerMinute ?? UNKNOWN_PER_MINUTE,
         continue: (purpose) => continuationOf(purpose, { auth, signIns, issuer: address.issuer }),
       });
     this.login = new LoginForm({ auth, signIns, trail, providers: this.#providerSignIns });
     this.#interactions = new Interactions({
-      ...{ store, clients: this.clients, signIns, login: this.login, wall, trail, pathOf },
+      store,
+      clients: this.clients,
+      signIns,
+      login: this.login,
+      wall,
+      trail,
+      pathOf,
       issuer: () => address.issuer,
-      ...{ roles: auth.roles, accountsOf: options.accountsOf, templatesOf: options.templatesOf },
+      roles: auth.roles,
+      accountsOf: options.accountsOf,
+      templatesOf: options.templatesOf,
     });
     this.#device = new DevicePages({
-      ...{ store, signIns, login: this.login, interactions: this.#interactions, wall, now, pathOf },
+      store,
+      signIns,
+      login: this.login,
+      interactions: this.#interactions,
+      wall,
+      now,
+      pathOf,
       roles: auth.roles,
     });
   }
@@ -182,7 +202,9 @@ export class OAuthService {
     if (hasManyFields(request.url ?? '')) return sendPage(response, tooLongPage());
     if (isGet && METADATA_PATHS.includes(path)) {
       const document = metadataDocument({
-        ...{ issuer, isOpen: this.clients.areOpen, scopes: OPEN_SCOPES },
+        issuer,
+        isOpen: this.clients.areOpen,
+        scopes: OPEN_SCOPES,
         hasAssertions: this.#options.assertions !== undefined,
       });
       return sendJson(response, 200, document, ['Cache-Control', 'public, max-age=300']);
@@ -222,9 +244,16 @@ export class OAuthService {
     const { issuer } = address;
     if (this.#provider?.version !== present.version || this.#provider.issuer !== issuer) {
       const provider = makeProvider({
-        ...{ issuer, keys: present, tokenSeconds: this.#options.tokenSeconds },
-        ...{ store: this.#oauth, clients: this.clients, fetch: this.#fetch, signIns: this.#signIns },
-        ...{ wall: clock.wall, now: clock.now, alarm: clock.alarm },
+        issuer,
+        keys: present,
+        tokenSeconds: this.#options.tokenSeconds,
+        store: this.#oauth,
+        clients: this.clients,
+        fetch: this.#fetch,
+        signIns: this.#signIns,
+        wall: clock.wall,
+        now: clock.now,
+        alarm: clock.alarm,
         cookieKeys: this.#options.secrets.map((secret) =>
           Buffer.from(hkdfSync('sha256', secret, '', LABEL, 32)).toString('base64url'),
         ),
@@ -232,7 +261,8 @@ export class OAuthService {
         revoked: () => this.#served.getStore()?.revoked,
         normalise: (resource) => address.normalise(resource),
         pathOf: (resource) => address.pathOf(resource),
-        ...{ assertions, audit: auth.audit },
+        assertions,
+        audit: auth.audit,
         request: () => this.#served.getStore()?.exchange ?? { address: 'unknown', requestId: 'unknown' },
         confirm: async (id) => auth.company?.confirm(id),
         isActive: async (id) => (await store.accounts.findUsers([id]))[0]?.isActive === true,
@@ -243,19 +273,7 @@ export class OAuthService {
         },
         onReplay: (grant, what) => log.warn({ grant }, `a ${what} was used twice: its grant has ended`),
       });
-      const unavailable = new WeakSet<object>();
-      provider.on('server_error', (ctx, error) => {
-        if (hasCode(error, 'DATABASE_UNAVAILABLE')) unavailable.add(ctx);
-        else log.error({ err: error }, 'an OAuth request failed');
-      });
-      // The library takes it for a fault of its own.
-      provider.use(async (ctx, next) => {
-        await next();
-        if (!unavailable.has(ctx) || ctx.status !== 500) return;
-        ctx.status = 503;
-        ctx.body = UNAVAILABLE;
-        ctx.set('Retry-After', '5');
-      });
+      answerUnavailable(provider, log);
       this.#provider = { version: present.version, issuer, provider };
     }
     return this.#provider.provider;
@@ -418,25 +436,13 @@ export class OAuthService {
     if (error.code === 'INTERNAL_ERROR')
       this.#options.log.error({ err: error, request_id: requestId }, 'an OAuth request failed');
     if (isPage) {
-      sendPage(
-        response,
-        faultPage(
-          503,
-          'The gateway cannot answer now',
-          'It could not read its database.',
-          'Try again in a minute.',
-        ),
-      );
+      sendPage(response, unavailablePage());
       return;
     }
     sendJson(response, 503, UNAVAILABLE, [...NOT_STORED, 'Retry-After', '5']);
   }
 }
 
-const UNAVAILABLE = {
-  error: 'temporarily_unavailable',
-  error_description: 'the gateway cannot answer now',
-};
 const BAD_REGISTRATION = {
   error: 'invalid_client_metadata',
   error_description: 'send JSON of at most 8 KiB',
