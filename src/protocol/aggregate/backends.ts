@@ -39,7 +39,7 @@ import { withListNotices } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends, StatelessOptions } from '../endpoint-backends.ts';
 import { aggregateExchange } from './aggregate-exchange.ts';
-import { isUpdate, updatesAsAsked } from './composed-uris.ts';
+import { askedNames, isUpdate, updatesAsAsked } from './composed-uris.ts';
 import { AggregateExtensions, type ToTemplate } from './extensions.ts';
 import { FindableTools, type ToolIndexes } from './findable-tools.ts';
 import { aggregateGreeting } from './greeting.ts';
@@ -240,13 +240,14 @@ export class AggregateBackends implements Backends {
         mergeMap((owned) => owned),
         mergeMap(([template, found]) => {
           const subscribed = found.map(([asked, { uri }]) => [asked, uri] as const);
-          const own = { lists: new Set<ListField>(), resources: new Set(subscribed.map(([, uri]) => uri)) };
+          const names = askedNames(subscribed);
+          const own = { lists: new Set<ListField>(), resources: new Set(names.keys()) };
           return this.#options
             .backendsOf(template)
             .changes(owner, profile, own)
             .pipe(
               mergeMap((notice) =>
-                isUpdate(notice) ? updatesAsAsked(notice, subscribed, isServed(template)) : [notice],
+                isUpdate(notice) ? updatesAsAsked(notice, names, isServed(template)) : [notice],
               ),
               finalize(() => subscribed.forEach(([asked]) => void unknown.add(asked))),
             );

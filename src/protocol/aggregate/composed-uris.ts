@@ -56,20 +56,33 @@ export function isUpdate<E extends { readonly kind: string }>(event: E): event i
   return event.kind === 'notification' && Reflect.get(event, 'method') === RESOURCE_UPDATED;
 }
 
+/** What a client has subscribed to: by the URI at the template, as the client named it. */
+export type AskedNames = ReadonlyMap<string, readonly string[]>;
+
+export function askedNames(subscribed: Iterable<readonly [asked: string, own: string]>): AskedNames {
+  const names = new Map<string, string[]>();
+  for (const [asked, own] of subscribed) {
+    const known = names.get(own);
+    if (known === undefined) names.set(own, [asked]);
+    else known.push(asked);
+  }
+  return names;
+}
+
 /**
- * An update for a client that subscribed to these URIs, each as the client named it and as its template does: once
- * for each name. The same one when the client subscribed to none of them; none of a resource that is not served.
+ * An update for a client: once for each name. The same one when the client subscribed to none of them; none of a resource
+ * that is not served.
  */
 export function updatesAsAsked(
   update: ServerNotification,
-  subscribed: readonly (readonly [asked: string, own: string])[],
+  names: AskedNames,
   isServed: (uri: string) => boolean,
 ): readonly ServerNotification[] {
   const uri = String(update.params.uri);
   if (!isServed(uri)) return [];
-  const enclosing = new Set(enclosingUris(uri));
-  const about = subscribed.filter(([, own]) => enclosing.has(own));
-  const named = new Set(about.map(([asked, own]) => asAsked(uri, asked, own) ?? asked));
+  const named = new Set<string>();
+  for (const own of enclosingUris(uri))
+    for (const asked of names.get(own) ?? []) named.add(asAsked(uri, asked, own) ?? asked);
   if (named.size === 0) return [update];
   return [...named].map((each) =>
     each === uri ? update : { ...update, params: { ...update.params, uri: each } },

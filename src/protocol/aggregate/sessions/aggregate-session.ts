@@ -60,10 +60,9 @@ import { isAllowedFor, type MovesUnsafe, mayRecover, viewIdOf } from './aggregat
 import { SessionParts } from './session-parts.ts';
 import {
   afterAnswer,
-  answersAsAsked,
   askedUris,
   endOfSubscription,
-  messagesAsAsked,
+  NamedUpdates,
   subscribedUris,
   withoutSubscriptions,
 } from './session-subscriptions.ts';
@@ -208,9 +207,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     const ofParts$ = defer(() => {
       if (!this.#hasListened) this.#openSubscribed();
       this.#hasListened = true;
-      return this.#parts.messages((template, message) =>
-        messagesAsAsked(this.#value, template, message, this.#isServed),
-      );
+      return this.#parts.messages((template, message) => this.#named.messages(template, message));
     });
     const messages$ = merge(ofParts$, this.#missed, this.#reopened$);
     const { scheduler, clock, selection } = this.#deps;
@@ -294,8 +291,10 @@ export class AggregateSession implements McpSession, SessionRecord {
     this.#row?.changed();
   }
 
-  readonly #isServed = (template: string, uri: string): boolean =>
-    this.#deps.selection.directory.uris.isServed(template, uri);
+  readonly #named = new NamedUpdates(
+    () => this.#value,
+    (template, uri) => this.#deps.selection.directory.uris.isServed(template, uri),
+  );
 
   get #isOver(): boolean {
     return this.#value.endReason !== undefined;
@@ -318,7 +317,7 @@ export class AggregateSession implements McpSession, SessionRecord {
       );
       return this.#value.composed === undefined && this.view === undefined
         ? answers$
-        : answers$.pipe(mergeMap((answer) => answersAsAsked(this.#value, template, answer, this.#isServed)));
+        : answers$.pipe(mergeMap((answer) => this.#named.answers(template, answer)));
     };
     const end = endOfSubscription(this.#value, request);
     if (end !== undefined) {

@@ -5,7 +5,7 @@ import type { Answer, ExchangeRequest } from '../../../domain/calls/exchange.ts'
 import { LIMITS } from '../../../domain/limits.ts';
 import type { ServerMessage } from '../../../domain/mcp/client.ts';
 import type { AggregateSessionValue } from '../../../domain/sessions/session-value.ts';
-import { isUpdate, updatesAsAsked } from '../composed-uris.ts';
+import { type AskedNames, askedNames, isUpdate, updatesAsAsked } from '../composed-uris.ts';
 
 /** As its client named it, and as its template does. */
 type SubscribedUri = readonly [asked: string, own: string];
@@ -83,31 +83,43 @@ export function subscribedUris(value: AggregateSessionValue, template: string): 
   return new Set(subscribedAt(value, template).map(([, own]) => own));
 }
 
-/** A message of the template, as its client gets it: an update has the names of the client, unless its resource is not served. */
-export function messagesAsAsked(
-  value: AggregateSessionValue,
-  template: string,
-  message: ServerMessage,
-  isServed: IsServed,
-): readonly ServerMessage[] {
-  if (!isUpdate(message)) return [message];
-  return updatesAsAsked(message, subscribedAt(value, template), (uri) => isServed(template, uri));
+/** The names of the client in updates. They are gathered once for each value: there may be thousands of updates per second. */
+export class NamedUpdates {
+  readonly #value: () => AggregateSessionValue;
+  readonly #isServed: IsServed;
+  readonly #names = new Map<string, AskedNames>();
+  #of: AggregateSessionValue | undefined;
+
+  constructor(value: () => AggregateSessionValue, isServed: IsServed) {
+    this.#value = value;
+    this.#isServed = isServed;
+  }
+
+  /** A message of the template, as its client gets it: an update has the names of the client, unless its resource is not served. */
+  messages(template: string, message: ServerMessage): readonly ServerMessage[] {
+    if (!isUpdate(message)) return [message];
+    return updatesAsAsked(message, this.#namesAt(template), (uri) => this.#isServed(template, uri));
+  }
+
+  /** As `messages`, for what comes while the template answers. */
+  answers(template: string, answer: Answer): readonly Answer[] {
+    const { event } = answer;
+    if (!isUpdate(event)) return [answer];
+    const updates = updatesAsAsked(event, this.#namesAt(template), (uri) => this.#isServed(template, uri));
+    return updates.map((update) => ({ ...answer, event: update }));
+  }
+
+  #namesAt(template: string): AskedNames {
+    const value = this.#value();
+    if (this.#of !== value) this.#names.clear();
+    this.#of = value;
+    const names = this.#names.get(template) ?? askedNames(subscribedAt(value, template));
+    this.#names.set(template, names);
+    return names;
+  }
 }
 
 type IsServed = (template: string, uri: string) => boolean;
-
-/** As `messagesAsAsked`, for what comes while the template answers. */
-export function answersAsAsked(
-  value: AggregateSessionValue,
-  template: string,
-  answer: Answer,
-  isServed: IsServed,
-): readonly Answer[] {
-  const { event } = answer;
-  if (!isUpdate(event)) return [answer];
-  const updates = updatesAsAsked(event, subscribedAt(value, template), (uri) => isServed(template, uri));
-  return updates.map((update) => ({ ...answer, event: update }));
-}
 
 function subscribedAt({ uris, composed }: AggregateSessionValue, template: string): readonly SubscribedUri[] {
   const differing = entryOf(composed, template);
