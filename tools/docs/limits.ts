@@ -277,6 +277,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['A message of HTTP+SSE for a session that has no stream after a restart', seconds(RESUME_MS), '`404`'],
     ['Subscriptions (URIs) of one client', count(LIMITS.subscriptionsPerClient), 'an error'],
+    [
+      'Subscriptions of one conversation with a legacy server that it has not answered',
+      '64',
+      'others wait; they are not sent if their clients have left',
+    ],
   ],
   'Streams and answers': [
     ['`GET` streams of one session', '1', '`409`'],

@@ -14,6 +14,7 @@ import { settled } from '../../helpers/failing-backend.ts';
 import { type ScriptedExchange, ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
+import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
 
 const test = suite('feed');
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
@@ -374,14 +375,46 @@ test('legacy: ends with the conversation, which gets no further request', async 
   assert.is(requests, 2);
 });
 
+test('legacy: streams that end before their resources are asked for cost the backend nothing', async () => {
+  for (let streams = 0; streams < 5; streams += 1) {
+    const listening = shared.messages(new Set(names(`x${streams}`, 1_000))).subscribe();
+    await settled();
+    listening.unsubscribe();
+    await settled();
+  }
+  assert.ok(asked().length <= 64, `${asked().length} requests`);
+  legacy.onExchange = (exchange) => exchange.result();
+  for (const exchange of legacy.open) exchange.result();
+  await passTurns(10);
+  assert.ok(asked().length <= 2 * 64, `${asked().length} requests with those that unsubscribe`);
+});
+
+test('legacy: asks for many resources at most 64 at a time, over several turns of the event loop', async () => {
+  shared = new Feed(legacy, { ...systemClock, scheduler: untimedScheduler(5) });
+  const listening = shared.messages(new Set(names('x', 200))).subscribe();
+  await passTurns(200);
+  assert.is(asked().length, 64);
+  const requests = new TurnCounter();
+  legacy.onExchange = (exchange) => {
+    requests.note();
+    setImmediate(() => exchange.result());
+  };
+  for (const exchange of legacy.open) exchange.result();
+  await passTurns(400);
+  listening.unsubscribe();
+  await passTurns(800);
+  const subscribed = asked().filter((request) => request.startsWith('subscribe'));
+  assert.equal([subscribed.length, asked().length - subscribed.length], [200, 200]);
+  assert.ok(requests.fullest <= 5, `${requests.fullest} requests in one turn`);
+});
+
 test('legacy: refuses more than 10,000 resources', async () => {
+  shared = new Feed(legacy, { ...systemClock, scheduler: untimedScheduler(Number.POSITIVE_INFINITY) });
+  legacy.onExchange = (exchange) => exchange.result();
   const [first] = Array.from({ length: 10_000 }, (_, n) => shared.subscribe(`x:${n}`));
   assert.is(await failure(shared.subscribe('x:more').answer), 'BACKEND_UNAVAILABLE no');
   assert.is(asked().length, 10_000);
   first?.release();
-  legacy.open[0]?.result();
-  await settled();
-  legacy.last.result();
   await settled();
   shared.subscribe('x:more');
   await settled();

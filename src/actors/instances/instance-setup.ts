@@ -13,6 +13,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import type { Open } from '../../transports/open-options.ts';
 import { EXITED_CLEANLY, type TransportDiagnostics } from '../../transports/transport.ts';
 import { backOffMs } from '../back-off.ts';
+import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { Leases } from './leases.ts';
 import type { OpenedTransport } from './opened-transport.ts';
@@ -22,7 +23,7 @@ import type { TrustOf } from './tool-trust.ts';
 import { refusalOf, type TransportReport, transportActor } from './transport-actor.ts';
 
 /** What an instance actor is made of. */
-export interface InstanceActorInput extends Clock {
+export interface InstanceActorInput extends Clock, SubscriptionDeps {
   readonly definition: InstanceDefinition;
   readonly policy: TemplatePolicy;
   readonly open: Open;

@@ -18,6 +18,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import { answerOf } from '../../transports/own-exchange.ts';
 import type { CallConversation, Closed, Conversation } from '../../transports/transport.ts';
 import { Feed } from '../subscriptions/feed.ts';
+import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 
 /** The session that a lease is for. */
 export interface LeasingSession {
@@ -95,7 +96,7 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
   readonly opening: Promise<Conversation | undefined>;
   /** Resolves when nothing is left of it. Never rejects. */
   readonly gone: Promise<void>;
-  readonly #clock: Pick<Clock, 'now' | 'alarm'>;
+  readonly #clock: Pick<Clock, 'now' | 'alarm'> & SubscriptionDeps;
   readonly #listener: ConversationListener;
   readonly #idleMs: number;
   readonly #ending = new AbortController();
@@ -119,7 +120,10 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
   #level: string | undefined;
   #settingLevel: Promise<void> | undefined;
 
-  constructor(clock: Pick<Clock, 'now' | 'alarm'>, { request, key, open, listener }: ConversationInput) {
+  constructor(
+    clock: Pick<Clock, 'now' | 'alarm'> & SubscriptionDeps,
+    { request, key, open, listener }: ConversationInput,
+  ) {
     const { owner, isExclusive = true, isShared = false, session, idleMs = 0, forCallsOf } = request;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ownerId = owner.id;

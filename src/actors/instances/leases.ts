@@ -20,6 +20,7 @@ import type { ClientProfile } from '../../domain/mcp/client.ts';
 import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { Closed, Conversation, Transport } from '../../transports/transport.ts';
+import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 import { type ConversationListener, LeasedConversation, type LeaseRequest } from './leased-conversation.ts';
 
 /** One use of a leased conversation. */
@@ -31,7 +32,7 @@ export interface Lease {
   readonly release: () => void;
 }
 
-export interface LeasesOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
+export interface LeasesOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'>, SubscriptionDeps {
   readonly definition: Pick<InstanceDefinition, 'template' | 'id' | 'serverId' | 'transport'>;
   readonly dedicatedBounds?: DedicatedBounds | undefined;
   /** Another node runs it. */

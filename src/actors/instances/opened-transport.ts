@@ -12,6 +12,7 @@ import type { Clock } from '../../domain/time/clock.ts';
 import { answerOf, ownExchange } from '../../transports/own-exchange.ts';
 import type { Conversation, Transport } from '../../transports/transport.ts';
 import { Feed } from '../subscriptions/feed.ts';
+import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 import { type HintsByTool, type ListBudget, ToolCache } from './tool-cache.ts';
 import type { ToolTrust } from './tool-trust.ts';
 
@@ -31,7 +32,7 @@ export class OpenedTransport {
   /** `onCut`: called when the list of tools ends before its last page. */
   constructor(
     transport: Transport,
-    clock: Pick<Clock, 'now' | 'alarm'>,
+    clock: Pick<Clock, 'now' | 'alarm'> & SubscriptionDeps,
     counted?: ListBudget,
     onCut?: (reason: string) => void,
     trust?: () => ToolTrust | undefined,

@@ -14,13 +14,14 @@ import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { Open, WithheldTool } from '../../transports/open-options.ts';
 import type { Transport, TransportDiagnostics } from '../../transports/transport.ts';
+import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 import { closeQuietly } from './leased-conversation.ts';
 import type { Leases } from './leases.ts';
 import { OpenedTransport } from './opened-transport.ts';
 import type { HintsByTool, ToolCache } from './tool-cache.ts';
 import type { TrustOf } from './tool-trust.ts';
 
-export interface TransportInput extends Pick<Clock, 'now' | 'alarm'> {
+export interface TransportInput extends Pick<Clock, 'now' | 'alarm'>, SubscriptionDeps {
   readonly open: Open;
   readonly leases: Pick<Leases, 'room'>;
   readonly policy: Pick<TemplatePolicy, 'startTimeoutMs'>;

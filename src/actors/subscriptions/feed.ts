@@ -5,10 +5,14 @@ import { Observable, type Subscription, takeUntil } from 'rxjs';
 import { type ServerMessage, type ServerNotification, updateNotice } from '../../domain/mcp/client.ts';
 import { changedList, RESOURCE_UPDATED } from '../../domain/mcp/mcp.ts';
 import { enclosingUris } from '../../domain/mcp/resource-uris.ts';
-import type { Clock } from '../../domain/time/clock.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import { BackendSubscription } from './backend-subscription.ts';
-import { MAX_RESOURCES, ResourceSubscriptions, type SharedSubscription } from './resource-subscriptions.ts';
+import {
+  MAX_RESOURCES,
+  ResourceSubscriptions,
+  type SharedSubscription,
+  type SubscriptionDeps,
+} from './resource-subscriptions.ts';
 
 /** URIs of resources. */
 export interface ResourceUris {
@@ -35,7 +39,7 @@ type SharedConversation = Pick<Conversation, 'handshake' | 'messages$' | 'resume
  * change of a list to all, any other message to none. Open while there are clients.
  */
 export class Feed {
-  readonly #clock: Pick<Clock, 'alarm'>;
+  readonly #deps: SubscriptionDeps;
   readonly #conversation: SharedConversation;
   readonly #clients = new Set<FeedClient>();
   /** Only of a modern backend. */
@@ -45,8 +49,8 @@ export class Feed {
   #messages: Subscription | undefined;
   #subscriptions: ResourceSubscriptions | undefined;
 
-  constructor(conversation: SharedConversation, clock: Pick<Clock, 'alarm'>) {
-    this.#clock = clock;
+  constructor(conversation: SharedConversation, deps: SubscriptionDeps) {
+    this.#deps = deps;
     this.#conversation = conversation;
     if (conversation.handshake.era !== 'modern') return;
     const wanted = () => (this.#clients.size > 0 ? this.#wanted() : undefined);
@@ -55,7 +59,7 @@ export class Feed {
       wanted,
       (message) => this.#deliver(message),
       () => this.#resumed(),
-      clock,
+      deps,
     );
   }
 
@@ -76,7 +80,7 @@ export class Feed {
   /** Subscribes a legacy backend to a resource, until every part is released. Updates reach the clients that want them. */
   subscribe(uri: string): SharedSubscription {
     const resumed = (resource: string): void => this.#deliver(updateNotice(resource));
-    this.#subscriptions ??= new ResourceSubscriptions(this.#conversation, this.#clock, resumed);
+    this.#subscriptions ??= new ResourceSubscriptions(this.#conversation, this.#deps, resumed);
     return this.#subscriptions.subscribe(uri);
   }
 
@@ -92,7 +96,9 @@ export class Feed {
     return new Observable<ServerNotification>((subscriber) => {
       subscriber.add(this.add({ uris, deliver: (message) => subscriber.next(message), resumed }));
       const parts = this.#subscription === undefined ? [...uris].map((uri) => this.subscribe(uri)) : [];
-      for (const { release } of parts) subscriber.add(release);
+      subscriber.add(() => {
+        for (const { release } of parts) release();
+      });
       if (!isLate) return;
       const answers = parts.map(({ answer }) => answer);
       void Promise.allSettled([this.settled, ...answers]).then(() => subscriber.closed || resumed());
@@ -119,6 +125,7 @@ export class Feed {
   }
 
   #left({ uris }: FeedClient): void {
+    if (this.#subscription === undefined) return;
     // Others may have waited for room.
     if (this.#isFull || [...uris.keys()].some((uri) => !this.#isWanted(uri))) this.refresh();
   }
