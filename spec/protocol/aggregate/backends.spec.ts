@@ -47,14 +47,19 @@ function setUp() {
     if (template === 'a' || template === 'b') return template === 'a' ? a : b;
     throw templateNotFound(template);
   };
-  const { aggregated, listChanges$ } = aggregateOf({ templates: () => templates, backendsOf, sessions });
+  let looks = 0;
+  const templatesOf = () => {
+    looks += 1;
+    return templates;
+  };
+  const { aggregated, listChanges$ } = aggregateOf({ templates: templatesOf, backendsOf, sessions });
   const ask = async (request: ExchangeRequest, owner: Owner = ADA, instanceId?: string) => {
     const { event, ...from } = await firstValueFrom(
       aggregated.exchange(request, { owner, profile: PROFILE, instanceId }),
     );
     return { ...from, said: event.kind === 'result' ? event.result.value : event };
   };
-  return { a, b, aggregated, ask, listChanges$, templates, uses };
+  return { a, b, aggregated, ask, listChanges$, templates, uses, looks: () => looks };
 }
 
 test('many clients that ask for a long list at once get it in several turns', async () => {
@@ -353,6 +358,15 @@ test('looks up the owners of resources once for any number of subscribed URIs', 
   await untilWanted(a, [[], ['a:1', 'a:2']]);
   assert.equal([a.asked.length, b.asked.length], [2, 0], 'b announces no resources');
   subscription.unsubscribe();
+});
+
+test('looks up the resources of a stream over several turns, and no more of them once it has ended', async () => {
+  const { aggregated, a, looks } = setUp();
+  const uris = Array.from({ length: 1_000 }, (_, n) => `x:${n}`);
+  const wanted = { lists: new Set<ListField>(), resources: new Set(uris) };
+  aggregated.changes(ADA, PROFILE, wanted).subscribe().unsubscribe();
+  await passTurns(50);
+  assert.equal([a.asked.length, looks() < 100], [0, true], `${looks()} of 1,000`);
 });
 
 test('finds a tool by its aggregate name, also by one that a list has cut', async () => {

@@ -219,14 +219,24 @@ export class AggregateBackends implements Backends {
     changes$: Observable<ListChange>,
   ): Observable<ServerNotification> {
     const { owner, profile } = client;
+    const { scheduler } = this.#options;
     return defer(() => {
       const unknown = new Set(resources);
       if (unknown.size === 0) return EMPTY;
       const { uris } = this.#selection.directory;
       const isServed = (template: string) => (uri: string) => uris.isServed(template, uri);
       const readSkills = () => this.#extensions.listSkills(client, this.#toTemplate(client));
+      let isOver = false;
+      const wanted = {
+        *[Symbol.iterator]() {
+          for (const uri of [...unknown]) {
+            if (isOver) throw new Error('its stream has ended'); // ends the look-up
+            yield uri;
+          }
+        },
+      };
       const lookUp = async () => {
-        const targets = await uris.targetsOf(unknown, client, readSkills);
+        const targets = await uris.targetsOf(wanted, client, readSkills, scheduler);
         for (const asked of targets.keys()) unknown.delete(asked);
         return [...Map.groupBy(targets, ([, { template }]) => template)];
       };
@@ -251,6 +261,9 @@ export class AggregateBackends implements Backends {
               ),
               finalize(() => subscribed.forEach(([asked]) => void unknown.add(asked))),
             );
+        }),
+        finalize(() => {
+          isOver = true;
         }),
       );
     });

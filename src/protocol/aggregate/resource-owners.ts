@@ -7,6 +7,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Client, Owner } from '../../domain/mcp/client.ts';
 import type { ListField } from '../../domain/mcp/mcp.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
+import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { isTooLong } from '../client-bounds.ts';
 import { composedUri, isOfSkill, ownedAs, partsOfComposed, type ResourceTarget } from './composed-uris.ts';
 import { KEY_FIELDS } from './items.ts';
@@ -137,19 +138,21 @@ export class ResourceOwners {
     return (await this.targetsOf([uri], client, readSkills)).get(uri);
   }
 
-  /** As `targetOf`, for several URIs; unknown ones are left out. */
+  /** As `targetOf`, for several URIs, each in a task of `scheduler`; unknown ones are left out. `uris` is iterated over twice. */
   async targetsOf(
     uris: Iterable<string>,
     client: Client,
     readSkills: () => Promise<unknown>,
+    scheduler: Pick<TaskScheduler, 'each'> = AT_ONCE,
   ): Promise<Map<string, ResourceTarget>> {
     const { owner } = client;
-    const asked = [...uris];
     // What its lists do not have is certain only when they were read: a listed URI goes before all others.
     const hasRead = this.#readers.has(owner.id);
-    const unknown = asked.filter(
-      (uri) => (hasRead ? this.#known(uri, owner) : this.#listedAt(uri, owner)) === undefined,
-    );
+    const unknown: string[] = [];
+    await scheduler.each(uris, (uri) => {
+      const found = hasRead ? this.#known(uri, owner) : this.#listedAt(uri, owner);
+      if (found === undefined) unknown.push(uri);
+    });
     if (unknown.length > 0) {
       const lists = [
         'resources',
@@ -163,19 +166,17 @@ export class ResourceOwners {
     const mayUse = (template: string) => this.#deps.mayUse?.(owner, template) ?? true;
     const usable = this.#deps.templates(owner).filter(mayUse);
     const [only, ...others] = usable;
-    return new Map(
-      asked.flatMap((uri) => {
-        const target = this.#known(uri, owner);
-        if (target !== undefined) {
-          // A plain URI that several have: results of tools name it so, and the caller may use a later one.
-          const own = mayUse(target.template) ? target : this.#known(uri, owner, usable);
-          return own === undefined ? [] : [[uri, own]];
-        }
-        return only !== undefined && others.length === 0 && this.isServed(only, uri)
-          ? [[uri, { template: only, uri }]]
-          : [];
-      }),
-    );
+    const targets = new Map<string, ResourceTarget>();
+    await scheduler.each(uris, (uri) => {
+      const target = this.#known(uri, owner);
+      if (target !== undefined) {
+        // A plain URI that several have: results of tools name it so, and the caller may use a later one.
+        const own = mayUse(target.template) ? target : this.#known(uri, owner, usable);
+        if (own !== undefined) targets.set(uri, own);
+      } else if (only !== undefined && others.length === 0 && this.isServed(only, uri))
+        targets.set(uri, { template: only, uri });
+    });
+    return targets;
   }
 
   /** A listed URI goes before a composed one, and both before a URI template: first one that is shown composed, too. */
@@ -340,6 +341,12 @@ export class ResourceOwners {
     this.#patterns.set(template, patterns);
   }
 }
+
+const AT_ONCE: Pick<TaskScheduler, 'each'> = {
+  each: async (items, visit) => {
+    for (const item of items) visit(item);
+  },
+};
 
 /** The list that pages of MCP Apps are in, too. */
 const RELATED: Partial<Record<ListField, ListField>> = { tools: 'resources', resources: 'tools' };
