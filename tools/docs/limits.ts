@@ -285,6 +285,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
   ],
   'Streams and answers': [
     ['`GET` streams of one session', '1', '`409`'],
+    [
+      'Updates of resources that wait for one client',
+      '256, and one of each subscribed resource',
+      'those of parts name the subscribed resource',
+    ],
     ['Streams of `subscriptions/listen`', `${count(MAX_STREAMS)}; per caller ${share}`, queueFull],
     [
       'A client that does not read its answer',

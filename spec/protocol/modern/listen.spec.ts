@@ -6,6 +6,7 @@ import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { grant } from '../../../src/protocol/modern/listen.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { suite } from '../../helpers/suite.ts';
+import { passTurns } from '../../helpers/turns.ts';
 import { KEY, modernHarness, nestedTooDeeply, outcomeOf, SERVER_INFO } from './modern-harness.ts';
 
 const test = suite('listen');
@@ -86,6 +87,28 @@ test('ends the stream of a client that does not read', async () => {
   reply.events.unsentBytes = 2 ** 20 + 1;
   harness.backends.changes$.next(changed);
   assert.equal([reply.events.isEnded, harness.backends.changes$.observed], [true, false]);
+});
+
+test('sends each resource once of the updates that wait, and beyond 256 only resources that were subscribed to', async () => {
+  const harness = modernHarness();
+  const uris = ['a://b', 'a://c'];
+  const wanted = { notifications: { resourceSubscriptions: uris } };
+  const reply = await harness.send('subscriptions/listen', wanted);
+  const update = (uri: string) =>
+    harness.backends.changes$.next({
+      kind: 'notification',
+      method: 'notifications/resources/updated',
+      params: { uri },
+    });
+  for (let at = 0; at < 5_000; at += 1) update('a://c');
+  for (let at = 0; at < 5_000; at += 1) update(`a://b/${at}`);
+  await passTurns(100);
+  const found = reply.events.messages.slice(1).map(({ params }) => Object(params).uri);
+  assert.ok(found.length <= 300, `${found.length} messages`);
+  assert.equal(
+    uris.map((uri) => found.includes(uri)),
+    [true, true],
+  );
 });
 
 test('drops a message that cannot be serialized, reports it, and continues', async () => {

@@ -3,6 +3,7 @@
 
 import { Subject, type Subscriber, Subscription } from 'rxjs';
 import { type ServerMessage, updateNotice } from '../../domain/mcp/client.ts';
+import { noticesInTasks } from '../../domain/mcp/notices-in-tasks.ts';
 import { inTasks } from '../../domain/time/task-streams.ts';
 import type { FeedClient } from '../subscriptions/feed.ts';
 import type { Binding } from './binding.ts';
@@ -77,14 +78,16 @@ export class SessionMessages {
   /** Gets the messages of a shared conversation in tasks: thousands of sessions may get the same one. */
   #clientOf({ feed }: Binding): FeedClient<ServerMessage> {
     const session = this.#session;
-    const { run } = session.deps.scheduler;
     const deliver = (message: ServerMessage): void => this.#streams.next(message);
+    const subscribed = { has: (uri: string) => session.uris.has(uri) };
+    const notify = noticesInTasks(deliver, subscribed, session.deps.scheduler);
     return {
       get uris() {
         return session.uris;
       },
       resumed: () => this.#resumed(),
-      deliver: feed === undefined ? deliver : (message) => run(() => deliver(message)),
+      deliver: (message) =>
+        feed === undefined || message.kind === 'request' ? deliver(message) : notify(message),
     };
   }
 }

@@ -23,6 +23,7 @@ import {
   RESOURCE_UPDATED,
   type WantedChanges,
 } from '../../domain/mcp/mcp.ts';
+import { noticesInTasks } from '../../domain/mcp/notices-in-tasks.ts';
 import { isAboutOneOf } from '../../domain/mcp/resource-uris.ts';
 import { type ByteBudget, keptBytes } from '../../domain/memory/held-bytes.ts';
 import { OwnerShares } from '../../domain/memory/owner-shares.ts';
@@ -100,7 +101,7 @@ export class ListenStreams {
     const isGranting = Object.keys(shown).length > 0;
     const changes$ = isGranting ? backends.changes(owner, profile, wanted) : EMPTY;
     const { run } = this.#scheduler;
-    const next = (message: ServerNotification) => run(() => forward(message)); // thousands of streams may get it
+    const next = noticesInTasks(forward, wanted.resources, this.#scheduler); // thousands of streams may get it
     listening.add(changes$.subscribe({ next, complete: () => run(finish) }));
   }
 

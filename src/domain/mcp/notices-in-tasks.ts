@@ -1,0 +1,42 @@
+// Notices for one client, each in a task: a server may send more updates than the gateway delivers, and they say only
+// that something has changed. So what waits is bounded.
+
+import type { TaskScheduler } from '../time/task-scheduler.ts';
+import type { ServerNotification } from './client.ts';
+import { enclosingUris } from './resource-uris.ts';
+
+/** Notices that wait for one client; beyond, updates name the resources that it has subscribed to, and not their parts. */
+const MAX_WAITING = 256;
+
+/** Returns what delivers a notice in a task; one that waits is replaced by a later one of the same method and URI. */
+export function noticesInTasks(
+  deliver: (notice: ServerNotification) => void,
+  subscribed: Pick<ReadonlySet<string>, 'has'>,
+  { run }: Pick<TaskScheduler, 'run'>,
+): (notice: ServerNotification) => void {
+  const waiting = new Map<string, ServerNotification>();
+  return (given) => {
+    const notice = waiting.size < MAX_WAITING ? given : ofSubscribed(given, subscribed);
+    if (notice === undefined) return;
+    const key = `${notice.method} ${notice.params.uri}`;
+    const isWaiting = waiting.has(key);
+    waiting.set(key, notice);
+    if (isWaiting) return;
+    run(() => {
+      const latest = waiting.get(key) ?? notice;
+      waiting.delete(key);
+      deliver(latest);
+    });
+  };
+}
+
+/** Undefined for an update of no subscribed resource. */
+function ofSubscribed(
+  notice: ServerNotification,
+  subscribed: Pick<ReadonlySet<string>, 'has'>,
+): ServerNotification | undefined {
+  const { uri } = notice.params;
+  if (typeof uri !== 'string' || subscribed.has(uri)) return notice;
+  const resource = enclosingUris(uri).find((each) => subscribed.has(each));
+  return resource === undefined ? undefined : { ...notice, params: { ...notice.params, uri: resource } };
+}
