@@ -4,7 +4,7 @@
 
 import type { Observable } from 'rxjs';
 import { type Linked, LinkedSet } from '../domain/memory/call-map.ts';
-import { TaskScheduler } from '../domain/time/task-scheduler.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { CallerCheck, CheckedRequest } from './caller-check.ts';
 
 export interface OpenRequest extends Linked {
@@ -17,14 +17,15 @@ export interface OpenRequest extends Linked {
 
 export class OpenRequests {
   readonly #requests = new LinkedSet<OpenRequest>();
-  /** Spreads the checks of many requests of one caller. */
-  readonly #scheduler = new TaskScheduler();
 
-  /** `changed$`: ids of principals that may have lost permissions. Subscribes until it completes. */
-  constructor(changed$: Observable<string>) {
+  /**
+   * `changed$`: ids of principals that may have lost permissions. Subscribes until it completes. `scheduler` spreads
+   * the checks of many requests of one caller.
+   */
+  constructor(changed$: Observable<string>, scheduler: Pick<TaskScheduler, 'each'>) {
     changed$.subscribe((callerId) => {
       const theirs = this.#requests.values().filter(({ context }) => idOf(context) === callerId);
-      void this.#scheduler.each(theirs, (request) => this.#check(request));
+      void scheduler.each(theirs, (request) => this.#check(request));
     });
   }
 

@@ -32,7 +32,7 @@ export interface RequestState extends CountedRequest, McpLog {
   forwardedTo?: string;
   /** Authorizes the caller again; set by middleware/authorize.ts on routes that need credentials. */
   check?: CallerCheck;
-  /** Makes `WWW-Authenticate` of a 401 or 403; set by sign-in.ts where MCP clients can sign in. */
+  /** Makes `WWW-Authenticate` of a 401 or 403; set by middleware/authorize.ts where MCP clients can sign in. */
   challenge?: Challenge;
   /** The answer is for this caller only; set on routes that need credentials, and with the rate limit of a caller elsewhere. */
   isPrivate?: boolean;
@@ -42,7 +42,7 @@ export interface RequestState extends CountedRequest, McpLog {
   isSameHost?: boolean;
   /** Counted memory of a large body; see body/held-bodies.ts. */
   heldBody?: HeldBody;
-  /** Details of a successful answer for the audit log; set by middleware/routing.ts. */
+  /** Details of a successful answer for the audit log; set by replies/write-reply.ts. */
   trail?: Trail;
   /** The parsed body; set by middleware/body.ts on routes that take one. */
   body?: unknown;

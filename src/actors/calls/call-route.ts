@@ -36,7 +36,7 @@ export interface CallRoute {
  */
 export type Step = SendStep | WaitStep | { readonly kind: 'full' | 'none' | 'reopen' };
 
-/** The steps without data; one object each, since they are compared and made for many calls. */
+/** The steps without data; one object each for all calls. */
 export const FULL: Step = { kind: 'full' };
 export const NONE: Step = { kind: 'none' };
 export const REOPEN: Step = { kind: 'reopen' };

@@ -41,11 +41,12 @@ export class EventStreams {
   readonly unread: UnreadAnswers;
   readonly #open = new Set<TrackedStream>();
   /** Spreads the checks of streams that were opened together, and the ends of those of one caller. */
-  readonly #scheduler = new TaskScheduler();
+  readonly #scheduler: Pick<TaskScheduler, 'run'>;
   readonly #keepAliveMs: number;
   readonly #callerCheckMs: number;
 
-  constructor(options: EventStreamOptions = {}) {
+  constructor(options: EventStreamOptions = {}, scheduler: Pick<TaskScheduler, 'run'> = new TaskScheduler()) {
+    this.#scheduler = scheduler;
     this.#keepAliveMs = options.keepAliveMs ?? HTTP_LIMITS.keepAliveMs;
     this.unreadMs = options.unreadMs ?? HTTP_LIMITS.unreadAnswerMs;
     this.unread = new UnreadAnswers(

@@ -1,5 +1,5 @@
 // The MCP endpoint for clients of the legacy era (2024-11-05 to 2025-11-25): handshake, sessions, event streams.
-// endpoint.ts decided the era before; LegacyTraffic holds its state between requests.
+// endpoint.ts decided the era before; LegacyTraffic has what is under way between two requests.
 // Source: MCP 2025-11-25 basic/transports#streamable-http, basic/lifecycle#initialization.
 
 import { callCutOff } from '../../domain/errors/error-catalogue.ts';

@@ -1,4 +1,4 @@
-// The state of a legacy session between two requests of its client: calls under way, streams that may be resumed,
+// What is under way between one legacy session and its client, also between two requests: calls, streams that may be resumed,
 // questions of the server, messages without a stream. It is kept only while there is such state; the session table
 // owns the session itself. Source: MCP 2025-11-25 basic/transports.
 
