@@ -130,7 +130,7 @@ export const layerRules: readonly Rule[] = [
   },
 ];
 
-/** `src/transports/index.ts` imports it by the name of the kind. */
+/** `src/transports/load-transport.ts` imports it by the name of the kind. */
 function isKindOfTransport(path: string): boolean {
   return TRANSPORT_KINDS.some((kind) => path === `src/transports/${kind}/${kind}.ts`);
 }

@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import type { Principal, Scope } from '../../src/domain/accounts/account.ts';
-import { tokenExpired } from '../../src/domain/errors/error-catalogue.ts';
+import { tokenExpired } from '../../src/domain/errors/account-errors.ts';
 import { databaseUnavailable, type GatewayError } from '../../src/domain/errors/errors.ts';
 import { callerCheck } from '../../src/http/caller-check.ts';
 import { suite } from '../helpers/suite.ts';

@@ -1,6 +1,6 @@
 import { concat, NEVER, Observable, of, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { invalidCredentials } from '../../src/domain/errors/error-catalogue.ts';
+import { invalidCredentials } from '../../src/domain/errors/account-errors.ts';
 import type { StreamEvent } from '../../src/http/replies/reply.ts';
 import type { HttpContext } from '../../src/http/request.ts';
 import { type EventStreamOptions, EventStreams } from '../../src/http/sse/event-stream.ts';

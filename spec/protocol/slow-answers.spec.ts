@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { TaskScheduler } from '../../src/domain/time/task-scheduler.ts';
-import { slowAnswers } from '../../src/protocol/answer-writer.ts';
+import { slowAnswers } from '../../src/protocol/client-call.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('slow answers');

@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert';
 import { freePort } from '../../src/cli/demo-servers.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { OutsideHandshakes } from '../../src/outside/outside-handshakes.ts';
-import { guardedConnector } from '../../src/transports/http/connector.ts';
+import { guardedConnector } from '../../src/transports/http1/connector.ts';
 import { hasOpenssl, issueCertificate, makeAuthority, makeCostlyChain } from '../helpers/certificates.ts';
 import { folderOfAll } from '../helpers/folder.ts';
 import { renew, renewingEnd } from '../helpers/key-updates.ts';

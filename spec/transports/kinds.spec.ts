@@ -3,7 +3,7 @@
 import { readdir } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
 import { TRANSPORT_KINDS } from '../../src/domain/instances/transport-kinds.ts';
-import { loadTransport } from '../../src/transports/index.ts';
+import { loadTransport } from '../../src/transports/load-transport.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('kinds of transport');

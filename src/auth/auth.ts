@@ -6,7 +6,7 @@ import type { Observable } from 'rxjs';
 import type { Config } from '../config/config.ts';
 import { ANONYMOUS, type EndedToken, type Principal, type User } from '../domain/accounts/account.ts';
 import type { GatewayAddress } from '../domain/accounts/resource.ts';
-import { userNotFound } from '../domain/errors/error-catalogue.ts';
+import { userNotFound } from '../domain/errors/account-errors.ts';
 import { type Clock, systemClock } from '../domain/time/clock.ts';
 import type { OAuthStore } from '../persistence/oauth-store.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';

@@ -4,11 +4,7 @@
 import { hash } from 'node:crypto';
 import { type EndedToken, isOfIssuer, type Principal } from '../domain/accounts/account.ts';
 import type { Grant } from '../domain/accounts/grant.ts';
-import {
-  authenticationRequired,
-  invalidCredentials,
-  tokenExpired,
-} from '../domain/errors/error-catalogue.ts';
+import { authenticationRequired, invalidCredentials, tokenExpired } from '../domain/errors/account-errors.ts';
 import { asGatewayError, databaseUnavailable, GatewayError, hasCode } from '../domain/errors/errors.ts';
 import { LruMap } from '../domain/memory/lru-map.ts';
 import { Repeated } from '../domain/memory/repeated.ts';

@@ -10,8 +10,8 @@ import {
   insufficientPermissions,
   invalidCredentials,
   rateLimitExceeded,
-  templateNotFound,
-} from '../domain/errors/error-catalogue.ts';
+} from '../domain/errors/account-errors.ts';
+import { templateNotFound } from '../domain/errors/error-catalogue.ts';
 import { asGatewayError, type GatewayError, hasCode } from '../domain/errors/errors.ts';
 import { isRestricted, mayUse } from '../domain/rights/rights.ts';
 import { whenKnown } from '../domain/time/when-known.ts';

@@ -3,7 +3,7 @@
 // ADR 35.
 
 import type { Observable } from 'rxjs';
-import { type Linked, LinkedSet } from '../domain/memory/call-map.ts';
+import { type Linked, LinkedSet } from '../domain/memory/linked-set.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { CallerCheck, CheckedRequest } from './caller-check.ts';
 

@@ -7,10 +7,12 @@ import {
   apiKeyNotFound,
   clientNotFound,
   grantNotFound,
+  userNotFound,
+} from '../domain/errors/account-errors.ts';
+import {
   routeNotFound,
   serverNotFound,
   templateNotFound,
-  userNotFound,
   validationFailed,
 } from '../domain/errors/error-catalogue.ts';
 import type { GatewayError, ValidationItem } from '../domain/errors/errors.ts';

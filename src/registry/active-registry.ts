@@ -25,7 +25,7 @@ import type { InstanceAuth } from '../domain/vault/account-connection.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { DefinitionsInForce } from '../templates/definitions-in-force.ts';
 import type { InProcessHandler } from '../transports/open-options.ts';
-import type { FleetPrograms } from './shared-programs.ts';
+import type { FleetPrograms } from './fleet-programs.ts';
 import type { ToolApprovals } from './tool-approvals.ts';
 
 export interface ActiveRegistryDeps {

@@ -4,6 +4,7 @@
 import * as assert from 'uvu/assert';
 import { errorOfAnswer, toolExecutionFailed } from '../../../src/domain/calls/answer-errors.ts';
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
+import * as accountErrors from '../../../src/domain/errors/account-errors.ts';
 import * as errors from '../../../src/domain/errors/error-catalogue.ts';
 import {
   asGatewayError,
@@ -25,7 +26,11 @@ const { backendUnavailable, backendTimeout, noHealthyInstance } = errors;
 
 /** Errors that no spec of HTTP covers: status, code, and `delivered` if it is not `no`; the facts; a part of the message. */
 const ROWS: readonly (readonly [error: GatewayError, outcome: string, facts: object, message?: string])[] = [
-  [errors.accountsNeedAllTemplates(), '403 INSUFFICIENT_PERMISSIONS', { requiredPermissions: ['admin'] }],
+  [
+    accountErrors.accountsNeedAllTemplates(),
+    '403 INSUFFICIENT_PERMISSIONS',
+    { requiredPermissions: ['admin'] },
+  ],
   [sessionErrors.nodesNeedAllTemplates(), '403 INSUFFICIENT_PERMISSIONS', {}],
   [errors.registryFull('instances', 2), '400 REGISTRY_FULL', {}, 'The registry is full (2 instances):'],
   [

@@ -4,7 +4,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
-import { CallMap, type Linked, LinkedSet } from '../../../src/domain/memory/call-map.ts';
+import { CallMap } from '../../../src/domain/memory/call-map.ts';
+import { type Linked, LinkedSet } from '../../../src/domain/memory/linked-set.ts';
 import { seeded } from '../../balancing/candidates.ts';
 import { suite } from '../../helpers/suite.ts';
 

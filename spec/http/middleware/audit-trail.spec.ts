@@ -2,7 +2,7 @@ import * as assert from 'uvu/assert';
 import type { Auth } from '../../../src/auth/auth.ts';
 import type { Principal } from '../../../src/domain/accounts/account.ts';
 import { ANONYMOUS } from '../../../src/domain/accounts/account.ts';
-import { insufficientPermissions, rateLimitExceeded } from '../../../src/domain/errors/error-catalogue.ts';
+import { insufficientPermissions, rateLimitExceeded } from '../../../src/domain/errors/account-errors.ts';
 import type { GatewayError } from '../../../src/domain/errors/errors.ts';
 import { HTTP_LIMITS } from '../../../src/http/limits.ts';
 import { auditTrail } from '../../../src/http/middleware/audit-trail.ts';

@@ -8,17 +8,19 @@ import { ANONYMOUS, type Principal, type Scope } from '../../../src/domain/accou
 import { toolExecutionFailed } from '../../../src/domain/calls/answer-errors.ts';
 import {
   authenticationRequired,
-  backendTimeout,
-  backendUnavailable,
   insufficientPermissions,
   invalidCredentials,
+  rateLimitExceeded,
+  tokenExpired,
+  tooManyAttempts,
+} from '../../../src/domain/errors/account-errors.ts';
+import {
+  backendTimeout,
+  backendUnavailable,
   methodNotAllowed,
   noHealthyInstance,
   payloadTooLarge,
   queueFull,
-  rateLimitExceeded,
-  tokenExpired,
-  tooManyAttempts,
   validationFailed,
 } from '../../../src/domain/errors/error-catalogue.ts';
 import { atInstance, databaseUnavailable, openingFailed } from '../../../src/domain/errors/errors.ts';

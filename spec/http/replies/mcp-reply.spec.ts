@@ -1,7 +1,7 @@
 // Answers of the MCP endpoint, and its event streams, over real sockets.
 
 import * as assert from 'uvu/assert';
-import { invalidCredentials } from '../../../src/domain/errors/error-catalogue.ts';
+import { invalidCredentials } from '../../../src/domain/errors/account-errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { HttpMcpReply } from '../../../src/http/replies/mcp-reply.ts';
 import { type HttpContext, whenGone } from '../../../src/http/request.ts';

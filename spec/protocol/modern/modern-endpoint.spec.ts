@@ -1,7 +1,7 @@
 // Requests of the modern era from their headers to the backends.
 
 import * as assert from 'uvu/assert';
-import { rateLimitExceeded } from '../../../src/domain/errors/error-catalogue.ts';
+import { rateLimitExceeded } from '../../../src/domain/errors/account-errors.ts';
 import { GATEWAY_INFO } from '../../../src/domain/version.ts';
 import { suite } from '../../helpers/suite.ts';
 import {

@@ -3,7 +3,7 @@
 
 import { DEFAULT_POLICY } from '../../balancing/policy.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Linked } from '../../domain/memory/call-map.ts';
+import type { Linked } from '../../domain/memory/linked-set.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { SharedTimer, Waiter } from '../../domain/time/shared-timer.ts';
 

@@ -15,7 +15,7 @@ import {
 import { capacityYielded } from '../../domain/errors/session-errors.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { listOf, setsBackendState } from '../../domain/mcp/mcp.ts';
-import type { Linked } from '../../domain/memory/call-map.ts';
+import type { Linked } from '../../domain/memory/linked-set.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { BoundRoute } from '../calls/bound-route.ts';
 import type { AttemptEnding } from '../calls/call-events.ts';

@@ -15,12 +15,8 @@ import {
   type UserChange,
   usernameKey,
 } from '../../domain/accounts/account.ts';
-import {
-  apiKeyNotFound,
-  keptAdmin,
-  userNotFound,
-  validationFailed,
-} from '../../domain/errors/error-catalogue.ts';
+import { apiKeyNotFound, keptAdmin, userNotFound } from '../../domain/errors/account-errors.ts';
+import { validationFailed } from '../../domain/errors/error-catalogue.ts';
 import { definedFields } from '../../domain/json/json.ts';
 import { isRestricted, type RightsLists, tooLongLists } from '../../domain/rights/rights.ts';
 import { timestampOf } from '../../domain/text.ts';

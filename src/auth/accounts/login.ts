@@ -5,7 +5,7 @@ import { hash } from 'node:crypto';
 import { Check } from 'typebox/schema';
 import { NO_PASSWORD, type User, usernameKey } from '../../domain/accounts/account.ts';
 import { Username } from '../../domain/accounts/input-schemas.ts';
-import { invalidCredentials, passwordsOff, tooManyAttempts } from '../../domain/errors/error-catalogue.ts';
+import { invalidCredentials, passwordsOff, tooManyAttempts } from '../../domain/errors/account-errors.ts';
 import { type GatewayError, hasCode } from '../../domain/errors/errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { AccountStore } from '../../persistence/store.ts';

@@ -3,7 +3,7 @@
 
 import bcrypt from 'bcrypt';
 import { passwordIssue } from '../../domain/accounts/account.ts';
-import { tooManyPasswords } from '../../domain/errors/error-catalogue.ts';
+import { tooManyPasswords } from '../../domain/errors/account-errors.ts';
 import { type Clock, systemClock } from '../../domain/time/clock.ts';
 import { FairQueue, type Shares } from '../limits/fair-queue.ts';
 

@@ -6,7 +6,7 @@ import { JWSSignatureVerificationFailed, JWTExpired } from 'jose/errors';
 import { SignJWT } from 'jose/jwt/sign';
 import { type JWTVerifyOptions, jwtVerify } from 'jose/jwt/verify';
 import { type DefinedRoles, scopesOfUser, type User } from '../../domain/accounts/account.ts';
-import { invalidCredentials, tokenExpired } from '../../domain/errors/error-catalogue.ts';
+import { invalidCredentials, tokenExpired } from '../../domain/errors/account-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { type Secrets, secretId } from '../secrets/secrets.ts';

@@ -2,7 +2,7 @@
 
 import type { GroupRole, GroupRoles } from '../../config/issuer-settings.ts';
 import { type DefinedRoles, isBuiltIn } from '../../domain/accounts/account.ts';
-import { noRoleForGroups } from '../../domain/errors/error-catalogue.ts';
+import { noRoleForGroups } from '../../domain/errors/account-errors.ts';
 import { isJsonObject } from '../../domain/json/json.ts';
 import { scopesOfRole } from '../permissions.ts';
 

@@ -21,7 +21,7 @@ import {
   noRoleForGroups,
   notLinked,
   unknownProvider,
-} from '../../domain/errors/error-catalogue.ts';
+} from '../../domain/errors/account-errors.ts';
 import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import type { Clock } from '../../domain/time/clock.ts';

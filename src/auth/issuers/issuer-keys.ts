@@ -5,7 +5,7 @@
 import type { JWK } from 'jose';
 import { createLocalJWKSet } from 'jose/jwks/local';
 import { type IssuerSetting, isSafeUrl } from '../../config/issuer-settings.ts';
-import { issuerUnavailable } from '../../domain/errors/error-catalogue.ts';
+import { issuerUnavailable } from '../../domain/errors/account-errors.ts';
 import { isJsonObject, jsonIn } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { askOutside, OutsideFailure } from '../../outside/request.ts';

@@ -20,7 +20,7 @@ import {
 } from '../../domain/accounts/account.ts';
 import type { Grant, IssuedSubject } from '../../domain/accounts/grant.ts';
 import type { GatewayAddress } from '../../domain/accounts/resource.ts';
-import { invalidCredentials, tokenExpired } from '../../domain/errors/error-catalogue.ts';
+import { invalidCredentials, tokenExpired } from '../../domain/errors/account-errors.ts';
 import { GatewayError } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import { cutText } from '../../domain/text.ts';

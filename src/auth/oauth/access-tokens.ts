@@ -7,7 +7,7 @@ import { JWTExpired } from 'jose/errors';
 import { jwtVerify } from 'jose/jwt/verify';
 import { type ResourcePath, SCOPES, type Scope } from '../../domain/accounts/account.ts';
 import type { GatewayAddress } from '../../domain/accounts/resource.ts';
-import { invalidCredentials, tokenExpired } from '../../domain/errors/error-catalogue.ts';
+import { invalidCredentials, tokenExpired } from '../../domain/errors/account-errors.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';

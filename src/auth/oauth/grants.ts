@@ -4,7 +4,7 @@
 
 import { grantPrincipalId } from '../../domain/accounts/account.ts';
 import type { Grant } from '../../domain/accounts/grant.ts';
-import { grantNotFound } from '../../domain/errors/error-catalogue.ts';
+import { grantNotFound } from '../../domain/errors/account-errors.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { OAuthStore } from '../../persistence/oauth-store.ts';
 import type { AccountStore } from '../../persistence/store.ts';

@@ -1,7 +1,7 @@
 // Proves to clients that this gateway knows their credentials, which they send over plain HTTP only then. Source: ADR 88.
 
 import { createHmac } from 'node:crypto';
-import { tooManyProofs } from '../../domain/errors/error-catalogue.ts';
+import { tooManyProofs } from '../../domain/errors/account-errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { type Clock, systemClock } from '../../domain/time/clock.ts';
 import type { AccountStore } from '../../persistence/store.ts';

@@ -11,7 +11,7 @@ import { lastWords } from '../../domain/text.ts';
 import { settlesWithin, systemClock } from '../../domain/time/clock.ts';
 import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { VERSION } from '../../domain/version.ts';
-import { openTransport } from '../../transports/index.ts';
+import { openTransport } from '../../transports/load-transport.ts';
 import { Reaper } from '../../transports/stdio/reaper.ts';
 import { type RequestCredentials, requestCredentials } from '../accounts/credentials.ts';
 import { fields, listOf } from '../answers.ts';

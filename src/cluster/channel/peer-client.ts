@@ -6,7 +6,7 @@
 import type { ClusterCounts, HopOutcome } from '../../counts/cluster-counts.ts';
 import { asGatewayError, codeOf } from '../../domain/errors/errors.ts';
 import { nodeUnavailable } from '../../domain/errors/session-errors.ts';
-import { LinkedSet } from '../../domain/memory/call-map.ts';
+import { LinkedSet } from '../../domain/memory/linked-set.ts';
 import {
   type ForwardedAnswer,
   type ForwardedRequest,
@@ -14,8 +14,8 @@ import {
   NOT_HOLDER,
 } from '../../domain/nodes/forwarding.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { ConnectionPool } from '../../transports/http/connection-pool.ts';
-import type { Connector } from '../../transports/http/connector.ts';
+import { ConnectionPool } from '../../transports/http1/connection-pool.ts';
+import type { Connector } from '../../transports/http1/connector.ts';
 import type { ReachableLife } from '../reachable-life.ts';
 import { waitForHolderMs } from '../rules/session-claims.ts';
 import type { ChannelKeys } from './channel-keys.ts';

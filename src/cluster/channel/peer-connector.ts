@@ -3,7 +3,7 @@
 import { connect as connectTcp } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { limitKeyUpdates } from '../../tls/key-updates.ts';
-import type { Connector } from '../../transports/http/connector.ts';
+import type { Connector } from '../../transports/http1/connector.ts';
 import { socketOf } from '../reachable-life.ts';
 import type { PeerTls } from './peer-tls.ts';
 

@@ -5,7 +5,7 @@
 import { codeOf } from '../../domain/errors/errors.ts';
 import { jsonIn } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
-import { ConnectionPool } from '../../transports/http/connection-pool.ts';
+import { ConnectionPool } from '../../transports/http1/connection-pool.ts';
 import type { ReachableLife } from '../reachable-life.ts';
 import type { ChannelKeys } from './channel-keys.ts';
 import { peerConnector, peerHost } from './peer-connector.ts';

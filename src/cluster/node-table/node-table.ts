@@ -41,6 +41,7 @@ import { ANSWER_MS, KNOWN_MS } from '../rules/times.ts';
 import { CopiedDatabases } from './copied-databases.ts';
 import { DatabaseOpinions } from './database-opinions.ts';
 import { EndedLives } from './ended-lives.ts';
+import { LeaseRunner } from './lease-runner.ts';
 import { LifeDoubt } from './life-doubt.ts';
 import { LifeReads } from './life-reads.ts';
 import {
@@ -53,7 +54,6 @@ import {
   successorIn,
 } from './life-rows.ts';
 import { LifeRunner } from './life-runner.ts';
-import { ProgramRunner } from './program-runner.ts';
 import { answeredInTime } from './timely-answer.ts';
 
 const TICK_MS = 500;
@@ -84,7 +84,7 @@ export class NodeTable {
   readonly #options: NodeTableOptions;
   readonly #rows: LifeRows;
   readonly #lives: LifeRunner;
-  readonly #programs: ProgramRunner | undefined;
+  readonly #programs: LeaseRunner | undefined;
   readonly #opinions: DatabaseOpinions;
   readonly #reads: LifeReads;
   #state: NodeState;
@@ -125,7 +125,7 @@ export class NodeTable {
     });
     this.#programs =
       programs &&
-      new ProgramRunner({
+      new LeaseRunner({
         node: own.node,
         store: programs.store,
         programs: programs.host,

@@ -3,7 +3,8 @@
 
 import Type from 'typebox';
 import { Check } from 'typebox/schema';
-import { accountOfOthers, configIncomplete, validationFailed } from '../errors/error-catalogue.ts';
+import { accountOfOthers } from '../errors/account-errors.ts';
+import { configIncomplete, validationFailed } from '../errors/error-catalogue.ts';
 import type { GatewayError } from '../errors/errors.ts';
 import { canonicalText, definedFields, isJsonObject, valuesIn } from '../json/json.ts';
 import { LIMITS } from '../limits.ts';

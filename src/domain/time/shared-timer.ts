@@ -1,7 +1,7 @@
 // One timer for many waits of the same length: a timer for each would be a fiftieth of the garbage of a call, and
 // hardly any rings.
 
-import { type Linked, LinkedSet } from '../memory/call-map.ts';
+import { type Linked, LinkedSet } from '../memory/linked-set.ts';
 import type { Clock } from './clock.ts';
 import type { TaskScheduler } from './task-scheduler.ts';
 

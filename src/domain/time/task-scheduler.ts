@@ -2,7 +2,7 @@
 // loop, so that other work does not wait for all of them.
 
 import { LIMITS } from '../limits.ts';
-import { type Linked, LinkedSet } from '../memory/call-map.ts';
+import { type Linked, LinkedSet } from '../memory/linked-set.ts';
 import { systemClock } from './clock.ts';
 
 export interface TaskSchedulerOptions {

@@ -21,7 +21,7 @@ import type { TemplateRules } from '../../templates/definition.ts';
 import { launchOf, withTemplateEnvironment } from '../../templates/launch.ts';
 import { unmetRequirement } from '../../templates/requirements.ts';
 import { BackendHandshakes } from '../../transports/backend-handshakes.ts';
-import { loadTransport } from '../../transports/index.ts';
+import { loadTransport } from '../../transports/load-transport.ts';
 import type {
   CommandHistory,
   Open,

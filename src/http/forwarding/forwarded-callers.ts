@@ -2,7 +2,7 @@
 // any request of the MCP endpoint, with the principal that the other node vouches for. Source: ADR 148.
 
 import type { Observable } from 'rxjs';
-import { invalidCredentials } from '../../domain/errors/error-catalogue.ts';
+import { invalidCredentials } from '../../domain/errors/account-errors.ts';
 import { internalError } from '../../domain/errors/errors.ts';
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { systemClock } from '../../domain/time/clock.ts';

@@ -10,7 +10,7 @@ import {
   accountsFromHereOnly,
   invalidCredentials,
   tooManyFreeMessages,
-} from '../../domain/errors/error-catalogue.ts';
+} from '../../domain/errors/account-errors.ts';
 import { gatewayStarting } from '../../domain/errors/errors.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import {

@@ -4,11 +4,8 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { RateLimit, RateLimiter } from '../../auth/limits/rate-limiter.ts';
 import { NO_PRINCIPAL } from '../../domain/accounts/account.ts';
-import {
-  payloadTooLarge,
-  rateLimitExceeded,
-  unsupportedMediaType,
-} from '../../domain/errors/error-catalogue.ts';
+import { rateLimitExceeded } from '../../domain/errors/account-errors.ts';
+import { payloadTooLarge, unsupportedMediaType } from '../../domain/errors/error-catalogue.ts';
 import type { JsonFields } from '../../domain/json/json.ts';
 import { systemClock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
@@ -26,7 +23,7 @@ export interface BodyCosts {
   readonly held: HeldBodies;
   readonly limiter: Pick<RateLimiter, 'take' | 'peek'>;
   readonly scheduler: Pick<TaskScheduler, 'turn'>;
-  /** Is told of a request of an unknown caller before its body is read. Default: nothing is. */
+  /** Notes a request of an unknown caller before its body is read. Default: none is noted. */
   readonly connections?: { receive(request: IncomingMessage): void } | undefined;
 }
 

@@ -4,7 +4,7 @@ import Type, { type Static } from 'typebox';
 import type { HashCaller } from '../../auth/accounts/passwords.ts';
 import { type CreatedId, type Principal, SCOPES, type User } from '../../domain/accounts/account.ts';
 import { Email, KeyPermissions, RoleName, Username } from '../../domain/accounts/input-schemas.ts';
-import { notLinked, unknownProvider } from '../../domain/errors/error-catalogue.ts';
+import { notLinked, unknownProvider } from '../../domain/errors/account-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sessionCookie } from '../credentials.ts';
 import {

@@ -4,7 +4,8 @@
 import Type, { type Static } from 'typebox';
 import { checkLists } from '../../auth/accounts/accounts.ts';
 import { SCOPES } from '../../domain/accounts/account.ts';
-import { clientNotFound, validationFailed } from '../../domain/errors/error-catalogue.ts';
+import { clientNotFound } from '../../domain/errors/account-errors.ts';
+import { validationFailed } from '../../domain/errors/error-catalogue.ts';
 import { GatewayError } from '../../domain/errors/errors.ts';
 import { BadClient, type ClientRecord } from '../oauth/clients/client-record.ts';
 import type { Clients } from '../oauth/clients/clients.ts';

@@ -8,9 +8,8 @@ import {
   connectionNotFound,
   insufficientPermissions,
   keysHaveNoAccount,
-  templateNotFound,
-  validationFailed,
-} from '../../domain/errors/error-catalogue.ts';
+} from '../../domain/errors/account-errors.ts';
+import { templateNotFound, validationFailed } from '../../domain/errors/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import { InstanceId } from '../../domain/instances/instance.ts';
 import { isRestricted, mayUse } from '../../domain/rights/rights.ts';

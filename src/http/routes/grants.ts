@@ -3,7 +3,7 @@
 import Type, { type Static } from 'typebox';
 import type { Grants, ShownGrant } from '../../auth/oauth/grants.ts';
 import { grantIdIn, holderOf, mayDo, type Principal, SCOPES } from '../../domain/accounts/account.ts';
-import { grantNotFound } from '../../domain/errors/error-catalogue.ts';
+import { grantNotFound } from '../../domain/errors/account-errors.ts';
 import { isRestricted } from '../../domain/rights/rights.ts';
 import { NullableTime, named, Time, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';

@@ -7,12 +7,8 @@ import Type, { type Static } from 'typebox';
 import { LoadBalancerSettings } from '../../balancing/policy-schemas.ts';
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
 import { TemplateId } from '../../domain/accounts/input-schemas.ts';
-import {
-  BEHIND_A_PROXY,
-  commandNotAllowed,
-  insufficientPermissions,
-  validationFailed,
-} from '../../domain/errors/error-catalogue.ts';
+import { BEHIND_A_PROXY, insufficientPermissions } from '../../domain/errors/account-errors.ts';
+import { commandNotAllowed, validationFailed } from '../../domain/errors/error-catalogue.ts';
 import { type ErrorCode, GatewayError, type ValidationItem } from '../../domain/errors/errors.ts';
 import { commandRefusal, commandWords } from '../../domain/instances/command.ts';
 import type { SyncedInstance } from '../../domain/instances/found-instances.ts';

@@ -8,7 +8,7 @@ import {
   ShownLoadBalancer,
 } from '../../balancing/policy-schemas.ts';
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
-import { insufficientPermissions } from '../../domain/errors/error-catalogue.ts';
+import { insufficientPermissions } from '../../domain/errors/account-errors.ts';
 import { countHealth, TemplateAuth } from '../../domain/instances/instance.ts';
 import { whenKnown } from '../../domain/time/when-known.ts';
 import type { Gateway } from '../../gateway/gateway.ts';

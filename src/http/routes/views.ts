@@ -2,7 +2,8 @@
 
 import Type, { type Static } from 'typebox';
 import { mayDo, type Principal } from '../../domain/accounts/account.ts';
-import { insufficientPermissions, templateNotFound } from '../../domain/errors/error-catalogue.ts';
+import { insufficientPermissions } from '../../domain/errors/account-errors.ts';
+import { templateNotFound } from '../../domain/errors/error-catalogue.ts';
 import type { ErrorCode } from '../../domain/errors/errors.ts';
 import { viewNotFound } from '../../domain/errors/view-errors.ts';
 import { mayUse, mayUseInView, mayUseView, type Rights } from '../../domain/rights/rights.ts';

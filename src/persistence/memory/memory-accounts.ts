@@ -13,7 +13,7 @@ import {
   withEndedToken,
   withKeyChange,
 } from '../../domain/accounts/account.ts';
-import { duplicateUsername, lastAdmin, userNotFound } from '../../domain/errors/error-catalogue.ts';
+import { duplicateUsername, lastAdmin, userNotFound } from '../../domain/errors/account-errors.ts';
 import type { OAuthStore } from '../oauth-store.ts';
 import type { AccountStore } from '../store.ts';
 

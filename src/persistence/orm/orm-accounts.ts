@@ -16,7 +16,7 @@ import {
   withEndedToken,
   withKeyChange,
 } from '../../domain/accounts/account.ts';
-import { duplicateUsername, lastAdmin, userNotFound } from '../../domain/errors/error-catalogue.ts';
+import { duplicateUsername, lastAdmin, userNotFound } from '../../domain/errors/account-errors.ts';
 import type { AccountStore } from '../store.ts';
 import { readRow } from '../store-errors.ts';
 import {

@@ -4,9 +4,9 @@
 
 import type { Answer, CallReport } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent, FinalEvent } from '../../domain/calls/exchange-event.ts';
-import type { ClientReply, ServerRequest } from '../../domain/mcp/client.ts';
-import { type JsonRpcId, numberMeant, RPC } from '../../domain/mcp/jsonrpc.ts';
-import { AnswerWriter } from '../answer-writer.ts';
+import type { ServerRequest } from '../../domain/mcp/client.ts';
+import { type JsonRpcId, RPC } from '../../domain/mcp/jsonrpc.ts';
+import { ClientCall } from '../client-call.ts';
 import { noteError } from '../endpoint-types.ts';
 import { errorMessage, notificationMessage, type RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import type { PostAnswer } from './post-answer.ts';
@@ -20,7 +20,7 @@ export interface LegacyCallDeps {
   onFault(error: unknown): void;
 }
 
-export class LegacyCall extends AnswerWriter<Answer> {
+export class LegacyCall extends ClientCall<Answer> {
   readonly id: JsonRpcId;
   readonly post: PostAnswer;
   readonly #deps: LegacyCallDeps;
@@ -113,83 +113,4 @@ export class LegacyCall extends AnswerWriter<Answer> {
     if (event.kind === 'error') noteError(this.post.log, event.error.code);
     this.post.answer(message, this.id);
   }
-}
-
-/** Pending questions of one session; more are refused. */
-const MAX_QUESTIONS = 256;
-
-interface PendingQuestion extends Pick<ServerRequest, 'answer'> {
-  /** The call that it belongs to; undefined when it came outside of any call. */
-  readonly call: LegacyCall | undefined;
-  readonly askedAtMs: number;
-}
-
-/** The questions of one session: requests of its server that wait for an answer of the client. */
-export class LegacyQuestions {
-  readonly #waiting = new Map<JsonRpcId, PendingQuestion>();
-
-  get size(): number {
-    return this.#waiting.size;
-  }
-
-  has(id: JsonRpcId): boolean {
-    return this.#waiting.has(id);
-  }
-
-  /** Stores a question. False when too many wait: then the server got an error. */
-  add(
-    id: number,
-    { answer, method }: ServerRequest,
-    call: LegacyCall | undefined,
-    askedAtMs: number,
-  ): boolean {
-    if (this.#waiting.size >= MAX_QUESTIONS) {
-      answer(failed(`Too many requests wait for the client; ${method} was not passed on.`));
-      return false;
-    }
-    this.#waiting.set(id, { answer, call, askedAtMs });
-    return true;
-  }
-
-  /** Passes an answer of the client on. An answer to an unknown or withdrawn question is dropped. */
-  answer(id: JsonRpcId, ...reply: Parameters<ServerRequest['answer']>): void {
-    const asked = numberMeant(id);
-    const question = asked === undefined ? undefined : this.#waiting.get(asked);
-    if (asked === undefined || question === undefined) return;
-    this.#waiting.delete(asked);
-    question.answer(...reply);
-  }
-
-  /** Removes the questions of a call that is over, and returns their ids. */
-  withdraw(call: LegacyCall): number[] {
-    return this.#remove((question) => question.call === call).map(([id]) => Number(id));
-  }
-
-  /**
-   * Answers the questions that were asked up to this time with an error. Cancels them all before, since the first
-   * answer may end the call.
-   */
-  expire(askedUntilMs: number, cancel: (id: number, call: LegacyCall | undefined) => void): void {
-    const late = this.#remove(({ askedAtMs }) => askedAtMs <= askedUntilMs);
-    for (const [id, { call }] of late) cancel(Number(id), call);
-    for (const [, { answer }] of late) answer(failed('The client did not answer in time.'));
-  }
-
-  /** The session is over: answers the questions outside of any call with an error. The others end with their call. */
-  close(): void {
-    for (const [, { answer }] of this.#remove(({ call }) => call === undefined)) {
-      answer(failed('The session of the client has ended.'));
-    }
-  }
-
-  #remove(isMatch: (question: PendingQuestion) => boolean): [JsonRpcId, PendingQuestion][] {
-    const removed = [...this.#waiting].filter(([, question]) => isMatch(question));
-    for (const [id] of removed) this.#waiting.delete(id);
-    return removed;
-  }
-}
-
-/** The reply to a server whose request did not reach the client. */
-export function failed(message: string): ClientReply {
-  return { error: { code: RPC.internalError, message } };
 }

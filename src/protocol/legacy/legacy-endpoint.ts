@@ -19,8 +19,8 @@ import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import { settlesWithin } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
-import { slowAnswers } from '../answer-writer.ts';
 import { badReferenceIn } from '../client-bounds.ts';
+import { slowAnswers } from '../client-call.ts';
 import {
   type ClientRequest,
   countedRequests,

@@ -20,7 +20,7 @@ import type {
 import { type JsonRpcError, RPC } from '../../domain/mcp/jsonrpc.ts';
 import { hasRounds, includesLevel, isCustomNotice, LOG, PROGRESS } from '../../domain/mcp/mcp.ts';
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
-import { AnswerWriter } from '../answer-writer.ts';
+import { ClientCall } from '../client-call.ts';
 import { type McpReply, type McpStream, noteError } from '../endpoint-types.ts';
 import {
   connectionInWords,
@@ -42,7 +42,7 @@ export interface ModernCallDeps {
   readonly questions: CallQuestions;
 }
 
-export class ModernCall extends AnswerWriter<Answer | ClientQuestion> {
+export class ModernCall extends ClientCall<Answer | ClientQuestion> {
   readonly #request: ModernRequest;
   readonly #reply: McpReply;
   readonly #deps: ModernCallDeps;

@@ -10,8 +10,8 @@ import { definedFields, isJsonObject, type JsonObject, JsonText } from '../../do
 import { acceptsServerRequests, type ClientQuestion } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import { hasRounds, isOfOtherEra, META } from '../../domain/mcp/mcp.ts';
-import { slowAnswers } from '../answer-writer.ts';
 import { badReferenceIn } from '../client-bounds.ts';
+import { slowAnswers } from '../client-call.ts';
 import type { ClientNotification, ClientRequest } from '../client-message.ts';
 import type { Backends } from '../endpoint-backends.ts';
 import {

@@ -9,9 +9,9 @@ import {
 } from '../../domain/errors/error-catalogue.ts';
 import { codeOf, GatewayError } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { InvalidResponse } from '../http1/response-parser.ts';
 import { AddressDenied } from '../network-guard.ts';
 import { CODINGS, MAX_CODINGS } from './body-decoder.ts';
-import { InvalidResponse } from './response-parser.ts';
 
 /** An HTTP status that is not a success, with what the server said. */
 export interface RefusedStatus {

@@ -15,6 +15,8 @@ import {
 import { systemClock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { BearerTokens } from '../backend-account.ts';
+import type { AnswerReceiver, Http1Connection } from '../http1/http1-connection.ts';
+import type { ResponseHeaders } from '../http1/response-parser.ts';
 import type { AnswerEnding } from './answer-ending.ts';
 import { BodyDecoder, codingOf } from './body-decoder.ts';
 import { challengeIn } from './challenge.ts';
@@ -26,9 +28,7 @@ import {
   connectionClosed,
   connectionFailed,
 } from './failures.ts';
-import type { AnswerReceiver, Http1Connection } from './http1-connection.ts';
 import { readRefusal, refusalText } from './refusal-text.ts';
-import type { ResponseHeaders } from './response-parser.ts';
 import { SseReader } from './sse-reader.ts';
 
 export interface AnswerSink {

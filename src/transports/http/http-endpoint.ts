@@ -5,14 +5,14 @@ import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ByteBudget, InstanceHeldBytes } from '../../domain/memory/held-bytes.ts';
 import type { BearerTokens } from '../backend-account.ts';
+import { ConnectionPool } from '../http1/connection-pool.ts';
+import { type Connector, guardedConnector } from '../http1/connector.ts';
+import { RequestWriter } from '../http1/request-writer.ts';
 import type { OpenOptions } from '../open-options.ts';
 import { secretsOf } from '../secrets.ts';
-import { ConnectionPool } from './connection-pool.ts';
-import { type Connector, guardedConnector } from './connector.ts';
 import type { CookieJar } from './cookie-jar.ts';
 import type { HttpAnswer, Sender, Sending } from './http-answer.ts';
 import { PLAIN_TEXT, refusalText } from './refusal-text.ts';
-import { RequestWriter } from './request-writer.ts';
 
 type EndpointDefinition = Pick<InstanceDefinition, 'endpoint' | 'headers'> &
   Partial<Pick<InstanceDefinition, 'env' | 'secretEnv'>>;

@@ -1,8 +1,8 @@
 // The lines that wait to be written to a program, in order, and those that are being written. Source: ADR 90.
 
 import { LIMITS } from '../../domain/limits.ts';
-import { type Linked, LinkedSet } from '../../domain/memory/call-map.ts';
 import { type ByteBudget, UNCOUNTED_BYTES } from '../../domain/memory/held-bytes.ts';
+import { type Linked, LinkedSet } from '../../domain/memory/linked-set.ts';
 import type { ProgramRun } from './program-run.ts';
 
 /** A message on its way to the program. */

@@ -6,7 +6,7 @@ import { networkOf } from '../../../auth/limits/network-of.ts';
 import { WindowCounter } from '../../../auth/limits/rate-limiter.ts';
 import { clientKeyOf } from '../../../auth/oauth/oauth-rows.ts';
 import type { Scope } from '../../../domain/accounts/account.ts';
-import { tooManyAttempts } from '../../../domain/errors/error-catalogue.ts';
+import { tooManyAttempts } from '../../../domain/errors/account-errors.ts';
 import { LruMap } from '../../../domain/memory/lru-map.ts';
 import type { RightsLists } from '../../../domain/rights/rights.ts';
 import type { Clock } from '../../../domain/time/clock.ts';

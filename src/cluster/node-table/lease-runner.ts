@@ -28,7 +28,7 @@ const Marks = Type.Array(
 type Marks = Static<typeof Marks>;
 const MARKS = compileShape(Marks, 'body');
 
-export interface ProgramRunnerOptions {
+export interface LeaseRunnerOptions {
   /** Id of this node. */
   readonly node: string;
   readonly store: ProgramStore;
@@ -46,8 +46,8 @@ export interface ProgramRunnerOptions {
   readonly find: (life: string) => NodeLife | undefined;
 }
 
-export class ProgramRunner {
-  readonly #options: ProgramRunnerOptions;
+export class LeaseRunner {
+  readonly #options: LeaseRunnerOptions;
   /** By program, from the last read. */
   #stored: ReadonlyMap<string, StoredProgram> = new Map();
   #changedAt: ReadonlyMap<string, string> = new Map();
@@ -56,7 +56,7 @@ export class ProgramRunner {
   /** When this node first saw a lease of a program that is not registered. */
   readonly #forgottenAtMs = new Map<string, number>();
 
-  constructor(options: ProgramRunnerOptions) {
+  constructor(options: LeaseRunnerOptions) {
     this.#options = options;
   }
 

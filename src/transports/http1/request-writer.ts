@@ -2,7 +2,7 @@
 // its body. It refuses names and values that would end a header or begin another one. Source: RFC 9110, 5.5; RFC
 // 9112, 3.
 
-import type { Sending } from './http-answer.ts';
+import type { Sending } from '../http/http-answer.ts';
 
 type Fields = Sending['headers'];
 

@@ -5,7 +5,7 @@
 import type { Observable, Subscription } from 'rxjs';
 import type { Answer, CallReport } from '../domain/calls/exchange.ts';
 import { internalError } from '../domain/errors/errors.ts';
-import type { Linked } from '../domain/memory/call-map.ts';
+import type { Linked } from '../domain/memory/linked-set.ts';
 import { type Clock, SLOW_MS } from '../domain/time/clock.ts';
 import { SharedTimer, type Waiter } from '../domain/time/shared-timer.ts';
 import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
@@ -21,7 +21,7 @@ export function slowAnswers(
 }
 
 /** `A`: what the exchange emits. */
-export abstract class AnswerWriter<A> implements Waiter {
+export abstract class ClientCall<A> implements Waiter {
   readonly report: CallReport;
   links: Linked['links'];
   dueAtMs = 0;
