@@ -23,16 +23,13 @@ import {
 import type { SharedTimer } from '../../domain/time/shared-timer.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptCaller, reportAwaiting, reportEnd } from './attempt.ts';
+import { Attempts } from './attempts.ts';
 import type { AttemptEnding, CallEvents } from './call-events.ts';
 import type { AttemptPlan, CallDeps, CallInput, RunningCall, SendStep, Step, Trouble } from './call-route.ts';
 import { Deadline, type TimedCall } from './deadline.ts';
 import { type FailedAttempt, Retries } from './retries.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
 import { WantedTool } from './wanted-tool.ts';
-
-const NO_ATTEMPTS = Object.freeze<Attempt[]>([]);
-/** Silent attempts of one call beside which one more may start. */
-const MAX_SILENT = 2;
 
 /**
  * One call, from its first attempt to its end. The observer gets its messages and one answer, or the error of its
@@ -47,9 +44,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   readonly retries: Retries;
   #isAnswering = false;
   #overdue: GatewayError | undefined;
-  #attempt: Attempt | undefined;
-  /** The attempts before it, which are silent and continue; the oldest is first. */
-  #silent: readonly Attempt[] = NO_ATTEMPTS;
+  readonly #attempts = new Attempts();
   /** The failed attempt after which the call goes on now; `ended` follows. */
   #failing: Attempt | undefined;
   /** The step before an attempt or instead of one: an opening, an answer of the route, a wait. */
@@ -109,7 +104,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   }
 
   get isAwaitingClient(): boolean {
-    return this.#attempt?.isAwaitingClient === true;
+    return this.#attempts.newest?.isAwaitingClient === true;
   }
 
   // --- for its attempts ------------------------------------------------------------------------------------
@@ -136,10 +131,8 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   }
 
   failed(attempt: Attempt, error: GatewayError): void {
-    const others = this.#others(attempt);
-    this.#attempt = others.at(-1);
-    this.#silent = others.slice(0, -1);
-    this.#track(this.#attempt?.ref);
+    this.#attempts.remove(attempt);
+    this.#track(this.#attempts.newest?.ref);
     this.#failing = attempt;
     this.#continue(attempt, error, attempt.plan);
   }
@@ -155,7 +148,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
 
   ended(attempt: Attempt, ending: AttemptEnding): void {
     attempt.plan.ended?.(ending);
-    this.#events.finished(attempt, ending, this.#subscriber.closed && !this.#silent.includes(attempt));
+    this.#events.finished(attempt, ending, this.#subscriber.closed && !this.#attempts.isSilent(attempt));
     reportEnd(this.#input.group, attempt, ending);
     if (attempt === this.#failing) this.#failing = undefined;
     if (attempt.afterEnd !== undefined) this.inTurn(attempt.afterEnd);
@@ -166,16 +159,16 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   onSilent(): number {
     const now = this.#deps.now();
     const { silentAfterMs } = this.deadline;
-    const dueAtMs = (this.#attempt?.sent.atMs ?? now) + silentAfterMs;
+    const dueAtMs = (this.#attempts.newest?.sent.atMs ?? now) + silentAfterMs;
     if (now < dueAtMs) return dueAtMs; // the call had waited before it was sent
     this.#hedge();
-    if (this.#attempt !== undefined) this.#abandonSilent(this.#attempt);
+    const { newest } = this.#attempts;
+    if (newest !== undefined) this.#abandonSilent(newest);
     return now + silentAfterMs;
   }
 
   timedOut(passedMs: number): void {
-    // The error names the first of several silent instances.
-    const silent = (this.#silent[0] ?? this.#attempt)?.ref;
+    const silent = this.#attempts.first?.ref;
     const mayHaveArrived = silent !== undefined || this.retries.failure?.delivered === 'unknown';
     const overdue = backendTimeout(Math.round(passedMs), mayHaveArrived ? 'unknown' : 'no');
     if (silent !== undefined) this.#track(silent);
@@ -191,8 +184,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#leaveQueue();
     this.#preparation?.unsubscribe();
     this.#search?.unsubscribe();
-    for (const silent of this.#silent) silent.end(this.#overdue);
-    this.#attempt?.end(this.#overdue);
+    this.#attempts.end(this.#overdue);
     this.#input.route.end?.();
     this.#events.cancelled(this.#passedMs);
   }
@@ -305,9 +297,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     const sent = this.#input.group.pool.outliers.sent(ref);
     const trace = plan.request.tracker?.trace ?? this.#deps.trace?.();
     const attempt = new Attempt(this, ref, plan, sent, this.#events.sent(), trace);
-    // Set before it starts: an attempt that fails synchronously is followed by the next one in there.
-    if (this.#attempt !== undefined) this.#silent = [...this.#silent, this.#attempt];
-    this.#attempt = attempt;
+    this.#attempts.add(attempt);
     attempt.start();
   }
 
@@ -318,24 +308,15 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
 
   /** `winner` answers. Another attempt has failed if its silence was the reason for a later one, else it is cancelled. */
   #endOthers(winner: Attempt): void {
-    if (this.#silent.length === 0) return;
-    const newest = this.#attempt;
-    const others = this.#others(winner);
-    this.#attempt = winner;
-    this.#silent = NO_ATTEMPTS;
-    for (const other of others)
+    const { newest } = this.#attempts;
+    for (const other of this.#attempts.keep(winner))
       other.end(other === newest ? undefined : atInstance(this.#silence(other), other.ref.id));
-  }
-
-  #others(attempt: Attempt): readonly Attempt[] {
-    if (this.#attempt === undefined || this.#silent.length === 0) return NO_ATTEMPTS;
-    return [...this.#silent, this.#attempt].filter((each) => each !== attempt);
   }
 
   /** The one place where a failed call goes on elsewhere, if its route knows a way; a silent one: #abandonSilent. */
   #continue(failed: FailedAttempt, error: GatewayError, plan?: AttemptPlan): void {
     this.#exclude(failed.ref);
-    const hasOthers = this.#attempt !== undefined;
+    const hasOthers = this.#attempts.newest !== undefined;
     const { bound } = this.#input.route;
     const decision = decideAfter({
       error,
@@ -369,7 +350,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     const error = this.#silence(silent);
     const step = this.#step({ kind: 'silent', error, plan: silent.plan });
     if (step.kind !== 'wait') return;
-    this.#attempt = undefined;
+    this.#attempts.newest = undefined;
     this.#track(undefined);
     silent.end(atInstance(error, silent.ref.id));
     this.#exclude(silent.ref);
@@ -383,9 +364,9 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
 
   /** Starts one more attempt beside silent ones, if another instance can take the call now, or when its route has opened one. */
   #hedge(): void {
-    const silent = this.#attempt;
+    const silent = this.#attempts.newest;
     if (silent === undefined || this.#isAnswering || this.#search !== undefined) return;
-    if (this.#silent.length >= MAX_SILENT) return;
+    if (this.#attempts.isFull) return;
     if (!mayHedge(silent, this.retries.attemptsLeft, this.retries.mayAffordHedge)) return;
     this.#exclude(silent.ref);
     const error = this.#silence(silent);
