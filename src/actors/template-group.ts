@@ -204,8 +204,7 @@ export class TemplateGroup {
   /**
    * TOOL_NOT_FOUND, with the nearest name, for a tool that an instance lacks. Undefined when another one that is
    * not in `tried` (ids) may become available on this node, and may have it: it listed the tool, or never listed
-   * any, and the name is not a misspelt one.
-   * `isBound`: no other instance may answer.
+   * any, and the name is not a misspelt one. `isBound`: no other instance may answer.
    */
   unknownTool(
     tool: string,

@@ -1,4 +1,4 @@
-// TABLE of the settings of a template's load balancer: how calls of a template are balanced and bounded. From a
+// TABLE of the settings of a template: how its calls are balanced, bounded and shown. From a
 // row come its schemas in the API and in the registry file, the word of `template set`, the field in the console,
 // the default `load_balancer.*` of the gateway and docs/reference/load-balancing.md; policy-schemas.ts has the
 // schemas. It imports no schema library, because the command line reads the defaults first. Source: ADR 129.
@@ -220,8 +220,7 @@ export function policyFrom(valueIn: (row: AnyRow) => unknown): TemplatePolicy {
 
 /**
  * Longest wait for the first answer to a request, in ms: that of its caller, of the view, of the tool, of the
- * template, in this order.
- * `tool`: the tool that it calls, if any.
+ * template, in this order. `tool`: the tool that it calls, if any.
  */
 export function timeoutFor(
   { callTimeoutMs, toolTimeoutsMs }: TemplatePolicy,

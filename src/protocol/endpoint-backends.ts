@@ -49,10 +49,9 @@ export interface Backends {
    */
   exchange(request: ExchangeRequest, options: StatelessOptions): Observable<Answer>;
   /**
-   * List changes, perhaps also of lists that are not wanted, and updates of the named resources, of all instances, later ones
-   * included.
-   * Cold: backends are subscribed to while there is a subscriber. Never errors; completes when the gateway closes,
-   * or the template was deleted and nothing uses it any more.
+   * List changes, perhaps also of lists that are not wanted, and updates of the named resources, of all instances,
+   * later ones included. Cold: backends are subscribed to while there is a subscriber. Never errors; completes when
+   * the gateway closes, or the template was deleted and nothing uses it any more.
    */
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification>;
   /** As an instance lists it. Without an owner only tools of one template are found: the permission was checked before. */

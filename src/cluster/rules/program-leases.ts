@@ -18,8 +18,7 @@ export interface ProgramLease {
   readonly freeSinceMs: number | undefined;
   /**
    * `taking` and `releasing`: an update is under way. `starting`, `running`: a process group may exist. `killing`:
-   * until none does.
-   * `stopping`: the same in steps, before the release.
+   * until none does. `stopping`: the same in steps, before the release.
    */
   readonly phase: 'none' | 'taking' | 'starting' | 'running' | 'killing' | 'stopping' | 'releasing';
   /** Number of the last start, which `started` and `gone` name: an answer about an earlier process group says nothing. */

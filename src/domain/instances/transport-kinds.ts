@@ -1,5 +1,6 @@
 // The table of the kinds of transport: the traits of each. Other code asks for a trait; only what reads or
-// writes the settings of clients and containers (connect, cli/connect, discovery) names a kind.
+// writes the settings of clients, containers and published servers (connect, cli/connect, discovery, templates)
+// names a kind.
 // The module of a kind is src/transports/<kind>/<kind>.ts. Source: ADR 180.
 
 import type { PinnedEra } from '../mcp/mcp.ts';
