@@ -7,6 +7,7 @@ import { ConnectionRequired } from '../../../src/domain/calls/connection-require
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../../src/domain/calls/exchange-event.ts';
 import { connectionRequired } from '../../../src/domain/errors/error-catalogue.ts';
+import { JsonText } from '../../../src/domain/json/json.ts';
 import { openUserTransport } from '../../../src/gateway/instances/user-transport.ts';
 import { HANDSHAKE, MODERN_HANDSHAKE, ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
@@ -89,6 +90,31 @@ test('each user has a transport, and lists are those of one user', async () => {
   assert.equal(servers.get('ada')?.asked, ['tools/list', 'tools/call']);
   assert.equal(servers.get('bob')?.asked, ['tools/list']);
 });
+
+for (const [written, shown] of [
+  [
+    '{"tools":[{"name":"a","n":1.0}],"ttlMs":5}',
+    '{"tools":[{"name":"a","n":1.0}],"ttlMs":5,"cacheScope":"private"}',
+  ],
+  [
+    '{"cache\\u0053cope":"public","ttlMs":1e99,"cacheScope":"public"}',
+    '{"ttlMs":600000,"cacheScope":"private"}',
+  ],
+  [' { } ', ' { "cacheScope":"private"}'],
+  ['[]', '[]'],
+] as const) {
+  test(`the list ${written} of a user keeps its other bytes`, async () => {
+    const { ask, answer, servers } = await opened(new Set(['ada']));
+    await answer(LIST, ADA);
+    const server = servers.get('ada');
+    assert.ok(server);
+    server.onExchange = (exchange) => exchange.end({ kind: 'result', result: JsonText.ofText(written) });
+    const { events } = ask(LIST, ADA);
+    await passTurns(20);
+    const [event] = events;
+    assert.is(event?.kind === 'result' && event.result.text, shown);
+  });
+}
 
 test('a user without a connection sees one tool, and every call leads to the address', async () => {
   const { answer, connected } = await opened();

@@ -16,7 +16,7 @@ interface MostParsed {
 /** The bounds of any other result. */
 const MAX_PARSED: MostParsed = { bytes: LIMITS.parsedMessageBytes, values: LIMITS.parsedAtOnce };
 /** The bounds of a page of a list. */
-export const MAX_PAGE: MostParsed = { ...MAX_PARSED, values: LIMITS.parsedValues };
+const MAX_PAGE: MostParsed = { ...MAX_PARSED, values: LIMITS.parsedValues };
 
 /**
  * The value of a result that the gateway itself reads; see JsonText for its forms. Throws BACKEND_UNAVAILABLE for

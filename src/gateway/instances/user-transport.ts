@@ -31,11 +31,13 @@ import {
 } from '../../domain/calls/connection-required.ts';
 import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
-import { MAX_PAGE, parsedResult } from '../../domain/calls/parsed-result.ts';
+import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import { backendUnavailable, queueFull } from '../../domain/errors/error-catalogue.ts';
 import { hasCode } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
+import { editedFields, withFields } from '../../domain/json/json-fields.ts';
+import { OPEN_BRACE, skipSpace } from '../../domain/json/json-scanner.ts';
 import type { ServerMessage, ServerNotification } from '../../domain/mcp/client.ts';
 import { METHOD_NOT_FOUND } from '../../domain/mcp/jsonrpc.ts';
 import {
@@ -327,14 +329,21 @@ function listResult(list: ListField, items: readonly JsonObject[]): ExchangeEven
   };
 }
 
-/** Whatever the server says, the list is that of one user. */
+/** Whatever the server says, the list is that of one user. A large one is not parsed. */
 function ownList(event: ExchangeEvent): ExchangeEvent {
   if (event.kind !== 'result') return event;
-  const value = parsedResult(event.result, 'exactValue', MAX_PAGE);
-  if (!isJsonObject(value)) return event;
-  const ttl = typeof value.ttlMs === 'number' ? { ttlMs: Math.min(value.ttlMs, LIST_MS) } : {};
-  return { ...event, result: JsonText.ofValue({ ...value, ...ttl, cacheScope: 'private' }) };
+  const { bytes } = event.result;
+  if (bytes[skipSpace(bytes, 0)] !== OPEN_BRACE) return event;
+  const kept = editedFields(bytes, (key, value) => {
+    if (key === 'cacheScope') return NOTHING;
+    return key === 'ttlMs' && Number(value.toString()) > LIST_MS ? LONGEST_LIFETIME : undefined;
+  });
+  return { ...event, result: JsonText.ofBytes(withFields(kept, PRIVATE)) };
 }
+
+const NOTHING = Buffer.alloc(0);
+const LONGEST_LIFETIME = Buffer.from(String(LIST_MS));
+const PRIVATE = Buffer.from('"cacheScope":"private"');
 
 /** The server has no such tool; one of that name has answered otherwise. */
 function connectedAlready(event: ExchangeEvent): ExchangeEvent {
