@@ -124,6 +124,11 @@ test('refuses a key that is set both nested and dotted', () => {
   assert.is(refusal({ yaml: twice }), 'gateway.yaml:2: auth.enabled is set twice');
 });
 
+test('does not repeat a password without quotes that is a fault of YAML', () => {
+  for (const password of ['*s3cret', '!s3cret!', '|s3cret'])
+    assert.not.match(refusal({ yaml: `admin_password: ${password}\n` }), 's3cret');
+});
+
 test('refuses a YAML file with excessive or circular aliases', () => {
   const bomb =
     'a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nport: [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]';

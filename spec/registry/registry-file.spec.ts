@@ -190,6 +190,19 @@ test('does not repeat the text around a syntax error, which may be a secret', as
   assert.not.match(failure, '3cret');
 });
 
+for (const [written, fault] of [
+  ['*s3cret', 'Unresolved alias (the anchor must be set before the alias)'],
+  ['!s3!cret', 'Unresolved tag at line 1, column 4'],
+  ['!s3cret!', 'Unresolved tag at line 1, column 4'],
+  ['|s3cret', 'Block scalar header includes extra characters at line 1, column 5'],
+  ['"\\Us3cret00"', 'Invalid escape sequence at line 1, column 5'],
+  ['!!omap [{s3cret: 1}, {s3cret: 2}]', 'Unresolved tag at line 1, column 4'],
+] as const)
+  test(`does not repeat ${written} in YAML, which may be a password without quotes`, async () => {
+    const failure = await failureOf(parseRegistryDocument(`a: ${written}\n`, 'r.yaml'));
+    assert.is(failure, `registry file r.yaml: not YAML: ${fault}`);
+  });
+
 test('is JSON or YAML by its extension, else by its first character', async () => {
   const yaml = 'servers: {}';
   assert.match(await failureOf(parseRegistryDocument(yaml, 'r.JSON')), 'not JSON');

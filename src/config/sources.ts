@@ -4,13 +4,14 @@
 
 import { createRequire } from 'node:module';
 import { dirname, resolve } from 'node:path';
-import { codeOf, messageOf } from '../domain/errors/errors.ts';
+import { codeOf } from '../domain/errors/errors.ts';
 import { isJsonObject } from '../domain/json/json.ts';
 import { nearest, nearMiss } from '../domain/nearest.ts';
 import { utf8Text } from '../domain/text.ts';
 import { ConfigError, type ConfigErrors } from './config-error.ts';
 import { readFileNow } from './read-file.ts';
 import type { SettingNames } from './setting-types.ts';
+import { yamlFault } from './yaml-fault.ts';
 
 /** Values of the command line by flag name without dashes; a flag without value is `true`, `--no-x` is `x: false`. */
 export type Flags = Readonly<Record<string, string | boolean | undefined>>;
@@ -230,10 +231,7 @@ function parseYaml(text: string, fileName: string) {
   const lineCounter = new yaml.LineCounter();
   const document = yaml.parseDocument(text, { prettyErrors: true, lineCounter });
   const [problem] = document.errors;
-  if (problem !== undefined) {
-    const [reason = 'not YAML'] = problem.message.split('\n');
-    throw new ConfigError(`${fileName}: ${reason.replace(/:$/, '')}`, problem);
-  }
+  if (problem !== undefined) throw new ConfigError(`${fileName}: ${yamlFault(problem)}`, problem);
   const lines = new Map<string, number>();
   const find = (node: unknown, prefix: string): void => {
     if (!yaml.isMap(node)) return;
@@ -249,6 +247,6 @@ function parseYaml(text: string, fileName: string) {
     return { document: document.toJS() as unknown, lines };
   } catch (thrown) {
     // Unresolved and excessive aliases are reported only here.
-    throw new ConfigError(`${fileName}: ${messageOf(thrown)}`, thrown);
+    throw new ConfigError(`${fileName}: ${yamlFault(thrown)}`, thrown);
   }
 }

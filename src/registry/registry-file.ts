@@ -3,6 +3,7 @@
 
 import { LoadBalancerSettings, type TemplateSettings } from '../balancing/policy-schemas.ts';
 import { filePieces } from '../config/read-file.ts';
+import { yamlFault } from '../config/yaml-fault.ts';
 import { codeOf, GatewayError, messageOf, OperatorError } from '../domain/errors/errors.ts';
 import type { Variables } from '../domain/instances/command.ts';
 import type { TemplateAuth } from '../domain/instances/instance.ts';
@@ -301,9 +302,7 @@ async function parse(text: string, name: string): Promise<unknown> {
     return isYaml ? (await import('yaml')).parse(body, { logLevel: 'error' }) : JSON.parse(body);
   } catch (thrown) {
     // Parsers quote the text around the error, which may contain a secret and line breaks.
-    const [safe = ''] = messageOf(thrown)
-      .replace(/, (\.\.\.)?".*/s, '')
-      .split(/:?\n/);
+    const safe = isYaml ? yamlFault(thrown) : messageOf(thrown).replace(/, (\.\.\.)?".*/s, '');
     const format = isYaml ? 'YAML' : 'JSON';
     throw new RegistryFileError(`registry file ${name}: not ${format}: ${safe}`, { cause: thrown });
   }

@@ -1,0 +1,20 @@
+// What is wrong with a YAML document, without its text, which may be a secret: a password without quotes that begins
+// with `*`, `!` or `|` is such a fault.
+
+import { codeOf, messageOf } from '../domain/errors/errors.ts';
+
+/** Codes of the parser whose messages have text of the document in their midst. */
+const FAULTS: Readonly<Record<string, string>> = {
+  TAG_RESOLVE_FAILED: 'Unresolved tag',
+  BAD_DIRECTIVE: 'Invalid directive',
+  BAD_DQ_ESCAPE: 'Invalid escape sequence',
+};
+
+/** One clause, with the place if the parser names it. */
+export function yamlFault(thrown: unknown): string {
+  const [line = ''] = messageOf(thrown).split(/:?\n/);
+  const place = / at line \d+, column \d+$/.exec(line)?.[0] ?? '';
+  // Other messages have such text only at the end, behind a colon.
+  const [said] = line.slice(0, line.length - place.length).split(': ');
+  return `${FAULTS[codeOf(thrown) ?? ''] ?? said}${place}`;
+}
