@@ -139,9 +139,43 @@ test('refuses variables that are not declared, without repeating their values', 
   }
 });
 
+test('allows declared variables that decide nothing about code', () => {
+  const names = [
+    'NODE_ENV',
+    'HTTPS_PROXY',
+    'GITHUB_TOKEN',
+    'GIT_AUTHOR_NAME',
+    'HOMEPAGE',
+    'PATHS',
+    'ENVIRONMENT',
+    'TZ',
+  ];
+  for (const name of names)
+    assert.is(
+      commandRefusal({ words: ['serve'], env: { [name]: 'x' } }, { ...rules, declaredNames: [name] }),
+      undefined,
+    );
+});
+
 for (const name of [
   ...['PATH', 'Path', 'LD_PRELOAD', 'LD_LIBRARY_PATH', 'DYLD_INSERT_LIBRARIES', 'NODE_OPTIONS'],
   ...['node_options', 'PYTHONPATH', 'PYTHONSTARTUP', 'BASH_ENV', 'ENV', 'PERL5OPT', 'RUBYOPT'],
+  ...[
+    'NPM_CONFIG_NODE_OPTIONS',
+    'npm_config_registry',
+    'UV_INDEX_URL',
+    'PIP_INDEX_URL',
+    'HOME',
+    'XDG_CONFIG_HOME',
+  ],
+  ...[
+    'NODE_TLS_REJECT_UNAUTHORIZED',
+    'NODE_COMPILE_CACHE',
+    'SSL_CERT_FILE',
+    'OPENSSL_CONF',
+    'GIT_SSH_COMMAND',
+  ],
+  ...['_JAVA_OPTIONS', 'JDK_JAVA_OPTIONS', 'CLASSPATH', 'DOTNET_STARTUP_HOOKS', 'PS4', 'DOCKER_HOST'],
 ]) {
   test(`refuses the variable ${name}, even when it is declared`, () => {
     const declared = { ...rules, declaredNames: [name] };

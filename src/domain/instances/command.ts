@@ -89,9 +89,62 @@ export function commandRefusal(
   return undefined;
 }
 
-/** Variables that make a loader, a shell or an interpreter run other code. */
-const LOADS_OTHER_CODE =
-  /^(?:PATH|PATHEXT|LD_.*|DYLD_.*|NODE_OPTIONS|NODE_PATH|PYTHON.*|BASH_ENV|ENV|PERL5.*|RUBY(?:OPT|LIB)|JAVA_TOOL_OPTIONS)$/i;
+/**
+ * Variables that decide which code a loader, a shell, an interpreter or a program that downloads packages runs, by themselves or
+ * by the file or the server that they name. Source: ADR 360.
+ */
+const LOADS_OTHER_CODE = new RegExp(
+  `^(?:${[
+    ...['PATH', 'PATHEXT', 'COMSPEC', 'LD_.*', 'DYLD_.*', 'GCONV_PATH', 'OPENSSL_.*'],
+    ...['HOME', 'USERPROFILE', '(?:LOCAL)?APPDATA', 'XDG_.*'],
+    ...[
+      'ENV',
+      'BASH_.*',
+      'SHELL',
+      'SHELLOPTS',
+      'PS4',
+      'PROMPT_COMMAND',
+      'ZDOTDIR',
+      'EDITOR',
+      'VISUAL',
+      'PAGER',
+      'BROWSER',
+    ],
+    ...[
+      'NODE_(?!ENV$).*',
+      'DENO_.*',
+      'BUN_.*',
+      'ELECTRON_.*',
+      'PYTHON.*',
+      'PERL.*',
+      'RUBY.*',
+      'PHPRC',
+      'PHP_INI_.*',
+      'LUA_.*',
+    ],
+    ...['_?JAVA_.*', 'JDK_.*', 'CLASSPATH', 'DOTNET_.*', 'CORECLR_.*', 'ERL_.*'],
+    ...[
+      'NPM_CONFIG_.*',
+      'PNPM_.*',
+      'YARN_.*',
+      'COREPACK_.*',
+      'UV_.*',
+      'PIP_.*',
+      'PIPX_.*',
+      'GEM_.*',
+      'BUNDLE_.*',
+    ],
+    ...[
+      'SSL_CERT_.*',
+      'REQUESTS_CA_BUNDLE',
+      'CURL_CA_BUNDLE',
+      'DOCKER_(?:HOST|CONFIG|CONTEXT)',
+      'SSH_ASKPASS',
+    ],
+    'GIT_(?:ASKPASS|CONFIG.*|EDITOR|EXEC_PATH|EXTERNAL_DIFF|PAGER|PROXY_COMMAND|SEQUENCE_EDITOR|SSH.*|TEMPLATE_DIR)',
+  ].join('|')})$`,
+  'i',
+);
 
 function fits(pattern: AllowedCommand, words: readonly string[]): boolean {
   if (words.length === 0 || pattern.length !== words.length) return false;
