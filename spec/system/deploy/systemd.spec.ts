@@ -68,6 +68,7 @@ withSystemd('is active when the gateway is ready, runs programs, and stops witho
   const called = ['gateway', 'call', 'lines', 'echo', 'text=sandboxed', ...url];
   assert.match(await inside('/opt/bin/node', '/opt/bin/stagedoor', ...called), 'sandboxed');
   assert.is(await inside('stat', '-c', '%U %a', '/var/lib/stagedoor/gateway.db'), 'stagedoor 600');
+  assert.is(await inside('systemctl', 'show', '-p', 'LimitCORE', 'stagedoor'), 'LimitCORE=0');
   await inside('systemctl', 'stop', 'stagedoor');
   assert.is(await state(), 'inactive success');
   assert.match(await journal(), '"msg":"stopped"');
