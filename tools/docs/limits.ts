@@ -1,5 +1,6 @@
 // Every limit that a caller or an operator can reach. The numbers come from the code.
 
+import { MAX_ASKED, MAX_RESOURCES } from '../../src/actors/subscriptions/resource-subscriptions.ts';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { OUTPUT_BYTES, RUN_MS } from '../../src/discovery/login-program.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -278,8 +279,13 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ['A message of HTTP+SSE for a session that has no stream after a restart', seconds(RESUME_MS), '`404`'],
     ['Subscriptions (URIs) of one client', count(LIMITS.subscriptionsPerClient), 'an error'],
     [
+      'Subscribed resources of one conversation',
+      `${count(MAX_RESOURCES)}; per caller ${share} with a legacy server, else an equal part`,
+      `${queueFull}; those of streams get no updates`,
+    ],
+    [
       'Subscriptions of one conversation with a legacy server that it has not answered',
-      '64',
+      `${MAX_ASKED}; per caller ${share}`,
       'others wait; they are not sent if their clients have left',
     ],
   ],

@@ -374,6 +374,18 @@ test('subscribes once at a shared process for all sessions, and unsubscribes aft
   assert.is(harness.subscribed, 0);
 });
 
+test('refuses subscriptions above the share of their owner at a shared process, but not those of others', async () => {
+  await harness.add('a', { handshake: FULL, script: answers({}) });
+  for (let n = 0; n < 2_500; n += 500) {
+    const session = await harness.openSession();
+    for (let own = n; own < n + 500; own += 1) await resultOf(ask(session, subscribe(`x:${own}`)));
+  }
+  const [ann, bob] = [await harness.openSession(), await harness.openSession(PLAIN, 'bob')];
+  assert.is(codeOf(await ask(ann, subscribe('x:more')).end), 'QUEUE_FULL');
+  assert.equal(await resultOf(ask(ann, subscribe('x:1'))), {});
+  assert.equal(await resultOf(ask(bob, subscribe('x:more'))), {});
+});
+
 for (const loss of ['lose', 'drain'] as const) {
   test(`subscribes at the shared process it moved to (${loss}), and leaves no subscription at the old one`, async () => {
     const options = { handshake: FULL, script: answers({}) };

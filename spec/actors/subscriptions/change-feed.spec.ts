@@ -199,6 +199,48 @@ test('opens no conversation with an instance that was removed', async () => {
   assert.equal([opened, harness.eventsOf('upstream.failed').length], [1, 0]);
 });
 
+test('one owner has a quarter of the resources of a shared program, and others get theirs', async () => {
+  const program = await add('a', STDIO, UPDATES);
+  program.onExchange = (exchange) => exchange.result();
+  const streams = Array.from({ length: 11 }, (_, n) => new Client({ uris: names(`a${n}`, 1_000) }));
+  await settled();
+  const bob = new Client({ uris: ['b:1'], owner: 'bob' });
+  await settled();
+  assert.equal([subscribed(program).length, subscribed(program).at(-1)], [2_501, 'subscribe b:1']);
+  for (const client of [...streams, bob]) client.leave();
+  await settled();
+  assert.is(subscribed(program).length, 2 * 2_501);
+});
+
+test('owners take turns at a shared program that does not answer', async () => {
+  const program = await add('a', STDIO, UPDATES);
+  program.onExchange = () => undefined;
+  for (let n = 0; n < 12; n += 1) {
+    const cut = new Client({ uris: names(`cut${n}`, 1_000) });
+    await settled();
+    cut.leave();
+  }
+  new Client({ uris: names('a', 1_000) });
+  await settled();
+  const counts = [subscribed(program).length];
+  new Client({ uris: [...names('b', 20), 'a:999'], owner: 'bob' });
+  new Client({ uris: ['a:998'], owner: 'cy' });
+  await settled();
+  counts.push(subscribed(program).filter((line) => line.startsWith('subscribe b')).length);
+  assert.equal([...counts, subscribed(program).at(-1)], [16, 16, 'subscribe a:998']);
+});
+
+test('owners have equal parts of the resources of a modern instance', async () => {
+  const instance = await add('a', HTTP, { ...MODERN, ...UPDATES });
+  const streams = Array.from({ length: 12 }, (_, n) => new Client({ uris: names(`a${n}`, 1_000) }));
+  streams.push(new Client({ uris: names('b', 1_000), owner: 'bob' }));
+  await pass(10_000); // each counts as acknowledged after 5 s
+  const notifications = Object(listens(instance).at(-1)?.request.params?.notifications);
+  const uris: string[] = notifications.resourceSubscriptions;
+  assert.equal([uris.length, uris.filter((uri) => uri.startsWith('b')).length], [10_000, 1_000]);
+  for (const client of streams) client.leave();
+});
+
 test('completes when the gateway closes, and leaves nothing behind', async () => {
   const instance = await add('a', HTTP, { ...MODERN, ...UPDATES });
   const client = new Client({ uris: ['x:1'] });
@@ -234,6 +276,10 @@ class Client {
 async function add(id: string, fields: Partial<InstanceDefinition>, handshake: Partial<Handshake>) {
   await harness.add(id, { fields, handshake });
   return harness.backend(id);
+}
+
+function names(scheme: string, count: number): string[] {
+  return Array.from({ length: count }, (_, n) => `${scheme}:${n}`);
 }
 
 function subscribed({ exchanges }: ScriptedTransport): string[] {

@@ -421,6 +421,30 @@ test('legacy: refuses more than 10,000 resources', async () => {
   assert.is(asked().at(-1), 'subscribe x:more', 'there is room again');
 });
 
+test('legacy: what an owner has left counts as its own until the backend has answered', async () => {
+  shared = new Feed(legacy, { ...systemClock, scheduler: untimedScheduler(Number.POSITIVE_INFINITY) });
+  legacy.onExchange = (exchange) => exchange.result();
+  const parts = names('x', 2_500).map((uri) => shared.subscribe(uri, 'ann'));
+  await settled();
+  assert.is(await failure(shared.subscribe('y:1', 'ann').answer), 'QUEUE_FULL no');
+  assert.equal(await kinds(shared.subscribe('x:1', 'ann').answer, shared.subscribe('y:1', 'bob').answer), [
+    'result',
+    'result',
+  ]);
+  legacy.onExchange = () => undefined;
+  for (const { release } of parts) release();
+  await settled();
+  assert.is(await failure(shared.subscribe('y:2', 'ann').answer), 'QUEUE_FULL no');
+  shared.subscribe('x:2499', 'ann');
+  shared.subscribe('x:2498', 'bob');
+  legacy.onExchange = (exchange) => exchange.result();
+  for (const exchange of legacy.open) exchange.result();
+  await settled();
+  assert.equal(await kinds(shared.subscribe('y:2', 'ann').answer), ['result']);
+  const left = asked().filter((request) => request.startsWith('unsubscribe'));
+  assert.equal([left.length, left.includes('unsubscribe x:2498')], [2_497, false]);
+});
+
 test.run();
 
 async function want(...uris: string[]) {

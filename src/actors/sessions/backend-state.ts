@@ -120,7 +120,7 @@ export class BackendState {
 
   /** Asks the backend, unless another client did. If the backend refuses, there is no subscription to share. */
   #join(uri: string, binding: Binding): Observable<FinalEvent> {
-    const shared = share(uri, binding);
+    const shared = share(uri, binding, this.#session.value.ownerId);
     if (shared === undefined) return throwError(notConnected);
     const { answer, release } = shared;
     let isKept = false;
@@ -158,7 +158,7 @@ export class BackendState {
 
   /** `isKnown`: the backend has the subscription. The one at the previous binding ends. */
   #subscribeAt(binding: Binding, uri: string, isKnown: boolean): Promise<unknown> | undefined {
-    const shared = share(uri, binding);
+    const shared = share(uri, binding, this.#session.value.ownerId);
     this.#share(uri, shared?.release);
     if (isKnown || !hasOwnState(binding)) return shared?.answer;
     const request = { method: SUBSCRIBE, params: { uri } };
@@ -170,8 +170,8 @@ export class BackendState {
 }
 
 /** One client's part in a subscription; undefined where the backend, or only the gateway, keeps the state of the client. */
-function share(uri: string, { handshake, feed }: Binding): SharedSubscription | undefined {
-  return handshake.era === 'legacy' ? feed?.subscribe(uri) : undefined;
+function share(uri: string, { handshake, feed }: Binding, ownerId: string): SharedSubscription | undefined {
+  return handshake.era === 'legacy' ? feed?.subscribe(uri, ownerId) : undefined;
 }
 
 /** In a dedicated conversation the backend keeps the state of the client. */

@@ -82,6 +82,7 @@ export class SessionMessages {
     const subscribed = { has: (uri: string) => session.uris.has(uri) };
     const notify = noticesInTasks(deliver, subscribed, session.deps.scheduler);
     return {
+      ownerId: session.value.ownerId,
       get uris() {
         return session.uris;
       },

@@ -142,7 +142,10 @@ export class ChangeFeed {
     const updates$ = isWanted ? this.#updatesAt(ref, handshake, client) : EMPTY;
     if (handshake.era === 'modern' || isNetworked(ref.definition)) return updates$;
     const processes$ = this.#deps.leases.of(ref, client);
-    return merge(updates$, processes$.pipe(mergeMap(({ feed }) => feed?.messages(uris) ?? EMPTY)));
+    return merge(
+      updates$,
+      processes$.pipe(mergeMap(({ feed }) => feed?.messages(uris, client.owner.id) ?? EMPTY)),
+    );
   }
 
   /** A subscription that comes after others have ended is in the place of one of them. */
@@ -193,9 +196,9 @@ export class ChangeFeed {
 
 function updatesOf(
   feed: Feed | undefined,
-  { uris, resumed$ }: ChangeSubscriber,
+  { owner, uris, resumed$ }: ChangeSubscriber,
   isLate: boolean,
 ): Observable<ServerNotification> {
-  const messages$ = feed?.messages(uris, () => resumed$.next(), isLate) ?? EMPTY;
+  const messages$ = feed?.messages(uris, owner.id, () => resumed$.next(), isLate) ?? EMPTY;
   return messages$.pipe(filter(({ method }) => method === RESOURCE_UPDATED));
 }

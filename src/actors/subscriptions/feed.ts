@@ -2,6 +2,7 @@
 // because each takes a connection; at a legacy one, which sends all messages, one for each resource (resource-subscriptions.ts).
 
 import { Observable, type Subscription, takeUntil } from 'rxjs';
+import { ANONYMOUS, holderOf } from '../../domain/accounts/account.ts';
 import { type ServerMessage, type ServerNotification, updateNotice } from '../../domain/mcp/client.ts';
 import { changedList, RESOURCE_UPDATED } from '../../domain/mcp/mcp.ts';
 import { enclosingUris } from '../../domain/mcp/resource-uris.ts';
@@ -24,6 +25,8 @@ export const NO_URIS: ResourceUris = { has: () => false, keys: () => [] };
 
 /** Gets the messages of a conversation; from a binding also the questions of a dedicated one. */
 export interface FeedClient<Message = ServerNotification> {
+  /** Owners take turns where there is no room for all resources. Default: ANONYMOUS. */
+  readonly ownerId?: string | undefined;
   /** The resources whose updates it wants; read at each subscription and each update. */
   readonly uris: ResourceUris;
   deliver(message: Message): void;
@@ -78,10 +81,10 @@ export class Feed {
   }
 
   /** Subscribes a legacy backend to a resource, until every part is released. Updates reach the clients that want them. */
-  subscribe(uri: string): SharedSubscription {
+  subscribe(uri: string, ownerId: string = ANONYMOUS.id): SharedSubscription {
     const resumed = (resource: string): void => this.#deliver(updateNotice(resource));
     this.#subscriptions ??= new ResourceSubscriptions(this.#conversation, this.#deps, resumed);
-    return this.#subscriptions.subscribe(uri);
+    return this.#subscriptions.subscribe(uri, ownerId);
   }
 
   /**
@@ -90,12 +93,14 @@ export class Feed {
    */
   messages(
     uris: ReadonlySet<string>,
+    ownerId: string = ANONYMOUS.id,
     resumed: () => void = () => {},
     isLate = false,
   ): Observable<ServerNotification> {
     return new Observable<ServerNotification>((subscriber) => {
-      subscriber.add(this.add({ uris, deliver: (message) => subscriber.next(message), resumed }));
-      const parts = this.#subscription === undefined ? [...uris].map((uri) => this.subscribe(uri)) : [];
+      subscriber.add(this.add({ ownerId, uris, deliver: (message) => subscriber.next(message), resumed }));
+      const each = this.#subscription === undefined ? [...uris] : [];
+      const parts = each.map((uri) => this.subscribe(uri, ownerId));
       subscriber.add(() => {
         for (const { release } of parts) release();
       });
@@ -135,16 +140,13 @@ export class Feed {
     return false;
   }
 
-  /** All resources; if there are too many, the clients take turns until MAX_RESOURCES. */
+  /** All resources; if there are too many, the owners take turns until MAX_RESOURCES, and so do the clients of each. */
   #wanted(): ReadonlySet<string> {
     const wanted = new Set<string>();
-    let remaining = [...this.#clients].map(({ uris }) => uris.keys()[Symbol.iterator]());
-    while (remaining.length > 0 && wanted.size < MAX_RESOURCES) {
-      remaining = remaining.filter((uris) => {
-        const { done, value } = uris.next();
-        if (done !== true && wanted.size < MAX_RESOURCES) wanted.add(value);
-        return done !== true;
-      });
+    const owners = Map.groupBy(this.#clients, ({ ownerId = ANONYMOUS.id }) => holderOf(ownerId));
+    const ofOwners = [...owners.values()].map((clients) => inTurn(clients.map(({ uris }) => uris.keys())));
+    for (const uri of inTurn(ofOwners)) {
+      if (wanted.add(uri).size >= MAX_RESOURCES) break;
     }
     this.#isFull = wanted.size >= MAX_RESOURCES;
     return wanted;
@@ -169,5 +171,20 @@ export class Feed {
     for (const client of [...this.#clients]) {
       if (!isUpdate || uris.some((candidate) => client.uris.has(candidate))) client.deliver(message);
     }
+  }
+}
+
+/** One of each list after the other, until all have ended. */
+function* inTurn<T>(lists: readonly Iterable<T>[]): Generator<T> {
+  let remaining = lists.map((list) => list[Symbol.iterator]());
+  while (remaining.length > 0) {
+    const left: Iterator<T>[] = [];
+    for (const list of remaining) {
+      const next = list.next();
+      if (next.done === true) continue;
+      left.push(list);
+      yield next.value;
+    }
+    remaining = left;
   }
 }

@@ -1,10 +1,15 @@
 // The resource subscriptions in one conversation with a legacy backend: it gets `resources/subscribe` for the first client, and
 // `resources/unsubscribe` after the last one. What clients want is compared with what the backend has when there is room to ask
-// it: a client that has left by then costs no request (ADR 357). feed.ts distributes the updates.
+// it: a client that has left by then costs no request (ADR 357). Owners take turns, and each has a share (ADR 361). feed.ts
+// distributes the updates.
 
 import type { Subscription } from 'rxjs';
+import { holderOf } from '../../domain/accounts/account.ts';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
 import { backendUnavailable, notConnected } from '../../domain/errors/error-catalogue.ts';
+import type { GatewayError } from '../../domain/errors/errors.ts';
+import { subscriptionShareLimit } from '../../domain/errors/session-errors.ts';
+import { OwnerAmounts, OwnerShares } from '../../domain/memory/owner-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
 import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
@@ -15,7 +20,8 @@ import type { Conversation } from '../../transports/transport.ts';
 export interface SharedSubscription {
   /**
    * The answer of the backend to `resources/subscribe`, perhaps to an earlier client. Rejects with BACKEND_UNAVAILABLE or
-   * BACKEND_TIMEOUT when it could not be asked; then it is asked again as soon as possible, until `release`. May stay unread.
+   * BACKEND_TIMEOUT when it could not be asked; then it is asked again as soon as possible, until `release`. Rejects with
+   * QUEUE_FULL when the owner has its share. May stay unread.
    */
   readonly answer: Promise<FinalEvent>;
   /** Ends this client's part. Idempotent. */
@@ -26,9 +32,9 @@ export interface SharedSubscription {
 export const ANSWER_MS = 30_000;
 /** Wait before a failed request is repeated, in ms. */
 const RETRY_MS = 5_000;
-/** Most requests that a backend has not answered; others wait. */
-const MAX_ASKED = 64;
-/** Most resources of one conversation, with a backend of either era. */
+/** Most requests that a backend has not answered, of which an owner has a share; others wait. */
+export const MAX_ASKED = 64;
+/** Most resources of one conversation, with a backend of either era. With a legacy one an owner has a share of them. */
 export const MAX_RESOURCES = 10_000;
 
 /** For the subscriptions of a conversation. */
@@ -37,10 +43,14 @@ export interface SubscriptionDeps extends Pick<Clock, 'alarm'> {
   readonly scheduler?: Pick<TaskScheduler, 'each'> | undefined;
 }
 
-/** One resource: the number of its clients, and its state at the backend. */
+/** One resource: its clients, and its state at the backend. */
 class ResourceEntry {
   readonly uri: string;
   clients = 0;
+  /** The clients by owner, and `leftBy`. */
+  readonly parts = new OwnerAmounts();
+  /** The owner of the last client: the resource counts as its own until the backend does not have it, or another client comes. */
+  leftBy: string | undefined;
   /** The answer to `resources/subscribe`; undefined when no client waits for one. */
   answer: Promise<FinalEvent> | undefined;
   /** The same until it is there: the backend has to be asked. */
@@ -64,10 +74,11 @@ export class ResourceSubscriptions {
   readonly #conversation: Pick<Conversation, 'exchange'>;
   readonly #resumed: (uri: string) => void;
   readonly #entries = new Map<string, ResourceEntry>();
-  /** Those whose clients may want something else than the backend has, in order of arrival. */
-  readonly #due = new Set<ResourceEntry>();
+  readonly #shares = new OwnerShares(MAX_RESOURCES);
+  /** By owner, in the order of service: those whose clients may want something else than the backend has, in order of arrival. */
+  readonly #due = new Map<string, Set<ResourceEntry>>();
   #isComparing = false;
-  #asked = 0;
+  readonly #asked = new OwnerShares(MAX_ASKED);
   /** Those whose requests have failed, until the next time that all of them are asked again. */
   readonly #failed = new Set<ResourceEntry>();
   #retry: Subscription | undefined;
@@ -87,71 +98,134 @@ export class ResourceSubscriptions {
   }
 
   /** Subscribes the backend to `uri` until every part is released. */
-  subscribe(uri: string): SharedSubscription {
+  subscribe(uri: string, principalId: string): SharedSubscription {
+    const ownerId = holderOf(principalId);
     const entry = this.#entries.get(uri) ?? new ResourceEntry(uri);
-    if (!this.#entries.has(uri) && this.#entries.size >= MAX_RESOURCES) {
-      const answer = Promise.reject(backendUnavailable('it has too many subscriptions', { delivered: 'no' }));
+    const refusal = this.#refusalOf(entry, ownerId);
+    if (refusal !== undefined) {
+      const answer = Promise.reject(refusal);
       answer.catch(() => undefined);
       return { answer, release: () => undefined };
     }
     this.#entries.set(uri, entry);
-    entry.clients += 1;
+    this.#join(entry, ownerId);
     let isReleased = false;
     const release = (): void => {
       if (isReleased) return;
       isReleased = true;
-      entry.clients -= 1;
-      if (entry.clients === 0) this.#compareLater(entry);
+      this.#release(entry, ownerId);
     };
-    return { answer: this.#answerFor(entry), release };
+    return { answer: this.#answerFor(entry, [ownerId]), release };
   }
 
-  #answerFor(entry: ResourceEntry): Promise<FinalEvent> {
-    if (entry.answer !== undefined) return entry.answer;
-    entry.awaited = Promise.withResolvers<FinalEvent>();
-    entry.answer = entry.awaited.promise;
-    entry.answer.catch(() => undefined);
-    this.#compareLater(entry);
+  #refusalOf({ uri, parts }: ResourceEntry, ownerId: string): GatewayError | undefined {
+    if (parts.held(ownerId) > 0) return undefined;
+    if (this.#shares.isShareFull(ownerId)) return subscriptionShareLimit(this.#shares.share);
+    if (this.#entries.has(uri) || this.#entries.size < MAX_RESOURCES) return undefined;
+    return backendUnavailable('it has too many subscriptions', { delivered: 'no' });
+  }
+
+  #join(entry: ResourceEntry, ownerId: string): void {
+    const { leftBy, parts } = entry;
+    entry.clients += 1;
+    if (parts.held(ownerId) === 0) this.#shares.take(ownerId);
+    parts.add(ownerId, 1);
+    entry.leftBy = undefined;
+    if (leftBy !== undefined) this.#leave(entry, leftBy);
+  }
+
+  #release(entry: ResourceEntry, ownerId: string): void {
+    entry.clients -= 1;
+    if (entry.clients > 0) this.#leave(entry, ownerId);
+    else {
+      entry.leftBy = ownerId;
+      this.#compareLater(entry);
+    }
+  }
+
+  #leave(entry: ResourceEntry, ownerId: string): void {
+    entry.parts.add(ownerId, -1);
+    if (entry.parts.held(ownerId) > 0) return;
+    this.#shares.release(ownerId);
+    this.#notDue(entry, ownerId);
+  }
+
+  #answerFor(entry: ResourceEntry, owners: Iterable<string>): Promise<FinalEvent> {
+    if (entry.answer === undefined) {
+      entry.awaited = Promise.withResolvers<FinalEvent>();
+      entry.answer = entry.awaited.promise;
+      entry.answer.catch(() => undefined);
+    }
+    this.#compareLater(entry, owners); // also where another owner waits: its turn may come later
     return entry.answer;
   }
 
-  #compareLater(entry: ResourceEntry): void {
-    this.#due.add(entry);
+  #compareLater(entry: ResourceEntry, owners: Iterable<string> = entry.parts.owners): void {
+    const { clients, isSubscribed, isAsked, awaited } = entry;
+    if (isAsked) return; // compared after the answer
+    if (clients === 0 && !isSubscribed) this.#forget(entry);
+    else if (clients === 0 || awaited !== undefined)
+      for (const ownerId of owners) this.#due.set(ownerId, (this.#due.get(ownerId) ?? new Set()).add(entry));
     this.#compare();
+  }
+
+  /** No client is left, and the backend does not have it. */
+  #forget(entry: ResourceEntry): void {
+    const { leftBy } = entry;
+    if (entry.awaited !== undefined) this.#fail(entry, notConnected());
+    this.#entries.delete(entry.uri);
+    entry.leftBy = undefined;
+    if (leftBy !== undefined) this.#leave(entry, leftBy);
+  }
+
+  #notDue(entry: ResourceEntry, ownerId: string): void {
+    const due = this.#due.get(ownerId);
+    due?.delete(entry);
+    if (due?.size === 0) this.#due.delete(ownerId);
   }
 
   /** A task for each. */
   #compare(): void {
-    if (this.#isComparing || this.#due.size === 0 || this.#asked >= MAX_ASKED) return;
+    if (this.#isComparing || this.#nextOwner() === undefined) return;
     this.#isComparing = true;
-    void this.#scheduler.each(this.#takeDue(), (entry) => this.#settle(entry));
+    void this.#scheduler.each(this.#takeDue(), ([entry, ownerId]) => this.#settle(entry, ownerId));
   }
 
-  *#takeDue(): Generator<ResourceEntry> {
-    for (const entry of this.#due) {
-      if (this.#asked >= MAX_ASKED) break;
-      this.#due.delete(entry);
-      yield entry;
+  *#takeDue(): Generator<[ResourceEntry, string]> {
+    for (let ownerId = this.#nextOwner(); ownerId !== undefined; ownerId = this.#nextOwner()) {
+      const due = this.#due.get(ownerId) ?? new Set();
+      this.#due.delete(ownerId);
+      const [entry] = due;
+      if (entry === undefined) continue;
+      due.delete(entry);
+      if (due.size > 0) this.#due.set(ownerId, due); // the others are served first
+      yield [entry, ownerId];
     }
     this.#isComparing = false;
   }
 
-  /** Asks the backend for what the clients want, unless it has that. */
-  #settle(entry: ResourceEntry): void {
-    const { clients, awaited, isSubscribed, isAsked } = entry;
-    if (isAsked) return; // compared again after the answer
-    if (clients === 0 && !isSubscribed) this.#entries.delete(entry.uri);
-    if (awaited !== undefined && (clients === 0 || this.#isClosed)) this.#fail(entry, notConnected());
-    else if (awaited !== undefined) void this.#ask(entry, () => this.#subscribe(entry, awaited));
-    else if (clients === 0 && isSubscribed) void this.#ask(entry, () => this.#unsubscribe(entry));
+  /** The owner whose turn it is to ask the backend; undefined while it has to answer first. */
+  #nextOwner(): string | undefined {
+    if (this.#asked.isFull) return undefined;
+    for (const ownerId of this.#due.keys()) if (!this.#asked.isShareFull(ownerId)) return ownerId;
+    return undefined;
   }
 
-  async #ask(entry: ResourceEntry, ask: () => Promise<void>): Promise<void> {
+  /** Asks the backend for what the clients want, unless it has that; `ownerId` is the one whose turn it is. */
+  #settle(entry: ResourceEntry, ownerId: string): void {
+    const { clients, awaited, isSubscribed, isAsked } = entry;
+    if (isAsked) return; // compared again after the answer
+    if (awaited !== undefined && this.#isClosed) this.#fail(entry, notConnected());
+    else if (awaited !== undefined) void this.#ask(entry, ownerId, () => this.#subscribe(entry, awaited));
+    else if (clients === 0 && isSubscribed) void this.#ask(entry, ownerId, () => this.#unsubscribe(entry));
+  }
+
+  async #ask(entry: ResourceEntry, ownerId: string, ask: () => Promise<void>): Promise<void> {
     entry.isAsked = true;
-    this.#asked += 1;
+    this.#asked.take(ownerId);
     await ask();
     entry.isAsked = false;
-    this.#asked -= 1;
+    this.#asked.release(ownerId);
     this.#compareLater(entry);
   }
 
@@ -186,14 +260,14 @@ export class ResourceSubscriptions {
 
   #askAgain(): void {
     this.#retry = undefined;
-    for (const entry of this.#failed) if (entry.clients > 0) void this.#answerFor(entry);
+    for (const entry of this.#failed) if (entry.clients > 0) void this.#answerFor(entry, entry.parts.owners);
     this.#failed.clear();
   }
 
   #close(): void {
     this.#isClosed = true;
     this.#retry?.unsubscribe();
-    for (const entry of this.#entries.values()) if (!entry.isAsked) this.#compareLater(entry);
+    for (const entry of this.#entries.values()) this.#compareLater(entry);
   }
 
   /** The request ends with the conversation at the latest. */

@@ -90,6 +90,12 @@ export function listenLimit(most: number, isShare: boolean): GatewayError {
   return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
 }
 
+/** Too many resources of this caller at one conversation with a legacy server. */
+export function subscriptionShareLimit(most: number): GatewayError {
+  const message = `This caller has too many subscriptions at the instance (${most}).`;
+  return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
+}
+
 /** Too many readers of the events of the gateway; `isShare`: of this caller. */
 export function eventStreamLimit(most: number, isShare: boolean): GatewayError {
   const message = isShare
