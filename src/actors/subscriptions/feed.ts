@@ -144,10 +144,12 @@ export class Feed {
   #wanted(): ReadonlySet<string> {
     const wanted = new Set<string>();
     const owners = Map.groupBy(this.#clients, ({ ownerId = ANONYMOUS.id }) => holderOf(ownerId));
-    const ofOwners = [...owners.values()].map((clients) => inTurn(clients.map(({ uris }) => uris.keys())));
-    for (const uri of inTurn(ofOwners)) {
-      if (wanted.add(uri).size >= MAX_RESOURCES) break;
-    }
+    const ofOwners = [...owners.values()].map((clients) =>
+      inTurn(clients.map(({ uris }) => uris.keys()[Symbol.iterator]())),
+    );
+    const all = inTurn(ofOwners);
+    let next = all.next();
+    for (; next.done !== true && wanted.size < MAX_RESOURCES; next = all.next()) wanted.add(next.value);
     this.#isFull = wanted.size >= MAX_RESOURCES;
     return wanted;
   }
@@ -174,17 +176,20 @@ export class Feed {
   }
 }
 
-/** One of each list after the other, until all have ended. */
-function* inTurn<T>(lists: readonly Iterable<T>[]): Generator<T> {
-  let remaining = lists.map((list) => list[Symbol.iterator]());
-  while (remaining.length > 0) {
-    const left: Iterator<T>[] = [];
-    for (const list of remaining) {
-      const next = list.next();
-      if (next.done === true) continue;
-      left.push(list);
-      yield next.value;
+/** One of each after the other, until all have ended. Not a generator: clients may have millions of URIs together. */
+function inTurn<T>(lists: Iterator<T>[]): Iterator<T, undefined> {
+  let at = 0;
+  const next = (): IteratorResult<T, undefined> => {
+    while (lists.length > 0) {
+      at %= lists.length;
+      const item = lists[at]?.next();
+      if (item !== undefined && item.done !== true) {
+        at += 1;
+        return item;
+      }
+      lists.splice(at, 1);
     }
-    remaining = left;
-  }
+    return { done: true, value: undefined };
+  };
+  return { next };
 }
