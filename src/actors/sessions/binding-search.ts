@@ -3,7 +3,7 @@
 
 import { fromEvent, take, takeUntil } from 'rxjs';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
-import { decideAfter, mayHedge } from '../../domain/calls/retry-rules.ts';
+import { mayHedge } from '../../domain/calls/retry-rules.ts';
 import { asGatewayError, atInstance, type GatewayError, shuttingDown } from '../../domain/errors/errors.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
 import { SLOW_MS } from '../../domain/time/clock.ts';
@@ -95,10 +95,9 @@ export class BindingSearch {
       this.#over.abort();
       this.#found.resolve(binding);
     } catch (thrown) {
-      const error = asGatewayError(thrown);
-      this.#failure = atInstance(error, ref.id);
+      this.#failure = atInstance(asGatewayError(thrown), ref.id);
       this.#underWay -= 1;
-      this.#continue(decideAfter({ ...OPENING, error }) === 'giveUp' ? undefined : this.#next());
+      this.#continue(this.#next());
     } finally {
       disarm();
     }

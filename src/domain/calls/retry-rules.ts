@@ -1,6 +1,6 @@
 // The rules of retries and hedges: which requests may be repeated, what follows a failure, and whether one more
-// attempt begins beside a silent one. They are pure. `Call` asks them for calls, and BindingSearch for openings,
-// which no call carries. Where a call goes on, its route says; the counts and the budget are in
+// attempt begins beside a silent one. They are pure. `Call` asks them; BindingSearch asks `mayHedge` for openings,
+// which no call carries and which may always be repeated. Where a call goes on, its route says; the counts and the budget are in
 // actors/calls/retries.ts.
 // Source: ADR 9, ADR 40, ADR 71, ADR 150.
 
@@ -8,7 +8,7 @@ import { type GatewayError, isUnanswered } from '../errors/errors.ts';
 import { isRepeatableMethod } from '../mcp/mcp.ts';
 import { type ExchangeRequest, toolOf } from './exchange.ts';
 
-/** A call or an opening that has failed. */
+/** An attempt that has failed. */
 export interface Failed {
   readonly error: GatewayError;
   /** Doing it twice does no harm. */
@@ -50,7 +50,7 @@ export function isRepeatable(
   return isRepeatableMethod(request.method);
 }
 
-/** What follows the failure of an attempt, or of an opening. */
+/** What follows the failure of an attempt. */
 export function decideAfter(failed: Failed): Decision {
   const { error, wasSent = false, hasOthers = false, isAnswering = false } = failed;
   if (wasSent && isAboutRequest(error)) return 'giveUp';
