@@ -2,6 +2,7 @@
 
 import { lastValueFrom, of, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { withHints } from '../../../src/actors/instances/tool-trust.ts';
 import type { Answer } from '../../../src/domain/calls/exchange.ts';
 import { JsonText } from '../../../src/domain/json/json.ts';
 import { allowedTools, listedAnswers } from '../../../src/domain/mcp/listed-tools.ts';
@@ -118,6 +119,30 @@ test('tools that were read are the same array for equal rights, and others for o
   assert.is(await listed('t/*3'), await listed('t/*3'));
   assert.equal(await listed('u/*'), []);
   assert.is((await listed('*/*')).length, TOOLS.length);
+});
+
+test('the names in an answer are read in several tasks, for rights and for annotations', async () => {
+  /** Of each iteration, its tasks. */
+  const tasks: number[] = [];
+  const scheduler = {
+    each: async <T>(items: Iterable<T>, visit: (item: T) => unknown) => {
+      const all = [...items];
+      tasks.push(all.length);
+      for (const item of all) visit(item);
+    },
+    turn: async () => undefined,
+  };
+  const tools = new ToolRights([['t/tool_1000*']]);
+  const request = { method: 'tools/list', caller: 'user:bob', tools };
+  const listed = await lastValueFrom(listedAnswers('t', request, of(answerOf()), { scheduler, listMemory }));
+  const hinted = await withHints(answerOf(), { tool_10000: { readOnlyHint: true } }, scheduler);
+  const toolsIn = ({ event }: Answer) => Object(event.kind === 'result' && event.result.value).tools;
+  assert.is(toolsIn(listed).length, 10);
+  const [first, ...others] = toolsIn(hinted);
+  assert.equal(first, { name: 'tool_10000', annotations: { readOnlyHint: true } });
+  assert.equal(others, [...TOOLS.slice(1), {}, 1]);
+  const [ofRights = 0, , ofHints = 0] = tasks;
+  assert.ok(ofRights > 2 && ofHints > 2, String(tasks));
 });
 
 test.run();

@@ -1,7 +1,7 @@
 // The entry point of calls: finds the template or instance, checks the rights to the tool, and makes the call. Its
 // route (call-route.ts) chooses the instance, call.ts has the rules of failover.
 
-import { concatMap, map, Observable } from 'rxjs';
+import { concatMap, Observable } from 'rxjs';
 import {
   type Answer,
   type ExchangeOptions,
@@ -74,7 +74,8 @@ export class Dispatcher {
         ? answers$
         : answers$.pipe(concatMap((answer) => this.#trusted(template, answer, trust)));
     const isAnnotated = Object.keys(annotate).length > 0;
-    return isAnnotated ? trusted$.pipe(map((answer) => withHints(answer, annotate))) : trusted$;
+    if (!isAnnotated) return trusted$;
+    return trusted$.pipe(concatMap((answer) => withHints(answer, annotate, this.#deps.scheduler)));
   }
 
   /** A list with a definition that is not trusted may be newer than that of the instance, by which its calls are refused. */

@@ -6,7 +6,7 @@ import { parsedResult } from '../../domain/calls/parsed-result.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json/json.ts';
 import { editedFields, withItems } from '../../domain/json/json-fields.ts';
 import { memberBytes, memberText } from '../../domain/json/json-scanner.ts';
-import { readPage } from '../../domain/mcp/list-pages.ts';
+import { partsOf, readPage } from '../../domain/mcp/list-pages.ts';
 import type { Tool } from '../../domain/mcp/mcp.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { ToolHints } from '../../domain/views/view.ts';
@@ -75,13 +75,28 @@ export async function withTrustedTools(
 }
 
 /** The list with the annotations that the template sets. */
-export function withHints(answer: Answer, hints: Hints): Answer {
+export async function withHints(
+  answer: Answer,
+  hints: Hints,
+  scheduler: Pick<TaskScheduler, 'each'>,
+): Promise<Answer> {
   const { event } = answer;
-  if (event.kind !== 'result') return answer;
-  const shown = withItems(event.result.bytes, 'tools', (tool) => {
-    const name = memberText(tool, 'name');
-    return name === undefined || !Object.hasOwn(hints, name) ? tool : withWrittenHints(tool, hints[name]);
+  const listed = event.kind === 'result' ? memberBytes(event.result.bytes, 'tools') : undefined;
+  if (event.kind !== 'result' || listed === undefined) return answer;
+  const pieces: Buffer[] = [];
+  let keptFrom = 0;
+  await scheduler.each(partsOf(listed), (part) => {
+    for (const tool of part) {
+      const name = memberText(tool, 'name');
+      if (name === undefined || !Object.hasOwn(hints, name)) continue;
+      const start = tool.byteOffset - listed.byteOffset;
+      pieces.push(listed.subarray(keptFrom, start), withWrittenHints(tool, hints[name]));
+      keptFrom = start + tool.length;
+    }
   });
+  if (pieces.length === 0) return answer;
+  const tools = Buffer.concat([...pieces, listed.subarray(keptFrom)]);
+  const shown = editedFields(event.result.bytes, (key) => (key === 'tools' ? tools : undefined));
   return { ...answer, event: { ...event, result: JsonText.ofBytes(shown) } };
 }
 

@@ -107,16 +107,13 @@ export function withItems(
   const edited = Array.from(itemsOf(array)).flatMap(
     ({ start, end }, index) => edit(array.subarray(start, end), index) ?? [],
   );
-  const parts = edited.flatMap((item, index) => (index === 0 ? [item] : [COMMA_TEXT, item]));
-  const whole = Buffer.concat([OPEN_ARRAY, ...parts, CLOSE_ARRAY]);
+  const whole = arrayOf(edited);
   return editedFields(object, (key) => (key === field ? whole : undefined));
 }
 
-/** An array with these items of an array. */
-export function arrayOf(array: Buffer, items: readonly ItemSpan[]): Buffer {
-  const parts = items.flatMap(({ start, end }, index) =>
-    index === 0 ? [array.subarray(start, end)] : [COMMA_TEXT, array.subarray(start, end)],
-  );
+/** An array with these items. */
+export function arrayOf(items: readonly Buffer[]): Buffer {
+  const parts = items.flatMap((item, index) => (index === 0 ? [item] : [COMMA_TEXT, item]));
   return Buffer.concat([OPEN_ARRAY, ...parts, CLOSE_ARRAY]);
 }
 

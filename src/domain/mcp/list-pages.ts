@@ -188,7 +188,8 @@ const NO_ITEMS = Buffer.from('[]');
 /** Bytes of the items of one task. */
 const PART_BYTES = 64 * 1024;
 
-function* partsOf(listed: Buffer): Generator<readonly Buffer[]> {
+/** The items of an array in order, as many as one task takes. */
+export function* partsOf(listed: Buffer): Generator<readonly Buffer[]> {
   let part: Buffer[] = [];
   let bytes = 0;
   for (const { start, end } of itemsOf(listed)) {

@@ -7,13 +7,14 @@ import { concatMap, type Observable } from 'rxjs';
 import { type Answer, type ExchangeRequest, isFinalAnswer } from '../calls/exchange.ts';
 import { tooLargePage } from '../calls/parsed-result.ts';
 import { type JsonObject, JsonText } from '../json/json.ts';
-import { arrayOf, editedFields, itemsOf } from '../json/json-fields.ts';
+import { arrayOf, editedFields } from '../json/json-fields.ts';
 import { memberBytes, memberText } from '../json/json-scanner.ts';
 import type { ListMemory } from '../memory/list-memory.ts';
 import { LruMap } from '../memory/lru-map.ts';
 import { groupsToMatch } from '../rights/globs.ts';
 import type { Rights, ToolRights } from '../rights/rights.ts';
 import type { TaskScheduler } from '../time/task-scheduler.ts';
+import { partsOf } from './list-pages.ts';
 
 type Scheduler = Pick<TaskScheduler, 'each'>;
 
@@ -54,20 +55,32 @@ async function listedAnswer(
   await listMemory.turn(answer, scheduler); // many may have arrived together
   const { bytes } = event.result;
   const listed = memberBytes(bytes, 'tools') ?? NO_TOOLS;
-  const items = Array.from(itemsOf(listed));
-  const names = items.map(({ start, end }) => memberText(listed.subarray(start, end), 'name') ?? null);
-  const work = allowedPlaces(request.template, request.tools, names, scheduler);
-  const places = await listMemory.during(answer, work);
-  const allowed = arrayOf(
-    listed,
-    places.flatMap((place) => items[place] ?? []),
-  );
+  const work = allowedItems(request.template, request.tools, listed, scheduler);
+  const allowed = arrayOf(await listMemory.during(answer, work));
   // Everything else keeps its bytes.
   const shown = editedFields(bytes, (key) => (key === 'tools' ? allowed : undefined));
   return { ...answer, event: { kind: 'result', result: JsonText.ofBytes(shown) } };
 }
 
 const NO_TOOLS = Buffer.from('[]');
+
+async function allowedItems(
+  template: string,
+  tools: ToolRights,
+  listed: Buffer,
+  scheduler: Scheduler,
+): Promise<readonly Buffer[]> {
+  const items: Buffer[] = [];
+  const names: (string | null)[] = [];
+  await scheduler.each(partsOf(listed), (part) => {
+    for (const item of part) {
+      items.push(item);
+      names.push(memberText(item, 'name') ?? null);
+    }
+  });
+  const places = await allowedPlaces(template, tools, names, scheduler);
+  return places.flatMap((place) => items[place] ?? []);
+}
 
 /** The items of a list that were read. The same array for the same items and equal rights. */
 export function allowedTools(
