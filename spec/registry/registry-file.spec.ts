@@ -190,6 +190,13 @@ test('does not repeat the text around a syntax error, which may be a secret', as
   assert.not.match(failure, '3cret');
 });
 
+test('is refused with a repeated key in YAML, without comparing all keys with all', async () => {
+  const failure = await failureOf(parseRegistryDocument('servers:\n  a: {}\n  "a": {}\n', 'r.yaml'));
+  assert.is(failure, 'registry file r.yaml: not YAML: Map keys must be unique at line 3, column 3');
+  const many = Array.from({ length: 40_000 }, (_, index) => `  k${index}: 1\n`).join('');
+  assert.is((await parseRegistryDocument(`servers:\n${many}`, 'r.yaml')).problems.length, 40_000);
+});
+
 for (const [written, fault] of [
   ['*s3cret', 'Unresolved alias (the anchor must be set before the alias)'],
   ['!s3!cret', 'Unresolved tag at line 1, column 4'],
