@@ -421,6 +421,33 @@ test('legacy: refuses more than 10,000 resources', async () => {
   assert.is(asked().at(-1), 'subscribe x:more', 'there is room again');
 });
 
+test('legacy: subscribes to what was refused for want of room once there is some', async () => {
+  shared = new Feed(legacy, { ...systemClock, scheduler: untimedScheduler(Number.POSITIVE_INFINITY) });
+  legacy.onExchange = (exchange) => exchange.result();
+  const parts = names('x', 2_500).map((uri) => shared.subscribe(uri, 'ann'));
+  shared.subscribe('y:2', 'bob');
+  const refused = names('y', 4).map((uri) => shared.subscribe(uri, 'ann'));
+  const updates: unknown[] = [];
+  const uris = new Set(names('y', 4));
+  shared.add({ uris, deliver: ({ params }) => updates.push(params.uri) });
+  for (const { answer } of refused) assert.is(await failure(answer), 'QUEUE_FULL no');
+  refused[0]?.release();
+  mock.timers.tick(5_000);
+  await settled();
+  assert.equal([asked().length, updates], [2_501, []], 'there is no room yet');
+  for (const { release } of parts.slice(0, 2)) release();
+  await settled();
+  mock.timers.tick(5_000);
+  await settled();
+  assert.equal(asked().slice(2_503), ['subscribe y:1']);
+  assert.equal(updates.sort(), ['y:1', 'y:2'], 'bob had the other one: updates may have been missed of both');
+  refused[1]?.release();
+  await settled();
+  mock.timers.tick(5_000);
+  await settled();
+  assert.equal(asked().slice(2_504), ['unsubscribe y:1', 'subscribe y:3']);
+});
+
 test('legacy: what an owner has left counts as its own until the backend has answered', async () => {
   shared = new Feed(legacy, { ...systemClock, scheduler: untimedScheduler(Number.POSITIVE_INFINITY) });
   legacy.onExchange = (exchange) => exchange.result();

@@ -21,7 +21,8 @@ export interface SharedSubscription {
   /**
    * The answer of the backend to `resources/subscribe`, perhaps to an earlier client. Rejects with BACKEND_UNAVAILABLE or
    * BACKEND_TIMEOUT when it could not be asked; then it is asked again as soon as possible, until `release`. Rejects with
-   * QUEUE_FULL when the owner has its share. May stay unread.
+   * QUEUE_FULL when the owner has its share, and with BACKEND_UNAVAILABLE when there is no room; then that is looked at again,
+   * until `release`. May stay unread.
    */
   readonly answer: Promise<FinalEvent>;
   /** Ends this client's part. Idempotent. */
@@ -67,6 +68,14 @@ class ResourceEntry {
   }
 }
 
+/** One client of one resource. */
+interface Part {
+  readonly uri: string;
+  readonly ownerId: string;
+  /** Undefined when there was no room for it. */
+  entry: ResourceEntry | undefined;
+}
+
 /** The resource subscriptions in one conversation. */
 export class ResourceSubscriptions {
   readonly #clock: Pick<Clock, 'alarm'>;
@@ -81,10 +90,15 @@ export class ResourceSubscriptions {
   readonly #asked = new OwnerShares(MAX_ASKED);
   /** Those whose requests have failed, until the next time that all of them are asked again. */
   readonly #failed = new Set<ResourceEntry>();
+  /** Those for which there was no room. */
+  readonly #refused = new Set<Part>();
   #retry: Subscription | undefined;
   #isClosed = false;
 
-  /** `resumed` is called when the backend agrees to a request that had failed: updates before may have been missed. */
+  /**
+   * `resumed` is called when the backend agrees to a request that had failed, or for which there was no room: updates before may
+   * have been missed.
+   */
   constructor(
     conversation: Pick<Conversation, 'exchange' | 'closed$'>,
     { alarm, scheduler = new TaskScheduler() }: SubscriptionDeps,
@@ -99,39 +113,48 @@ export class ResourceSubscriptions {
 
   /** Subscribes the backend to `uri` until every part is released. */
   subscribe(uri: string, principalId: string): SharedSubscription {
-    const ownerId = holderOf(principalId);
-    const entry = this.#entries.get(uri) ?? new ResourceEntry(uri);
-    const refusal = this.#refusalOf(entry, ownerId);
-    if (refusal !== undefined) {
-      const answer = Promise.reject(refusal);
-      answer.catch(() => undefined);
-      return { answer, release: () => undefined };
-    }
-    this.#entries.set(uri, entry);
-    this.#join(entry, ownerId);
+    const part: Part = { uri, ownerId: holderOf(principalId), entry: undefined };
+    const refusal = this.#refusalOf(part);
+    const answer =
+      refusal === undefined ? this.#answerFor(this.#join(part), [part.ownerId]) : this.#refuse(part, refusal);
     let isReleased = false;
     const release = (): void => {
       if (isReleased) return;
       isReleased = true;
-      this.#release(entry, ownerId);
+      this.#refused.delete(part);
+      if (part.entry !== undefined) this.#release(part.entry, part.ownerId);
     };
-    return { answer: this.#answerFor(entry, [ownerId]), release };
+    return { answer, release };
   }
 
-  #refusalOf({ uri, parts }: ResourceEntry, ownerId: string): GatewayError | undefined {
-    if (parts.held(ownerId) > 0) return undefined;
+  #refusalOf({ uri, ownerId }: Part): GatewayError | undefined {
+    const entry = this.#entries.get(uri);
+    if (entry !== undefined && entry.parts.held(ownerId) > 0) return undefined;
     if (this.#shares.isShareFull(ownerId)) return subscriptionShareLimit(this.#shares.share);
-    if (this.#entries.has(uri) || this.#entries.size < MAX_RESOURCES) return undefined;
+    if (entry !== undefined || this.#entries.size < MAX_RESOURCES) return undefined;
     return backendUnavailable('it has too many subscriptions', { delivered: 'no' });
   }
 
-  #join(entry: ResourceEntry, ownerId: string): void {
+  #refuse(part: Part, refusal: GatewayError): Promise<never> {
+    if (!this.#isClosed) this.#refused.add(part);
+    this.#retryLater();
+    const answer = Promise.reject(refusal);
+    answer.catch(() => undefined);
+    return answer;
+  }
+
+  #join(part: Part): ResourceEntry {
+    const { uri, ownerId } = part;
+    const entry = this.#entries.get(uri) ?? new ResourceEntry(uri);
+    this.#entries.set(uri, entry);
+    part.entry = entry;
     const { leftBy, parts } = entry;
     entry.clients += 1;
     if (parts.held(ownerId) === 0) this.#shares.take(ownerId);
     parts.add(ownerId, 1);
     entry.leftBy = undefined;
     if (leftBy !== undefined) this.#leave(entry, leftBy);
+    return entry;
   }
 
   #release(entry: ResourceEntry, ownerId: string): void {
@@ -255,18 +278,38 @@ export class ResourceSubscriptions {
     if (entry.clients === 0 || this.#isClosed) return;
     entry.hasFailed = true;
     this.#failed.add(entry);
+    this.#retryLater();
+  }
+
+  #retryLater(): void {
+    if (this.#isClosed || this.#refused.size + this.#failed.size === 0) return;
     this.#retry ??= timer$(this.#clock, RETRY_MS).subscribe(() => this.#askAgain());
   }
 
   #askAgain(): void {
-    this.#retry = undefined;
     for (const entry of this.#failed) if (entry.clients > 0) void this.#answerFor(entry, entry.parts.owners);
     this.#failed.clear();
+    // One task for each: streams beyond the share of their owner may have millions together.
+    const all = this.#scheduler.each(this.#refused, (part) => this.#joinLate(part));
+    void all.then(() => {
+      this.#retry = undefined;
+      this.#retryLater();
+    });
+  }
+
+  #joinLate(part: Part): void {
+    if (this.#refusalOf(part) !== undefined) return;
+    this.#refused.delete(part);
+    const entry = this.#join(part);
+    if (entry.isSubscribed) this.#resumed(part.uri);
+    else entry.hasFailed = true;
+    void this.#answerFor(entry, [part.ownerId]);
   }
 
   #close(): void {
     this.#isClosed = true;
     this.#retry?.unsubscribe();
+    this.#refused.clear();
     for (const entry of this.#entries.values()) this.#compareLater(entry);
   }
 
