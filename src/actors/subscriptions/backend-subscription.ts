@@ -24,6 +24,8 @@ const MIDDLE = 0.5;
 
 class Listening extends Subscription {
   readonly uris: ReadonlySet<string>;
+  /** The backend has sent something. */
+  isAnswered = false;
 
   constructor(uris: ReadonlySet<string>) {
     super();
@@ -161,6 +163,8 @@ export class BackendSubscription {
     }
     if (event.kind !== 'notification') return;
     this.#acknowledge(listening);
+    if (!listening.isAnswered) this.#resume(listening);
+    listening.isAnswered = true;
     // The id belongs to the subscription of the gateway.
     if (event.method !== ACKNOWLEDGED)
       this.#deliver({ ...event, params: withoutMeta(event.params, [META.subscriptionId]) });
@@ -179,7 +183,12 @@ export class BackendSubscription {
     if (this.#hasMissed) for (const list of this.#lists) this.#deliver(listNotice(list));
     this.#hasMissed = false;
     this.#update();
-    if (!this.#hasMissedUpdates || listening.uris.size === 0) return;
+  }
+
+  /** Not after ACKNOWLEDGED_MS: a backend that refuses later would lead to an update of each resource with each attempt. */
+  #resume(listening: Listening): void {
+    const isLast = listening === this.#current && this.#next === undefined;
+    if (!isLast || !this.#hasMissedUpdates || listening.uris.size === 0) return;
     this.#hasMissedUpdates = false;
     this.#resumed();
   }
