@@ -91,7 +91,7 @@ test('ends the stream of a client that does not read', async () => {
 
 test('sends each resource once of the updates that wait, and beyond 256 only resources that were subscribed to', async () => {
   const harness = modernHarness();
-  const uris = ['a://b', 'a://c'];
+  const uris = ['a://b', 'a://c', 'a://b/sub'];
   const wanted = { notifications: { resourceSubscriptions: uris } };
   const reply = await harness.send('subscriptions/listen', wanted);
   const update = (uri: string) =>
@@ -102,12 +102,14 @@ test('sends each resource once of the updates that wait, and beyond 256 only res
     });
   for (let at = 0; at < 5_000; at += 1) update('a://c');
   for (let at = 0; at < 5_000; at += 1) update(`a://b/${at}`);
+  update('a://b/sub/more');
   await passTurns(100);
   const found = reply.events.messages.slice(1).map(({ params }) => Object(params).uri);
   assert.ok(found.length <= 300, `${found.length} messages`);
   assert.equal(
     uris.map((uri) => found.includes(uri)),
-    [true, true],
+    [true, true, true],
+    'of two resources that have the part, the inner one',
   );
 });
 

@@ -30,13 +30,13 @@ export function noticesInTasks(
   };
 }
 
-/** Undefined for an update of no subscribed resource. */
+/** Of several that have the part, the inner one. Undefined for an update of no subscribed resource. */
 function ofSubscribed(
   notice: ServerNotification,
   subscribed: Pick<ReadonlySet<string>, 'has'>,
 ): ServerNotification | undefined {
   const { uri } = notice.params;
   if (typeof uri !== 'string' || subscribed.has(uri)) return notice;
-  const resource = enclosingUris(uri).find((each) => subscribed.has(each));
+  const resource = enclosingUris(uri).findLast((each) => subscribed.has(each));
   return resource === undefined ? undefined : { ...notice, params: { ...notice.params, uri: resource } };
 }
