@@ -305,6 +305,20 @@ test('reads pages one after the other, and the next one after a page that fails'
   assert.is(database.mostLists, 1);
 });
 
+test('reads no page for a request that has ended before its turn', async () => {
+  const { audit, database } = made();
+  audit.record(entry('kept'));
+  const ended = new AbortController();
+  const pages = [audit.list({ limit: 5 }), audit.list({ limit: 5 }, ended.signal), audit.list({ limit: 5 })];
+  ended.abort(new Error('it has left'));
+  const settled = await Promise.allSettled(pages);
+  assert.equal(
+    settled.map((page) => (page.status === 'fulfilled' ? page.value.length : String(page.reason))),
+    [1, 'Error: it has left', 1],
+  );
+  assert.is(database.lists, 2);
+});
+
 test('lets readers during a write share the next one, and bounds the wait for a write that hangs', async () => {
   const { audit, appended, database } = made();
   const gate = Promise.withResolvers<void>();
@@ -417,6 +431,7 @@ function made(settings: AuditSettings = { ...SETTINGS, recordsCalls: false }) {
     serverTimeMs: async (): Promise<number | undefined> => undefined,
     onAppend: () => {},
     failNextList: false,
+    lists: 0,
     mostLists: 0,
   };
   let lists = 0;
@@ -433,6 +448,7 @@ function made(settings: AuditSettings = { ...SETTINGS, recordsCalls: false }) {
       appendCalls: (block) => append(block.calls, () => store.audit.appendCalls(block)),
       list: async (page) => {
         lists += 1;
+        database.lists += 1;
         database.mostLists = Math.max(database.mostLists, lists);
         await passTurns(1);
         lists -= 1;

@@ -130,12 +130,13 @@ export class AuditLog {
     if (this.#undigested.length === 1) setImmediate(() => this.#digest(DIGESTED_BYTES));
   }
 
-  /** Newest first, including all entries that were recorded before. */
-  async list(page: AuditPage): Promise<AuditEntry[]> {
+  /** Newest first, including all entries that were recorded before. Rejects when `signal` is aborted before its turn. */
+  async list(page: AuditPage, signal?: AbortSignal): Promise<AuditEntry[]> {
     this.#digest();
     this.#calls.end();
     await this.#flusher.beforeReading();
     return this.#reads.take(async () => {
+      signal?.throwIfAborted();
       await nextTurn(); // a file is read, and its page made, in one turn
       return this.#options.store.list(page);
     });

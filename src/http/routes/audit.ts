@@ -133,12 +133,13 @@ export const auditRoutes: readonly Route[] = [
         body: Type.Object({ entries: Type.Array(AuditRecord), next_cursor: nullableText() }),
       },
     },
-    handler: async ({ query }, { auth }) => {
+    handler: async ({ query, request }, { auth }) => {
       const { limit = 100, cursor, from, to, ...filter } = query;
       const after = idOfTime('from', from);
       const [before] = [idIn('audit', cursor), idOfTime('to', to)].filter((id) => id !== undefined).sort();
       // One entry more than requested shows whether there is a next page.
-      const entries = await auth.audit.list({ limit: limit + 1, before, from: after, ...filter });
+      const wanted = { limit: limit + 1, before, from: after, ...filter };
+      const entries = await auth.audit.list(wanted, request.signal);
       const { page, nextCursor } = pageOf('audit', entries, limit, ({ id }) => id);
       return json(200, { entries: page.map(auditRecord), next_cursor: nextCursor });
     },
