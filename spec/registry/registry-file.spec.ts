@@ -199,6 +199,7 @@ test('is refused with a repeated key in YAML, without comparing all keys with al
 
 for (const [written, fault] of [
   ['*s3cret', 'Unresolved alias (the anchor must be set before the alias)'],
+  ['{"s3cret"1}', 'Missing , or : between flow map items at line 1, column 13'],
   ['!s3!cret', 'Unresolved tag at line 1, column 4'],
   ['!s3cret!', 'Unresolved tag at line 1, column 4'],
   ['|s3cret', 'Block scalar header includes extra characters at line 1, column 5'],
@@ -209,6 +210,12 @@ for (const [written, fault] of [
     const failure = await failureOf(parseRegistryDocument(`a: ${written}\n`, 'r.yaml'));
     assert.is(failure, `registry file r.yaml: not YAML: ${fault}`);
   });
+
+test('says that a key is too long in YAML', async () => {
+  const failure = await failureOf(parseRegistryDocument(`${'s3cret'.repeat(200)}: 1\n`, 'r.yaml'));
+  assert.match(failure, 'not YAML: The : indicator must be at most 1024 chars after the start of');
+  assert.not.match(failure, 's3cret');
+});
 
 test('is JSON or YAML by its extension, else by its first character', async () => {
   const yaml = 'servers: {}';

@@ -14,7 +14,7 @@ const FAULTS: Readonly<Record<string, string>> = {
 export function yamlFault(thrown: unknown): string {
   const [line = ''] = messageOf(thrown).split(/:?\n/);
   const place = / at line \d+, column \d+$/.exec(line)?.[0] ?? '';
-  // Other messages have such text only at the end, behind a colon.
-  const [said] = line.slice(0, line.length - place.length).split(': ');
+  // Other messages have such text only at the end, behind a colon that follows a word: `The : indicator` has none.
+  const [said] = line.slice(0, line.length - place.length).split(/(?<=\S): /);
   return `${FAULTS[codeOf(thrown) ?? ''] ?? said}${place}`;
 }
