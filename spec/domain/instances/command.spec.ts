@@ -174,7 +174,11 @@ for (const name of [
     'SSL_CERT_FILE',
     'OPENSSL_CONF',
     'GIT_SSH_COMMAND',
+    'GIT_DIR',
+    'GIT_WORK_TREE',
+    'GIT_COMMON_DIR',
   ],
+  ...['CARGO_HOME', 'GOPROXY', 'GOFLAGS', 'GOENV', 'KUBECONFIG', 'AWS_CONFIG_FILE'],
   ...['_JAVA_OPTIONS', 'JDK_JAVA_OPTIONS', 'CLASSPATH', 'DOTNET_STARTUP_HOOKS', 'PS4', 'DOCKER_HOST'],
 ]) {
   test(`refuses the variable ${name}, even when it is declared`, () => {
