@@ -229,7 +229,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
       this.#lookUpTool(ref);
       return false;
     }
-    if (!this.retries.affordsRetry()) {
+    if (!this.retries.payRetry()) {
       this.giveUp();
       return false;
     }
@@ -315,7 +315,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
 
   /** The one place where a failed call goes on elsewhere, if its route knows a way; a silent one: #abandonSilent. */
   #continue(failed: FailedAttempt, error: GatewayError, plan?: AttemptPlan): void {
-    this.#exclude(failed.ref);
+    this.#exclude(failed.ref); // the step must not choose it; taken back where the attempt does not count
     const hasOthers = this.#attempts.newest !== undefined;
     const { bound } = this.#input.route;
     const decision = decideAfter({
@@ -333,7 +333,8 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
       return;
     }
     this.retries.noteFailure(failed, error, hasOthers ? undefined : bound);
-    const mayGoOn = this.#input.route.bound !== undefined || this.retries.attemptsLeft > 0; // a bound call goes to no other instance
+    const nowBound = this.#input.route.bound; // the step may have bound the call elsewhere
+    const mayGoOn = nowBound !== undefined || this.retries.attemptsLeft > 0; // a bound call goes to no other instance
     const wayKnown$ = step?.kind === 'none' ? this.retries.untilWayKnown(this.#deps) : undefined;
     if (decision === 'keepOthers') this.#hedge();
     else if (step === undefined || !mayGoOn) this.giveUp();

@@ -78,7 +78,7 @@ export class Retries {
   }
 
   /** Called last, with an instance ready, so that a retry that is not made costs no budget. */
-  affordsRetry(): boolean {
+  payRetry(): boolean {
     if (this.#needsBudget && !this.#budget.take()) return false;
     this.#needsBudget = false;
     return true;

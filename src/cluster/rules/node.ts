@@ -205,7 +205,7 @@ export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeT
       return checked(state, event, now);
     case 'taken':
       return ofProgram(state, event.program, (lease) =>
-        hearTaken(lease, event.generation, event.isOurs, leaseViewOf(state, now.atMs), now.atMs),
+        hearTaken(lease, event.generation, event.isOurs, leaseSurroundings(state, now.atMs), now.atMs),
       );
     case 'released':
       return ofProgram(state, event.program, (lease) => ({
@@ -219,7 +219,7 @@ export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeT
       }));
     case 'gone':
       return ofProgram(state, event.program, (lease) =>
-        hearGone(lease, event.start, event.isRefused, leaseViewOf(state, now.atMs)),
+        hearGone(lease, event.start, event.isRefused, leaseSurroundings(state, now.atMs)),
       );
     case 'renewed':
       return renewed(state, event.life, now);
@@ -257,10 +257,10 @@ function tick(before: NodeState, now: Moment): NodeTransition {
   }
   if (state.own.stage === 'ended' && [...state.programs.values()].every(({ phase }) => isIdle(phase)))
     actions.push({ type: 'renew' });
-  const view = leaseViewOf(state, now.atMs);
+  const around = leaseSurroundings(state, now.atMs);
   const programs = new Map<string, ProgramLease>();
   for (const [program, lease] of state.programs) {
-    const step = tickProgram(lease, view, now.atMs);
+    const step = tickProgram(lease, around, now.atMs);
     programs.set(program, step.lease);
     actions.push(...step.actions);
   }
@@ -289,10 +289,10 @@ function read(before: NodeState, rows: SharedRows, now: Moment): NodeTransition 
     const ended = ofLife(next, endLife(next.own, own.life));
     return { state: ended.state, actions: [...actions, ...ended.actions] };
   }
-  const view = leaseViewOf(next, now.atMs);
+  const around = leaseSurroundings(next, now.atMs);
   const programs = new Map<string, ProgramLease>();
   for (const row of rows.programs) {
-    const step = readProgram(before.programs.get(row.program), row, view, now.atMs);
+    const step = readProgram(before.programs.get(row.program), row, around, now.atMs);
     programs.set(row.program, step.lease);
     actions.push(...step.actions);
   }
@@ -388,7 +388,7 @@ function seenBy({ own, watches, supervised }: NodeState): string[] {
   return lives;
 }
 
-function leaseViewOf(state: NodeState, atMs: number): LeaseSurroundings {
+function leaseSurroundings(state: NodeState, atMs: number): LeaseSurroundings {
   const { own, watches } = state;
   const live = [...watches.values()].filter((watch) => standingIn(state, watch) === 'live');
   const ready = [own, ...live.map(({ row }) => row)].filter((one) => !one.isDraining && !one.takesNoPrograms);

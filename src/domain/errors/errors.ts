@@ -1,5 +1,6 @@
-// The error type, its codes with their HTTP status, the errors of the gateway itself, and functions of errors. All
-// other errors are in error-catalogue.ts; http/middleware/errors.ts makes HTTP answers of errors.
+// The error type, its codes with their HTTP status, the errors of the gateway itself, and functions of errors. Others
+// are in the files …-errors.ts and error-catalogue.ts; one that a single file throws may be made there.
+// http/middleware/errors.ts makes HTTP answers of errors.
 
 import type { Scope } from '../accounts/account.ts';
 import { definedFields } from '../json/json.ts';

@@ -1,4 +1,4 @@
-// The name of a template, by which clients call it. balancing/policy-schemas.ts has the settings of its instances;
+// The name of a template, by which clients call it. balancing/policy.ts has the settings of a template;
 // src/templates reads the definition file template.json.
 
 /** Template names are used in URLs and commands. */

@@ -6,7 +6,7 @@
 import type { PinnedEra } from '../mcp/mcp.ts';
 
 export interface TransportTraits {
-  /** What reaches the server. A function of an embedding program lasts as long as that program, and is not stored. */
+  /** What reaches the server. `endpoint`: an http or https URL (endpoint.ts). A function of an embedding program lasts as long as that program, and is not stored. */
   readonly reachedBy: 'endpoint' | 'command' | 'function';
   /** The backend is reached over a network, and serves the conversations of many clients. */
   readonly isNetworked: boolean;
