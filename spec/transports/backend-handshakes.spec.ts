@@ -8,6 +8,7 @@ import * as assert from 'uvu/assert';
 import { freePort } from '../../src/cli/demo-servers.ts';
 import { systemClock } from '../../src/domain/time/clock.ts';
 import { OutsideHandshakes } from '../../src/outside/outside-handshakes.ts';
+import { BackendHandshakes } from '../../src/transports/backend-handshakes.ts';
 import { guardedConnector } from '../../src/transports/http1/connector.ts';
 import { hasOpenssl, issueCertificate, makeAuthority, makeCostlyChain } from '../helpers/certificates.ts';
 import { folderOfAll } from '../helpers/folder.ts';
@@ -49,22 +50,43 @@ const CLIENTS: Readonly<Record<string, (port: number) => Socket>> = {
     }),
 };
 
-openssl('of five at once, each has its own turn, and rests follow those that took long', async () => {
-  await withServer(pairOf('costly'), undefined, async (port) => {
-    const { connect } = connectorTo(port);
-    let turns = 0;
-    const counting = setInterval(() => (turns += 1), 1);
-    const ends = await Promise.all(
-      Array.from({ length: 5 }, async () => {
-        const [error] = await once(connect(UNREAD), 'error');
-        return { code: error.code, turn: turns };
-      }),
-    );
-    clearInterval(counting);
-    assert.equal([...new Set(ends.map(({ code }) => code))], ['CERT_SIGNATURE_FAILURE']);
-    const at = ends.map(({ turn }) => turn).sort((a, b) => a - b);
-    const between = at.slice(1).map((turn, index) => turn - (at[index] ?? 0));
-    assert.ok(Math.min(...between) >= 20, `turns of other work between two: ${between}`);
+openssl(
+  'of eight at once, four are read together, then each has its own turn, and rests follow',
+  async () => {
+    await withServer(pairOf('costly'), undefined, async (port) => {
+      const { connect } = connectorTo(port);
+      let turns = 0;
+      const counting = setInterval(() => (turns += 1), 1);
+      const ends = await Promise.all(
+        Array.from({ length: 8 }, async () => {
+          const [error] = await once(connect(UNREAD), 'error');
+          return { code: error.code, turn: turns };
+        }),
+      );
+      clearInterval(counting);
+      assert.equal([...new Set(ends.map(({ code }) => code))], ['CERT_SIGNATURE_FAILURE']);
+      const at = ends.map(({ turn }) => turn).sort((a, b) => a - b);
+      const between = at.slice(4).map((turn, index) => turn - (at[index + 3] ?? 0));
+      assert.ok(Math.min(...between) >= 20, `turns of other work between two: ${between}`);
+    });
+  },
+);
+
+openssl('an origin that sends long chains delays no other one', async () => {
+  const handshakes = new BackendHandshakes();
+  await withServer(pairOf('costly'), undefined, async (costly) => {
+    await withServer(pairOf('server'), undefined, async (good) => {
+      const first = connectorTo(costly, handshakes);
+      await once(first.connect(UNREAD), 'error');
+      const others = Array.from({ length: 8 }, () => once(first.connect(UNREAD), 'error'));
+      let ended = 0;
+      for (const other of others) void other.then(() => (ended += 1));
+      const socket = connectorTo(good, handshakes).connect(UNREAD);
+      await once(socket, 'secureConnect');
+      assert.ok(ended < 8, `${ended} of the others were read before`);
+      socket.destroy();
+      await Promise.all(others);
+    });
   });
 });
 
@@ -109,8 +131,8 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
 
 test.run();
 
-function connectorTo(port: number) {
-  return guardedConnector(new URL(`https://localhost:${port}`), () => false);
+function connectorTo(port: number, handshakes = new BackendHandshakes()) {
+  return guardedConnector(new URL(`https://localhost:${port}`), () => false, undefined, handshakes);
 }
 
 async function withServer(

@@ -1,42 +1,50 @@
 // Handshakes of TLS with backends. OpenSSL checks every signature of a chain in the turn of the event loop that
 // reads it, 0.4 s for the longest, and a backend gets many connections at once. So until its handshake is over, a
-// socket is read for one turn of the event loop at a time, while no other one is. Source: ADR 354.
+// socket is read for one turn of the event loop at a time, while few others are. Source: ADR 354.
 
 import type { TLSSocket } from 'node:tls';
 import { LruMap } from '../domain/memory/lru-map.ts';
-import { systemClock, usedMs } from '../domain/time/clock.ts';
+import { systemClock } from '../domain/time/clock.ts';
 import { Turns } from '../domain/time/turns.ts';
 
-/** Of CPU time, like the next one: usual handshakes take 1 to 2 ms. */
-const BRIEF_MS = 25;
-/** An origin with a handshake that took longer takes turns with others of this kind, for the time below. */
-const LONG_MS = 100;
+/** Connections that are read in one turn of the event loop. */
+const AT_ONCE = 4;
+/** Usual servers send less in a handshake. What is above counts with the time that its signatures may take. */
+const USUAL_BYTES = 8 * 1024;
+const MS_PER_BYTE = 10 / 1024;
+/** An origin that sent more in one handshake takes turns with others of this kind, for the time below. */
+const COSTLY_BYTES = 16 * 1024;
 const COSTLY_MS = 10 * 60_000;
 const MAX_KNOWN = 10_000;
 /** The time between two readings of a socket, as a part of its time so far. */
 const WAIT_SHARE = 1 / 4;
 
-/** On a machine with much other work no handshake seems costly. */
-const CPU = { now: usedMs, alarm: systemClock.alarm };
-
 interface Handshake {
   readonly secure: TLSSocket;
   readonly origin: string;
   readonly beganAtMs: number;
+  /** The connection below TLS, whose bytes are counted: those of `secure` are the decrypted ones. */
+  readonly raw: { readonly bytesRead: number };
   isOver: boolean;
 }
 
 export class BackendHandshakes {
-  /** When a handshake with each origin took long last. */
+  /** When each origin sent much in a handshake last. */
   readonly #costly = new LruMap<number>(MAX_KNOWN);
-  readonly #ofCostly = new Turns(CPU);
-  readonly #ofOthers = new Turns(CPU, BRIEF_MS);
+  readonly #ofCostly = new Turns(systemClock);
+  readonly #ofOthers = new Turns(systemClock, AT_ONCE);
 
   /** Takes over the reading of a socket with `onread`, which is being connected, until its handshake is over. */
   guard(secure: TLSSocket, origin: string): void {
     secure.once('ready', () => {
       secure.pause();
-      const handshake: Handshake = { secure, origin, beganAtMs: systemClock.now(), isOver: false };
+      const handshake: Handshake = {
+        secure,
+        origin,
+        beganAtMs: systemClock.now(),
+        raw: rawOf(secure),
+        isOver: false,
+      };
       secure.once('secureConnect', () => {
         handshake.isOver = true;
       });
@@ -52,24 +60,36 @@ export class BackendHandshakes {
   #await(handshake: Handshake): void {
     const turns = this.#turnsOf(handshake.origin);
     turns.run(() => {
-      // Another handshake with this origin may have taken long meanwhile.
+      // Another handshake with this origin may have sent much meanwhile.
       if (this.#turnsOf(handshake.origin) === turns) return this.#read(handshake);
       return this.#await(handshake);
     });
   }
 
-  async #read(handshake: Handshake): Promise<void> {
-    const { secure, origin, beganAtMs } = handshake;
-    if (secure.destroyed) return;
-    const { bytesRead } = secure;
-    const startedAtMs = usedMs();
+  /** Resolves with the time that the checks may have taken, in ms. */
+  async #read(handshake: Handshake): Promise<number> {
+    const { secure, origin, beganAtMs, raw } = handshake;
+    if (secure.destroyed) return 0;
+    const before = raw.bytesRead;
     secure.resume();
     await new Promise((resolve) => setImmediate(resolve)); // sockets are read before
-    const tookMs = usedMs() - startedAtMs;
-    if (tookMs > LONG_MS && secure.bytesRead > bytesRead) this.#costly.set(origin, systemClock.now());
-    if (handshake.isOver || secure.destroyed) return;
-    secure.pause();
-    const waitMs = Math.max(1, WAIT_SHARE * (systemClock.now() - beganAtMs));
-    systemClock.alarm(waitMs, () => this.#await(handshake));
+    const after = raw.bytesRead;
+    if (after > COSTLY_BYTES) this.#costly.set(origin, systemClock.now());
+    if (!handshake.isOver && !secure.destroyed) {
+      secure.pause();
+      const waitMs = Math.max(1, WAIT_SHARE * (systemClock.now() - beganAtMs));
+      systemClock.alarm(waitMs, () => this.#await(handshake));
+    }
+    return MS_PER_BYTE * (unusual(after) - unusual(before));
   }
+}
+
+function unusual(bytes: number): number {
+  return Math.max(0, bytes - USUAL_BYTES);
+}
+
+/** Node shows the handle of a connection nowhere else. */
+function rawOf(secure: TLSSocket): Handshake['raw'] {
+  const raw: unknown = Object(Reflect.get(secure, '_handle'))._parent;
+  return typeof Object(raw).bytesRead === 'number' ? Object(raw) : { bytesRead: 0 };
 }

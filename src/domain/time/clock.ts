@@ -30,12 +30,6 @@ export const systemClock: Clock = {
   },
 };
 
-/** CPU time of this process so far, in ms. */
-export function usedMs(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1_000;
-}
-
 function once(timer: NodeJS.Timeout): () => void {
   return () => clearTimeout(timer);
 }

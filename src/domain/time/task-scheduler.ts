@@ -31,7 +31,7 @@ export class TaskScheduler {
   readonly #turnMs: number;
   readonly #nextTurn: (run: () => void) => void;
   readonly #now: () => number;
-  /** 1, or up to 4 after long turns: as how many times its cost an item counts that costs more than a task. */
+  /** Factor on the cost of an item that costs more than one task: 1, up to 4 after long turns. */
   slowness = 1;
   /** Begin of the turn under way, while tasks run or wait. */
   #beganAtMs = 0;

@@ -1,52 +1,76 @@
-// Turns at work that holds the event loop: one at a time, in order of arrival, and after a turn that took long
-// nothing for a time in proportion to it.
+// Turns at work that holds the event loop: a few at a time, in order of arrival, and after a turn that took long
+// none begins for a time in proportion to it.
 
 import type { Clock } from './clock.ts';
 
-/** After a turn there is none for this many times as long as it took. */
+/** After a turn none begins for this many times as long as it took. */
 const RESTS = 4;
 
-type Turn = () => void | Promise<void>;
+/** An asynchronous turn resolves with the time for which it held the event loop, in ms, and never rejects. */
+type Turn = (() => void) | (() => Promise<number>);
 
 export class Turns {
   readonly #clock: Pick<Clock, 'now' | 'alarm'>;
-  readonly #briefMs: number;
+  readonly #atOnce: number;
   readonly #waiting: Turn[] = [];
-  #isTaken = false;
+  #underWay = 0;
+  #isResting = false;
+  #restsUntilMs = Number.NEGATIVE_INFINITY;
 
-  /** The next turn follows one of less than `briefMs` at once. */
-  constructor(clock: Pick<Clock, 'now' | 'alarm'>, briefMs = 0) {
+  /** `atOnce`: most asynchronous turns that are under way. */
+  constructor(clock: Pick<Clock, 'now' | 'alarm'>, atOnce = 1) {
     this.#clock = clock;
-    this.#briefMs = briefMs;
+    this.#atOnce = atOnce;
   }
 
-  /** A turn that is asynchronous lasts until it has settled. */
   run(turn: Turn): void {
     this.#waiting.push(turn);
-    if (!this.#isTaken) this.#next();
+    this.#next();
   }
 
+  /** A loop, not a recursion: thousands may wait. A turn that calls `run` is in it already. */
   #next(): void {
-    const turn = this.#waiting.shift();
-    this.#isTaken = turn !== undefined;
-    if (turn === undefined) return;
-    const { now, alarm } = this.#clock;
+    while (!this.#isResting && this.#underWay < this.#atOnce) {
+      const turn = this.#waiting.shift();
+      if (turn === undefined) return;
+      this.#begin(turn);
+    }
+  }
+
+  #begin(turn: Turn): void {
+    const { now } = this.#clock;
     const beganAtMs = now();
-    const end = (): void => {
-      const tookMs = now() - beganAtMs;
-      if (tookMs < this.#briefMs) this.#next();
-      else alarm(RESTS * tookMs, () => this.#next());
+    this.#underWay += 1;
+    const end = (tookMs: number): void => {
+      this.#underWay -= 1;
+      this.#rest(RESTS * tookMs);
     };
+    let lasts: ReturnType<Turn>;
     try {
-      const lasts = turn();
-      if (lasts !== undefined) {
-        void lasts.finally(end);
-        return;
-      }
+      lasts = turn();
     } catch (thrown) {
-      end();
+      end(now() - beganAtMs);
+      this.#clock.alarm(0, () => this.#next());
       throw thrown;
     }
-    end();
+    if (lasts === undefined) end(now() - beganAtMs);
+    else
+      void lasts.then((tookMs) => {
+        end(tookMs);
+        this.#next();
+      });
+  }
+
+  #rest(ms: number): void {
+    const { now, alarm } = this.#clock;
+    this.#restsUntilMs = Math.max(this.#restsUntilMs, now() + ms);
+    const leftMs = this.#restsUntilMs - now();
+    if (this.#isResting || leftMs <= 0) return;
+    this.#isResting = true;
+    alarm(leftMs, () => {
+      this.#isResting = false;
+      this.#rest(0); // it may have become longer
+      this.#next();
+    });
   }
 }
