@@ -13,13 +13,8 @@ import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import { Accounts } from './accounts/accounts.ts';
 import { KeyUse } from './accounts/api-keys.ts';
-import {
-  checkPassword,
-  type IssuedToken,
-  type LoginAttempt,
-  LoginThrottle,
-  tokenFor,
-} from './accounts/login.ts';
+import { checkPassword, type IssuedToken, type LoginAttempt, tokenFor } from './accounts/login.ts';
+import { LoginThrottle } from './accounts/login-throttle.ts';
 import { Passwords } from './accounts/passwords.ts';
 import { Tokens } from './accounts/tokens.ts';
 import { AuditLog } from './audit/audit.ts';

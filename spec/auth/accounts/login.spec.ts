@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { LoginThrottle } from '../../../src/auth/accounts/login.ts';
+import { LoginThrottle } from '../../../src/auth/accounts/login-throttle.ts';
 import { errorOf, thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { authHarness, codeOf, passwordOf, verifiedUser } from '../auth-harness.ts';

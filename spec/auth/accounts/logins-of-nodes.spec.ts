@@ -6,7 +6,7 @@ import {
   type LoginKeys,
   LoginThrottle,
   MAX_ASKING,
-} from '../../../src/auth/accounts/login.ts';
+} from '../../../src/auth/accounts/login-throttle.ts';
 import { thrownBy } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { codeOf } from '../auth-harness.ts';

@@ -4,13 +4,8 @@ import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, chown, link, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
-import {
-  encryptionKeys,
-  ensureSecretFile,
-  localSecrets,
-  readSecretFile,
-  sharedSecret,
-} from '../../../src/auth/secrets/signing-secret.ts';
+import { ensureSecretFile, readSecretFile } from '../../../src/auth/secrets/secret-file.ts';
+import { encryptionKeys, localSecrets, sharedSecret } from '../../../src/auth/secrets/signing-secret.ts';
 import { ConfigError } from '../../../src/config/config-error.ts';
 import { MemoryStore } from '../../../src/persistence/memory/memory-store.ts';
 import { folderOfEach } from '../../helpers/folder.ts';

@@ -2,7 +2,7 @@
 // auth/logins-of-nodes.spec.ts; whole gateways: spec/system/nodes/logins-of-nodes.spec.ts.
 
 import * as assert from 'uvu/assert';
-import { LoginThrottle } from '../../../src/auth/accounts/login.ts';
+import { LoginThrottle } from '../../../src/auth/accounts/login-throttle.ts';
 import type { Peer } from '../../../src/cluster/channel/peer-client.ts';
 import { peerQuestions } from '../../../src/cluster/sharing/peer-questions.ts';
 import { shareLogins } from '../../../src/cluster/sharing/share-logins.ts';

@@ -17,7 +17,7 @@ import { counted } from '../../domain/text.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import { ownCommand } from '../../domain/version.ts';
 import type { AccountStore } from '../../persistence/store.ts';
-import { ensureSecretFile, readSecretFile } from '../secrets/signing-secret.ts';
+import { ensureSecretFile, readSecretFile } from '../secrets/secret-file.ts';
 import { FIRST_ADMIN, newUser } from './accounts.ts';
 import { type FirstPassword, randomPassword } from './first-password.ts';
 import type { Passwords } from './passwords.ts';

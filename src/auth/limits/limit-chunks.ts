@@ -1,6 +1,6 @@
 // Rate limits of a deployment without Redis: each principal has a home, the first of the live nodes in its order,
 // which gives the others the requests that they may admit, in chunks. Within a chunk a request is counted here,
-// without a promise. src/server connects the nodes. Source: ADR 173.
+// without a promise. src/cluster/sharing connects the nodes. Source: ADR 173.
 
 import { LruMap } from '../../domain/memory/lru-map.ts';
 import { rendezvousOrder } from '../../domain/nodes/rendezvous.ts';

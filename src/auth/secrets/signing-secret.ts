@@ -1,15 +1,13 @@
 // Reads or creates the secrets that sign tokens: a setting of the operator, a file beside a SQLite database, or a value in a
 // server database. Encryption keys are derived only from a secret outside the database, since a key in the same database
-// would protect nothing; hence the two steps. Also reads and writes files with one secret line, such as the first password.
+// would protect nothing; hence the two steps.
 
 import { randomBytes } from 'node:crypto';
-import { constants, type FileHandle, link, open, unlink, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import { ConfigError } from '../../config/config-error.ts';
-import { codeOf } from '../../domain/errors/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { encryptionKeyFrom } from '../../persistence/cipher.ts';
 import type { Store } from '../../persistence/store.ts';
+import { ensureSecretFile } from './secret-file.ts';
 import type { Secrets } from './secrets.ts';
 
 const SETTING_NAME = 'signing_secret';
@@ -79,93 +77,4 @@ const LABEL = 'stagedoor encryption at rest';
  */
 export function encryptionKeys(configured: readonly string[], local: readonly Uint8Array[]): Uint8Array[] {
   return [...configured, ...local].map((secret) => encryptionKeyFrom(secret, LABEL));
-}
-
-/** Most bytes of a file with one line. */
-const LONGEST_BYTES = 4_096;
-const ROUNDS = 3;
-
-export interface SecretFile {
-  readonly path: string;
-  /** What the file contains, for messages: "the signing secret". */
-  readonly what: string;
-  /** Advice when it cannot be created. */
-  readonly hint: string;
-}
-
-/** The line in the file; undefined when there is no file. ConfigError for a file that cannot be read, or that others can read. */
-export async function readSecretFile({ path, what }: Omit<SecretFile, 'hint'>): Promise<string | undefined> {
-  let file: FileHandle;
-  try {
-    // O_NONBLOCK: opening a pipe would wait for a writer.
-    file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
-    throw new ConfigError(`${path}: ${what} cannot be read: ${codeOf(error) ?? 'unknown'}`, error);
-  }
-  try {
-    // Checks the open file, because the path may name another file by now.
-    const stats = await file.stat();
-    const { mode, size, uid } = stats;
-    if (!stats.isFile()) throw new ConfigError(`${path}: not a file with a secret`);
-    const me = process.getuid?.();
-    if (me !== undefined && uid !== me && uid !== 0)
-      throw new ConfigError(`${path}: ${what} belongs to another user, who knows it; "chown" or delete it`);
-    if (process.platform !== 'win32' && (mode & 0o077) !== 0)
-      throw new ConfigError(
-        `${path}: ${what} can be read by other users; "chmod 600" it, or delete it to get a new one (what it encrypted cannot be read then)`,
-      );
-    if (size > LONGEST_BYTES)
-      throw new ConfigError(`${path}: not a file with a secret: it has ${size} bytes`);
-    return (await file.readFile('utf8')).trim();
-  } finally {
-    await file.close();
-  }
-}
-
-/**
- * Writes the line, with mode 0600, unless the file exists; resolves with the present line, whichever process
- * wrote it, once it survives a power failure. The folder must exist. ConfigError.
- */
-export async function ensureSecretFile(file: SecretFile, line: string): Promise<string> {
-  // Repeated because another process may have deleted its own file meanwhile, whose secret was void.
-  for (let round = 0; round < ROUNDS; round += 1) {
-    const kept = (await readSecretFile(file)) ?? (await makeSecretFile(file, line));
-    if (kept !== undefined) return kept;
-  }
-  throw cannotBeKept(file, 'EEXIST');
-}
-
-/** Writes the complete file under another name, then links it to `path`. Undefined when another process linked its file first. */
-async function makeSecretFile(file: SecretFile, line: string): Promise<string | undefined> {
-  const { path } = file;
-  const draft = `${path}.${randomBytes(6).toString('hex')}`;
-  try {
-    await writeFile(draft, `${line}\n`, { flag: 'wx', mode: 0o600, flush: true });
-    await link(draft, path);
-    await syncFolder(dirname(path));
-    return line;
-  } catch (error) {
-    if (codeOf(error) === 'EEXIST') return undefined;
-    throw cannotBeKept(file, codeOf(error) ?? 'unknown', error);
-  } finally {
-    await unlink(draft).catch(() => {
-      // The file was never created; the error above describes the reason.
-    });
-  }
-}
-
-/** Makes the name of a new file durable. Windows does this by itself. */
-async function syncFolder(path: string): Promise<void> {
-  if (process.platform === 'win32') return;
-  const folder = await open(path, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
-}
-
-function cannotBeKept({ path, what, hint }: SecretFile, code: string, cause?: unknown): ConfigError {
-  return new ConfigError(`${path}: ${what} cannot be stored there (${code}); ${hint}`, cause);
 }

@@ -1,6 +1,6 @@
 // Limits of failed logins that the nodes share: connects the throttle of this node with those of the others. Source: ADR 193.
 
-import type { LoginCounts, LoginThrottle } from '../../auth/accounts/login.ts';
+import type { LoginCounts, LoginThrottle } from '../../auth/accounts/login-throttle.ts';
 import { isJsonObject } from '../../domain/json/json.ts';
 import type { AnswerPeer, PeerQuestions } from './peer-questions.ts';
 

@@ -2,7 +2,7 @@
 // failed logins (ADR 193).
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { LoginThrottle } from '../../auth/accounts/login.ts';
+import type { LoginThrottle } from '../../auth/accounts/login-throttle.ts';
 import { CALL_WINDOW_SECONDS, type RateLimiter } from '../../auth/limits/rate-limiter.ts';
 import type { Principal } from '../../domain/accounts/account.ts';
 import type { McpEndpoint } from '../../protocol/endpoint-types.ts';
