@@ -5,8 +5,8 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
 /**
- * What a handshake holds at its beginning, and how often it holds what was received of it: 23 kB and 4.5 times
- * were measured. Source: ADR 320.
+ * What a handshake holds at its beginning, and how many copies of the received bytes: 23 kB and 4.5 copies were
+ * measured. Source: ADR 320.
  */
 const HANDSHAKE_BYTES = 24 * 1024;
 const HANDSHAKE_COPIES = 5;

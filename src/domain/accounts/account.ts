@@ -156,7 +156,7 @@ export type ResourcePath = '' | '/mcp' | `/mcp/${string}`;
 export interface Principal extends Rights {
   /**
    * `anonymous`, `user:<id>`, `key:<id>`, of an access token `grant:<id>@<user>`, of a token of another issuer `issuer:<hash>`,
-   * which is also the `<user>` of its subject's grants. Limits are counted by `holderOf` it.
+   * which is also the `<user>` of its subject's grants. Limits count for `holderOf(id)`.
    */
   readonly id: string;
   readonly kind: 'anonymous' | 'user' | 'api-key';

@@ -1,6 +1,4 @@
-// The store in a database, without accounts (orm-accounts.ts), the audit log (orm-audit.ts), the sessions (orm-sessions.ts) and
-// the lives of nodes (orm-nodes.ts). Rows become domain types; secrets
-// of an instance (values of environment variables and headers, and how it reaches an account) are encrypted in its row.
+// The store in a database, without what the other files orm-… have. Rows become domain types; secrets of an instance (values of environment variables and headers, and how it reaches an account) are encrypted in its row.
 
 import { isDeepStrictEqual } from 'node:util';
 import { UniqueConstraintViolationException } from '@mikro-orm/core';
