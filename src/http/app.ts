@@ -105,8 +105,8 @@ export interface HttpApp {
 export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const { log, auth, worker } = options;
   const proxies = createProxies(options.trustedProxies);
-  const streams = new EventStreams(options, gateway.scheduler);
-  const open = new OpenRequests(auth.changed$, gateway.scheduler);
+  const streams = new EventStreams(options);
+  const open = new OpenRequests(auth.changed$);
   const readers = bodyReaders(options.maxBodyBytes, {
     held: new HeldBodies(gateway.requestBytes),
     limiter: auth.limiter,

@@ -4,7 +4,7 @@
 
 import type { Observable } from 'rxjs';
 import { type Linked, LinkedSet } from '../domain/memory/linked-set.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
+import { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import type { CallerCheck, CheckedRequest } from './caller-check.ts';
 
 export interface OpenRequest extends Linked {
@@ -18,11 +18,10 @@ export interface OpenRequest extends Linked {
 export class OpenRequests {
   readonly #requests = new LinkedSet<OpenRequest>();
 
-  /**
-   * `changed$`: ids of principals that may have lost permissions. Subscribes until it completes. `scheduler` spreads
-   * the checks of many requests of one caller.
-   */
-  constructor(changed$: Observable<string>, scheduler: Pick<TaskScheduler, 'each'>) {
+  /** `changed$`: ids of principals that may have lost permissions. Subscribes until it completes. */
+  constructor(changed$: Observable<string>) {
+    // Of its own: a revocation does not wait for the tasks of the gateway.
+    const scheduler = new TaskScheduler();
     changed$.subscribe((callerId) => {
       const theirs = this.#requests.values().filter(({ context }) => idOf(context) === callerId);
       void scheduler.each(theirs, (request) => this.#check(request));

@@ -25,7 +25,10 @@ const inNextTurn = setImmediate;
 const LONG_TURNS = 3;
 const MAX_SLOWNESS = 4;
 
-/** One scheduler serves a gateway, so that the bound holds for all tasks together. Tasks must not throw. */
+/**
+ * One scheduler serves a gateway, so that the bound holds for all tasks together; the checks after a revocation have
+ * their own, because they must not wait behind the others. Tasks must not throw.
+ */
 export class TaskScheduler {
   readonly #perTurn: (waiting: number) => number;
   readonly #turnMs: number;

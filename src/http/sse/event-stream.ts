@@ -40,13 +40,12 @@ export class EventStreams {
   readonly unreadMs: number;
   readonly unread: UnreadAnswers;
   readonly #open = new Set<TrackedStream>();
-  /** Spreads the checks of streams that were opened together, and the ends of those of one caller. */
-  readonly #scheduler: Pick<TaskScheduler, 'run'>;
+  /** Spreads the checks of streams that were opened together, and the ends of those of one caller; its own: a revocation does not wait. */
+  readonly #scheduler = new TaskScheduler();
   readonly #keepAliveMs: number;
   readonly #callerCheckMs: number;
 
-  constructor(options: EventStreamOptions = {}, scheduler: Pick<TaskScheduler, 'run'> = new TaskScheduler()) {
-    this.#scheduler = scheduler;
+  constructor(options: EventStreamOptions = {}) {
     this.#keepAliveMs = options.keepAliveMs ?? HTTP_LIMITS.keepAliveMs;
     this.unreadMs = options.unreadMs ?? HTTP_LIMITS.unreadAnswerMs;
     this.unread = new UnreadAnswers(
