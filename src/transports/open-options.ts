@@ -118,7 +118,8 @@ export type InProcessHandler = (
 
 /**
  * What the module of each kind exports as `open` (<kind>/<kind>.ts): connects to the backend or starts it, and
- * shakes hands. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, with the last lines of stderr. Nothing is left running after a rejection.
+ * shakes hands. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, with the last lines of stderr. Nothing is left
+ * running after a rejection.
  */
 export type OpenTransport = (definition: InstanceDefinition, options: OpenOptions) => Promise<Transport>;
 

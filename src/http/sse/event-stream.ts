@@ -40,7 +40,7 @@ export class EventStreams {
   readonly unreadMs: number;
   readonly unread: UnreadAnswers;
   readonly #open = new Set<TrackedStream>();
-  /** Spreads the checks of streams that were opened together, and the ends of those of one caller; its own: a revocation does not wait. */
+  /** Spreads the checks of streams that were opened together. Its own: a revocation does not wait for other tasks. */
   readonly #scheduler = new TaskScheduler();
   readonly #keepAliveMs: number;
   readonly #callerCheckMs: number;

@@ -1,4 +1,5 @@
-// The store in a database, without what the other files orm-… have. Rows become domain types; secrets of an instance (values of environment variables and headers, and how it reaches an account) are encrypted in its row.
+// The store in a database, without what the other files orm-… have. Rows become domain types; secrets of an instance
+// (values of environment variables and headers, and how it reaches an account) are encrypted in its row.
 
 import { isDeepStrictEqual } from 'node:util';
 import { UniqueConstraintViolationException } from '@mikro-orm/core';
