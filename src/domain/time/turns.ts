@@ -6,7 +6,7 @@ import type { Clock } from './clock.ts';
 /** After a turn none begins for this many times as long as it took. */
 const RESTS = 4;
 
-/** An asynchronous turn resolves with the time for which it held the event loop, in ms, and never rejects. */
+/** An asynchronous turn resolves with the time for which it held the event loop, in ms; one that rejects counts none. */
 type Turn = (() => void) | (() => Promise<number>);
 
 export class Turns {
@@ -55,10 +55,12 @@ export class Turns {
     }
     if (lasts === undefined) end(now() - beganAtMs);
     else
-      void lasts.then((tookMs) => {
-        end(tookMs);
-        this.#next();
-      });
+      void lasts
+        .catch(() => 0)
+        .then((tookMs) => {
+          end(tookMs);
+          this.#next();
+        });
   }
 
   #rest(ms: number): void {
