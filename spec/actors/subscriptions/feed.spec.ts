@@ -477,6 +477,19 @@ test('legacy: subscribes to what was refused for want of room once there is some
   assert.equal(asked().slice(2_504), ['unsubscribe y:1', 'subscribe y:3']);
 });
 
+test('legacy: looks again at most at 10,000 that were refused for want of room', async () => {
+  shared = new Feed(legacy, { ...systemClock, scheduler: untimedScheduler(Number.POSITIVE_INFINITY) });
+  legacy.onExchange = (exchange) => exchange.result();
+  const parts = names('x', 2_500).map((uri) => shared.subscribe(uri, 'ann'));
+  const refused = names('y', 10_001).map((uri) => shared.subscribe(uri, 'ann'));
+  for (const { release } of [...parts, ...refused.slice(0, 10_000)]) release();
+  await settled();
+  const before = asked().length;
+  mock.timers.tick(5_000);
+  await settled();
+  assert.equal(asked().slice(before), [], 'the last one was not kept');
+});
+
 test('legacy: what an owner has left counts as its own until the backend has answered', async () => {
   shared = new Feed(legacy, { ...systemClock, scheduler: untimedScheduler(Number.POSITIVE_INFINITY) });
   legacy.onExchange = (exchange) => exchange.result();

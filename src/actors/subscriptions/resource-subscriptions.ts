@@ -90,7 +90,7 @@ export class ResourceSubscriptions {
   readonly #asked = new OwnerShares(MAX_ASKED);
   /** Those whose requests have failed, until the next time that all of them are asked again. */
   readonly #failed = new Set<ResourceEntry>();
-  /** Those for which there was no room. */
+  /** Those for which there was no room, at most MAX_RESOURCES; others are not looked at again. */
   readonly #refused = new Set<Part>();
   #retry: Subscription | undefined;
   #isClosed = false;
@@ -136,7 +136,7 @@ export class ResourceSubscriptions {
   }
 
   #refuse(part: Part, refusal: GatewayError): Promise<never> {
-    if (!this.#isClosed) this.#refused.add(part);
+    if (!this.#isClosed && this.#refused.size < MAX_RESOURCES) this.#refused.add(part);
     this.#retryLater();
     const answer = Promise.reject(refusal);
     answer.catch(() => undefined);
