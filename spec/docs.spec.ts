@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const inDocs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.md'))
   .map((name) => `docs/${name.split(sep).join('/')}`);
-const PAGES = [...inDocs, ...readdirSync(root).filter((name) => name.endsWith('.md'))];
+const PAGES = [...inDocs, 'src/README.md', ...readdirSync(root).filter((name) => name.endsWith('.md'))];
 const LONGEST_LINE = 200;
 const MAX_WORDS = 1_500;
 /** Pages whose code blocks are output of the program. */
@@ -81,14 +81,30 @@ test('are all reached from the index', () => {
 });
 
 test('have no line of more than 200 characters', () => {
-  const long = PAGES.filter((page) => page !== 'ARCHITECTURE.md' && !page.startsWith('docs/adr/')).flatMap(
-    (page) =>
-      textOf(page, { withCode: !OUTPUT.has(page) })
-        .split('\n')
-        .filter((line) => line.length > LONGEST_LINE)
-        .map((line) => `${page}: ${line.slice(0, 60)}`),
+  const maps = ['ARCHITECTURE.md', 'src/README.md'];
+  const long = PAGES.filter((page) => !maps.includes(page) && !page.startsWith('docs/adr/')).flatMap((page) =>
+    textOf(page, { withCode: !OUTPUT.has(page) })
+      .split('\n')
+      .filter((line) => line.length > LONGEST_LINE)
+      .map((line) => `${page}: ${line.slice(0, 60)}`),
   );
   assert.equal(long, []);
+});
+
+test('name every folder of the source', () => {
+  const sections = textOf('src/README.md')
+    .split(/^## /m)
+    .map((section) => [section.split('\n', 1)[0], section] as const);
+  const described = new Map(sections);
+  const source = join(root, 'src');
+  const missing = readdirSync(source, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => relative(source, join(entry.parentPath, entry.name)).split(sep))
+    .filter(([room = '', ...within]) => {
+      const section = described.get(room);
+      return section === undefined || (within.length > 0 && !section.includes(`${within.at(-1)}/`));
+    });
+  assert.equal(missing, []);
 });
 
 test('have at most 1,500 words each, except references, benchmarks and the index of decisions', () => {
