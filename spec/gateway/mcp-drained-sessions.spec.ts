@@ -68,7 +68,7 @@ const isReleased = (...sessions: { readonly 'mcp-session-id': string }[]) =>
 test('a session without a call is released, its stream ends, and it continues under its id at the other node', async () => {
   const [one, all] = [await openSession(a, 't', ADA), await openSession(a, undefined, ADA)];
   const listening = await send(a, 'GET', { template: 't', headers: one, principal: ADA });
-  a.readiness.drain();
+  a.internals.readiness.drain();
   await isReleased(one, all);
   assert.is(listening.opened?.isEnded, true);
   assert.equal(a.sessions(), []);
@@ -84,7 +84,7 @@ test('a session with a call is released when the call has been answered', async 
   const goOn = server.stop();
   const answered = post(a, session, call('echo'));
   await becomes(() => server.count('tools/call'), 1);
-  a.readiness.drain();
+  a.internals.readiness.drain();
   await isReleased(idle);
   assert.is(await holderOf(session), LIFE_A);
   goOn();
@@ -96,7 +96,7 @@ test('a session that may not move stays, and is served', async () => {
   await a.register('u', { id: 'two', endpoint: server.url }, { waitMs: 20_000 });
   await a.changeTemplate('u', { session: 'isolated', session_failover: 'never' });
   const [stays, moves] = [await openSession(a, 'u', ADA), await openSession(a, 't', ADA)];
-  a.readiness.drain();
+  a.internals.readiness.drain();
   await isReleased(moves);
   const read = { template: 'u', headers: stays, message: READ, principal: ADA };
   assert.is((await postTo(a, read)).status, 200);
@@ -106,7 +106,7 @@ test('a session that may not move stays, and is served', async () => {
 test('nothing is released while no other node takes sessions', async () => {
   const session = await openSession(a, 't', ADA);
   successor = undefined;
-  a.readiness.drain();
+  a.internals.readiness.drain();
   await sleep(300);
   assert.is((await post(a, session, READ)).status, 200);
   successor = LIFE_B;
@@ -115,7 +115,7 @@ test('nothing is released while no other node takes sessions', async () => {
 
 test('requests that still come to the drained node go where the session is, and to a node that takes it', async () => {
   const [moved, free] = [await openSession(a, 't', ADA), await openSession(a, 't', ADA)];
-  a.readiness.drain();
+  a.internals.readiness.drain();
   await isReleased(moved, free);
   await post(b, moved, READ);
   for (const session of [moved, free])
@@ -127,9 +127,9 @@ test('requests that still come to the drained node go where the session is, and 
 test('a node that is resumed takes its sessions again, with their streams', async () => {
   const session = await openSession(a, 't', ADA);
   const before = await send(a, 'GET', { template: 't', headers: session, principal: ADA });
-  a.readiness.drain();
+  a.internals.readiness.drain();
   await isReleased(session);
-  a.readiness.resume();
+  a.internals.readiness.resume();
   assert.is((await post(a, session, READ)).status, 200);
   assert.is(await holderOf(session), LIFE_A);
   const lastEventId = before.opened?.events[0]?.id ?? '';
@@ -145,7 +145,7 @@ test('a node that is resumed takes its sessions again, with their streams', asyn
 test('sessions are released over five seconds', async () => {
   const sessions = await Promise.all(Array.from({ length: 100 }, () => openSession(a, 't', ADA)));
   const sinceMs = performance.now();
-  a.readiness.drain();
+  a.internals.readiness.drain();
   await sleep(1_000);
   const left = a.sessions().length;
   assert.ok(left > 60 && left < 90, `${left} after a second`);

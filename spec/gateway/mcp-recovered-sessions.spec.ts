@@ -145,7 +145,7 @@ test('a node that is drained continues none, until it is resumed', async () => {
   await registered(first);
   const session = await openSession(first, 't', ADA);
   const next = await start();
-  next.readiness.drain();
+  next.internals.readiness.drain();
   operations = [];
   const refused = await post(next, session, READ);
   assert.equal(
@@ -153,7 +153,7 @@ test('a node that is drained continues none, until it is resumed', async () => {
     [503, 'NODE_UNAVAILABLE'],
   );
   assert.equal(operations, ['read'], 'it is not claimed');
-  next.readiness.resume();
+  next.internals.readiness.resume();
   assert.is((await post(next, session, READ)).status, 200);
 });
 
@@ -446,7 +446,7 @@ test('in the next life of a running gateway sessions continue from their rows, w
   const gateway = await start();
   await registered(gateway);
   const former = [await openSession(gateway, 't', ADA), await openSession(gateway, undefined, ADA)];
-  await gateway.beginLife('life-2--');
+  await gateway.internals.beginLife('life-2--');
   assert.equal(gateway.sessions(), []);
   for (const [headers, template] of [[former[0], 't'] as const, [former[1], undefined] as const]) {
     const read = { template, headers: headers ?? {}, message: READ, principal: ADA };
@@ -465,7 +465,7 @@ test('in the next life of a running gateway a session that is being opened is op
   await registered(gateway);
   const opening = openSession(gateway, 't', ADA);
   await turn();
-  await gateway.beginLife('life-2--');
+  await gateway.internals.beginLife('life-2--');
   const session = await opening;
   assert.match(session['mcp-session-id'], /^life-1--/); // it began before
   assert.is((await post(gateway, session, READ)).status, 200);
@@ -482,7 +482,7 @@ test('in the next life of a running gateway a session continues whose row was no
   await becomes(() => operations.includes('insert'), true);
   const second = openSession(gateway, 't', ADA); // its row waits until the first one is written
   await becomes(() => gateway.sessions().length, 2);
-  await gateway.beginLife('life-2--');
+  await gateway.internals.beginLife('life-2--');
   resolve();
   for (const session of [await first, await second])
     assert.is((await post(gateway, session, READ)).status, 200);
@@ -495,7 +495,7 @@ test('a call under way in a session that another node continues is not told that
   server.failNext('never', { method: 'tools/call' });
   const underWay = post(gateway, session, UNSAFE);
   await becomes(() => server.count('tools/call') > 0, true);
-  await gateway.beginLife('life-2--');
+  await gateway.internals.beginLife('life-2--');
   const { status, answer } = await underWay;
   const { error_code: code, delivered } = Object(Object(answer.error).data);
   assert.equal([status, code, delivered], [200, 'NODE_UNAVAILABLE', 'unknown']);

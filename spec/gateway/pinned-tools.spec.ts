@@ -73,7 +73,7 @@ test('after a restart the approved tools are used, and others wait', async () =>
   assert.equal(third.template('t').withheld, [
     { list: 'tools', name: 'echo', reason: 'its definition has changed since it was approved' },
   ]);
-  assert.equal(await third.stored.approvals.approve('t'), ['echo']);
+  assert.equal(await third.internals.approvals.approve('t'), ['echo']);
   assert.is(await echo(third), 'ok');
 });
 
@@ -102,7 +102,7 @@ test('another node follows what was pinned, approved and released here', async (
   await catchUp(other, 50);
   await healthy;
   assert.is(await echo(other), 'TOOL_NOT_FOUND');
-  await other.stored.approvals.approve('t');
+  await other.internals.approvals.approve('t');
   await catchUp(here, 51);
   assert.is(await echo(here), 'ok');
   await here.changeTemplate('t', { approve: 'none' });

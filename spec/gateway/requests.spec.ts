@@ -66,7 +66,7 @@ test('count lists as long as they are used, and refuse a caller with one that as
   await gateway.register('t', { id: 'a', handler }, WAIT);
   const list = (caller: string) => gateway.list('t', 'tools', { caller });
   const [begun, used] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()];
-  const first = gateway.requests.useList('t', 'tools', { caller: 'a' }, ({ items }) => {
+  const first = gateway.internals.requests.useList('t', 'tools', { caller: 'a' }, ({ items }) => {
     begun.resolve();
     return used.promise.then((text) => `${text} ${items.length}`);
   });
@@ -86,7 +86,7 @@ test('count pages that wait to be parsed for their instance', async () => {
   const handler = () => ({ prompts: [{ name: 'large', text }] });
   await gateway.register('t', { id: 'a', handler }, WAIT);
   const wait = Promise.withResolvers<void>();
-  gateway.scheduler.turn = () => wait.promise;
+  gateway.internals.scheduler.turn = () => wait.promise;
   const refused: unknown[] = [];
   const lists = Array.from({ length: 12 }, () =>
     gateway.list('t', 'prompts').catch(({ code }) => refused.push(code)),

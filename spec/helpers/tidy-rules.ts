@@ -19,6 +19,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/actors/calls/dispatcher.ts',
   'src/domain/events.ts',
   'src/gateway/gateway.ts',
+  'src/gateway/internals.ts',
   'src/registry/active-registry.ts',
   'src/registry/follower.ts',
   'src/registry/pinned-scope.ts',

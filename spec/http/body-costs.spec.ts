@@ -201,7 +201,7 @@ test('a message without an answer is refused while waiting messages of its calle
   await app.serve('demo', 'one');
   const headers = await openSession(app, '/mcp/demo', { credentials: app.user });
   const others = await openSession(app, '/mcp/demo', { credentials: await app.key(['tools:call']) });
-  const { requestBytes } = app.gateway;
+  const { requestBytes } = app.gateway.internals;
   const [ada = ''] = app.gateway.openCallers();
   const messages = [
     { jsonrpc: '2.0', method: 'notifications/custom' },

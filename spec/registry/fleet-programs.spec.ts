@@ -59,7 +59,7 @@ async function withProgram(requires: readonly string[]) {
     },
   });
   opened.push(gateway);
-  await gateway.load();
+  await gateway.internals.load();
   await gateway.register('near', {
     ...{ id: 'one', command: process.execPath, args: ['-e', 'process.exit(7)'], node: 'any' },
   });

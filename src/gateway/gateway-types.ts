@@ -27,8 +27,6 @@ import type {
 } from '../domain/views/view.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
-import type { StoredDefinitions } from '../registry/registry-types.ts';
-import type { ToolApprovals } from '../registry/tool-approvals.ts';
 import type { ProtectedPath } from '../templates/command-exposure.ts';
 import type { TemplateRules } from '../templates/definition.ts';
 import type { InProcessHandler, Open } from '../transports/open-options.ts';
@@ -96,7 +94,7 @@ export interface GatewayOptions {
    * events follow. Default: the limit of the control group, or the memory of the machine.
    */
   readonly memoryBytes?: number | undefined;
-  /** Bounds of the bytes that wait for backends: see Gateway.requestBytes. Default: those of `memoryBytes`. */
+  /** Bounds of the bytes that wait for backends: of requests of callers, and of other messages, by caller. Default: those of `memoryBytes`. */
   readonly requestBounds?: ByteBounds | undefined;
   /**
    * Ids of principals that lost a permission: their sessions and streams as MCP clients end. `Gateway.openCallers` returns
@@ -305,13 +303,6 @@ export interface Server {
   readonly warnings?: readonly string[];
   /** The open sessions and dedicated processes of MCP clients at the instance. */
   readonly clients: InstanceClients;
-}
-
-/** See Gateway.stored. */
-export interface StoredOfTemplates {
-  readonly definitions: StoredDefinitions;
-  /** The approved tools of pinned templates. */
-  readonly approvals: ToolApprovals;
 }
 
 /** A template: its own settings, the policy that follows from them, its instances. */

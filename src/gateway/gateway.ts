@@ -2,12 +2,10 @@
 // registry.ts has the registrations, src/actors the calls.
 
 import { filter, map, type Observable, startWith, throwError } from 'rxjs';
-import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
 import type { InstanceStatus } from '../actors/template-group.ts';
 import type { TemplatePolicy } from '../balancing/policy.ts';
 import type { LoadBalancerChange } from '../balancing/policy-schemas.ts';
-import type { InstanceHost } from '../cluster/channel/instance-host.ts';
-import { sumOf, type TrafficCounts } from '../counts/traffic-counts.ts';
+import { sumOf } from '../counts/traffic-counts.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from '../domain/calls/exchange.ts';
 import type { GatewayError } from '../domain/errors/errors.ts';
 import type { EventName, GatewayEvent } from '../domain/events.ts';
@@ -16,9 +14,7 @@ import { countHealth, type InstanceDefinition, type InstanceInput } from '../dom
 import type { JsonObject } from '../domain/json/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListField } from '../domain/mcp/mcp.ts';
-import type { ByteBudget } from '../domain/memory/held-bytes.ts';
 import { settlesWithin, systemClock } from '../domain/time/clock.ts';
-import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
 import { MemoryStore } from '../persistence/memory/memory-store.ts';
 import type { Store } from '../persistence/store.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
@@ -46,13 +42,12 @@ import type {
   Server,
   ShownSession,
   ShownTemplate,
-  StoredOfTemplates,
   TemplateHealth,
   TemplateSnapshot,
 } from './gateway-types.ts';
-import type { AccountsAtBackends } from './instances/accounts-at-backends.ts';
+import { GatewayInternals } from './internals.ts';
 import { Readiness } from './readiness.ts';
-import { type ErrorAnswer, Requests } from './requests.ts';
+import type { ErrorAnswer } from './requests.ts';
 
 /**
  * Makes a gateway: loads the registry of the store and starts its instances, without waiting for their health. Rejects with
@@ -65,7 +60,7 @@ import { type ErrorAnswer, Requests } from './requests.ts';
 export async function createGateway(options: GatewayOptions = {}): Promise<Gateway> {
   const checked = checkedOptions(options);
   const gateway = new Gateway(checked.store ?? new MemoryStore(), checked);
-  await gateway.load().catch(async (thrown: unknown) => {
+  await gateway.internals.load().catch(async (thrown: unknown) => {
     await gateway.close();
     throw thrown;
   });
@@ -87,56 +82,39 @@ export class Gateway {
   readonly mcp: McpEndpoint;
   /** Servers that are made of choices from templates. Requests take the name of a view in the place of a template. */
   readonly views: ServedViews;
-  /** Counts the bytes of requests of callers, and of other messages that wait for backends, by caller. */
-  readonly requestBytes: ByteBudget;
-  /** Runs the tasks of requests that would take a long turn of the event loop. */
-  readonly scheduler: TaskScheduler;
-  /** The instances of this node, for calls that other nodes run. */
-  readonly host: InstanceHost;
-  /** Accounts at backends that want OAuth; undefined where there are none. */
-  readonly accounts: AccountsAtBackends | undefined;
-  /** Drains the gateway, and announces its stop. */
-  readonly readiness: Readiness;
-  /** What the store has of templates besides their settings and instances. */
-  readonly stored: StoredOfTemplates;
-  /** Requests to instances, for routes that gather lists. */
-  readonly requests: Requests;
+  /**
+   * What the server of this repository uses, too. No part of the public API.
+   * @internal
+   */
+  readonly internals: GatewayInternals;
   readonly #deps: GatewayDeps;
   readonly #graceMs: number;
   #closed: Promise<void> | undefined;
   constructor(store: Store, options: GatewayOptions) {
-    this.readiness = new Readiness(
+    const clock = options.clock ?? systemClock;
+    const readiness = new Readiness(
       (type) => this.#events.emit({ type, atMs: this.#deps.clock.wall() }),
-      options.clock ?? systemClock,
+      clock,
     );
-    this.#deps = composeGateway(store, options, this.#events, this.readiness);
-    this.requests = new Requests((...exchange) => this.exchange(...exchange), this.#deps);
-    ({ endpoint: this.mcp, views: this.views } = this.#deps.mcp);
-    ({ policy: this.policy, requestBytes: this.requestBytes, scheduler: this.scheduler } = this.#deps);
-    ({ host: this.host, accounts: this.accounts } = this.#deps);
-    this.stored = { definitions: this.#deps.registry.definitions, approvals: this.#deps.approvals };
+    this.#deps = composeGateway(store, options, this.#events, readiness);
+    ({
+      policy: this.policy,
+      mcp: { endpoint: this.mcp, views: this.views },
+    } = this.#deps);
+    this.internals = new GatewayInternals(this.#deps, this.#events, readiness, (...exchange) =>
+      this.exchange(...exchange),
+    );
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
-  }
-
-  /** Starts the stored instances; accepts calls when `more` is done. Called once, by createGateway or instead of it. */
-  async load(more?: () => Promise<void>): Promise<void> {
-    await this.#deps.tracing.ready();
-    await this.#deps.registry.load();
-    await more?.();
-    this.#deps.keeper?.begin();
-    if (this.phase !== 'starting') return; // `close` was called meanwhile
-    this.readiness.run([...this.#deps.fleet.ownRefs(), ...(this.#deps.shared?.opening() ?? [])]);
-    this.#events.emit({ type: 'gateway.started', atMs: this.#deps.clock.wall() });
   }
 
   /** `starting` while the registry is loaded, then `running`: it accepts calls; `closing` from the first `close` on. */
   get phase(): GatewayPhase {
-    return this.readiness.phase;
+    return this.internals.readiness.phase;
   }
 
   /** True while calls are accepted and each instance that was loaded at the start has opened or failed, or had five seconds. */
   get isReady(): boolean {
-    return this.readiness.isReady;
+    return this.internals.readiness.isReady;
   }
 
   /** The events of one type. Hot, no replay; completes when the gateway is closed. VALIDATION_ERROR for an unknown type. */
@@ -185,11 +163,6 @@ export class Gateway {
   /** Removes an instance: it gets no more calls, and those in flight have 30 s. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   deregister(template: string, id: string): Promise<void> {
     return this.#deps.registry.deregister(template, id);
-  }
-
-  /** Applies what other nodes have changed in the store. */
-  catchUp(): Promise<void> {
-    return this.#deps.registry.catchUp();
   }
 
   /** Brings the instances of source `file` in step with a registry file; other instances are not changed. */
@@ -308,7 +281,7 @@ export class Gateway {
 
   /** One request of any method; resolves with its result. Rejects with the errors of `exchange` and of `errorOf`. */
   ask(template: string, request: ExchangeRequest, options?: RequestOptions): Promise<CallResult> {
-    return this.requests.ask(template, request, options);
+    return this.internals.requests.ask(template, request, options);
   }
 
   /** Calls a tool; resolves with its result, also when that has `isError: true`. Rejects as `ask` does. */
@@ -318,7 +291,7 @@ export class Gateway {
 
   /** All pages of one list, from one instance. Empty when the server does not offer the list. Rejects as `exchange` does. */
   list(template: string, field: ListField, options?: RequestOptions): Promise<ListResult> {
-    return this.requests.list(template, field, options);
+    return this.internals.requests.list(template, field, options);
   }
 
   /**
@@ -331,7 +304,7 @@ export class Gateway {
     answer: ErrorAnswer,
     signal?: AbortSignal,
   ): Promise<GatewayError> {
-    return this.requests.errorOf(template, request, answer, signal);
+    return this.internals.requests.errorOf(template, request, answer, signal);
   }
 
   // --- status ----------------------------------------------------------------------------------------------
@@ -347,11 +320,6 @@ export class Gateway {
   countInstances(template?: string): Pick<TemplateHealth, 'total' | 'healthy'> {
     return countHealth(this.#deps.fleet.existingInstances(template));
   }
-
-  readonly beginLife = (life: string): Promise<void> => this.#deps.mcp.sessions.beginLife(life);
-  readonly hasSession = (id: string): boolean => this.#deps.mcp.sessions.findAny(id) !== undefined;
-  /** Programs that run here, without those of single clients, and calls under way. */
-  readonly activity = () => this.#deps.fleet.activity;
 
   /**
    * The health of a template now, and again after each change of one of its instances. Cold. TEMPLATE_NOT_FOUND.
@@ -370,16 +338,6 @@ export class Gateway {
     const { fleet, mcp, metrics } = this.#deps;
     const clients = { maxSessions: mcp.sessions.max, templates: metrics.clients() };
     return { ...metrics.summary(), activeConnections: fleet.underWay, clients };
-  }
-
-  /** Counts by template and by instance, for the metrics of Prometheus and the samples of the load. */
-  get metrics(): TrafficCounts {
-    return this.#deps.metrics;
-  }
-
-  /** Counts of the sessions that outlive the gateway, since its start; undefined where none do. */
-  get keptSessions(): KeeperCounts | undefined {
-    return this.#deps.keeper?.counts;
   }
 
   /** The load of every template now, and the state of its instances. */
@@ -436,7 +394,7 @@ export class Gateway {
   }
 
   async #shutDown(graceMs: number): Promise<void> {
-    this.readiness.close();
+    this.internals.readiness.close();
     const { fleet, registry, shared, mcp, sync, tests, clock, reaper } = this.#deps;
     const synced = Promise.all([sync.close(), mcp.endpoint.dismiss(), shared?.close()]); // no new call begins
     this.#events.emit({ type: 'gateway.closing', atMs: clock.wall(), calls: fleet.underWay, graceMs });

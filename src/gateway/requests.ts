@@ -60,7 +60,12 @@ export interface ErrorAnswer {
   readonly instanceId: string;
 }
 
-type Exchange = (template: string, request: ExchangeRequest, options?: ExchangeOptions) => Observable<Answer>;
+/** As Gateway.exchange. */
+export type Exchange = (
+  template: string,
+  request: ExchangeRequest,
+  options?: ExchangeOptions,
+) => Observable<Answer>;
 
 interface RequestsDeps {
   readonly scheduler: Pick<TaskScheduler, 'each' | 'turn'>;

@@ -108,15 +108,15 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const streams = new EventStreams(options);
   const open = new OpenRequests(auth.changed$);
   const readers = bodyReaders(options.maxBodyBytes, {
-    held: new HeldBodies(gateway.requestBytes),
+    held: new HeldBodies(gateway.internals.requestBytes),
     limiter: auth.limiter,
-    scheduler: gateway.scheduler,
+    scheduler: gateway.internals.scheduler,
     connections: options.connections,
   });
   const own = new Prometheus(gateway, worker?.number, options.others?.counts);
   const metrics = worker === undefined ? own : metricsOfAll(own, worker);
   const services = servicesOf(gateway, options, metrics);
-  auditConnections(gateway, auth.audit);
+  auditConnections(gateway.internals, auth.audit);
 
   const trail = auditTrail(auth.audit, proxies);
   const challenge = challenges(options.signIn, proxies, log);
@@ -146,7 +146,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
       ...readBody,
       handle(route, services, replies),
     ],
-    besides: authorizationServer?.step(proxies, gateway.accounts, templatesOf(gateway)),
+    besides: authorizationServer?.step(proxies, gateway.internals.accounts, templatesOf(gateway)),
     unmatched: (router) => unmatched(router, auth, proxies),
   };
   /** Not made before it is needed: most gateways have no other nodes. */
@@ -211,10 +211,10 @@ function servicesOf(gateway: Gateway, options: AppOptions, metrics: Services['me
   return {
     gateway,
     auth: options.auth,
-    listAnswers: new ListAnswers(gateway.scheduler),
+    listAnswers: new ListAnswers(gateway.internals.scheduler),
     mcp: options.mcp ?? gateway.mcp,
     allowedCommands: options.allowedCommands,
-    definitions: { get: (id) => inFolder.get(id) ?? gateway.stored.definitions.find(id) },
+    definitions: { get: (id) => inFolder.get(id) ?? gateway.internals.definitions.find(id) },
     settings: options.settings,
     log: options.log,
     documents: documentsOf(async () => {

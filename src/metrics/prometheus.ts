@@ -86,10 +86,9 @@ export class Prometheus {
 
   async #textFor(viewer: Viewer): Promise<string> {
     const client = await import('prom-client');
-    const { metrics: traffic } = this.#gateway;
+    const { metrics: traffic, keptSessions: kept } = this.#gateway.internals;
     const isDatabaseConnected = (await this.#gateway.databaseStatus()) === 'connected';
     const templates = this.#gateway.snapshot().filter(({ template }) => mayUse(viewer, template));
-    const { keptSessions: kept } = this.#gateway;
     const cluster = this.#cluster;
     const reading = { templates, traffic, http: this.#http, isDatabaseConnected, kept, cluster };
     const seesAll = hasAllTemplates(viewer);

@@ -24,6 +24,7 @@ import { systemClock } from '../domain/time/clock.ts';
 import { ticks$, timer$ } from '../domain/time/clock-streams.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { TemplateSnapshot } from '../gateway/gateway-types.ts';
+import type { GatewayInternals } from '../gateway/internals.ts';
 import {
   type InstanceLoad,
   type Load,
@@ -44,7 +45,9 @@ export interface SampleSelection {
   readonly template?: string | undefined;
 }
 
-type SampledGateway = Pick<Gateway, 'events$' | 'metrics' | 'snapshot'>;
+type SampledGateway = Pick<Gateway, 'events$' | 'snapshot'> & {
+  readonly internals: Pick<GatewayInternals, 'metrics'>;
+};
 
 /** What samples are of. Default: of this node alone, for clients. */
 export interface SampleScope {
@@ -208,7 +211,7 @@ class Sample {
   readonly parts: ReadonlyMap<string, TemplatePart>;
   /** Totals so far, by their count objects, which are replaced with their template or instance. */
   readonly counted = new Map<object, Load>();
-  readonly #metrics: SampledGateway['metrics'];
+  readonly #metrics: GatewayInternals['metrics'];
   readonly #options: SampleOptions;
   readonly #at = new Date(systemClock.wall()).toISOString();
   readonly #intervalMs: number;
@@ -218,7 +221,7 @@ class Sample {
 
   constructor(gateway: SampledGateway, before: Sample | undefined, options: SampleOptions = {}) {
     this.number = (before?.number ?? 0) + 1;
-    this.#metrics = gateway.metrics;
+    this.#metrics = gateway.internals.metrics;
     this.#options = options;
     this.#intervalMs = Math.round(this.atMs - (before ?? this).atMs);
     const parts = gateway

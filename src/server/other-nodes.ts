@@ -128,7 +128,10 @@ export class OtherNodes {
   /** Opens the channel, joins the members, and shares limits, logins and tasks with them. Rejects with OperatorError. */
   async join(gateway: Gateway, auth: Auth, signal: AbortSignal | undefined): Promise<void> {
     const { config, exist, log, nodeId, worker, life, keys, hasCertificates } = this.#options;
-    const report = () => ({ ...gateway.activity(), isDraining: gateway.readiness.isLeaving });
+    const report = () => ({
+      ...gateway.internals.activity(),
+      isDraining: gateway.internals.readiness.isLeaving,
+    });
     this.#alone = loneNode({ id: nodeId, life, version: VERSION }, systemClock, report);
     if (!exist) return;
     const { openPeerChannel } = await import('./peer-channel.ts');
@@ -141,8 +144,8 @@ export class OtherNodes {
       hasCertificates,
       join: (own) => this.#joinTable(own, gateway, report, signal),
       audit: auth.audit,
-      host: gateway.host,
-      hasSession: gateway.hasSession,
+      host: gateway.internals.host,
+      hasSession: gateway.internals.hasSession,
       counts: this.counts,
       socket: worker && workerSocket(worker, worker.number),
       database: databaseHost(config.databaseUrl, config.folder),
@@ -214,7 +217,7 @@ export class OtherNodes {
       programs: this.#programs && { store: store.programs, host: this.#programs },
       takesNoPrograms: !config.cluster.programs,
       onNextLife: (next) =>
-        gateway
+        gateway.internals
           .beginLife(next)
           .catch((error) => log.error({ err: error }, 'sessions of the ended life remain')),
       onNotice: (line) => log.warn(line),

@@ -66,11 +66,11 @@ export function runningServer(parts: RunningParts): RunningServer {
       if (question.kind === 'metrics') return app.ownMetrics(question);
       if (question.kind === 'members') return (await others.table?.refresh(true)) ?? '';
       parts.noteChange();
-      await gateway.catchUp();
+      await gateway.internals.catchUp();
       return '';
     },
     announceClose: () => {
-      gateway.readiness.announceClose();
+      gateway.internals.readiness.announceClose();
       listeners.drain();
     },
     close: () => {
@@ -83,7 +83,7 @@ export function runningServer(parts: RunningParts): RunningServer {
 /** Ends in the order that RunningServer.close describes. */
 async function closeServer(parts: RunningParts): Promise<void> {
   const { gateway, others, listeners, scrapes, databaseLog, app, opened, graceMs, log } = parts;
-  gateway.readiness.announceClose();
+  gateway.internals.readiness.announceClose();
   others.handOver();
   // The gateway refuses new calls from now on.
   const drained = Promise.all([gateway.close(), others.untilIdle(graceMs)]);

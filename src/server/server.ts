@@ -279,7 +279,7 @@ async function loadRegistry(
   log: Logger,
 ): Promise<string[]> {
   const problems: string[] = [];
-  await gateway.load(async () => {
+  await gateway.internals.load(async () => {
     if (document !== undefined) {
       const report = await gateway.importFile(document);
       log.info({ ...countsOf(report), problems: document.problems.length }, 'registry file applied');

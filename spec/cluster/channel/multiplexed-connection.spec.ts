@@ -98,7 +98,7 @@ test('exchanges of one turn of the event loop each get their answer', async () =
   const answers = await Promise.all(Array.from({ length: 200 }, (_, n) => echo(transport, { n })));
   for (const [n, answer] of answers.entries()) assert.match(answer, `\\"n\\":${n}`);
   assert.is(gateway.instance('demo', 'one').snapshot.inFlight, 0);
-  assert.is(gateway.host.requestBytes.held('ada'), 0);
+  assert.is(gateway.internals.host.requestBytes.held('ada'), 0);
   await transport.close();
 });
 
@@ -340,8 +340,8 @@ test('an answer that waits for the other node goes on as soon as it reads, witho
 test.run();
 
 /** Notes the ways of requests. */
-function instancesOf({ host }: Gateway): ServedInstances {
-  const { request, exchange } = serveInstances(host, (refusal) => b.refusals.push(refusal));
+function instancesOf({ internals }: Gateway): ServedInstances {
+  const { request, exchange } = serveInstances(internals.host, (refusal) => b.refusals.push(refusal));
   return {
     request: (...given) => {
       ways.alone.push(given[0].url ?? '');

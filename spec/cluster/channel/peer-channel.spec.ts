@@ -895,7 +895,7 @@ test('a session that a live node released leads where it went on, and to this no
 test('a request about an instance that is malformed is refused by name, as not delivered', async () => {
   const a = await deployment.node(A);
   const gateway = await createGateway();
-  await deployment.node(B, { instances: serveInstances(gateway.host, () => {}) });
+  await deployment.node(B, { instances: serveInstances(gateway.internals.host, () => {}) });
   const head = (fields: object) => `${JSON.stringify({ conversation: 'x', method: 'ping', ...fields })}\n`;
   const bodies = ['', '{', 'null\n', '[]\n', head({ method: 1 }), head({ params: [] }), head({ texts: 7 })];
   for (const body of [

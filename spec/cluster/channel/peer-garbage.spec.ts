@@ -44,7 +44,7 @@ test('calls of a program leave nothing to full collections', async () => {
     { waitMs: 5_000 },
   );
   const a = await deployment.node(A);
-  await deployment.node(B, { instances: serveInstances(gateway.host, () => {}) });
+  await deployment.node(B, { instances: serveInstances(gateway.internals.host, () => {}) });
   const { definition } = gateway.instance('demo', 'one');
   const way = a.peers.openInstance({ ...definition, nodeId: `node ${B}` });
   const transport = await way(new AbortController().signal);

@@ -64,7 +64,7 @@ test.before.each(async () => {
   deployment = new Deployment();
   a = await deployment.node(A);
   b = await deployment.node(B, {
-    instances: serveInstances(gateway.host, (refusal) => b.refusals.push(refusal)),
+    instances: serveInstances(gateway.internals.host, (refusal) => b.refusals.push(refusal)),
   });
 });
 test.after.each(async () => {
@@ -245,7 +245,7 @@ test('the body of a request has a bound, and counts for its caller until the ans
   const request = { method: 'tools/call', params: { name: 'held', arguments: {} }, caller: 'ada' };
   const answered = lastValueFrom(transport.exchange(request));
   await becomes(() => held.waiting, 1);
-  const { requestBytes } = gateway.host;
+  const { requestBytes } = gateway.internals.host;
   assert.ok(requestBytes.held('ada') > 0);
   held.answer();
   await answered;
@@ -301,7 +301,7 @@ test('an instance that runs at a third node is not reached through this one: two
   const openElsewhere = (definition: InstanceDefinition) => c.peers.openInstance(definition);
   const between = await createGateway({ node: { id: nodeId }, others: { openElsewhere } });
   const c = await deployment.node(C, {
-    instances: serveInstances(between.host, (refusal) => c.refusals.push(refusal)),
+    instances: serveInstances(between.internals.host, (refusal) => c.refusals.push(refusal)),
   });
   const there = { id: 'one', command: 'run', node: `node ${B}` };
   await between.register('demo', there, { waitMs: 5_000 });
@@ -365,7 +365,7 @@ function hostOf(messages$: Subject<ServerMessage>): InstanceHost {
   const serverInfo = { name: 'one', version: '1' };
   const handshake: Handshake = { era: 'legacy', protocolVersion, capabilities: {}, serverInfo, greeting: {} };
   return {
-    requestBytes: gateway.host.requestBytes,
+    requestBytes: gateway.internals.host.requestBytes,
     has: () => true,
     open: async ({ profile }) => ({
       conversation: { handshake, messages$: profile === undefined ? NEVER : messages$, notify: () => {} },

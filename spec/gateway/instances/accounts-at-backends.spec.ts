@@ -30,7 +30,7 @@ function withBackend(run: (world: World) => Promise<void>) {
       await run({
         ...{ backend, gateway, store },
         connect: async () => {
-          const vault = await gateway.accounts?.open();
+          const vault = await gateway.internals.accounts?.open();
           const { definition } = gateway.instance('mail', 'mail-1');
           const { template, id, endpoint = '', auth } = definition;
           assert.ok(vault && auth);

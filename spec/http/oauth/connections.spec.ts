@@ -42,7 +42,7 @@ const app = appFor(
     const gateway = await createGateway({ store, clock, connections: { address } });
     const auth = { mode: 'oauth', who: 'user' } as const;
     await gateway.register('notes', { id: 'one', endpoint: backend.url, auth }, { waitMs: 10_000 });
-    const accounts = gateway.accounts as NonNullable<typeof gateway.accounts>;
+    const accounts = gateway.internals.accounts as NonNullable<typeof gateway.internals.accounts>;
     vault = await accounts.open();
     links = accounts.connectLinks;
     const fixture = await startSignIn({ store, clock, gateway });

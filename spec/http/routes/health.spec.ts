@@ -144,7 +144,7 @@ test('report alive, and ready until the gateway closes and refuses calls', async
 
 test('are not ready after the announcement of a stop, while calls are served', async () => {
   const leaving = await startApp();
-  leaving.gateway.readiness.announceClose();
+  leaving.gateway.internals.readiness.announceClose();
   const { outcome, body } = await leaving.ask('GET', '/readyz');
   assert.equal([outcome, body.status], ['503 SHUTTING_DOWN', 'shutting down']);
   const call = await leaving.ask('POST', '/mcp/demo/tools/call', { body: { name: 'name' } });

@@ -284,7 +284,7 @@ test('ask the other node, and answer 503 when it does not answer', async () => {
 });
 
 test('do not take back a stop', async () => {
-  app.gateway.readiness.announceClose();
+  app.gateway.internals.readiness.announceClose();
   for (const command of ['drain', 'resume'])
     assert.is((await change(`a/${command}`)).outcome, '503 SHUTTING_DOWN');
   assert.equal(await ready(), ['503 SHUTTING_DOWN', 'shutting down', '5']);

@@ -56,7 +56,7 @@ export async function withLocalClient<T>(
       },
     });
     const grants = new Grants({ store: store.oauth, accounts: store.accounts, wall, onEnded: () => {} });
-    const gateway = { scheduler: new TaskScheduler() } as Gateway;
+    const gateway = { internals: { scheduler: new TaskScheduler() } } as Gateway;
     const { SUDO_USER, USER, USERNAME } = terminal.env;
     const actor = { actor: 'local', actorName: SUDO_USER || USER || USERNAME || 'operator' };
     const client: AccountClient = {

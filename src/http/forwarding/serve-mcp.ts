@@ -131,7 +131,7 @@ class McpServing implements ServedReply {
       forward: others?.forward,
       openAt: others?.openAt,
       requireRoom: () => {
-        if (!gateway.requestBytes.fits(principal.id, 1)) throw tooManyMessages();
+        if (!gateway.internals.requestBytes.fits(principal.id, 1)) throw tooManyMessages();
       },
       report: (reported) => request.report(reported),
       consumeRateLimit: (requests) => this.#count(requests),
@@ -147,7 +147,7 @@ class McpServing implements ServedReply {
     const { gateway, nodes } = this.#services;
     const { isForwarded } = this.#input.request;
     const isOpen = nodes?.().some((node) => node.life === life && node.state === 'live') === true;
-    if (isOpen && !isForwarded && !gateway.readiness.isLeaving) return sessionNotFound();
+    if (isOpen && !isForwarded && !gateway.internals.readiness.isLeaving) return sessionNotFound();
     return nodeUnavailable('', 'another one has the session', 'no');
   }
 

@@ -9,6 +9,7 @@ import { isFields, JsonText } from '../../domain/json/json.ts';
 import { LIST_METHODS, type ListField, META } from '../../domain/mcp/mcp.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { ListResult } from '../../gateway/gateway-types.ts';
+import type { GatewayInternals } from '../../gateway/internals.ts';
 import { ClientGone, type HttpRequest } from '../request.ts';
 import { bytes, type Reply, type StreamEvent } from './reply.ts';
 
@@ -137,7 +138,7 @@ const NO_RESULT = JsonText.ofValue({});
  * `signal`, which cancels the call.
  */
 export async function gatherList<T>(
-  { requests }: Pick<Gateway, 'requests'>,
+  { requests }: Pick<GatewayInternals, 'requests'>,
   template: string,
   field: ListField,
   request: Pick<HttpRequest, 'signal' | 'callerId' | 'callerTools' | 'id' | 'report'>,

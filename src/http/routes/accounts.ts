@@ -256,7 +256,12 @@ export const userRoutes: readonly Route[] = [
     handler: async ({ query }, { auth: { accounts }, gateway }) => {
       const read = async (page: readonly CreatedId[]) =>
         (await accounts.users(page.map(({ id }) => id))).map(userRecord);
-      return pagedList('users', { items: await accounts.userIds(), idOf: creationOf, read }, query, gateway);
+      return pagedList(
+        'users',
+        { items: await accounts.userIds(), idOf: creationOf, read },
+        query,
+        gateway.internals,
+      );
     },
   }),
   defineRoute('POST', '/auth/users', {

@@ -68,7 +68,12 @@ export const apiKeyRoutes: readonly Route[] = [
     handler: async ({ query }, { auth: { accounts }, gateway }) => {
       const read = async (page: readonly CreatedId[]) =>
         (await accounts.apiKeys(page.map(({ id }) => id))).map(apiKeyRecord);
-      return pagedList('keys', { items: await accounts.apiKeyIds(), idOf: creationOf, read }, query, gateway);
+      return pagedList(
+        'keys',
+        { items: await accounts.apiKeyIds(), idOf: creationOf, read },
+        query,
+        gateway.internals,
+      );
     },
   }),
   defineRoute('POST', '/auth/api-keys', {

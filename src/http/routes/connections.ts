@@ -15,6 +15,7 @@ import { InstanceId } from '../../domain/instances/instance.ts';
 import { isRestricted, mayUse } from '../../domain/rights/rights.ts';
 import { type AccountConnection, SHARED } from '../../domain/vault/account-connection.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
+import type { GatewayInternals } from '../../gateway/internals.ts';
 import { NullableTime, named, nullableText, Time, text } from '../records/schemas.ts';
 import { json, noContent } from '../replies/reply.ts';
 import { defineRoute, type Route } from '../route.ts';
@@ -68,7 +69,7 @@ export const connectionRoutes: readonly Route[] = [
     scope: SCOPES,
     answers: { 200: { description: 'At most 1,000', body: Type.Array(ConnectionRecord) } },
     handler: async ({ principal }, { auth, gateway }) => {
-      const visible = await visibleTo(principal, gateway);
+      const visible = await visibleTo(principal, gateway.internals);
       const users = await auth.accounts.users([...new Set(visible.map(({ owner }) => owner))]);
       const names = new Map(users.map(({ id, username }) => [id, username]));
       return json(
@@ -87,7 +88,7 @@ export const connectionRoutes: readonly Route[] = [
       const { template, instance_id: instanceId } = body;
       if (!mayUse(principal, template)) throw templateNotFound(template);
       gateway.instance(template, instanceId);
-      const { accounts } = gateway;
+      const { accounts } = gateway.internals;
       const target = accounts?.targetOf(template, instanceId);
       if (accounts === undefined || target === undefined)
         throw wrong('instance_id', 'The instance wants no account.');
@@ -106,10 +107,10 @@ export const connectionRoutes: readonly Route[] = [
       const { template, instance_id: instanceId, issuer } = body;
       if (!mayUse(principal, template)) throw templateNotFound(template);
       gateway.instance(template, instanceId);
-      const target = gateway.accounts?.targetOf(template, instanceId);
-      if (gateway.accounts === undefined || target === undefined)
+      const target = gateway.internals.accounts?.targetOf(template, instanceId);
+      if (gateway.internals.accounts === undefined || target === undefined)
         throw wrong('instance_id', 'The instance wants no account.');
-      const vault = await gateway.accounts.open();
+      const vault = await gateway.internals.accounts.open();
       const { server, resource, changedTo } = await vault.confirm(target, issuer);
       if (changedTo !== undefined) throw wrong('issuer', `The server names ${changedTo}.`);
       gateway.restart(template, instanceId);
@@ -124,8 +125,10 @@ export const connectionRoutes: readonly Route[] = [
     answers: { 204: { description: 'No node uses it any more after 10 s' } },
     handler: async ({ params, principal }, { gateway }) => {
       const { connection_id: id } = params;
-      const visible = await visibleTo(principal, gateway);
-      const vault = visible.some((each) => each.id === id) ? await gateway.accounts?.open() : undefined;
+      const visible = await visibleTo(principal, gateway.internals);
+      const vault = visible.some((each) => each.id === id)
+        ? await gateway.internals.accounts?.open()
+        : undefined;
       if (!(await vault?.disconnect(id))) throw connectionNotFound(id);
       return noContent();
     },
@@ -134,7 +137,7 @@ export const connectionRoutes: readonly Route[] = [
 
 /** Records each connection that ended by itself; requests record the others. */
 export function auditConnections(
-  { accounts }: Pick<Gateway, 'accounts'>,
+  { accounts }: Pick<GatewayInternals, 'accounts'>,
   audit: Pick<AuditLog, 'record'>,
 ): void {
   accounts?.changes$.subscribe(({ type, owner, resource, reason = 'unknown reason' }) => {
@@ -167,7 +170,7 @@ function wrong(field: string, msg: string): GatewayError {
 /** An API key has none, and neither has a client of a user: it only uses them. */
 async function visibleTo(
   principal: Principal,
-  { accounts }: Pick<Gateway, 'accounts'>,
+  { accounts }: Pick<GatewayInternals, 'accounts'>,
 ): Promise<readonly AccountConnection[]> {
   if (accounts === undefined) return [];
   if (mayDo(principal, ['admin']) && !isRestricted(principal)) return (await accounts.open()).list();

@@ -45,7 +45,7 @@ export const definitionRoutes: readonly Route[] = [
       'SHUTTING_DOWN',
     ],
     handler: async ({ params: { template }, body, principal, request }, services) => {
-      const { definitions } = services.gateway.stored;
+      const { definitions } = services.gateway.internals;
       const checked = await definitions.check(template, body);
       const instance = instanceInputOf(checked, SCRATCH);
       checkedCommand({ template, instance, principal, request }, services);
@@ -72,7 +72,7 @@ export const definitionRoutes: readonly Route[] = [
     answers: { 204: { description: 'A template without instances and settings is gone' } },
     errors: ['SHUTTING_DOWN'],
     handler: async ({ params: { template } }, { gateway }) => {
-      await gateway.stored.definitions.delete(template);
+      await gateway.internals.definitions.delete(template);
       return noContent();
     },
   }),

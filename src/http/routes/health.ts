@@ -20,6 +20,7 @@ import { whenKnown } from '../../domain/time/when-known.ts';
 import { API_VERSION, VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { ShownTemplate } from '../../gateway/gateway-types.ts';
+import type { GatewayInternals } from '../../gateway/internals.ts';
 import { agreementOf, NodeWarnings } from '../all-nodes/agreement.ts';
 import { type Deployment, MissingNodes, missing } from '../all-nodes/deployment.ts';
 import { healthWith, knownAtPeers } from '../all-nodes/instances.ts';
@@ -77,7 +78,7 @@ export async function healthOf({
   ]);
   const isDown = database === 'disconnected' || (instances.total > 0 && !canServe);
   const status = isDown ? 'unhealthy' : instances.unhealthy === 0 ? 'healthy' : 'degraded';
-  const uptime = gateway.metrics.uptimeSeconds;
+  const uptime = gateway.internals.metrics.uptimeSeconds;
   const versions = { version: API_VERSION, build: VERSION };
   const templates = gateway.templates().length;
   return { status, database, templates, instances, uptime, ...versions, ...partial };
@@ -118,7 +119,7 @@ export async function withheldFor(
   viewer: Principal,
   template: string,
   { withheld }: Pick<ShownTemplate, 'withheld'>,
-  { scheduler }: Pick<Gateway, 'scheduler'>,
+  { scheduler }: Pick<GatewayInternals, 'scheduler'>,
 ): Promise<{ withheld?: { list: string; name: string; reason: string }[] }> {
   if (withheld.length === 0 || !mayDo(viewer, ['gateway:write'])) return {};
   const toolOf = ({ list, name }: WithheldItem) => (list === 'tools' ? { template, tool: name } : undefined);
@@ -198,7 +199,7 @@ export const healthRoutes: readonly Route[] = [
     handler: async ({ params: { template }, query, principal }, { gateway, deployment }) => {
       if (gateway.views.has(template)) return json(200, viewHealth(gateway, template, principal));
       const shown = gateway.template(template);
-      const withheld = await withheldFor(principal, template, shown, gateway);
+      const withheld = await withheldFor(principal, template, shown, gateway.internals);
       // Not beside `gateway.health`: each makes a snapshot of all instances, 10,000 take 0.1 s.
       const servers = gateway.servers(template);
       return whenKnown(knownAtPeers(gateway, principal, deployment), (known) => {
@@ -245,7 +246,7 @@ export const healthRoutes: readonly Route[] = [
       const health: Static<typeof ServerHealth> = {
         status: database === 'connected' ? 'healthy' : 'unhealthy',
         timestamp: new Date(systemClock.wall()).toISOString(),
-        uptime: gateway.metrics.uptimeSeconds,
+        uptime: gateway.internals.metrics.uptimeSeconds,
         version: API_VERSION,
         database,
         mcp_servers: instanceCounts(gateway),
@@ -308,8 +309,8 @@ function readinessOf(
   more: object = {},
 ): BytesReply {
   if (gateway.isReady) return json(200, { status: 'ready', ...more });
-  if (gateway.readiness.isDraining) return refusal('draining', nodeDraining(), requestId, more);
-  if (gateway.readiness.isLeaving || gateway.phase === 'closing')
+  if (gateway.internals.readiness.isDraining) return refusal('draining', nodeDraining(), requestId, more);
+  if (gateway.internals.readiness.isLeaving || gateway.phase === 'closing')
     return refusal('shutting down', shuttingDown(), requestId, more);
   return startingReply(requestId, more);
 }

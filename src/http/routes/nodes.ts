@@ -73,8 +73,8 @@ function commandRoute(command: 'drain' | 'resume', summary: string): Route {
       const { gateway, nodes = () => [] } = services;
       const [own, ...others] = nodes();
       if (own?.id !== input.params.node_id) return askOther(own, others, input, services);
-      gateway.readiness[command]();
-      return json(200, recordOf({ ...own, isDraining: gateway.readiness.isLeaving }));
+      gateway.internals.readiness[command]();
+      return json(200, recordOf({ ...own, isDraining: gateway.internals.readiness.isLeaving }));
     },
   });
 }

@@ -150,7 +150,7 @@ function listRoute(
     },
     errors: FROM_BACKEND,
     handler: ({ params, request }, { gateway, listAnswers }) =>
-      gatherList(gateway, params.template, field, request, async (list) => {
+      gatherList(gateway.internals, params.template, field, request, async (list) => {
         const answer = await listAnswers.of(field, list, view);
         return bytes(200, answer, { instanceId: list.instanceId });
       }),

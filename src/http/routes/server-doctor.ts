@@ -51,7 +51,7 @@ export const serverDoctorRoutes: readonly Route[] = [
         list === 'tools' && name !== undefined ? { template, tool: name } : undefined;
       const instances = await Promise.all(
         examined.map(async ({ instance, era, lists, findings }) => {
-          const shown = await callable(principal, findings, toolOf, gateway.scheduler);
+          const shown = await callable(principal, findings, toolOf, gateway.internals.scheduler);
           const described = shown.map((finding) => ({ ...finding, remedy: remedyOf(finding) }));
           return { id: instance, era, lists, findings: described };
         }),

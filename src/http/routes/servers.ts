@@ -76,7 +76,7 @@ export const serverRoutes: readonly Route[] = [
             partial: known.partial,
           },
           query,
-          gateway,
+          gateway.internals,
         ),
       );
     },

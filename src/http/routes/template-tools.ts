@@ -37,7 +37,7 @@ async function toolsOf(gateway: Gateway, template: string): Promise<ListedTool[]
     withheld.flatMap(({ list, name, reason }) => (list === 'tools' ? [[name, reason]] : [])),
   );
   if (policy.approve === 'pinned') {
-    const states = await gateway.stored.approvals.states(template);
+    const states = await gateway.internals.approvals.states(template);
     const known = new Set(states.map(({ tool }) => tool));
     return [
       ...states.map(({ tool, state, ...definitions }) => ({
@@ -84,7 +84,7 @@ export const templateToolRoutes: readonly Route[] = [
       const { approve } = gateway.template(template).policy;
       const all = await toolsOf(gateway, template);
       const toolOf = ({ name }: ListedTool) => ({ template, tool: name });
-      const tools = await callable(principal, all, toolOf, gateway.scheduler);
+      const tools = await callable(principal, all, toolOf, gateway.internals.scheduler);
       return json(200, { template_name: template, approve, tools });
     },
   }),
@@ -101,7 +101,10 @@ export const templateToolRoutes: readonly Route[] = [
     errors: ['TOOL_NOT_FOUND', 'SHUTTING_DOWN'],
     handler: async ({ params: { template }, body: { tools = 'all' } }, { gateway }) => {
       gateway.requireTemplate(template);
-      const approved = await gateway.stored.approvals.approve(template, tools === 'all' ? undefined : tools);
+      const approved = await gateway.internals.approvals.approve(
+        template,
+        tools === 'all' ? undefined : tools,
+      );
       return json(200, { template_name: template, approved });
     },
   }),

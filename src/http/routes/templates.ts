@@ -59,7 +59,7 @@ const TemplateRecord = Type.Object({
 });
 
 function templateRecord(
-  gateway: Pick<Gateway, 'template' | 'stored'>,
+  gateway: Pick<Gateway, 'template' | 'internals'>,
   id: string,
   definition: TemplateDefinition | undefined,
 ): Static<typeof TemplateRecord> {
@@ -80,7 +80,7 @@ function templateRecord(
     environment: Object.keys(environment),
     transport,
     is_defined: definition !== undefined,
-    is_stored: definition !== undefined && gateway.stored.definitions.find(id) === definition,
+    is_stored: definition !== undefined && gateway.internals.definitions.find(id) === definition,
     config_schema: schema === undefined ? null : withoutSecretDefaults(schema),
     instances: instances.length,
     load_balancer: loadBalancerView(policy),
@@ -123,7 +123,10 @@ async function registryRecord(
         instances: byTemplate.get(template) ?? [],
         load_balancer: loadBalancerView(view.policy),
       };
-      return [template, { ...shown, ...(await withheldFor(viewer, template, view, gateway)) }] as const;
+      return [
+        template,
+        { ...shown, ...(await withheldFor(viewer, template, view, gateway.internals)) },
+      ] as const;
     }),
   );
   const { total, healthy } = countHealth(records);

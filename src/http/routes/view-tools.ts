@@ -39,7 +39,7 @@ export const viewToolRoutes: readonly Route[] = [
         principal,
         await gateway.views.tools(id),
         (tool) => tool,
-        gateway.scheduler,
+        gateway.internals.scheduler,
       );
       return json(200, { view: id, approve, tools });
     },

@@ -1,0 +1,75 @@
+// The parts of a gateway that its server uses besides the public API (gateway.ts): what other nodes, the HTTP routes and the
+// metrics need.
+
+import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
+import type { InstanceHost } from '../cluster/channel/instance-host.ts';
+import type { TrafficCounts } from '../counts/traffic-counts.ts';
+import type { ByteBudget } from '../domain/memory/held-bytes.ts';
+import type { TaskScheduler } from '../domain/time/task-scheduler.ts';
+import type { StoredDefinitions } from '../registry/registry-types.ts';
+import type { ToolApprovals } from '../registry/tool-approvals.ts';
+import type { GatewayDeps } from './compose.ts';
+import type { EventBus } from './event-bus.ts';
+import type { AccountsAtBackends } from './instances/accounts-at-backends.ts';
+import type { Readiness } from './readiness.ts';
+import { type Exchange, Requests } from './requests.ts';
+
+export class GatewayInternals {
+  /** Counts the bytes of requests of callers, and of other messages that wait for backends, by caller. */
+  readonly requestBytes: ByteBudget;
+  /** Runs the tasks of requests that would take a long turn of the event loop. */
+  readonly scheduler: TaskScheduler;
+  /** The instances of this node, for calls that other nodes run. */
+  readonly host: InstanceHost;
+  /** Accounts at backends that want OAuth; undefined where there are none. */
+  readonly accounts: AccountsAtBackends | undefined;
+  /** Drains the gateway, and announces its stop. */
+  readonly readiness: Readiness;
+  /** The stored definitions of templates. */
+  readonly definitions: StoredDefinitions;
+  /** The approved tools of pinned templates. */
+  readonly approvals: ToolApprovals;
+  /** Requests to instances, for routes that gather lists. */
+  readonly requests: Requests;
+  /** Counts by template and by instance, for the metrics of Prometheus and the samples of the load. */
+  readonly metrics: TrafficCounts;
+  readonly #deps: GatewayDeps;
+  readonly #events: EventBus;
+
+  constructor(deps: GatewayDeps, events: EventBus, readiness: Readiness, exchange: Exchange) {
+    this.#deps = deps;
+    this.#events = events;
+    this.readiness = readiness;
+    this.requests = new Requests(exchange, deps);
+    ({ requestBytes: this.requestBytes, scheduler: this.scheduler, host: this.host } = deps);
+    ({ accounts: this.accounts, approvals: this.approvals, metrics: this.metrics } = deps);
+    this.definitions = deps.registry.definitions;
+  }
+
+  /** Starts the stored instances; accepts calls when `more` is done. Called once, by createGateway or instead of it. */
+  async load(more?: () => Promise<void>): Promise<void> {
+    const { tracing, registry, keeper, fleet, shared, clock } = this.#deps;
+    await tracing.ready();
+    await registry.load();
+    await more?.();
+    keeper?.begin();
+    if (this.readiness.phase !== 'starting') return; // `close` was called meanwhile
+    this.readiness.run([...fleet.ownRefs(), ...(shared?.opening() ?? [])]);
+    this.#events.emit({ type: 'gateway.started', atMs: clock.wall() });
+  }
+
+  /** Applies what other nodes have changed in the store. */
+  catchUp(): Promise<void> {
+    return this.#deps.registry.catchUp();
+  }
+
+  readonly beginLife = (life: string): Promise<void> => this.#deps.mcp.sessions.beginLife(life);
+  readonly hasSession = (id: string): boolean => this.#deps.mcp.sessions.findAny(id) !== undefined;
+  /** Programs that run here, without those of single clients, and calls under way. */
+  readonly activity = () => this.#deps.fleet.activity;
+
+  /** Counts of the sessions that outlive the gateway, since its start; undefined where none do. */
+  get keptSessions(): KeeperCounts | undefined {
+    return this.#deps.keeper?.counts;
+  }
+}
