@@ -3,7 +3,8 @@
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { bestLatencyMs, healthScore } from '../../src/balancing/health-score.ts';
-import { type Candidate, STRATEGIES, type Strategy } from '../../src/balancing/strategies.ts';
+import { STRATEGIES } from '../../src/balancing/strategies.ts';
+import type { Candidate, Strategy } from '../../src/balancing/strategy.ts';
 import { suite } from '../helpers/suite.ts';
 import {
   type Candidates,

@@ -3,7 +3,7 @@
 
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import type { StrategyFactory } from '../../src/balancing/strategies.ts';
+import type { StrategyFactory } from '../../src/balancing/strategy.ts';
 import {
   type Candidates,
   candidate,

@@ -4,7 +4,8 @@
 // schemas. It imports no schema library, because the command line reads the defaults first. Source: ADR 129.
 
 import type { ToolHints } from '../domain/views/view.ts';
-import { ARGUMENT, PRINCIPAL, STRATEGIES, STRATEGY_NAMES } from './strategies.ts';
+import { ARGUMENT, PRINCIPAL } from './consistent-hash.ts';
+import { STRATEGIES, STRATEGY_NAMES } from './strategies.ts';
 
 /** The values of a setting, in the policy and as they are written. */
 interface Kind<Value, Written> {

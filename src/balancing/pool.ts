@@ -4,7 +4,8 @@
 import type { Observable } from 'rxjs';
 import { type OutlierOptions, Outliers } from './outliers.ts';
 import type { TemplatePolicy } from './policy.ts';
-import { type Candidate, firstAfter, STRATEGIES, type Strategy, type StrategyRequest } from './strategies.ts';
+import { firstAfter, STRATEGIES } from './strategies.ts';
+import type { Candidate, Strategy, StrategyRequest } from './strategy.ts';
 
 /** A candidate joins the pool (and replaces one with the same id), or leaves it. */
 export type PoolChange<C extends Candidate> =

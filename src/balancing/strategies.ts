@@ -1,66 +1,9 @@
 // The strategies: each chooses one of the candidates that may take a call. The pool says which may: not those that
 // are full, ejected or already tried; unhealthy and draining ones are no candidates. Source: ADR 7, ADR 130.
 
-import { isFields, type JsonFields, JsonText } from '../domain/json/json.ts';
-import { memberBytes } from '../domain/json/json-scanner.ts';
-import { hashOf, mixed } from '../domain/nodes/rendezvous.ts';
-import { bestLatencyMs, healthScore, type Measured } from './health-score.ts';
-
-/** An instance as strategies see it. Reading is cheap: the numbers are in memory. */
-export interface Candidate extends Measured {
-  /** Unique in the pool. */
-  readonly id: string;
-  /** Positive integer. */
-  readonly weight: number;
-  /** Calls that fill its capacity: not those whose backend waits for its client. */
-  readonly activeCalls: number;
-  /** Another node runs it: between equals, one of this node is chosen. Default false. */
-  readonly isElsewhere?: boolean;
-  /** Calls at an instance of another node that are not among `activeCalls`. Default 0. */
-  readonly otherCalls?: number;
-  /** Most exchanges; at this number the pool leaves the candidate out. */
-  readonly capacity: number;
-}
-
-/** What a strategy may read of the request that it chooses for; of a new session only its caller is known. */
-export interface StrategyRequest {
-  /** Id of the principal, by which limits are counted; undefined for an anonymous one. */
-  readonly caller?: string | undefined;
-  readonly params?: JsonFields | undefined;
-}
-
-/**
- * Chooses one of the candidates that may take the call (`mayTake`), synchronously; undefined when none may.
- * `candidates` are in the order of their ids, and another list whenever they change. Asks about as few as
- * possible. May remember earlier choices.
- */
-export type Strategy<C extends Candidate> = (
-  candidates: readonly C[],
-  mayTake: (candidate: C) => boolean,
-  request: StrategyRequest,
-) => C | undefined;
-
-/** The values of `hash_on`: the caller, or behind this prefix the name of an argument. */
-export const PRINCIPAL = 'principal';
-export const ARGUMENT = 'argument:';
-
-interface StrategyOptions {
-  /** The settings in force. Default: those of the gateway. */
-  readonly policy?: () => { readonly hashOn: string };
-  /** Active calls at all candidates. Default: their sum. */
-  readonly activeCalls?: () => number;
-  /** Returns [0, 1). Default: Math.random. */
-  readonly random?: () => number;
-}
-
-/** Makes a strategy with its own memory. */
-export type StrategyFactory = <C extends Candidate>(options?: StrategyOptions) => Strategy<C>;
-
-interface StrategyRow {
-  /** Completes "a call goes to ...". */
-  readonly meaning: string;
-  readonly create: StrategyFactory;
-}
+import { consistentHash } from './consistent-hash.ts';
+import { bestLatencyMs, healthScore } from './health-score.ts';
+import type { Candidate, Strategy, StrategyRow } from './strategy.ts';
 
 /** Most candidates that `least_connections` compares for a call: the next ones in turn. Source: ADR 130. */
 const MAX_COMPARED = 64;
@@ -70,10 +13,6 @@ const MAX_SCORED = 16;
 const MAX_VAIN_DRAWS = 8;
 /** The least probability of a candidate of `health_based`, as a share of the best candidate's. */
 const FLOOR = 0.05;
-/** Calls in flight of a candidate of `consistent_hash`, as a multiple of the mean. */
-const LOAD_BOUND = 1.25;
-/** Bytes of an argument that `consistent_hash` reads; a difference behind them does not count. */
-const MAX_KEY_BYTES = 4096;
 /**
  * Most absent candidates (full, down, gone) whose credits `weighted_round_robin` remembers; above it all credits
  * are forgotten.
@@ -192,41 +131,14 @@ export const STRATEGIES = table({
     },
   },
 
-  /**
-   * Rendezvous hashing with bounded loads: each key (a caller, or the value of an argument) has an order of all
-   * candidates of its own, and gets the first one with fewer than 1.25 times the mean of the calls in flight,
-   * rounded up, at least 1. A candidate that comes or goes moves only the keys that it is first for; weights are
-   * ignored. Calls without a key take turns. Source: ADR 130.
-   */
   consistent_hash: {
     meaning:
       'the same one for the same caller or argument, while that is not busier than 1.25 times the mean',
-    create: <C extends Candidate>({ policy, activeCalls }: StrategyOptions = {}): Strategy<C> => {
-      const inTurn = inTurns<C>(() => 0);
-      const keys: KnownKeys = new WeakMap();
-      let hashed: readonly C[] = [];
-      let hashes = new Uint32Array();
-      return (candidates, mayTake, request) => {
-        const key = requestKey(request, policy?.().hashOn ?? PRINCIPAL, keys);
-        if (key === undefined) return inTurn(candidates, mayTake, request);
-        if (candidates !== hashed) {
-          hashed = candidates;
-          hashes = Uint32Array.from(candidates, ({ id }) => hashOf(id));
-        }
-        const hash = hashOf(key);
-        const firstBelow = (mean: () => number): C | undefined => {
-          let bound: number | undefined;
-          return firstByHash(candidates, hashes, hash, (candidate) => {
-            if (!mayTake(candidate)) return false;
-            if (candidate.activeCalls === 0) return true;
-            bound ??= LOAD_BOUND * mean();
-            return candidate.activeCalls < bound;
-          });
-        };
-        const ofAll = activeCalls && firstBelow(() => activeCalls() / candidates.length);
-        return ofAll ?? firstBelow(() => meanInFlight(candidates, mayTake));
-      };
-    },
+    create: (options) =>
+      consistentHash(
+        inTurns(() => 0),
+        options,
+      ),
   },
 });
 
@@ -315,74 +227,6 @@ function sample<C>(
     if (candidate !== undefined && mayTake(candidate)) drawn.push(candidate);
   }
   return drawn.length > 0 ? drawn : candidates.filter(mayTake);
-}
-
-/** The keys in large arguments: one call may ask a strategy several times, and each reading takes some milliseconds. */
-type KnownKeys = WeakMap<JsonText, { readonly hashOn: string; readonly key: string | undefined }>;
-
-function requestKey(
-  { caller, params }: StrategyRequest,
-  hashOn: string,
-  known: KnownKeys,
-): string | undefined {
-  if (hashOn === PRINCIPAL) return caller;
-  const name = hashOn.slice(ARGUMENT.length);
-  const { arguments: given } = params ?? {};
-  if (!(given instanceof JsonText)) return keyIn(textOfMember(given, name));
-  if (given.bytes.length <= MAX_KEY_BYTES) return keyIn(memberBytes(given.bytes, name));
-  const before = known.get(given);
-  if (before?.hashOn === hashOn) return before.key;
-  const key = keyIn(memberBytes(given.bytes, name));
-  known.set(given, { hashOn, key });
-  return key;
-}
-
-function keyIn(value: Buffer | undefined): string | undefined {
-  return value?.toString('latin1', 0, MAX_KEY_BYTES);
-}
-
-/** The text of a member of arguments that were never text, such as those of an embedding program. */
-function textOfMember(given: JsonFields[string], name: string): Buffer | undefined {
-  if (!isFields(given) || !Object.hasOwn(given, name)) return undefined;
-  return Buffer.from(JSON.stringify(given[name] ?? null));
-}
-
-/**
- * The candidate of highest rank for this key that may take the call. Each rank is a hash of the key and the id: so
- * the order is random but fixed, and another for each key. Only candidates above the highest rank so far are
- * asked: about seven of 1,000.
- */
-function firstByHash<C>(
-  candidates: readonly C[],
-  hashes: Uint32Array,
-  key: number,
-  mayTake: (candidate: C) => boolean,
-): C | undefined {
-  let chosen: C | undefined;
-  let highest = -1;
-  for (let index = 0; index < hashes.length; index += 1) {
-    const rank = mixed((hashes[index] ?? 0) ^ key);
-    if (rank <= highest) continue;
-    const candidate = candidates[index];
-    if (candidate === undefined || !mayTake(candidate)) continue;
-    chosen = candidate;
-    highest = rank;
-  }
-  return chosen;
-}
-
-/** The mean over the candidates that may take the call; there is at least one. */
-function meanInFlight<C extends Candidate>(
-  candidates: readonly C[],
-  mayTake: (candidate: C) => boolean,
-): number {
-  let [count, total] = [0, 0];
-  for (const candidate of candidates) {
-    if (!mayTake(candidate)) continue;
-    count += 1;
-    total += candidate.activeCalls;
-  }
-  return total / count;
 }
 
 function sum(numbers: readonly number[] | Float64Array): number {

@@ -1,6 +1,6 @@
 // The route of calls that any instance of their template may answer.
 
-import type { StrategyRequest } from '../../balancing/strategies.ts';
+import type { StrategyRequest } from '../../balancing/strategy.ts';
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
 import { isRepeatable } from '../../domain/calls/retry-rules.ts';

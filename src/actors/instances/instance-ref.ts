@@ -18,7 +18,7 @@ import {
 } from 'rxjs';
 import type { Suspension } from '../../balancing/outliers.ts';
 import type { TemplatePolicy } from '../../balancing/policy.ts';
-import type { Candidate } from '../../balancing/strategies.ts';
+import type { Candidate } from '../../balancing/strategy.ts';
 import { asGatewayError, type GatewayError, reasonOf } from '../../domain/errors/errors.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../domain/instances/instance.ts';
 import { TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
