@@ -31,8 +31,8 @@ import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { CallConversation, Conversation, TransportDiagnostics } from '../../transports/transport.ts';
 import type { Feed } from '../subscriptions/feed.ts';
 import type { CallCounter } from './call-counter.ts';
-import type { InstanceActor, InstanceMachineSnapshot } from './instance.machine.ts';
-import type { InstanceContext, InstanceEmission } from './instance-setup.ts';
+import { type InstanceActor, isAtRest, isReopening, isStarting, stateOf } from './instance.machine.ts';
+import type { InstanceEmission } from './instance-setup.ts';
 import type { LeaseRequest } from './leased-conversation.ts';
 import type { Lease } from './leases.ts';
 import type { OpenedTransport } from './opened-transport.ts';
@@ -99,8 +99,7 @@ export class InstanceRef implements Candidate {
   }
   /** True while its transport and its dedicated conversations are closed for a requested restart; also when it leaves. */
   get isReopening(): boolean {
-    const { connection } = this.#actor.getSnapshot().value;
-    return typeof connection === 'string' ? connection === 'clearing' : connection.connected === 'ending';
+    return isReopening(this.#actor.getSnapshot());
   }
   /**
    * True while it starts for the first time, restarts as requested, or restarts after at most
@@ -108,16 +107,7 @@ export class InstanceRef implements Candidate {
    * the gateway.
    */
   get isStarting(): boolean {
-    const snapshot = this.#actor.getSnapshot();
-    if (snapshot.status !== 'active') return false;
-    const { connection, duty } = snapshot.value;
-    if (duty === 'restarting') return true;
-    if (duty !== 'serving') return false;
-    if (connection === 'waiting') return isRestartExpected(snapshot.context);
-    if (typeof connection === 'string') return connection !== 'ended';
-    const { connected } = connection;
-    if (connected === 'connecting') return isRestartExpected(snapshot.context);
-    return connected === 'ending' || (connected === 'closing' && isRestartExpected(snapshot.context, 1));
+    return isStarting(this.#actor.getSnapshot());
   }
   get handshake(): Handshake | undefined {
     return this.opened?.handshake;
@@ -336,31 +326,6 @@ export class InstanceRef implements Candidate {
 
 /** Two readings of both clocks differ by less than this while neither is set. */
 const STEADY_MS = 50;
-
-function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
-  if (snapshot.status !== 'active') return 'stopped';
-  const { connection, duty } = snapshot.value;
-  if (duty !== 'serving') return 'draining';
-  if (typeof connection === 'string') return connection === 'ended' ? 'stopped' : 'unhealthy';
-  const { connected } = connection;
-  if (connected === 'connecting') return 'starting';
-  return typeof connected === 'object' && 'healthy' in connected ? 'healthy' : 'unhealthy';
-}
-
-/** True while a probe may begin. */
-function isAtRest({ value: { connection } }: InstanceMachineSnapshot): boolean {
-  if (typeof connection === 'string') return false;
-  const { connected } = connection;
-  return typeof connected === 'object' && 'healthy' in connected && connected.healthy === 'resting';
-}
-
-/** `more`: failures that are not counted yet. */
-function isRestartExpected(context: InstanceContext, more = 0): boolean {
-  const { shortOpenings, openings, definition, refusal } = context;
-  if (refusal?.waitMs !== undefined) return false; // the server asked for a wait
-  const isEverStarted = definition.command !== undefined || openings === 0;
-  return shortOpenings + more <= (isEverStarted ? LIMITS.expectedRestarts : 0);
-}
 
 /** An HTTP server may turn out to speak the transport before Streamable HTTP. */
 function foundTransportOf(

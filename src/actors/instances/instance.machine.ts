@@ -16,9 +16,10 @@
 //                  └ leave ──► leaving ── idle ──► left (ends the connection)
 
 import { type ActorRefFrom, assign, emit, not, raise, type SnapshotFrom } from 'xstate';
+import type { InstanceState } from '../../domain/instances/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CallCounter } from './call-counter.ts';
-import { instanceSetup, probeInput } from './instance-setup.ts';
+import { type InstanceContext, instanceSetup, probeInput } from './instance-setup.ts';
 import { Leases } from './leases.ts';
 
 export type InstanceActor = ActorRefFrom<typeof instanceMachine>;
@@ -219,3 +220,47 @@ export const instanceMachine = instanceSetup.createMachine({
     },
   },
 });
+
+/** The state that others see. */
+export function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
+  if (snapshot.status !== 'active') return 'stopped';
+  const { connection, duty } = snapshot.value;
+  if (duty !== 'serving') return 'draining';
+  if (typeof connection === 'string') return connection === 'ended' ? 'stopped' : 'unhealthy';
+  const { connected } = connection;
+  if (connected === 'connecting') return 'starting';
+  return typeof connected === 'object' && 'healthy' in connected ? 'healthy' : 'unhealthy';
+}
+
+/** True while a probe may begin. */
+export function isAtRest({ value: { connection } }: InstanceMachineSnapshot): boolean {
+  if (typeof connection === 'string') return false;
+  const { connected } = connection;
+  return typeof connected === 'object' && 'healthy' in connected && connected.healthy === 'resting';
+}
+
+/** Its transport and its dedicated conversations are closed for a requested restart; also when it leaves. */
+export function isReopening({ value: { connection } }: InstanceMachineSnapshot): boolean {
+  return typeof connection === 'string' ? connection === 'clearing' : connection.connected === 'ending';
+}
+
+/** See InstanceRef.isStarting. */
+export function isStarting(snapshot: InstanceMachineSnapshot): boolean {
+  if (snapshot.status !== 'active') return false;
+  const { connection, duty } = snapshot.value;
+  if (duty === 'restarting') return true;
+  if (duty !== 'serving') return false;
+  if (connection === 'waiting') return isRestartExpected(snapshot.context);
+  if (typeof connection === 'string') return connection !== 'ended';
+  const { connected } = connection;
+  if (connected === 'connecting') return isRestartExpected(snapshot.context);
+  return connected === 'ending' || (connected === 'closing' && isRestartExpected(snapshot.context, 1));
+}
+
+/** `more`: failures that are not counted yet. */
+function isRestartExpected(context: InstanceContext, more = 0): boolean {
+  const { shortOpenings, openings, definition, refusal } = context;
+  if (refusal?.waitMs !== undefined) return false; // the server asked for a wait
+  const isEverStarted = definition.command !== undefined || openings === 0;
+  return shortOpenings + more <= (isEverStarted ? LIMITS.expectedRestarts : 0);
+}
