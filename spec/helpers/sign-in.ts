@@ -18,9 +18,9 @@ import type { IssuerSetting } from '../../src/config/issuer-settings.ts';
 import { GatewayAddress, isResourcePath } from '../../src/domain/accounts/resource.ts';
 import { type Clock, systemClock } from '../../src/domain/time/clock.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
-import {
+import type {
   AuthorizationServer,
-  type AuthorizationServerOptions,
+  AuthorizationServerOptions,
 } from '../../src/http/oauth/authorization-server.ts';
 import { MemoryStore } from '../../src/persistence/memory/memory-store.ts';
 import type { Store } from '../../src/persistence/store.ts';
@@ -69,7 +69,6 @@ export async function startSignIn(
     ...others
   } = options;
   let url = '';
-  let authorizationServer: AuthorizationServer | undefined;
   const warnings: unknown[] = [];
   const keep = (...line: readonly unknown[]) => void warnings.push(line);
   const keys = new OAuthKeys({ store: store.oauth, now: clock.now, wall: clock.wall });
@@ -94,28 +93,26 @@ export async function startSignIn(
       ...{ store: store.oauth, keys, address },
     },
     issuers,
-    oauthFor: (auth) => {
-      authorizationServer = new AuthorizationServer({
-        ...{ store, auth, keys, clock, secrets: [randomBytes(32)] },
-        ...{ rule: 'any', openNetworks: [], keepsSecrets: true, tokenSeconds: 3_600 },
-        address: {
-          baseFor: (host) => (`http://${host}` === url ? url : undefined),
-          get issuer() {
-            return url;
-          },
-          pathOf,
-          normalise: (resource) => {
-            const path = pathOf(resource);
-            return path === undefined ? undefined : `${url}${path}`;
-          },
+    oauthFor: (auth) => ({
+      ...{ store, auth, keys, clock, secrets: [randomBytes(32)] },
+      ...{ rule: 'any', openNetworks: [], keepsSecrets: true, tokenSeconds: 3_600 },
+      address: {
+        baseFor: (host) => (`http://${host}` === url ? url : undefined),
+        get issuer() {
+          return url;
         },
-        log: { warn: keep, error: keep },
-        assertions: issuers,
-        ...signIn,
-      });
-      return authorizationServer;
-    },
+        pathOf,
+        normalise: (resource) => {
+          const path = pathOf(resource);
+          return path === undefined ? undefined : `${url}${path}`;
+        },
+      },
+      log: { warn: keep, error: keep },
+      assertions: issuers,
+      ...signIn,
+    }),
   });
+  const { authorizationServer } = fixture.app;
   if (authorizationServer === undefined) throw new Error('there is no authorization server');
   url = fixture.url;
   return { ...fixture, oauthStore: store, keys, warnings, issuers, authorizationServer };

@@ -36,7 +36,7 @@ import type { BodyCosts } from './middleware/body.ts';
 import { errors, identify, refuse, requestIds, rpcErrors } from './middleware/errors.ts';
 import { type HostOriginCheckOptions, hostOriginCheck } from './middleware/host-origin-check.ts';
 import { handle, knownPath, unmatched } from './middleware/routing.ts';
-import type { AuthorizationServer } from './oauth/authorization-server.ts';
+import { AuthorizationServer, type AuthorizationServerOptions } from './oauth/authorization-server.ts';
 import { OpenRequests } from './open-requests.ts';
 import { createProxies } from './proxies.ts';
 import { NOT_STORED } from './records/schemas.ts';
@@ -66,7 +66,7 @@ export interface AppOptions
   /** Default: only callers with rights see what it offers. */
   readonly registry?: { readonly isPublic?: boolean };
   /** Signs users of MCP clients in. Undefined: there is none. */
-  readonly authorizationServer?: AuthorizationServer | undefined;
+  readonly authorizationServer?: AuthorizationServerOptions | undefined;
   /** Where MCP clients sign in. Undefined: they cannot. */
   readonly signIn?: SignIn | undefined;
   /** Undefined: this node is the whole deployment. */
@@ -95,6 +95,7 @@ export interface HttpApp {
     response: ServerResponse,
     caller: ForwardedCaller,
   ) => void;
+  readonly authorizationServer: AuthorizationServer | undefined;
   /** Ends every open event stream, which would keep the server open; streams of REST calls end with an error event. */
   closeStreams(): void;
   /** Ids of the principals whose requests wait for their answers. */
@@ -115,7 +116,14 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   });
   const own = new Prometheus(gateway, worker?.number, options.others?.counts);
   const metrics = worker === undefined ? own : metricsOfAll(own, worker);
-  const services = servicesOf(gateway, options, metrics);
+  const authorizationServer =
+    options.authorizationServer &&
+    new AuthorizationServer(options.authorizationServer, {
+      proxies,
+      accounts: gateway.internals.accounts,
+      templatesOf: templatesOf(gateway),
+    });
+  const services = servicesOf(gateway, options, metrics, authorizationServer);
   auditConnections(gateway.internals, auth.audit);
 
   const trail = auditTrail(auth.audit, proxies);
@@ -128,7 +136,6 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const replies = { proxies, streams, open, onReport };
   const mayUsePath: MayUsePath = (principal, name) =>
     gateway.views.has(name) ? mayUseView(principal, name) : mayUse(principal, name);
-  const { authorizationServer } = options;
   const isRegistryPublic = options.registry?.isPublic;
   const ofClients: RouteTable = {
     routes: publicRoutes(isRegistryPublic, worker),
@@ -146,7 +153,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
       ...readBody,
       handle(route, services, replies),
     ],
-    besides: authorizationServer?.step(proxies, gateway.internals.accounts, templatesOf(gateway)),
+    besides: authorizationServer?.step(),
     unmatched: (router) => unmatched(router, auth, proxies),
   };
   /** Not made before it is needed: most gateways have no other nodes. */
@@ -178,6 +185,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   let serveForwarded: AppListener | undefined;
   return {
     metrics,
+    authorizationServer,
     ownMetrics: ({ templates, tools }) =>
       own.text({
         ...(templates && { templates: new Set(templates) }),
@@ -202,7 +210,12 @@ function publicRoutes(isRegistryPublic = false, worker: WorkerPlace | undefined)
 }
 
 /** What handlers of routes use. */
-function servicesOf(gateway: Gateway, options: AppOptions, metrics: Services['metrics']): Services {
+function servicesOf(
+  gateway: Gateway,
+  options: AppOptions,
+  metrics: Services['metrics'],
+  authorizationServer: AuthorizationServer | undefined,
+): Services {
   const { peers, nodes } = options.others ?? {};
   const inFolder = new Map(options.definitions.map((definition) => [definition.id, definition]));
   const deployment = new Deployment(options.others ?? {});
@@ -228,7 +241,7 @@ function servicesOf(gateway: Gateway, options: AppOptions, metrics: Services['me
     peers,
     nodes,
     signIn: options.signIn,
-    authorizationServer: options.authorizationServer,
+    authorizationServer,
     deployment,
     events,
     peerEvents: peers && new PeerEvents({ deployment, peers, events, loads }),

@@ -36,8 +36,7 @@ export function configuredApp(parts: AppParts): HttpApp {
   const signIn = signInOf(config, address);
   const own = { address, auth, keys, secrets: parts.secrets, log, assertions, providers };
   const authorizationServer = signIn?.hasOwnServer ? authorizationServerOf(config, storage, own) : undefined;
-  parts.onUndo(async () => authorizationServer?.close());
-  return createApp(gateway, {
+  const app = createApp(gateway, {
     ...config,
     worker: parts.worker,
     signIn,
@@ -52,4 +51,6 @@ export function configuredApp(parts: AppParts): HttpApp {
     unreadBounds: parts.unreadBounds,
     connections: ports.connections,
   });
+  parts.onUndo(async () => app.authorizationServer?.close());
+  return app;
 }

@@ -15,7 +15,7 @@ import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { GatewayAddress, SignIn } from '../domain/accounts/resource.ts';
 import { systemClock } from '../domain/time/clock.ts';
-import { AuthorizationServer, type AuthorizationServerOptions } from '../http/oauth/authorization-server.ts';
+import type { AuthorizationServerOptions } from '../http/oauth/authorization-server.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Storage } from './storage.ts';
 
@@ -192,9 +192,9 @@ export function authorizationServerOf(
     AuthorizationServerOptions,
     'address' | 'auth' | 'providers' | 'keys' | 'secrets' | 'log' | 'assertions'
   >,
-): AuthorizationServer {
+): AuthorizationServerOptions {
   const clock = systemClock;
-  return new AuthorizationServer({
+  return {
     ...own,
     store,
     keepsSecrets,
@@ -204,5 +204,5 @@ export function authorizationServerOf(
     rule: oauth.clients,
     openNetworks: oauth.clientNetworks,
     signInsPerMinute: oauth.signInsPerMinute,
-  });
+  };
 }

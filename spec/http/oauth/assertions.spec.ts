@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { OAuthKeys } from '../../../src/auth/oauth/oauth-keys.ts';
 import type { IssuerSetting } from '../../../src/config/issuer-settings.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { AuthorizationServer } from '../../../src/http/oauth/authorization-server.ts';
+import type { AuthorizationServerOptions } from '../../../src/http/oauth/authorization-server.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
 import { KeyServer, type TokenParts } from '../../helpers/key-server.ts';
 import { askToken, partsOf, REDIRECT, register, startSignIn } from '../../helpers/sign-in.ts';
@@ -110,14 +110,14 @@ test('are announced, and give a token with the rights of the groups, which belon
 
 test('are used once, also at the same time at two nodes', async () => {
   const { url, auth, oauthStore: store, issuers: assertions } = app;
-  const authorizationServer = new AuthorizationServer({
+  const authorizationServer: AuthorizationServerOptions = {
     ...{ store, auth, clock, assertions, secrets: [randomBytes(32)], tokenSeconds: 3_600 },
     ...{ rule: 'any', openNetworks: [], keepsSecrets: true },
     keys: new OAuthKeys({ store: store.oauth, now: clock.now, wall: clock.wall }),
     // Both are reached by the address of the first.
     address: { issuer: url, baseFor: () => url, pathOf: () => '', normalise: () => url },
     log: { warn: () => {}, error: () => {} },
-  });
+  };
   const two = await startApp({ auth, authorizationServer });
   try {
     const client = await agent();
@@ -127,7 +127,7 @@ test('are used once, also at the same time at two nodes', async () => {
     assert.is(answers.filter(({ status }) => status === 200).length, 1, JSON.stringify(answers));
     assert.is((await exchange(client, assertion, {}, two.url)).body.error, 'invalid_grant');
   } finally {
-    authorizationServer.close();
+    two.app.authorizationServer?.close();
     await two.close();
   }
 });

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { OAuthKeys } from '../../../src/auth/oauth/oauth-keys.ts';
 import { clientKeyOf } from '../../../src/auth/oauth/oauth-rows.ts';
 import { systemClock } from '../../../src/domain/time/clock.ts';
-import { AuthorizationServer } from '../../../src/http/oauth/authorization-server.ts';
+import type { AuthorizationServerOptions } from '../../../src/http/oauth/authorization-server.ts';
 import { type AppFixture, startApp } from '../../helpers/http-app.ts';
 import {
   allow,
@@ -26,14 +26,14 @@ test.before(async () => {
   const one = await startSignIn();
   const { url, auth, oauthStore: store } = one;
   const clock = systemClock;
-  const authorizationServer = new AuthorizationServer({
+  const authorizationServer: AuthorizationServerOptions = {
     ...{ store, auth, clock, secrets: [randomBytes(32)], rule: 'any', openNetworks: [], keepsSecrets: true },
     keys: new OAuthKeys({ store: store.oauth, now: clock.now, wall: clock.wall }),
     // Both are reached by the address of the first.
     address: { issuer: url, baseFor: () => url, pathOf: () => '', normalise: () => url },
     tokenSeconds: 3_600,
     log: { warn: () => {}, error: () => {} },
-  });
+  };
   Object.assign(nodes, { one, two: await startApp({ auth, authorizationServer }) });
 });
 test.after(async () => {

@@ -19,6 +19,13 @@ import { StoreTurns } from './store-turns.ts';
 
 export type AuthorizationServerOptions = OAuthServiceOptions;
 
+/** What it needs of the app that it is a part of. */
+interface OwnApp extends Pick<InteractionOptions, 'templatesOf'> {
+  readonly proxies: Proxies;
+  /** Those at backends, with their pages; undefined where there are none. */
+  readonly accounts: Accounts | undefined;
+}
+
 const PREFIX = '/oauth/';
 const WAYS = '/oauth/ways';
 /** Source: RFC 8414, OpenID Connect Discovery. */
@@ -33,17 +40,17 @@ export class AuthorizationServer {
   /** Network of the request that is being served. */
   readonly #network = new AsyncLocalStorage<string>();
   readonly #turns = new StoreTurns(() => this.#network.getStore() ?? '');
-  #accounts: Accounts | undefined;
-  #templatesOf: InteractionOptions['templatesOf'];
+  readonly #app: OwnApp;
   #service: Promise<OAuthService> | undefined;
   readonly #load = loadOnce(async () => {
     const { OAuthService } = await loadService(this.#turns);
-    const accountsOf = async (userId: string) => (await this.#accounts?.connectedTemplates(userId)) ?? [];
-    const templatesOf = this.#templatesOf;
+    const { accounts, templatesOf } = this.#app;
+    const accountsOf = async (userId: string) => (await accounts?.connectedTemplates(userId)) ?? [];
     return new OAuthService({ accountsOf, templatesOf, ...this.#options }, this.signIns);
   });
 
-  constructor(options: AuthorizationServerOptions) {
+  constructor(options: AuthorizationServerOptions, app: OwnApp) {
+    this.#app = app;
     const turns = this.#turns;
     const store = {
       oauth: turns.spread(options.store.oauth),
@@ -66,14 +73,9 @@ export class AuthorizationServer {
     return (await this.#loaded()).clients;
   }
 
-  /** Answers the requests for it; passes others on. `accounts`: those at backends, with their pages. `templatesOf`: of a view. */
-  step(
-    proxies: Proxies,
-    accounts?: Accounts,
-    templatesOf?: InteractionOptions['templatesOf'],
-  ): HttpMiddleware {
-    this.#accounts = accounts;
-    this.#templatesOf = templatesOf;
+  /** Answers the requests for it; passes others on. */
+  step(): HttpMiddleware {
+    const { proxies, accounts } = this.#app;
     const pages =
       accounts && loadOnce(() => pagesOf(accounts, this.signIns, this.#options, () => this.#loaded()));
     return async (context, next) => {
