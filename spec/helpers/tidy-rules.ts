@@ -60,6 +60,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/http/oauth/sign-ins/provider-sign-ins.ts',
   'src/http/oauth/provider.ts',
   'src/http/oauth/refresh.ts',
+  'src/http/oauth/endpoints.ts',
   'src/http/oauth/service.ts',
   'src/vault/oauth-backends.ts',
   'src/vault/own-clients.ts',

@@ -8,40 +8,27 @@ import type { Auth } from '../../auth/auth.ts';
 import type { IdentityProvider } from '../../auth/issuers/identity-provider.ts';
 import type { Issuers } from '../../auth/issuers/issuers.ts';
 import { networkOf } from '../../auth/limits/network-of.ts';
-import { WindowCounter } from '../../auth/limits/rate-limiter.ts';
 import { AccessTokens, type SignedClaims } from '../../auth/oauth/access-tokens.ts';
 import type { OAuthKeys } from '../../auth/oauth/oauth-keys.ts';
 import type { Secrets } from '../../auth/secrets/secrets.ts';
 import { CALLBACK } from '../../config/provider-settings.ts';
 import type { ResourcePath } from '../../domain/accounts/account.ts';
 import { asGatewayError, hasCode } from '../../domain/errors/errors.ts';
-import { jsonIn } from '../../domain/json/json.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { OAuthStore } from '../../persistence/oauth-store.ts';
 import type { Store } from '../../persistence/store.ts';
-import { hasManyFields } from '../body/read.ts';
 import { ClientDocuments } from './clients/client-documents.ts';
-import { BadClient, metadataOf } from './clients/client-record.ts';
 import { type ClientRule, Clients } from './clients/clients.ts';
 import { GuardedFetch } from './clients/guarded-fetch.ts';
-import { DEVICE_PATH, METADATA_PATHS, metadataDocument } from './metadata.ts';
-import {
-  copyFor,
-  fieldsOf,
-  formOf,
-  NOT_STORED,
-  type OAuthExchange,
-  sendBusy,
-  sendJson,
-  sendPage,
-} from './oauth-exchange.ts';
+import { Endpoints } from './endpoints.ts';
+import { DEVICE_PATH } from './metadata.ts';
+import { NOT_STORED, type OAuthExchange, sendJson, sendPage } from './oauth-exchange.ts';
 import { DevicePages } from './pages/device-pages.ts';
-import { type InteractionOptions, Interactions, OPEN_SCOPES } from './pages/interaction.ts';
-import { faultPage, overPage, tooLongPage, tooManyPage } from './pages/page.ts';
+import { type InteractionOptions, Interactions } from './pages/interaction.ts';
+import { overPage } from './pages/page.ts';
 import { answerUnavailable, makeProvider, UNAVAILABLE, unavailablePage } from './provider.ts';
-import { isHabit } from './refresh.ts';
 import { oncePerRequest, type RequestRows } from './request-rows.ts';
-import { CONSOLE_PATH, continuationOf } from './sign-ins/continuations.ts';
+import { continuationOf } from './sign-ins/continuations.ts';
 import { LoginForm } from './sign-ins/login-form.ts';
 import { ProviderSignIns } from './sign-ins/provider-sign-ins.ts';
 import { SignInTrail } from './sign-ins/sign-in-trail.ts';
@@ -86,13 +73,6 @@ interface Served {
   readonly rows: RequestRows;
 }
 
-/** Requests to authorize within a minute, each of which is a row: from one network without a sign-in, and of one user. */
-const [UNKNOWN_PER_MINUTE, KNOWN_PER_MINUTE] = [60, 1_200];
-/** Requests of commands from one address within a minute. */
-const DEVICES_PER_MINUTE = 10;
-/** Requests of unknown clients, and with wrong secrets, from one address within a minute. */
-const REFUSED_PER_MINUTE = 120;
-const COUNTED = 10_000;
 const SWEEP_MS = 10 * 60_000;
 /** Most sweeps in a row, of 500 rows each: 1,000 sign-ins a minute leave 20,000 rows in this time. */
 const MAX_SWEEPS = 100;
@@ -104,16 +84,10 @@ export class OAuthService {
   readonly #options: OAuthServiceOptions;
   readonly #oauth: OAuthStore;
   readonly #served = new AsyncLocalStorage<Served>();
-  readonly #tokens: AccessTokens;
   readonly #fetch: GuardedFetch;
   readonly #signIns: SignIns;
-  readonly #interactions: Interactions;
-  readonly #providerSignIns: ProviderSignIns | undefined;
+  readonly #endpoints: Endpoints;
   readonly #stopSweeps: () => void;
-  readonly #device: DevicePages;
-  readonly #devices = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
-  readonly #refused = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
-  readonly #authorizing = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
   #provider: { readonly version: number; readonly issuer: string; readonly provider: Provider } | undefined;
 
   constructor(options: OAuthServiceOptions, signIns: SignIns) {
@@ -123,14 +97,15 @@ export class OAuthService {
     const store = oncePerRequest(options.store.oauth, () => this.#served.getStore()?.rows);
     this.#oauth = store;
     const { wall, now } = clock;
-    this.#tokens = new AccessTokens({ publicKeys: () => options.keys.publicKeys(), address, wall });
+    const tokens = new AccessTokens({ publicKeys: () => options.keys.publicKeys(), address, wall });
     this.#stopSweeps = clock.background.every(SWEEP_MS, () => void this.#sweep());
     this.#fetch = new GuardedFetch({ openNetworks, now, alarm: clock.alarm, ca });
     const documents = new ClientDocuments({ store, fetch: this.#fetch, now, wall });
     this.clients = new Clients({ store, documents, rule, keepsSecrets, now, wall });
     const trail = new SignInTrail(auth.audit, now);
     const pathOf = (resource: string) => address.pathOf(resource);
-    this.#providerSignIns =
+    const perMinute = options.signInsPerMinute ?? 60;
+    const providerSignIns =
       auth.company &&
       new ProviderSignIns({
         store,
@@ -140,11 +115,11 @@ export class OAuthService {
         wall,
         now,
         trail,
-        perMinute: options.signInsPerMinute ?? UNKNOWN_PER_MINUTE,
+        perMinute,
         continue: (purpose) => continuationOf(purpose, { auth, signIns, issuer: address.issuer }),
       });
-    this.login = new LoginForm({ auth, signIns, trail, providers: this.#providerSignIns });
-    this.#interactions = new Interactions({
+    this.login = new LoginForm({ auth, signIns, trail, providers: providerSignIns });
+    const interactions = new Interactions({
       store,
       clients: this.clients,
       signIns,
@@ -157,22 +132,37 @@ export class OAuthService {
       accountsOf: options.accountsOf,
       templatesOf: options.templatesOf,
     });
-    this.#device = new DevicePages({
+    const device = new DevicePages({
       store,
       signIns,
       login: this.login,
-      interactions: this.#interactions,
+      interactions,
       wall,
       now,
       pathOf,
       roles: auth.roles,
+    });
+    this.#endpoints = new Endpoints({
+      address,
+      clock,
+      tokens,
+      signIns,
+      perMinute,
+      interactions,
+      device,
+      providerSignIns,
+      clients: this.clients,
+      login: this.login,
+      hasAssertions: options.assertions !== undefined,
+      provider: () => this.#current(),
+      revoking: (exchange, revoked, pass) => this.#served.run({ exchange, revoked, rows: new Map() }, pass),
     });
   }
 
   /** Answers the request. Never rejects: what cannot be answered is a page or an error of OAuth. */
   async serve(exchange: OAuthExchange): Promise<void> {
     try {
-      await this.#served.run({ exchange, rows: new Map() }, () => this.#route(exchange));
+      await this.#served.run({ exchange, rows: new Map() }, () => this.#endpoints.serve(exchange));
     } catch (thrown) {
       this.#fail(exchange, thrown);
     }
@@ -192,49 +182,6 @@ export class OAuthService {
       if (!hasCode(thrown, 'DATABASE_UNAVAILABLE'))
         log.warn({ err: thrown }, 'expired grants cannot be deleted');
     }
-  }
-
-  async #route(exchange: OAuthExchange): Promise<void> {
-    const { request, response, path } = exchange;
-    const { method } = request;
-    const { issuer } = this.#options.address;
-    const isGet = method === 'GET' || method === 'HEAD';
-    if (hasManyFields(request.url ?? '')) return sendPage(response, tooLongPage());
-    if (isGet && METADATA_PATHS.includes(path)) {
-      const document = metadataDocument({
-        issuer,
-        isOpen: this.clients.areOpen,
-        scopes: OPEN_SCOPES,
-        hasAssertions: this.#options.assertions !== undefined,
-      });
-      return sendJson(response, 200, document, ['Cache-Control', 'public, max-age=300']);
-    }
-    if (isGet && path === '/oauth/jwks') return this.#pass(exchange);
-    if (isGet && path === '/oauth/authorize') return this.#authorize(exchange);
-    // Without a query: for an unknown request the library would answer the client that it names.
-    if (isGet && path.startsWith('/oauth/authorize/')) return this.#pass(exchange, { url: path });
-    if (path === DEVICE_PATH || path.startsWith(`${DEVICE_PATH}/`))
-      return this.#device.serve(exchange, path.slice(DEVICE_PATH.length));
-    if (method === 'POST' && path === `${DEVICE_PATH}_authorization`) return this.#authorizeDevice(exchange);
-    if (path.startsWith('/oauth/interaction/')) return this.#interact(exchange);
-    if (method === 'GET' && path.startsWith(CALLBACK) && this.#providerSignIns !== undefined)
-      return this.#providerSignIns.finish(exchange, path.slice(CALLBACK.length));
-    if (isGet && path.startsWith(CONSOLE_PATH))
-      return this.login.fromConsole(exchange, path.slice(CONSOLE_PATH.length));
-    if (method === 'POST' && path === '/oauth/token') return this.#token(exchange);
-    if (method === 'POST' && path === '/oauth/revoke')
-      return this.#asClient(exchange, () => this.#revoke(exchange));
-    if (method === 'POST' && path === '/oauth/register' && this.clients.areOpen)
-      return this.#register(exchange);
-    return sendPage(
-      response,
-      faultPage(
-        404,
-        'There is no such page',
-        'The address is wrong.',
-        'Go back to the program that sent you here, and connect again.',
-      ),
-    );
   }
 
   /** One provider for each set of keys: the library reads its keys once. */
@@ -279,144 +226,6 @@ export class OAuthService {
     return this.#provider.provider;
   }
 
-  async #pass(
-    exchange: OAuthExchange,
-    changes: { readonly url?: string; readonly body?: string } = {},
-  ): Promise<void> {
-    const provider = await this.#current();
-    await provider.callback()(copyFor(exchange, this.#options.address.issuer, changes), exchange.response);
-  }
-
-  /** The library gets the resource in its one spelling, and only scopes that mean something. */
-  async #authorize(exchange: OAuthExchange): Promise<void> {
-    const { request, response, address } = exchange;
-    const signedIn = await this.#signIns.find(request.headers.cookie);
-    const [key, most] =
-      signedIn === undefined
-        ? [networkOf(address), this.#options.signInsPerMinute ?? UNKNOWN_PER_MINUTE]
-        : [`user:${signedIn.user.id}`, KNOWN_PER_MINUTE];
-    if (this.#authorizing.add(key, this.#options.clock.now()).count > most)
-      return sendPage(response, tooManyPage(), ['Retry-After', '60']);
-    const [, query = ''] = (request.url ?? '').split('?', 2);
-    const fields = new URLSearchParams(query);
-    // A sign-in begins with the client as the store has it: another node may have removed it.
-    this.clients.forget(fields.get('client_id') ?? '');
-    if ((fields.get('response_mode') ?? 'query') !== 'query')
-      return sendPage(
-        response,
-        faultPage(
-          400,
-          'This request cannot be answered',
-          'The program asked for a kind of answer that the gateway does not give.',
-          'Tell the maker of the program that only response_mode=query is supported.',
-        ),
-      );
-    this.#normalise(fields);
-    const asked = (fields.get('scope') ?? '').split(' ').filter((scope) => scope !== '' && !isHabit(scope));
-    fields.set('scope', (asked.length === 0 ? OPEN_SCOPES : asked).join(' '));
-    // Of OpenID Connect, which is not asked for.
-    for (const name of [
-      'nonce',
-      'max_age',
-      'claims',
-      'acr_values',
-      'id_token_hint',
-      'display',
-      'ui_locales',
-      'claims_locales',
-    ])
-      fields.delete(name);
-    return this.#pass(exchange, { url: `/oauth/authorize?${fields}` });
-  }
-
-  /** For our command line. Each is a row. */
-  async #authorizeDevice(exchange: OAuthExchange): Promise<void> {
-    const { response, address } = exchange;
-    const { count } = this.#devices.add(networkOf(address), this.#options.clock.now());
-    if (count > DEVICES_PER_MINUTE) return sendBusy(response, 429, 'too many requests; try again later', 60);
-    const fields = await fieldsOf(exchange);
-    if (fields === undefined) return;
-    const body = new URLSearchParams({
-      client_id: fields.get('client_id') ?? '',
-      scope: fields.get('scope') ?? OPEN_SCOPES.join(' '),
-    });
-    return this.#pass(exchange, { body: String(body) });
-  }
-
-  async #token(exchange: OAuthExchange): Promise<void> {
-    return this.#asClient(exchange, async () => {
-      const fields = await fieldsOf(exchange);
-      if (fields === undefined) return;
-      this.#normalise(fields);
-      return this.#pass(exchange, { body: String(fields) });
-    });
-  }
-
-  /** Answers a request of a client; those of unknown ones, which cost queries and fetches, are bounded for each address. */
-  async #asClient({ response, address }: OAuthExchange, answer: () => Promise<void>): Promise<void> {
-    const network = networkOf(address);
-    const { now } = this.#options.clock;
-    const { count, endsInMs } = this.#refused.add(network, now(), 0);
-    if (count >= REFUSED_PER_MINUTE) {
-      const reason = 'too many requests of unknown clients from this address; try again later';
-      return sendBusy(response, 429, reason, Math.max(1, Math.ceil(endsInMs / 1_000)));
-    }
-    await answer();
-    if (response.statusCode === 401) this.#refused.add(network, now());
-  }
-
-  #normalise(fields: URLSearchParams): void {
-    const resources = fields.getAll('resource');
-    if (resources.length === 0) return;
-    const normal = resources.map((resource) => this.#options.address.normalise(resource) ?? resource);
-    fields.delete('resource');
-    for (const resource of new Set(normal)) fields.append('resource', resource);
-  }
-
-  /** An access token is signed, not kept: what is revoked is its grant. */
-  async #revoke(exchange: OAuthExchange): Promise<void> {
-    const fields = await fieldsOf(exchange);
-    if (fields === undefined) return;
-    const token = fields.get('token') ?? '';
-    if (!token.includes('.')) return this.#pass(exchange, { body: String(fields) });
-    const revoked = await this.#tokens.readForAny(token);
-    fields.set('token', 'signed');
-    fields.set('token_type_hint', 'access_token');
-    const served = { exchange, revoked, rows: new Map() };
-    return this.#served.run(served, () => this.#pass(exchange, { body: String(fields) }));
-  }
-
-  async #register({ request, response, address }: OAuthExchange): Promise<void> {
-    try {
-      this.clients.admit(address);
-      const text = await formOf(request, 'application/json');
-      if (text === undefined) return sendJson(response, 400, BAD_REGISTRATION, NOT_STORED);
-      const client = await this.clients.register(text.length > MAX_REGISTRATION ? undefined : jsonIn(text));
-      const { application_type: _, ...metadata } = metadataOf(client);
-      const issuedAt = Math.floor(this.#options.clock.wall() / 1_000);
-      const secret = client.secret === undefined ? {} : { client_secret_expires_at: 0 };
-      return sendJson(response, 201, { ...metadata, ...secret, client_id_issued_at: issuedAt }, NOT_STORED);
-    } catch (thrown) {
-      if (thrown instanceof BadClient)
-        return sendJson(response, 400, { error: thrown.code, error_description: thrown.message }, NOT_STORED);
-      if (!hasCode(thrown, 'TOO_MANY_ATTEMPTS')) throw thrown;
-      const { retryAfterSeconds = 60 } = asGatewayError(thrown).facts;
-      return sendBusy(response, 429, 'too many registrations; try again later', retryAfterSeconds);
-    }
-  }
-
-  async #interact(exchange: OAuthExchange): Promise<void> {
-    const { request, response, path } = exchange;
-    const provider = await this.#current();
-    const copy = copyFor(exchange, this.#options.address.issuer);
-    const details = await provider.interactionDetails(copy, response);
-    await this.#interactions.serve(exchange, path.slice('/oauth/interaction/'.length), details, (result) =>
-      provider.interactionFinished(copyFor({ request }, this.#options.address.issuer), response, result, {
-        mergeWithLastSubmission: false,
-      }),
-    );
-  }
-
   #fail({ request, response, path, requestId }: OAuthExchange, thrown: unknown): void {
     // A body that its client does not finish is no fault of the gateway.
     if (response.headersSent || request.readableAborted) {
@@ -442,9 +251,3 @@ export class OAuthService {
     sendJson(response, 503, UNAVAILABLE, [...NOT_STORED, 'Retry-After', '5']);
   }
 }
-
-const BAD_REGISTRATION = {
-  error: 'invalid_client_metadata',
-  error_description: 'send JSON of at most 8 KiB',
-};
-const MAX_REGISTRATION = 8 * 1024;
