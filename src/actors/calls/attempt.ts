@@ -1,6 +1,7 @@
-// One attempt of a call at one instance: counts the call there, passes the events of the conversation to the call,
-// synchronously and past all mailboxes, and reports its end. call.ts decides what a failure means, except that the
-// attempt sends its request once more in a conversation that has repaired the cause of a refusal (isRepaired).
+// One attempt of a call at one instance. It counts the call at the instance, passes the events of the conversation to
+// the call (synchronously, without an actor mailbox between them) and reports its own end. call.ts decides what follows
+// a failure, with one exception: after an error with `isRepaired`, the attempt itself sends its request once more in the
+// same conversation.
 
 import type { Observer, Subscription } from 'rxjs';
 import type { CallVerdict, SentCall } from '../../balancing/outliers.ts';
@@ -25,36 +26,42 @@ import type { AttemptEnding } from './call-events.ts';
 import type { AttemptPlan } from './call-route.ts';
 import type { Deadline } from './deadline.ts';
 
-/** The call of an attempt. */
+/** What an attempt needs from its call, and what it reports to it. */
 export interface AttemptCaller {
   readonly deadline: Pick<Deadline, 'beganAtMs' | 'needsProgress' | 'longestLeftMs'>;
   now(): number;
-  /** Runs the task, which handles a failure: after the end of the attempt before, and in a later turn when thousands are due. */
+  /**
+   * Runs the task that handles a failure: after the end of the previous attempt, and in a later turn of the event
+   * loop when thousands of tasks are due at once.
+   */
   inTurn(task: () => void): void;
   onEvent(attempt: Attempt, event: ExchangeEvent): void;
-  /** There is no answer. `ended` follows. */
+  /** The attempt failed without an answer. A call of `ended` follows. */
   failed(attempt: Attempt, error: GatewayError): void;
-  /** The events after the answer have ended. `ended` follows. */
+  /** The conversation has completed after its answer. A call of `ended` follows. */
   completed(): void;
-  /** The attempt frees its capacity, since the backend waits for the client; or uses it again. */
+  /**
+   * `true`: the attempt has freed its capacity, because the backend waits for the client. `false`: it uses capacity
+   * again.
+   */
   awaitingClient(attempt: Attempt, isAwaitingClient: boolean): void;
-  /** Called once: nothing of the attempt is under way. */
+  /** Called exactly once, when nothing of the attempt is under way any more. */
   ended(attempt: Attempt, ending: AttemptEnding): void;
 }
 
 /**
- * One attempt of a call. It is answered exactly once, by the events of a conversation or by a refusal; not at all once the
- * caller has left.
+ * One attempt of a call, as the observer of its exchange. The call gets exactly one answer or failure from it, and
+ * neither if the caller leaves before.
  */
 export class Attempt implements Observer<ExchangeEvent> {
   readonly ref: InstanceRef;
   readonly plan: AttemptPlan;
   readonly sent: SentCall<InstanceRef>;
-  /** 1 for the first of the call. */
+  /** The position of the attempt in its call: 1 for the first one. */
   readonly number: number;
-  /** Time between the arrival of the call and this attempt. */
+  /** Time from the arrival of the call to the start of this attempt, in ms. */
   readonly waitMs: number;
-  /** A repeat does no harm. */
+  /** True when the backend may get the same request twice without harm. */
   readonly isRepeatable: boolean;
   readonly #caller: AttemptCaller;
   readonly #ownerId: string;
@@ -63,16 +70,16 @@ export class Attempt implements Observer<ExchangeEvent> {
   #onMessage: ((event: ExchangeEvent) => void) | undefined;
   #outcome: CallOutcome = 'cancelled';
   #error: GatewayError | undefined;
-  /** Questions that the client has not answered. */
+  /** The number of the backend's questions that the client has not answered yet. */
   #unanswered = 0;
   isAwaitingClient = false;
-  /** The request was sent again in its conversation: see ErrorDetails.isRepaired. */
+  /** True after the request was sent a second time in the same conversation: see ErrorDetails.isRepaired. */
   #isRepeat = false;
-  /** Handles the failure of the next attempt, which failed at once. */
+  /** Handles the failure of the next attempt, when that one failed synchronously: runs after the end of this attempt. */
   afterEnd: (() => void) | undefined;
   #hasEnded = false;
 
-  /** `parent`: the span of the call, if it is traced. */
+  /** `parent`: the span of the call; undefined when the call is not traced. */
   constructor(
     caller: AttemptCaller,
     ref: InstanceRef,
@@ -100,7 +107,7 @@ export class Attempt implements Observer<ExchangeEvent> {
     });
   }
 
-  /** Counts the call and sends the request in one synchronous block; a repeat is the same call. */
+  /** Counts the call and sends the request, in one synchronous block. A repeated request is not counted again. */
   start(): void {
     const leased = this.plan.conversation;
     const request = this.#request;
@@ -120,8 +127,8 @@ export class Attempt implements Observer<ExchangeEvent> {
   }
 
   /**
-   * Ends what is still running on the backend. `overdue` is given when the gateway ends it, not its caller: then
-   * an attempt without an answer has failed. Idempotent.
+   * Cancels what is still under way on the backend. Idempotent. `overdue` is the error when the gateway ends the
+   * attempt and not its caller: an attempt without an answer then counts as failed instead of cancelled.
    */
   end(overdue?: GatewayError): void {
     if (this.#hasEnded) return;
@@ -142,7 +149,7 @@ export class Attempt implements Observer<ExchangeEvent> {
 
   // --- observer of the conversation ------------------------------------------------------------------------
 
-  /** Messages after the answer are not passed on. */
+  /** Passes one event to the call. Events after the answer, or after the end of the attempt, are dropped. */
   next(event: ExchangeEvent): void {
     if (this.#isAnswered || this.#hasEnded) return;
     this.#onMessage?.(event);
@@ -200,7 +207,10 @@ export class Attempt implements Observer<ExchangeEvent> {
     }
   };
 
-  /** The question is passed on before the freed capacity is announced: the client may answer at once. */
+  /**
+   * Passes a question of the backend to the client, before the freed capacity is announced: the client may answer
+   * synchronously.
+   */
   #ask(request: ServerRequest): void {
     this.isAwaitingClient ||= this.ref.calls.awaitClient(this.#ownerId);
     if (!this.isAwaitingClient) {
@@ -239,7 +249,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   }
 }
 
-/** Reports a change of `isAwaitingClient` to the group of the instance: the calls that wait there may use the freed capacity. */
+/** Reports a change of `isAwaitingClient` to the template of the instance, so that waiting calls can use freed capacity. */
 export function reportAwaiting(
   { pool, queue }: TemplateGroup,
   { ref, sent }: Attempt,
@@ -249,7 +259,7 @@ export function reportAwaiting(
   if (isAwaitingClient) queue.advance(ref);
 }
 
-/** Reports the end of an attempt to the group of the instance, in the same way. */
+/** Reports the end of an attempt to the template of the instance, so that waiting calls can use freed capacity. */
 export function reportEnd(
   { pool, queue }: TemplateGroup,
   { ref, sent }: Attempt,
@@ -260,8 +270,9 @@ export function reportEnd(
 }
 
 /**
- * What the end of an attempt says about its backend. Without an answer it has failed only if the error is the backend's: not
- * when it was cancelled, refused before anything was sent, or too large. Source: ADR 39.
+ * Returns what the end of an attempt says about its backend. An attempt without an answer counts as failed only if
+ * its error is the fault of the backend: not when the attempt was cancelled, refused before anything was sent, or too
+ * large. Source: ADR 39.
  */
 function verdictOf({ outcome, error }: AttemptEnding): CallVerdict {
   if (isAnswered(outcome)) return 'answered';

@@ -1,18 +1,19 @@
-// The attempts of one call that are under way: the newest one, and those before it, which are silent and continue.
+// The attempts of one call that are under way: the newest one, and earlier ones that continue although no message came
+// from them.
 
 import type { GatewayError } from '../../domain/errors/errors.ts';
 import type { Attempt } from './attempt.ts';
 
 const NONE = Object.freeze<Attempt[]>([]);
-/** Silent attempts of one call beside which one more may start. */
+/** The most silent attempts of one call; one more attempt may run beside them. */
 const MAX_SILENT = 2;
 
 export class Attempts {
   newest: Attempt | undefined;
-  /** The oldest is first. */
+  /** The attempts before the newest one, oldest first. Each was silent for too long, so that a later one was started. */
   #silent: readonly Attempt[] = NONE;
 
-  /** The first of several silent ones. */
+  /** The oldest attempt that is under way, if any. */
   get first(): Attempt | undefined {
     return this.#silent[0] ?? this.newest;
   }
@@ -25,7 +26,10 @@ export class Attempts {
     return this.#silent.includes(attempt);
   }
 
-  /** Set before it starts: an attempt that fails synchronously is followed by the next one in there. */
+  /**
+   * Makes the attempt the newest one. Called before the attempt starts: one that fails synchronously adds its
+   * successor during its start.
+   */
   add(attempt: Attempt): void {
     if (this.newest !== undefined) this.#silent = [...this.#silent, this.newest];
     this.newest = attempt;
@@ -37,7 +41,7 @@ export class Attempts {
     this.#silent = others.slice(0, -1);
   }
 
-  /** Takes out and returns all but this one, which answers. */
+  /** Removes and returns all attempts except `winner`, which has begun to answer. */
   keep(winner: Attempt): readonly Attempt[] {
     if (this.#silent.length === 0) return NONE;
     const others = this.#others(winner);

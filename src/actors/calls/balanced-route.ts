@@ -16,7 +16,7 @@ import {
   type Tried,
 } from './call-route.ts';
 
-/** To the instance that the strategy of the template chooses, at each step anew. */
+/** Leads a call to the instance that the template's strategy chooses; the strategy chooses anew at each step. */
 export class BalancedRoute implements CallRoute, StrategyRequest {
   readonly bound = undefined;
   readonly #pool: TemplateGroup['pool'];
@@ -27,7 +27,7 @@ export class BalancedRoute implements CallRoute, StrategyRequest {
     this.#request = request;
   }
 
-  /** For the strategy, like `params`. */
+  /** The caller's id, for the strategy; undefined for anonymous callers. */
   get caller(): string | undefined {
     const { caller } = this.#request;
     return caller === ANONYMOUS.id ? undefined : caller;
@@ -42,7 +42,10 @@ export class BalancedRoute implements CallRoute, StrategyRequest {
     return this.isOnlyFull(tried) ? FULL : NONE;
   }
 
-  /** An instance below its capacity; if all are full, one whose headroom is open to the owner of the request. Source: ADR 41. */
+  /**
+   * Returns an instance below its capacity, or, if all are full, one whose reserve the owner of the request may use;
+   * undefined if there is none. Source: ADR 41.
+   */
   next(tried: Tried): InstanceRef | undefined {
     const ownerId = this.#request.caller ?? ANONYMOUS.id;
     const isRepeatableAt = (ref: InstanceRef) => isRepeatable(this.#request, ref);

@@ -1,4 +1,4 @@
-// The route of calls that one instance has to answer.
+// The route of calls that only one given instance may answer.
 
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -16,12 +16,15 @@ import {
 } from './call-route.ts';
 
 interface BoundOptions {
-  /** The instance may answer although it takes no new calls: the call continues something that is under way there. */
+  /**
+   * True when the call continues something that is under way at the instance: a draining or unhealthy instance then
+   * still takes the call.
+   */
   readonly isContinuation: boolean;
   readonly conversation?: CallConversation | undefined;
 }
 
-/** To one instance only. */
+/** Leads a call to one given instance only. */
 export class BoundRoute implements CallRoute {
   readonly bound: InstanceRef;
   readonly #request: ExchangeRequest;
@@ -44,7 +47,7 @@ export class BoundRoute implements CallRoute {
     return hasCapacity && this.isOpen(tried) ? this.bound : undefined;
   }
 
-  /** True when the instance may take the call, full or not. */
+  /** Returns true when the instance may take the call, whether or not it is full at the moment. */
   isOpen(tried: Tried): boolean {
     const { isContinuation, conversation } = this.#options;
     const isServing =

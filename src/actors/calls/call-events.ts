@@ -1,5 +1,6 @@
-// The events of one call, from its start to its end at each instance. All events of one type have the same fields in the same
-// order (one hidden class): a call makes four at most, and thousands are kept.
+// The events of one call, from its start to its end at each instance. All events of one type have the same fields in the
+// same order, so that V8 gives them one hidden class: a call usually emits at most four, and thousands of events are
+// kept.
 
 import { ANONYMOUS } from '../../domain/accounts/account.ts';
 import { withoutCredentials } from '../../domain/accounts/written-credentials.ts';
@@ -10,7 +11,10 @@ import type { GatewayEvent } from '../../domain/events.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 
-/** A call, numbered from 1 in this run of the gateway. Of its params, events have only the name of a tool. */
+/**
+ * A call that events report; `number` counts the calls of this gateway process from 1. Of its params, only the tool
+ * name is reported.
+ */
 interface ReportedCall {
   readonly template: string;
   readonly number: number;
@@ -25,7 +29,7 @@ interface Attempted {
   readonly waitMs: number;
 }
 
-/** How an attempt ended. */
+/** The result of an attempt. */
 export interface AttemptEnding {
   readonly outcome: CallOutcome;
   readonly durationMs: number;
@@ -37,13 +41,13 @@ const NAME_UNITS = 256;
 
 const NO_ATTEMPT = { instanceId: undefined, serverId: undefined, attempt: undefined };
 
-/** Emits one first event, and exactly one last one. */
+/** Emits the events of one call: one `call.started`, and exactly one last `call.finished`. */
 export class CallEvents {
   readonly #emit: (event: GatewayEvent) => void;
   readonly #call: ReportedCall;
   readonly #wall: Clock['wall'];
   #attempts = 0;
-  /** Attempts whose end is not reported yet. */
+  /** The number of attempts whose end is not reported yet. */
   #underWay = 0;
   #hasEnded = false;
 
@@ -57,17 +61,20 @@ export class CallEvents {
     this.#emit(this.#event('call.started', 'exchange.started'));
   }
 
-  /** No instance takes the call. No event while an attempt is under way: its end is the last event. */
+  /**
+   * Reports that no instance took the call. Emits nothing while an attempt is under way: the end of the attempt is
+   * then the last event.
+   */
   refused(code: ErrorCode, waitMs: number): void {
     if (this.#ends()) this.#endWithoutAttempt('exchange.refused', 'refused', waitMs, code);
   }
 
-  /** The caller left during the wait. No event while an attempt is under way, or after the last one. */
+  /** Reports that the caller left during the wait. Emits nothing while an attempt is under way, or after the last event. */
   cancelled(waitMs: number): void {
     if (this.#ends()) this.#endWithoutAttempt('exchange.cancelled', 'cancelled', waitMs);
   }
 
-  /** The number of an attempt that ended before it was sent. */
+  /** Returns the number of an attempt that failed before its request was sent. */
   nextAttemptNumber(): number {
     this.#attempts += 1;
     const { tracker } = this.#call.request;
@@ -75,19 +82,19 @@ export class CallEvents {
     return this.#attempts;
   }
 
-  /** The number of an attempt that begins; `finished` ends it. */
+  /** Returns the number of an attempt that starts now. `finished` must follow. */
   sent(): number {
     this.#underWay += 1;
     return this.nextAttemptNumber();
   }
 
-  /** The call continues after the failure of that attempt. */
+  /** Reports that the call goes on after the failure of this attempt. */
   retried({ id, serverId }: EventInstance, attempt: number, code: ErrorCode): void {
     const retried = this.#event('call.retried', 'exchange.retried');
     this.#emit({ ...retried, instanceId: id, serverId, attempt, code });
   }
 
-  /** The attempt has ended. `isOver`: the call has ended with it. */
+  /** Reports the end of an attempt. `isOver`: the call has ended with it. */
   finished(attempted: Attempted, ending: AttemptEnding, isOver: boolean): void {
     this.#underWay -= 1;
     const isLast = isOver && !this.#hasEnded;
@@ -142,7 +149,7 @@ export class CallEvents {
     this.#emit({ ...this.#event('call.finished', alias), ...NO_ATTEMPT, ...end });
   }
 
-  /** The fields of every event. */
+  /** Returns the fields that all events of a call have. */
   #event<T extends GatewayEvent['type'], A extends string>(type: T, alias: A) {
     const { template, number, request } = this.#call;
     const tool = toolOf(request);
@@ -167,7 +174,10 @@ export class CallEvents {
   }
 }
 
-/** Clients choose the names, and may write a key there. A long one is copied: a slice would keep the whole name in memory. */
+/**
+ * Shortens a name that a client chose, and hides credentials in it. A shortened name is copied, since a slice of it
+ * would keep the whole name in memory.
+ */
 function short(name: string): string {
   const shown = withoutCredentials(name, NAME_UNITS);
   return name.length <= NAME_UNITS ? shown : Buffer.from(shown).toString();

@@ -1,6 +1,7 @@
-// What a route of calls is: it knows the next instance of a call, and how the call travels there. The call counts
-// itself in the synchronous block in which it asks its route. Each route has a file: balanced-route.ts,
-// bound-route.ts, stateless-route.ts, and session-route.ts of src/actors/sessions. Source: ADR 68, ADR 71.
+// The interface of a route: it chooses the next instance of a call, and the conversation in which the call is sent. The
+// call asks its route in the same synchronous block in which it counts itself at the instance. Each implementation has a
+// file: balanced-route.ts, bound-route.ts, stateless-route.ts, and session-route.ts of src/actors/sessions. Source: ADR
+// 68, ADR 71.
 
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -16,96 +17,117 @@ import type { AttemptEnding } from './call-events.ts';
 import type { Deadline, DeadlineDeps } from './deadline.ts';
 import type { Retries, RetryBudget } from './retries.ts';
 
-/** Ids of the instances that a call does not try again; undefined while there are none. */
+/** Ids of the instances at which the call is not tried again; undefined while there are none. */
 export type Tried = ReadonlySet<string> | undefined;
 
-/** Where a call may go on. The call decides whether it does (call.ts). Source: ADR 131, ADR 325. */
+/** Says where a call can go next; the call itself decides whether it goes on (call.ts). Source: ADR 131, ADR 325. */
 export interface CallRoute {
-  /** The only instance that may answer now: the call is sent to no other. */
+  /** The only instance that may answer at the moment; undefined when several may. */
   readonly bound: InstanceRef | undefined;
-  /** The next step of the call; `trouble`: why it asks, if it was sent already. */
+  /** Returns the next step of the call. `trouble` says why the call asks again after it was sent; undefined before. */
   step(call: RunningCall, trouble?: Trouble): Step;
-  /** The call is over. Releases what is held for it. Default: nothing is. */
+  /** Called when the call is over: releases what the route holds for it. */
   end?(): void;
 }
 
 /**
- * What the call does next: send, wait, or one of these. `full`: an instance that may take the call is only full.
- * `none`: none may take it. `reopen`: the conversation of the failed attempt had ended unnoticed, so that no backend
- * got the request: the attempt counts as not made, and the call asks again.
+ * What the call does next: send its request, wait, or one of three steps without data. `full`: all instances that may
+ * take the call are at their capacity. `none`: no instance may take it. `reopen`: the conversation of the failed
+ * attempt had ended unnoticed, so that no backend got the request: the attempt is not counted, and the call asks its
+ * route again.
  */
 export type Step = SendStep | WaitStep | { readonly kind: 'full' | 'none' | 'reopen' };
 
-/** The steps without data; one object each for all calls. */
+/** The steps without data: one shared object each, since every call uses them. */
 export const FULL: Step = { kind: 'full' };
 export const NONE: Step = { kind: 'none' };
 export const REOPEN: Step = { kind: 'reopen' };
 
-/** The call may be sent to this instance now, in the same synchronous block: see Pool.pick. */
+/** The step that sends the call to this instance now, in the same synchronous block (see Pool.pick). */
 export interface SendStep {
   readonly kind: 'send';
   readonly ref: InstanceRef;
-  /** How the call travels there. Called when it does, since that may take a lease. Throws like an opening. */
+  /**
+   * Returns how the request is sent, or what comes first. Called only when the call is about to be sent, because a
+   * lease may be taken here. Throws what an opening may throw.
+   */
   plan(): AttemptPlan | LocalAnswer | Opening;
 }
 
-/** The call asks again when this has emitted, once. An error is a refusal. Cold. */
+/**
+ * The step that waits until `until$` emits once; then the call asks its route again. An error of `until$` refuses the
+ * call. `until$` is cold.
+ */
 export interface WaitStep {
   readonly kind: 'wait';
   readonly until$: Observable<unknown>;
 }
 
 /**
- * What the call needs at the instance is opened first: it asks again when this has emitted, once. An error is a
- * failed attempt there. Cold.
+ * Says that the call first opens something at the instance. When `opened$` emits once, the call asks its route again;
+ * an error of `opened$` counts as a failed attempt at the instance. `opened$` is cold.
  */
 export interface Opening {
   readonly kind: 'opening';
   readonly opened$: Observable<unknown>;
 }
 
-/** Nothing is sent: emits the answer, or errors like an attempt. Cold. */
+/**
+ * An answer that the gateway gives itself, without a request to the backend. An error of `answer$` counts as a failed
+ * attempt. `answer$` is cold.
+ */
 export interface LocalAnswer {
   readonly kind: 'answer';
   readonly answer$: Observable<FinalEvent>;
 }
 
 /**
- * `failed`: that attempt failed, or what came before it; no other one is under way. `silent`: no message came for a long time; a
- * wait ends the attempt. `hedge`: it continues, and one more attempt may begin beside it, now or after a wait.
+ * Why a call asks its route again. `failed`: an attempt, or the opening before it, has failed. `silent`: the attempt
+ * has had no message for a third of the timeout; when the route answers with a wait, the call ends the attempt and
+ * waits. `hedge`: the attempt has been silent as long, but continues; the route may offer an instance for one more
+ * attempt beside it, now or after a wait.
  */
 export interface Trouble {
   readonly kind: 'failed' | 'silent' | 'hedge';
   readonly error: GatewayError;
-  /** Undefined when nothing was sent. */
+  /** How the attempt was sent; undefined when it failed before its request was sent. */
   readonly plan: AttemptPlan | undefined;
-  /** After a failure at the only instance that may answer: what the rules say. */
+  /**
+   * After a failure at the bound instance: what retry-rules.ts decides. Undefined for calls that several instances
+   * may answer.
+   */
   readonly atBound?: DecisionAtBound | undefined;
 }
 
-/** What all calls of a gateway share. */
+/** What all calls of one gateway share. */
 export interface CallDeps extends DeadlineDeps {
-  /** For tasks that come due by the thousand. */
+  /** Runs tasks that come due by the thousand, spread over turns of the event loop. */
   readonly scheduler: Pick<TaskScheduler, 'run' | 'each'>;
   readonly budget: RetryBudget;
-  /** False while the gateway closes: nothing new is started. */
+  /** Returns false while the gateway closes: no new call is started then. */
   readonly isAccepting: () => boolean;
-  /** For calls without a span; undefined while nothing is traced. Default: never. */
+  /**
+   * Returns the parent span of calls that have no span of their own; undefined while nothing is traced. Default:
+   * never traced.
+   */
   readonly trace?: () => RequestTrace | undefined;
 }
 
-/** What is fixed before a call begins. */
+/** The fixed input of one call. */
 export interface CallInput {
   readonly group: TemplateGroup;
   readonly request: ExchangeRequest;
   readonly route: CallRoute;
-  /** The tool that an instance must have; undefined when any instance will do, or the backend itself may reject the tool. */
+  /**
+   * The tool that the chosen instance must list; undefined when any instance will do, or when the backend itself may
+   * reject the tool.
+   */
   readonly wantedTool: string | undefined;
-  /** The timeout that the caller wants, in ms. Default: as in timeoutFor. */
+  /** The timeout that the caller asked for, in ms. Undefined: timeoutFor chooses by view, tool and template. */
   readonly timeoutMs?: number | undefined;
 }
 
-/** The call as its route sees it. */
+/** The part of a running call that its route sees. */
 export interface RunningCall {
   readonly tried: Tried;
   /** True while the backend waits for the client: the call uses no capacity. */
@@ -115,17 +137,17 @@ export interface RunningCall {
   giveUp(error: GatewayError): void;
 }
 
-/** How a call travels to its instance: with which request, in which conversation. */
+/** How one attempt is sent: its request, and the conversation that carries it. */
 export interface AttemptPlan {
   readonly request: ExchangeRequest;
-  /** The conversation for it; undefined: that of the instance. */
+  /** The conversation that carries the request. Undefined: the transport of the instance. */
   readonly conversation?: CallConversation | undefined;
-  /** False for messages that the client must not get. */
+  /** Gets each event of the backend before the client does. Returns false to withhold the event from the client. */
   receive?(event: ExchangeEvent): boolean;
   ended?(ending: AttemptEnding): void;
 }
 
-/** Sends a request as it is. The plan is the step itself: one object per call. */
+/** Sends a request unchanged. The object is the step and its plan at once, to make only one object per call. */
 export class DirectStep implements SendStep, AttemptPlan {
   readonly kind = 'send';
   readonly ref: InstanceRef;

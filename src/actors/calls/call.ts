@@ -32,8 +32,8 @@ import type { QueuedCall, QueueTarget } from './wait-queue.ts';
 import { WantedTool } from './wanted-tool.ts';
 
 /**
- * One call, from its first attempt to its end. The observer gets its messages and one answer, or the error of its
- * last failure.
+ * One call, from its first attempt to its end. The subscriber gets the messages of the backend and one answer, or the
+ * error of the last failed attempt.
  */
 export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   readonly #deps: CallDeps;
@@ -45,15 +45,15 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   #isAnswering = false;
   #overdue: GatewayError | undefined;
   readonly #attempts = new Attempts();
-  /** The failed attempt after which the call goes on now; `ended` follows. */
+  /** The failed attempt whose failure is being handled at the moment; its `ended` follows. */
   #failing: Attempt | undefined;
-  /** The step before an attempt or instead of one: an opening, an answer of the route, a wait. */
+  /** The subscription to what comes before an attempt or replaces it: an opening, an answer of the route, or a wait. */
   #preparation: Subscription | undefined;
   #isWaiting = false;
-  /** The search of the route for an instance beside silent attempts. */
+  /** The subscription to the route's search for an instance for a hedge, while silent attempts continue. */
   #search: Subscription | undefined;
   readonly #tool: WantedTool;
-  /** Instances that are not tried again. */
+  /** The ids of instances at which the call is not tried again. */
   tried: Set<string> | undefined;
   readonly number: number;
   endWait: (() => void) | undefined;
@@ -96,7 +96,10 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.giveUp(this.retries.failure ?? queueFull(this.#input.group.template));
   }
 
-  /** Ends the call with an error: reported by the end of the attempt under way, or, without one, as refused. */
+  /**
+   * Ends the call with an error. The end of the attempt under way reports it; without one, the call is reported as
+   * refused.
+   */
   giveUp(error: GatewayError = this.retries.failure ?? this.#noInstance()): void {
     this.#leaveQueue(); // first: the error handler of the caller may advance the queue
     this.#events.refused(error.code, this.#passedMs);
@@ -189,13 +192,16 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#events.cancelled(this.#passedMs);
   }
 
-  /** Chooses and sends in one block, or looks up the tool, or waits, or gives up. True when it was sent. */
+  /**
+   * Chooses an instance and sends the call in one synchronous block; or looks up the tool, waits, or gives up.
+   * Returns true when the call was sent.
+   */
   tryNow(): boolean {
     if (this.#subscriber.closed || this.#tool.isLookingUp) return false;
     return this.#take(this.#step());
   }
 
-  /** The call is to be sent in the same synchronous block: see Pool.pick. */
+  /** Asks the route for a step to an instance that may have the tool. `send`: see the synchronous block of Pool.pick. */
   #step(trouble?: Trouble): Step {
     let step = this.#input.route.step(this, trouble);
     while (step.kind === 'send' && this.#tool.isAbsent(step.ref)) {
@@ -215,7 +221,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.tried.add(ref.id);
   }
 
-  /** Sends the call to the instance, or first opens what it needs there, or lists its tools; or waits. True when it was sent. */
+  /** Sends the call, or first opens what it needs or lists tools; or waits. Returns true when the call was sent. */
   #take(step: Step): boolean {
     this.#isWaiting = step.kind === 'wait';
     if (step.kind !== 'send') {
@@ -270,7 +276,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     preparation.add(preparation$.subscribe({ next: done, error }));
   }
 
-  /** Counts as a failed attempt, although nothing was sent. */
+  /** Counts a failed opening as a failed attempt, although no request was sent. */
   #preparationFailed(ref: InstanceRef, error: GatewayError): void {
     const number = this.#events.nextAttemptNumber();
     this.#continue({ ref, number, isRepeatable: isRepeatable(this.#input.request, ref) }, error);
@@ -283,7 +289,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#subscriber.complete();
   }
 
-  /** A call in the queue keeps its position meanwhile. */
+  /** Lists the tools of the instance again. A call in the queue keeps its position meanwhile. */
   #lookUpTool(ref: InstanceRef): void {
     const isLookingUp = this.#tool.lookUp(ref, () => {
       if (this.#tool.mayBeAbsent(ref)) this.#skip(ref); // it is not asked again
@@ -306,14 +312,17 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     if (tracker !== undefined) tracker.sentTo = ref;
   }
 
-  /** `winner` answers. Another attempt has failed if its silence was the reason for a later one, else it is cancelled. */
+  /**
+   * Ends all attempts except `winner`, which has begun to answer. An attempt whose silence was the reason for a later
+   * one counts as failed; the newest one counts as cancelled.
+   */
   #endOthers(winner: Attempt): void {
     const { newest } = this.#attempts;
     for (const other of this.#attempts.keep(winner))
       other.end(other === newest ? undefined : atInstance(this.#silence(other), other.ref.id));
   }
 
-  /** The one place where a failed call goes on elsewhere, if its route knows a way; a silent one: #abandonSilent. */
+  /** Decides how a call goes on after a failure. All failed calls pass here; silent ones are handled in #abandonSilent. */
   #continue(failed: FailedAttempt, error: GatewayError, plan?: AttemptPlan): void {
     this.#exclude(failed.ref); // the step must not choose it; taken back where the attempt does not count
     const hasOthers = this.#attempts.newest !== undefined;
@@ -344,7 +353,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     } else this.#take(step);
   }
 
-  /** Ends the silent attempt when its route has to wait for a better instance. */
+  /** Ends a silent attempt of a bound call, if its route answers that the call has to wait for a better instance. */
   #abandonSilent(silent: Attempt): void {
     const { bound } = this.#input.route;
     if (bound === undefined || !silent.isRepeatable) return;
@@ -363,7 +372,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     return backendTimeout(Math.round(this.#deps.now() - sent.atMs));
   }
 
-  /** Starts one more attempt beside silent ones, if another instance can take the call now, or when its route has opened one. */
+  /** Starts one more attempt beside silent ones, if an instance can take it now, or once the route has opened one. */
   #hedge(): void {
     const silent = this.#attempts.newest;
     if (silent === undefined || this.#isAnswering || this.#search !== undefined) return;
@@ -386,7 +395,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     if ('request' in plan) this.#send(ref, plan);
   }
 
-  /** Without another instance the silent attempts continue. */
+  /** Waits for an instance for a hedge. If none is found, the silent attempts simply continue. */
   #searchHedge(until$: Observable<unknown>): void {
     const search = new Subscription();
     this.#search = search; // before subscribing: it may end synchronously
@@ -398,7 +407,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     search.add(until$.subscribe({ next: () => over(true), error: () => over(false) }));
   }
 
-  /** Waits while a suitable instance is starting, or in the queue while one is only at capacity; else gives up. */
+  /** Waits while a suitable instance is starting, or in the queue while one is only at its capacity; otherwise gives up. */
   #joinQueue(isFull: boolean): void {
     const { group, route } = this.#input;
     const started$ = group.untilStarted(this.ownerId, this.tried, route.bound);
@@ -407,7 +416,10 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     else if (!group.queue.has(this) && !group.queue.join(this, group.maxQueueLength)) this.refuse();
   }
 
-  /** The room at that instance is for the calls that wait already: the call joins them, unless their queue is full. */
+  /**
+   * Puts the call into the queue, if calls there already wait for the free capacity of this instance. Returns false
+   * when the call may be sent at once, also because the queue is full.
+   */
   #queueBehindOthers(ref: InstanceRef): boolean {
     const { group } = this.#input;
     const { queue } = group;

@@ -1,5 +1,6 @@
-// The deadline of a call: the timeout restarts at each message, up to the hard maximum, and pauses while the backend waits
-// for its client. It also reports a call that is silent: without a message. call.ts decides what happens then.
+// The deadline of a call. The timeout restarts at each message, up to a hard maximum, and pauses while the backend waits
+// for its client. The deadline also reports when a call has been silent (without a message) for a third of its timeout;
+// call.ts decides what follows.
 
 import { DEFAULT_POLICY } from '../../balancing/policy.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -7,24 +8,30 @@ import type { Linked } from '../../domain/memory/linked-set.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { SharedTimer, Waiter } from '../../domain/time/shared-timer.ts';
 
-/** The call of a deadline. Source: ADR 9, ADR 40. */
+/** The call that a deadline belongs to. Source: ADR 9, ADR 40. */
 export interface TimedCall {
-  /** Called once, with the duration of the call in ms. */
+  /** Called once, when the timeout or the hard maximum has passed, with the duration of the call in ms. */
   timedOut(passedMs: number): void;
-  /** Called after a third of the timeout, unless a message came, and again at the time of the clock that it returns. */
+  /**
+   * Called after a third of the timeout, unless a message came before. Returns the clock time in ms at which it is
+   * called again.
+   */
   onSilent(): number;
 }
 
-/** Clock and bound of all deadlines of a gateway. */
+/** The clock, and the bound of all deadlines of a gateway. */
 export interface DeadlineDeps extends Clock {
-  /** Longest call, in ms, unless its timeout is longer. Default: LIMITS.callMaximumMs. */
+  /** The longest duration of a call in ms; a longer timeout extends it. Default: LIMITS.callMaximumMs. */
   readonly maxCallMs?: number | undefined;
 }
 
-/** A call that takes longer, in ms, has a timer of its own; most do not. One that begins while others wait may get it earlier. */
+/**
+ * Calls that take longer than this, in ms, get a timer of their own; all shorter ones share one timer. A call that
+ * begins while others wait may get its own timer earlier.
+ */
 export const SHORT_MS = 50;
 
-/** Runs from the start of the call until `end`. */
+/** Measures one call, from its start until `end`. */
 export class Deadline implements Waiter {
   readonly #call: TimedCall;
   readonly #clock: Clock;
@@ -35,13 +42,13 @@ export class Deadline implements Waiter {
   readonly #hardEndMs: number;
   readonly beganAtMs: number;
   #lastMessageAtMs: number;
-  /** The next time to report the call as silent. */
+  /** The clock time in ms at which the call is next reported as silent. */
   #silentAtMs: number;
   #isPaused = false;
   #isEnded = false;
   #disarm: (() => void) | undefined;
 
-  /** `short`: the timer that all short calls share, SHORT_MS long. `arrivedAtMs`: see ExchangeRequest. */
+  /** `short`: the timer that all short calls share; it fires after SHORT_MS. `arrivedAtMs`: see ExchangeRequest. */
   constructor(
     call: TimedCall,
     deps: DeadlineDeps,
@@ -63,33 +70,36 @@ export class Deadline implements Waiter {
     else this.#arm(now);
   }
 
-  /** True for a timeout below that of MCP clients: progress has to restart it. Source: ADR 112. */
+  /**
+   * True when the timeout is shorter than that of common MCP clients: the backend is then asked for progress, which
+   * restarts it. Source: ADR 112.
+   */
   get needsProgress(): boolean {
     return this.#timeoutMs < DEFAULT_POLICY.callTimeoutMs;
   }
 
-  /** A call without a message for this time is silent. */
+  /** The time without a message after which a call counts as silent, in ms. */
   get silentAfterMs(): number {
     return this.#timeoutMs / HEDGE_DIVISOR;
   }
 
-  /** The end of the timeout, unless a message restarts it; in ms of the clock. */
+  /** The clock time in ms at which the first timeout ends, if no message restarts it. */
   get timeoutAtMs(): number {
     return this.beganAtMs + this.#timeoutMs;
   }
 
-  /** Time until the hard maximum, in ms. */
+  /** The time until the hard maximum, in ms. */
   get longestLeftMs(): number {
     return this.#hardEndMs - this.#clock.now();
   }
 
-  /** Restarts the timeout; the call is not silent any more. */
+  /** Restarts the timeout; from now on the call does not count as silent. */
   noteMessage(): void {
     this.#lastMessageAtMs = this.#clock.now();
     this.#silentAtMs = Number.POSITIVE_INFINITY;
   }
 
-  /** While it is paused only the hard maximum counts; afterwards the timeout restarts. */
+  /** Pauses or resumes the timeout. While it is paused only the hard maximum counts; afterwards the timeout restarts. */
   setPaused(isPaused: boolean): void {
     this.#isPaused = isPaused;
     if (isPaused || this.#isEnded) return;
@@ -103,7 +113,10 @@ export class Deadline implements Waiter {
     this.#cancel();
   }
 
-  /** The call is not short. Its pause may have begun, and ended, meanwhile. */
+  /**
+   * Called by the shared timer when the call is no longer short: sets a timer for it. The call may have been paused,
+   * and resumed, before.
+   */
   onDue(): void {
     if (!this.#isEnded && this.#disarm === undefined) this.#arm(this.#clock.now());
   }
@@ -117,7 +130,7 @@ export class Deadline implements Waiter {
     return Math.min(this.#endsAtMs, this.#silentAtMs) - nowMs;
   }
 
-  /** One timer per call: when it fires too early, because a message came meanwhile, it is set again. */
+  /** Sets the one timer of this call. When it fires too early, because a message came meanwhile, #ring sets it again. */
   #arm(nowMs: number): void {
     this.#disarm = this.#clock.alarm(this.#waitAt(nowMs), () => this.#ring());
   }
@@ -138,5 +151,5 @@ export class Deadline implements Waiter {
   }
 }
 
-/** A call is silent after the timeout divided by this. */
+/** A call counts as silent after its timeout divided by this number. */
 export const HEDGE_DIVISOR = 3;

@@ -1,5 +1,5 @@
-// The entry point of calls: finds the template or instance, checks the rights to the tool, and makes the call. Its
-// route (call-route.ts) chooses the instance, call.ts has the rules of failover.
+// The entry point of calls: finds the template or instance, checks the caller's right to the tool, and creates the call.
+// The route (call-route.ts) chooses the instance; call.ts has the rules of failover.
 
 import { concatMap, Observable } from 'rxjs';
 import {
@@ -28,11 +28,11 @@ const LIST_TOOLS = 'tools/list';
 interface DispatcherDeps extends CallDeps, Pick<Clock, 'wall'> {
   readonly fleet: Fleet;
   readonly emit: (event: GatewayEvent) => void;
-  /** Default: every definition of a tool is used. */
+  /** Returns the trusted tool definitions of a template. Default: every definition is trusted. */
   readonly trustOf?: TrustOf | undefined;
 }
 
-/** Makes the calls of a gateway; each is a Call with a route. */
+/** Creates the calls of a gateway: each is a Call with a route. */
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
   /** The timer that all short calls share. */
@@ -58,13 +58,13 @@ export class Dispatcher {
     });
   }
 
-  /** Like `exchange`, for any route. `inputOf` throws when no instance can ever take the call. */
+  /** Makes a call on any route. `inputOf` throws when no instance can ever take the call. */
   carry(template: string, request: ExchangeRequest, inputOf: () => CallInput): Observable<Answer> {
     const answers$ = this.#carry(template, request, inputOf);
     return request.method === LIST_TOOLS ? this.#asListed(template, answers$) : answers$;
   }
 
-  /** The tools that are trusted, with the annotations that the template sets. */
+  /** Keeps only trusted tools in a tool list, and adds the annotations that the template sets. */
   #asListed(template: string, answers$: Observable<Answer>): Observable<Answer> {
     const { trustOf, fleet } = this.#deps;
     const trust = trustOf?.(template);
@@ -78,7 +78,10 @@ export class Dispatcher {
     return trusted$.pipe(concatMap((answer) => withHints(answer, annotate, this.#deps.scheduler)));
   }
 
-  /** A list with a definition that is not trusted may be newer than that of the instance, by which its calls are refused. */
+  /**
+   * Removes tools that are not trusted from a list. Such a list may be newer than the instance's own list, by which
+   * calls are refused: the instance is therefore informed of these tools.
+   */
   async #trusted(template: string, answer: Answer, trust: ToolTrust): Promise<Answer> {
     const { answer: trusted, waiting } = await withTrustedTools(answer, trust, this.#deps.scheduler);
     if (waiting === undefined) return trusted;
@@ -120,7 +123,7 @@ export class Dispatcher {
   }
 }
 
-/** TOOL_NOT_FOUND for a tool that the caller may not call, whether it exists or not. */
+/** Throws TOOL_NOT_FOUND for a tool that the caller may not call, whether it exists or not. */
 function checkTool(template: string, request: ExchangeRequest): void {
   if (request.tools === undefined) return;
   const tool = toolOf(request);

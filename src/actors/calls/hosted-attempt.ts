@@ -1,6 +1,7 @@
-// One attempt for a call that another node runs: counts at its instance like any other. That node decides about
-// timeouts, repeats and other instances, except what the conversation here has repaired; here only the longest
-// time of the call ends it, in case that node is frozen. Source: ADR 170, ADR 340.
+// One attempt at an instance of this node, for a call that another node runs. It counts at the instance like any other
+// attempt. The other node decides about timeouts, retries and other instances; this node only repeats a request in a
+// conversation that has repaired the cause of a refusal, and ends the attempt after the longest time of the call, in
+// case the other node is frozen. Source: ADR 170, ADR 340.
 
 import { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -13,12 +14,12 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { TemplateGroup } from '../template-group.ts';
 import { Attempt, type AttemptCaller, reportAwaiting, reportEnd } from './attempt.ts';
 
-/** The node that runs the call ends it itself. */
+/** Extra time before this node ends the attempt, in ms: normally the node that runs the call has ended it by then. */
 const GRACE_MS = 1_000;
 
 /**
- * Cold. Emits and errors like an exchange in this conversation. `count` gets each change of the number of calls at
- * work, which is one.
+ * Sends the request and emits like an exchange in `conversation`; cold. `count` gets +1 and -1 whenever the attempt
+ * begins or stops using capacity.
  */
 export function hostedAttempt(
   group: TemplateGroup,

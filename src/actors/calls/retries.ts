@@ -1,5 +1,5 @@
-// The retries of one call, and the retry budget of the gateway. domain/calls/retry-rules.ts decides; a route says
-// at which instance (call-route.ts). Source: ADR 9.
+// The retries of one call, and the retry budget of the gateway. domain/calls/retry-rules.ts decides whether a call is
+// repeated; its route says at which instance (call-route.ts). Source: ADR 9.
 
 import { Observable } from 'rxjs';
 import { RecentCount } from '../../balancing/recent-count.ts';
@@ -10,34 +10,34 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { CallEvents } from './call-events.ts';
 import type { DeadlineDeps } from './deadline.ts';
 
-/** After this time an instance knows whether the way to its node is lost, in ms. */
+/** Time after a failure within which an instance of another node learns whether that node can be reached, in ms. */
 const WAY_KNOWN_MS = 10;
 
-/** An attempt, or an opening before one. */
+/** A failed attempt, or a failed opening before one. */
 export interface FailedAttempt {
   readonly ref: InstanceRef;
   readonly number: number;
-  /** A repeat does no harm. */
+  /** True when the backend may get the same request twice without harm. */
   readonly isRepeatable: boolean;
 }
 
-/** The failures, retries and hedges of one call. */
+/** Counts the failures, retries and hedges of one call, and pays for them from the retry budget. */
 export class Retries {
   readonly #budget: RetryBudget;
   readonly #events: CallEvents;
-  /** Retries and hedges that may still be made. */
+  /** The number of retries and hedges that the call may still make. */
   attemptsLeft: number;
-  /** The last failure of an attempt, or of the opening before it. */
+  /** The last failure of an attempt, or of the opening before it; undefined while none has failed. */
   failure: GatewayError | undefined;
-  /** The attempt that failed last and its error, until the retry is reported. */
+  /** The last failed attempt and its error, until its retry is reported. */
   #last: { readonly failed: FailedAttempt; readonly error: GatewayError } | undefined;
-  /** A retry after the last failure needs budget that was not taken yet. */
+  /** True when a retry after the last failure costs budget that is not taken yet. */
   #needsBudget = false;
-  /** The budget for the next hedge is taken. */
+  /** True when the budget for the next hedge is taken. */
   #isHedgePaid = false;
-  /** Retries that were sent, without hedges. */
+  /** The number of retries that were sent, without hedges. */
   retriesMade = 0;
-  /** The instance to which the call was bound when it failed and may have arrived, for the first time. */
+  /** The first bound instance at which an attempt failed after its request had perhaps arrived. */
   #uncertainAt: InstanceRef | undefined;
 
   constructor(budget: RetryBudget, events: CallEvents, maxRetries: number) {
@@ -46,7 +46,7 @@ export class Retries {
     this.attemptsLeft = maxRetries;
   }
 
-  /** What follows a failure at `bound`, the only instance that may answer. Called before `noteFailure`. */
+  /** Returns what follows a failure at `bound`, the only instance that may answer. Called before `noteFailure`. */
   decisionAtBound(error: GatewayError, bound: InstanceRef): DecisionAtBound {
     const place = this.#uncertainAt === bound ? 'here' : 'earlier';
     const mayHaveArrived = this.#uncertainAt !== undefined && place;
@@ -54,8 +54,9 @@ export class Retries {
   }
 
   /**
-   * A request that certainly did not arrive this time may have arrived with an earlier attempt. `bound`: the only
-   * instance that may answer; undefined while others are under way.
+   * Records a failure. An error says about its own attempt whether the request arrived; if an earlier attempt may
+   * have delivered it, the recorded failure says `unknown`. `bound`: the only instance that may answer; undefined
+   * while other attempts are under way.
    */
   noteFailure(failed: FailedAttempt, error: GatewayError, bound: InstanceRef | undefined): void {
     if (error.delivered === 'unknown') this.#uncertainAt ??= bound;
@@ -66,9 +67,9 @@ export class Retries {
   }
 
   /**
-   * Undefined unless the last failure says that the call did not get to another node. When the way there is lost,
-   * the call does not go on elsewhere, but waits until the way is open again, as later calls do; emits when that
-   * is known. Source: ADR 295.
+   * Returns when a call that did not reach another node may ask its route again; undefined after any other failure.
+   * Emits once the instance knows whether the way to its node is lost: if it is, the call waits until the way is open
+   * again, as later calls do, instead of going on elsewhere. Source: ADR 295.
    */
   untilWayKnown({ alarm }: Pick<DeadlineDeps, 'alarm'>): Observable<void> | undefined {
     const { failed, error } = this.#last ?? {};
@@ -77,14 +78,17 @@ export class Retries {
     return new Observable((asker) => alarm(WAY_KNOWN_MS, () => asker.next()));
   }
 
-  /** Called last, with an instance ready, so that a retry that is not made costs no budget. */
+  /**
+   * Takes the budget for a retry if it costs any; false when the budget is used up. Called only when an instance is
+   * ready, so that a retry that is not made costs nothing.
+   */
   payRetry(): boolean {
     if (this.#needsBudget && !this.#budget.take()) return false;
     this.#needsBudget = false;
     return true;
   }
 
-  /** Reports the retry after the last failure, once. */
+  /** Counts and reports the retry after the last failure; without effect when it is reported already. */
   report(): void {
     if (this.#last === undefined) return;
     this.retriesMade += 1;
@@ -95,7 +99,10 @@ export class Retries {
     return this.#isHedgePaid || this.#budget.hasRoom;
   }
 
-  /** True when the budget for a hedge is taken: before it is sent, or before an instance for it is searched. */
+  /**
+   * Takes the budget for a hedge once; false when the budget is used up. Called before a hedge is sent, or before an
+   * instance is searched for it.
+   */
   payHedge(): boolean {
     this.#isHedgePaid ||= this.#budget.take();
     return this.#isHedgePaid;
@@ -117,13 +124,16 @@ export class Retries {
   }
 }
 
-/** Bounds the retries of uncertain calls of a gateway by its recent traffic: they would overload a failing backend. */
+/**
+ * Bounds the retries of calls that may have been delivered, for the whole gateway, by its recent traffic: unbounded
+ * retries would overload a failing backend.
+ */
 export class RetryBudget {
   readonly #now: () => number;
   readonly #calls = new RecentCount();
   readonly #retries = new RecentCount();
 
-  /** `now` is a monotonic clock in ms. */
+  /** `now`: a monotonic clock in ms. */
   constructor(now: () => number) {
     this.#now = now;
   }
@@ -132,14 +142,17 @@ export class RetryBudget {
     this.#calls.add(this.#now());
   }
 
-  /** True when one more retry is within the bound of `take`. */
+  /** True when `take` would allow one more retry. */
   get hasRoom(): boolean {
     const now = this.#now();
     const most = this.#calls.sum(now) * LIMITS.retryBudgetShare + LIMITS.retryBudgetAllowance;
     return this.#retries.sum(now) + 1 <= most;
   }
 
-  /** True, and counted, when one more retry is within 20 % of the last 10 s plus 10. Source: ADR 9. */
+  /**
+   * Counts one more retry and returns true, if retries stay within 20 % of the calls of the last 10 s, plus 10.
+   * Source: ADR 9.
+   */
   take(): boolean {
     if (!this.hasRoom) return false;
     this.#retries.add(this.#now());

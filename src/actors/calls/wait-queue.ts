@@ -1,41 +1,41 @@
-// The queue of calls that found all instances of their template full, or still starting, bounded in length and
-// time. Owners take turns; the calls of one owner are served in order of arrival. It decides which call tries
-// next, not at which instance. Each call is served in its own task of the scheduler: an instance that falls, or
-// returns, may concern thousands. Source: ADR 41, ADR 102, ADR 113.
+// The queue of calls that found all instances of their template full or still starting, bounded in length and time.
+// Owners take turns; the calls of one owner are served in order of arrival. The queue decides which call tries next, not
+// at which instance. Each call is served in its own task of the scheduler, since an instance that fails or returns may
+// concern thousands of calls. Source: ADR 41, ADR 102, ADR 113.
 
 import { LIMITS } from '../../domain/limits.ts';
 import { isWithinEqualPart } from '../../domain/memory/owner-shares.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 
-/** An instance as the queue sees it. */
+/** The part of an instance that the queue sees. */
 export interface QueueTarget {
   readonly id: string;
-  /** True when a call of this owner may begin there. */
+  /** Returns true when a call of this owner may begin at the instance now. */
   hasCapacityFor(ownerId: string): boolean;
-  /** True when this owner uses less than an equal part of the capacity. */
+  /** Returns true when this owner uses less than an equal part of the instance's capacity. */
   isBelowShare(ownerId: string): boolean;
 }
 
-/** A call as the queue sees it. */
+/** The part of a call that the queue sees. */
 export interface QueuedCall {
   readonly ownerId: string;
   /** Increases from call to call, in order of arrival. */
   readonly number: number;
-  /** Cancels the timeout of its wait. Only the queue uses it; set while the call waits. */
+  /** Cancels the timeout of the call's wait. Only the queue sets and calls it; undefined while the call does not wait. */
   endWait?: (() => void) | undefined;
-  /** True when the call can use capacity of that instance. */
+  /** Returns true when the call can use capacity of that instance. */
   waitsFor(target: QueueTarget): boolean;
   /**
-   * Capacity may be free. True when the call took it and left the queue; otherwise the call keeps its position, or
-   * left to wait elsewhere.
+   * Tries to take capacity, which may be free now. Returns true when the call took it and left the queue; otherwise
+   * the call keeps its position, or has left the queue to wait for something else.
    */
   tryNow(): boolean;
-  /** The call cannot wait any longer. */
+  /** Called when the call cannot wait any longer: ends it with an error. */
   refuse(): void;
 }
 
-/** A call under way that ends as soon as another one waits for its capacity. */
+/** A call under way that gives its capacity up as soon as another call waits for it. */
 export interface YieldingCall {
   /** The instance whose capacity it uses; undefined when it uses none. */
   readonly target: QueueTarget | undefined;
@@ -45,22 +45,22 @@ export interface YieldingCall {
 interface WaitQueueDeps {
   readonly alarm: Clock['alarm'];
   readonly scheduler: Pick<TaskScheduler, 'run' | 'each'>;
-  /** Longest wait of a call, in ms. Default LIMITS.queueWaitMs; `Infinity`: until the call itself leaves. */
+  /** The longest wait of a call, in ms. Default: LIMITS.queueWaitMs. `Infinity`: until the call itself leaves. */
   readonly waitMs?: number;
 }
 
-/** The calls of one template that wait for capacity, by owner; owners are served in turn. Source: ADR 41. */
+/** The queue of one template: its waiting calls by owner, served in turn. Source: ADR 41. */
 export class WaitQueue {
   readonly #deps: WaitQueueDeps;
-  /** By owner, in the order of service; the calls of an owner in order of arrival. */
+  /** The waiting calls of each owner in order of arrival; the owners in order of service. */
   readonly #byOwner = new Map<string, QueuedCall[]>();
   readonly #yielding = new Set<YieldingCall>();
-  /** Instances that may have room for a waiting call. */
+  /** Instances that may have capacity for a waiting call. */
   readonly #due = new Set<QueueTarget>();
-  /** Calls that try again, because the available instances have changed; the next one is the last. */
+  /** Calls that try again because the available instances have changed; the next one is at the end. */
   #changed: QueuedCall[] = [];
   #length = 0;
-  /** A task is under way, or scheduled. */
+  /** True while a task is scheduled or runs. */
   #isBusy = false;
 
   constructor(deps: WaitQueueDeps) {
@@ -72,8 +72,9 @@ export class WaitQueue {
   }
 
   /**
-   * Joins the queue for at most `waitMs`. When `maxLength` calls wait already, an owner within an equal part of the
-   * queue displaces the newest call of the owner that has most calls there; other owners are refused: false.
+   * Adds the call for at most `waitMs`. When `maxLength` calls wait already, an owner within an equal part of the
+   * queue displaces the newest call of the owner with most calls; for other owners the queue returns false and does
+   * not take the call.
    */
   join(call: QueuedCall, maxLength: number): boolean {
     const displaced = this.#length < maxLength ? undefined : this.#displacedBy(call.ownerId, maxLength);
@@ -91,7 +92,7 @@ export class WaitQueue {
     return true;
   }
 
-  /** No effect for a call that does not wait. */
+  /** Removes the call. Without effect when it does not wait. */
   leave(call: QueuedCall): void {
     const { endWait } = call;
     if (endWait === undefined) return;
@@ -107,25 +108,34 @@ export class WaitQueue {
     return call.endWait !== undefined;
   }
 
-  /** Capacity became free: the calls that can use it take it, owners below their share first, each in its own task. */
+  /**
+   * Reports free capacity at an instance: waiting calls that can use it take it, those of owners below their share
+   * first, each in its own task.
+   */
   advance(target: QueueTarget): void {
     if (this.#length === 0) return;
     this.#due.add(target);
     this.#schedule();
   }
 
-  /** True when free capacity of that instance will be offered to the calls that wait: a new call must not be sent before them. */
+  /**
+   * Returns true when free capacity of that instance is about to be offered to waiting calls: a new call must not be
+   * sent before them.
+   */
   isDue(target: QueueTarget): boolean {
     return this.#length > 0 && this.#due.has(target);
   }
 
-  /** The available instances have changed: all calls try again, and those without an instance to wait for end. */
+  /**
+   * Lets all waiting calls try again, because the available instances have changed. Calls without an instance to wait
+   * for end.
+   */
   reconsider(): void {
     this.#changed = [...this.#byOwner.values()].flat().reverse();
     this.#schedule();
   }
 
-  /** For the end of the gateway: every call that waits tries for the last time. Resolves when they have. */
+  /** Lets each waiting call try for the last time, at the end of the gateway. Resolves when all have. */
   close(): Promise<void> {
     const calls = [...this.#byOwner.values()].flat();
     return this.#deps.scheduler.each(calls, (call) => {
@@ -133,7 +143,7 @@ export class WaitQueue {
     });
   }
 
-  /** From now on this call ends as soon as another one waits for its capacity. */
+  /** Registers a call that yields its capacity as soon as another call waits for it. */
   offer(call: YieldingCall): void {
     const { target } = call;
     this.#yielding.add(call);
@@ -155,7 +165,10 @@ export class WaitQueue {
     this.#deps.scheduler.run(this.#step);
   }
 
-  /** What becomes due meanwhile waits for the next step: calls that end as they begin would otherwise nest ever deeper. */
+  /**
+   * Serves one call. What becomes due meanwhile waits for the next task: calls that end as soon as they begin would
+   * otherwise nest ever deeper.
+   */
   readonly #step = (): void => {
     try {
       const changed = this.#changed.pop();
@@ -175,7 +188,10 @@ export class WaitQueue {
     this.#due.delete(target);
   }
 
-  /** True when a call left the queue, or began to wait for something else: others may use the capacity. */
+  /**
+   * Offers capacity to the first suitable call. Returns true when a call left the queue, or began to wait for
+   * something else: others may then use the capacity.
+   */
   #serve(target: QueueTarget, isBelowShare: boolean): boolean {
     for (const [ownerId, calls] of this.#byOwner) {
       if (!target.hasCapacityFor(ownerId) || target.isBelowShare(ownerId) !== isBelowShare) continue;
@@ -194,7 +210,10 @@ export class WaitQueue {
     if (this.#byOwner.delete(ownerId) && rest !== undefined) this.#byOwner.set(ownerId, rest);
   }
 
-  /** Ends one call that offers its capacity at that instance, if another one waits for it. */
+  /**
+   * Ends one call that offered its capacity at this instance, if another one waits for it. Returns true when one was
+   * ended.
+   */
   #takeOffered(target: QueueTarget): boolean {
     for (const offered of this.#yielding) {
       if (offered.target !== target) continue;
@@ -211,7 +230,10 @@ export class WaitQueue {
     return false;
   }
 
-  /** The newest call of the owner that has most calls: at least two more than the owner of the new call. */
+  /**
+   * Returns the newest call of the owner with most calls, if the new call's owner is within an equal part of the
+   * queue; undefined otherwise.
+   */
   #displacedBy(ownerId: string, maxLength: number): QueuedCall | undefined {
     const own = this.#byOwner.get(ownerId)?.length ?? 0;
     const owners = this.#byOwner.size + (own === 0 ? 1 : 0);
@@ -222,7 +244,10 @@ export class WaitQueue {
   }
 }
 
-/** The position of a call among the calls of its owner, also before it has joined them: by binary search. */
+/**
+ * Finds the position of a call among the waiting calls of its owner by binary search, also before the call has joined
+ * them.
+ */
 function placeOf({ number }: QueuedCall, calls: readonly QueuedCall[]): number {
   let low = 0;
   let high = calls.length;

@@ -28,22 +28,22 @@ interface CallOwner {
 }
 
 export interface CallsWithQuestionsOptions extends Pick<Clock, 'alarm'> {
-  /** Spreads the end of many calls. */
+  /** Spreads the end of many calls over turns of the event loop. */
   readonly scheduler: TaskScheduler;
-  /** Counts their open questions and results. */
+  /** Counts the memory of open questions and undelivered results. */
   readonly held: HeldBytes;
-  /** The id by which its owner resumes a call: it begins with the life of this node, as that of a session. */
+  /** Makes the id by which the owner resumes a call. It begins with the life of this node, like the id of a session. */
   readonly newId: () => string;
 }
 
-/** The calls that wait, or have waited, for an answer of their client. */
+/** The calls whose client was asked, and has not got their end yet. */
 export class CallsWithQuestions implements CallQuestions {
   readonly #scheduler: TaskScheduler;
   readonly #alarm: Clock['alarm'];
   readonly #newId: () => string;
   readonly #calls = new Map<string, CallWithQuestions>();
   readonly #shares = new OwnerShares(LIMITS.callsAwaitingClient);
-  /** Calls whose exchange has ended, until their clients return. */
+  /** Calls whose exchange has ended, kept until their clients return. */
   readonly #ended = new OwnerShares(LIMITS.callsAwaitingClient);
   readonly #held: HeldBytes;
   #isDismissed = false;
@@ -55,7 +55,7 @@ export class CallsWithQuestions implements CallQuestions {
     this.#alarm = alarm;
   }
 
-  /** The number of calls that wait, or waited before and have not ended. */
+  /** The number of calls that wait for their client, or waited before and have not ended. */
   get size(): number {
     return this.#calls.size;
   }
@@ -65,9 +65,9 @@ export class CallsWithQuestions implements CallQuestions {
   }
 
   /**
-   * See CallQuestions. A waiting call continues until its deadline, and its end is kept for
-   * LIMITS.unreadEndMs. QUEUE_FULL when LIMITS.callsAwaitingClient wait, or the owner's share of them, without those whose
-   * exchange has ended: of these the oldest are given up.
+   * See CallQuestions.follow. A waiting call continues until its deadline, and its end is kept for
+   * LIMITS.unreadEndMs. Errors with QUEUE_FULL when LIMITS.callsAwaitingClient calls wait, or the owner's share of
+   * them. Calls whose exchange has ended are not counted there: when too many are kept, the oldest are given up.
    */
   follow(owner: CallOwner, call: string, answers$: Observable<Answer>): Observable<Answer | ClientQuestion> {
     return new Observable((subscriber) => {
@@ -95,8 +95,8 @@ export class CallsWithQuestions implements CallQuestions {
   }
 
   /**
-   * See CallQuestions. Questions without a reply stay open and are asked again. Unsubscribing
-   * before the end cancels the exchange. The observable is for one subscriber, which subscribes at once.
+   * See CallQuestions.resume. Questions without a reply stay open and are asked again. Unsubscribing before the end
+   * cancels the exchange. The observable is for one subscriber, which subscribes at once.
    */
   resume(
     id: string,
@@ -119,7 +119,10 @@ export class CallsWithQuestions implements CallQuestions {
     return this.#scheduler.each(theirs, (asking) => asking.end(error));
   }
 
-  /** Ends all calls that wait for their client, and from now on each that would begin to. Resumed ones continue until then. */
+  /**
+   * Ends all calls that wait for their client, and from now on each call that would begin to wait. Resumed calls
+   * continue until then.
+   */
   dismiss(): Promise<void> {
     this.#isDismissed = true;
     return this.#scheduler.each([...this.#calls.values()], (asking) => {
@@ -152,7 +155,10 @@ export class CallsWithQuestions implements CallQuestions {
     return asking;
   }
 
-  /** For one more call whose exchange has ended: the oldest one is given up, of this owner if its share is full. */
+  /**
+   * Gives up the oldest call whose exchange has ended, if there are too many: one of this owner, if the owner's share
+   * is full.
+   */
   #makeRoom(ownerId: string): void {
     const isShareFull = this.#ended.isShareFull(ownerId);
     if (!isShareFull && !this.#ended.isFull) return;
@@ -163,52 +169,54 @@ export class CallsWithQuestions implements CallQuestions {
 
 type CallSubscriber = Subscriber<Answer | ClientQuestion>;
 
-/** The reply to an unanswered question: the backend may continue without an answer. */
+/** The reply to a question that stays unanswered: the backend may continue without an answer. */
 const NO_REPLY: ClientReply = {
   error: { code: RPC.internalError, message: 'The client did not answer.' },
 };
 
 /**
- * Questions within this time reach the client together, in ms: a busy machine may hold back a program, or this
- * process, for dozens of ms between questions that are asked at once, and each further round costs the client a
- * request.
+ * Time for which questions are gathered, to reach the client together, in ms. On a busy machine dozens of ms may pass
+ * between questions that a program asks at once, and each further round costs the client a request.
  */
 const GATHERING_MS = 50;
-/** Most open questions of one call; further ones are answered with NO_REPLY. */
+/** The most open questions of one call; further ones are answered with NO_REPLY. */
 const MAX_OPEN = 64;
 
 interface CallInput {
   readonly id: string;
   readonly ownerId: string;
   readonly call: string;
-  /** The exchange. */
+  /** The subscription to the exchange; unsubscribing cancels it. */
   readonly source: Subscription;
   readonly alarm: Clock['alarm'];
-  /** Counts its memory; `cut` is called when others need it. */
+  /** Counts the memory of the call; `cut` is called when others need that memory. */
   readonly hold: (cut: () => void) => Holding;
-  /** True when no call may wait for its client any more. */
+  /** Returns true when no call may wait for its client any more. */
   readonly isRefused: () => boolean;
-  /** The exchange has ended while the client was away. */
+  /** Called when the exchange has ended while the client was away. */
   readonly ended: () => void;
-  /** The call is over. Idempotent. */
+  /** Called when the call is over. Idempotent. */
   readonly gone: () => void;
 }
 
 class CallWithQuestions {
   readonly #input: CallInput;
-  /** Cancels the present wait: for further questions, or for the client. Undefined while the call runs. */
+  /** Cancels the current timer: for further questions, or for the return of the client. Undefined while neither runs. */
   #disarm: (() => void) | undefined;
   readonly #open = new Map<string, ServerRequest>();
   #instanceId = '';
   #lastKey = 0;
-  /** Messages of the backend without a subscriber, oldest first. */
+  /** Messages that the backend sent while there was no subscriber, oldest first. */
   readonly #buffered = new MessageBuffer<Answer>();
-  /** The end of the exchange while there was no subscriber; delivered after the buffered messages. */
+  /**
+   * Delivers the end of the exchange, which came while there was no subscriber, after the buffered messages.
+   * Undefined before.
+   */
   #end: ((subscriber: CallSubscriber) => void) | undefined;
   #subscriber: CallSubscriber | undefined;
   #isOver = false;
   readonly #holding: Holding;
-  /** Memory of the open questions. */
+  /** The memory of the open questions, in bytes. */
   #questionBytes = 0;
 
   constructor(input: CallInput, subscriber: CallSubscriber) {
@@ -243,7 +251,7 @@ class CallWithQuestions {
     this.#finish((subscriber) => subscriber.complete());
   }
 
-  /** True when it only waits to deliver its end. */
+  /** True when the exchange has ended, and only its end is left to deliver. */
   get hasEnded(): boolean {
     return this.#end !== undefined && this.isWaiting;
   }
@@ -252,7 +260,7 @@ class CallWithQuestions {
     return this.isWaiting && ownerId === this.ownerId && call === this.#input.call;
   }
 
-  /** Delivers the buffered messages, then what follows from the replies. Questions without a reply are asked again. */
+  /** Delivers the buffered messages, then the end, or passes the replies on. Questions without a reply are asked again. */
   resume(subscriber: CallSubscriber, replies: ReadonlyMap<string, ClientReply>): void {
     this.#subscriber = subscriber;
     this.#endWait();
@@ -261,12 +269,12 @@ class CallWithQuestions {
     else if (!subscriber.closed) this.#answerQuestions(replies);
   }
 
-  /** The subscriber left: unless it has got everything, the exchange is over. */
+  /** Handles a subscriber that leaves: cancels the exchange, unless the subscriber has got everything. */
   leave(subscriber: CallSubscriber): void {
     if (subscriber === this.#subscriber) this.cancel();
   }
 
-  /** Refuses the open questions and ends the exchange. The subscriber gets nothing more. */
+  /** Refuses the open questions and cancels the exchange. The subscriber gets nothing more. */
   cancel(): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -276,7 +284,7 @@ class CallWithQuestions {
     this.#dispose();
   }
 
-  /** Like `cancel`, with an error for the subscriber. */
+  /** Cancels the exchange like `cancel`, and errors the subscriber. */
   end(error: GatewayError): void {
     const subscriber = this.#subscriber;
     this.cancel();
@@ -306,7 +314,10 @@ class CallWithQuestions {
     if (this.#open.size > 0) this.#gather();
   }
 
-  /** Without effect unless the call runs: otherwise the question goes with the others, or in the next round. */
+  /**
+   * Starts the timer after which the client is asked. Without effect while the client is away, or when the timer
+   * runs: the question then goes with the next ones.
+   */
   #gather(): void {
     if (this.#subscriber !== undefined) this.#disarm ??= this.#input.alarm(GATHERING_MS, () => this.#ask());
   }
@@ -316,7 +327,7 @@ class CallWithQuestions {
     this.#disarm = undefined;
   }
 
-  /** Sends the questions to the client, ends its request, and waits for its return. */
+  /** Sends the questions to the client, ends the client's request, and waits for the client to return. */
   #ask(): void {
     if (this.#input.isRefused()) {
       this.end(callCutOff());
@@ -335,7 +346,7 @@ class CallWithQuestions {
     this.#questionBytes = 0;
   }
 
-  /** The exchange has ended: its open questions need no reply. */
+  /** Records or delivers the end of the exchange. Open questions need no reply any more. */
   #finish(end: (subscriber: CallSubscriber) => void, bytes = 0): void {
     if (this.#isOver || this.#end !== undefined) return;
     this.#refuseQuestions();

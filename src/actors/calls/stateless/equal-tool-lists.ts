@@ -1,6 +1,6 @@
-// Remembers which backends list the same tools to clients of certain capabilities as in the process that clients
-// share: most do, and then a list needs no dedicated process until the shared one is restarted. The route of a
-// call without a session asks. Source: ADR 49.
+// Remembers for which backends a dedicated process lists the same tools as the shared process, by the capabilities of
+// the client. Most backends do; a list then needs no dedicated process until the shared one is restarted. StatelessRoute
+// uses it. Source: ADR 49.
 
 import type { ExchangeEvent } from '../../../domain/calls/exchange-event.ts';
 import { parsedResult } from '../../../domain/calls/parsed-result.ts';
@@ -10,12 +10,12 @@ import type { Handshake } from '../../../domain/mcp/mcp.ts';
 import type { InstanceRef } from '../../instances/instance-ref.ts';
 import { capabilitiesKey } from '../../instances/leases.ts';
 
-/** A longer list is not compared. */
+/** The largest list that is compared, in bytes. */
 const LARGEST_LIST_BYTES = 1024 * 1024;
-/** Most sets of capabilities that are remembered per backend. */
+/** The most sets of capabilities that are remembered per backend. */
 const MAX_CAPABILITIES = 64;
 
-/** Knows which backends list the same tools to certain clients as in the process that clients share. */
+/** The memory of backends that list the same tools to certain clients as in the shared process. */
 export class EqualToolLists {
   readonly #capabilities = new WeakMap<Handshake, Set<string>>();
 
@@ -24,7 +24,10 @@ export class EqualToolLists {
     return known?.has(capabilitiesKey(profile)) === true;
   }
 
-  /** `event`: the backend's answer to the tool list request of such a client. */
+  /**
+   * Compares and remembers a list. `event`: the answer of a dedicated conversation to `tools/list` of a client with
+   * `profile`.
+   */
   learn({ handshake, tools }: InstanceRef, profile: ClientProfile, event: ExchangeEvent): void {
     if (!handshake || event.kind !== 'result' || event.result.bytes.length > LARGEST_LIST_BYTES) return;
     const names = allToolsOf(parsedResult(event.result));
@@ -34,7 +37,7 @@ export class EqualToolLists {
   }
 }
 
-/** The names of the tools in a list that has no further page. */
+/** Returns the names of the tools in a list; undefined when the list has a further page. */
 function allToolsOf(result: unknown): readonly string[] | undefined {
   if (!isJsonObject(result) || !Array.isArray(result.tools) || result.nextCursor !== undefined)
     return undefined;

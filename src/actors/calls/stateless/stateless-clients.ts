@@ -1,4 +1,4 @@
-// The calls of clients of the modern era, which have no sessions: each is a Call with a StatelessRoute.
+// Makes the calls of clients of the modern era, which have no sessions: each is a Call with a StatelessRoute.
 
 import type { Observable } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../../../domain/calls/exchange.ts';
@@ -26,9 +26,10 @@ export class StatelessClients {
   }
 
   /**
-   * See Backends.exchange of protocol/endpoint-backends.ts. Fails over as call.ts says, but does not look up
-   * tools; QUEUE_FULL also when an instance can have no more conversations. With `instanceId` only that instance
-   * may answer, even drained or unhealthy: the request continues something there.
+   * See Backends.exchange of protocol/endpoint-backends.ts. Failover follows call.ts, but tools are looked up only
+   * where definitions need approval. Errors with QUEUE_FULL also when an instance can have no more conversations.
+   * With `instanceId` only that instance may answer, even when drained or unhealthy, since the request continues
+   * something there.
    */
   exchange(
     template: string,

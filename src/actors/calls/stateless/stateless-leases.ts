@@ -1,6 +1,6 @@
-// Leases of conversations with legacy instances for clients without a session. They are never shared between
-// clients with different capabilities, nor between owners, except in a process for clients with equal extensions.
-// instances/leases.ts bounds their number and idle time.
+// Leases of conversations with legacy instances for clients without a session. A conversation is never shared by clients
+// with different capabilities, nor by several owners, except in a process for clients with equal extensions.
+// instances/leases.ts bounds the number and the idle time of leased conversations.
 
 import { catchError, defer, EMPTY, filter, from, map, merge, mergeMap, Observable, Subject } from 'rxjs';
 import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
@@ -29,14 +29,18 @@ import { tellsCallsApart } from '../../instances/process-sharing.ts';
 type LeasingInstance = Pick<InstanceRef, 'definition' | 'lease'>;
 
 /**
- * The use of a conversation, until `release`, which is called once. `isOver`: the backend sends nothing more about the call. A
- * conversation whose backend may still ask its client is not leased again: the question would reach the next call.
+ * One use of a conversation until `release`, which is called once. `isOver`: the backend sends nothing more about the
+ * call. When a backend may still ask its client, the conversation is not leased again, since the question would reach
+ * the next call.
  */
 export interface StatelessLease extends Omit<Lease, 'release'> {
   readonly release: (isOver: boolean) => void;
 }
 
-/** The conversations that are leased for requests, and kept for a while for the next request of the same client. */
+/**
+ * The conversations that are leased for requests without a session, and kept for a while for the next request of the
+ * same client.
+ */
 export class StatelessLeases {
   readonly #declarations: ByteBudget;
   readonly #scheduler: TaskScheduler;
@@ -44,7 +48,7 @@ export class StatelessLeases {
   readonly #added = new Subject<LeasedConversation>();
   #isClosed = false;
 
-  /** `declarations` counts the profiles of the conversations. */
+  /** `declarations`: counts the memory of the client profiles of the conversations. */
   constructor(declarations: ByteBudget, scheduler = new TaskScheduler()) {
     this.#declarations = declarations;
     this.#scheduler = scheduler;
@@ -59,9 +63,9 @@ export class StatelessLeases {
   }
 
   /**
-   * Leases a conversation with that instance: where its messages can be attributed to calls, one that other calls
-   * of the client may use at the same time, else an exclusive one. QUEUE_FULL like Leases.lease, and for too large
-   * profiles; SHUTTING_DOWN after `close`.
+   * Leases a conversation with this instance for one call. It is exclusive unless its messages can be attributed to
+   * calls; then further calls of the client may use it at the same time. Throws QUEUE_FULL like Leases.lease, also
+   * for too large profiles, and SHUTTING_DOWN after `close`.
    */
   lease(instance: LeasingInstance, { owner, profile }: Client): StatelessLease {
     if (this.#isClosed) throw shuttingDown();
@@ -100,7 +104,10 @@ export class StatelessLeases {
     };
   }
 
-  /** Leases the conversation that clients with these extensions share. QUEUE_FULL like Leases.lease, and SHUTTING_DOWN. */
+  /**
+   * Leases the conversation that clients with these extensions share. Throws QUEUE_FULL like Leases.lease, and
+   * SHUTTING_DOWN after `close`.
+   */
   leaseShared(instance: LeasingInstance, owner: Owner, extensions: JsonObject): StatelessLease {
     if (this.#isClosed) throw shuttingDown();
     const lease = instance.lease({ owner, ...sharedBy(extensions) });
@@ -113,7 +120,7 @@ export class StatelessLeases {
     return lease;
   }
 
-  /** Cold: the open conversations that calls of that client with the instance use, present and future ones. */
+  /** Emits each open conversation that calls of this client use at the instance: present ones and later ones. Cold. */
   of(instance: LeasingInstance, { owner, profile }: Client): Observable<LeasedConversation> {
     const extensions = extensionsOf(profile);
     const sharedKey = extensions && conversationKeyOf({ owner, ...sharedBy(extensions) });
@@ -129,13 +136,13 @@ export class StatelessLeases {
     );
   }
 
-  /** Ends all conversations of an owner, and their calls. Resolves when nothing is left of them. */
+  /** Ends all conversations of an owner, and the calls in them. Resolves when all have ended. */
   async endOf(ownerId: string): Promise<void> {
     const theirs = this.#owned.filter((conversation) => conversation.ownerId === ownerId);
     await this.#scheduler.each(theirs, (conversation) => conversation.close());
   }
 
-  /** Ends all conversations, and takes no more. */
+  /** Ends all conversations; later leases are refused. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#scheduler.each([...this.#leased.keys()], (conversation) => conversation.close());
@@ -143,16 +150,15 @@ export class StatelessLeases {
 }
 
 /**
- * The calls in a conversation whose backend may send messages outside of them, over HTTP or during a request of
- * the gateway itself: its questions and log messages are passed to a call that is under way. All calls in it
- * belong to one owner.
+ * A conversation whose backend may send messages outside of calls, over HTTP or during a request of the gateway
+ * itself. Questions and log messages are passed to a call that is under way. All its calls belong to one owner.
  */
 export class StatelessConversation implements CallConversation {
   readonly #inner: Conversation;
-  /** Calls under way, oldest first. */
+  /** The listeners of the calls under way, oldest first. */
   readonly #calls = new Set<(message: ServerMessage) => void>();
 
-  /** Keeps the stream of `inner` open until that ends. */
+  /** Keeps the message stream of `inner` open until `inner` ends. */
   constructor(inner: Conversation) {
     this.#inner = inner;
     inner.messages$.subscribe((message) => this.#deliver(message));
@@ -171,7 +177,10 @@ export class StatelessConversation implements CallConversation {
     });
   }
 
-  /** A question goes to the latest call, the end of an elicitation to all calls; other messages only to a sole call. */
+  /**
+   * Passes a message on: a question to the latest call, the end of an elicitation to all calls, and a log message or
+   * a notification of an extension to the only call, if there is just one.
+   */
   #deliver(message: ServerMessage): void {
     if (message.kind === 'request') {
       const last = [...this.#calls].at(-1);

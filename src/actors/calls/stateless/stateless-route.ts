@@ -1,6 +1,6 @@
-// The route of one call of a client of the modern era, on instances of either era: in the conversation of the
-// instance, or in a dedicated one of the owner, leased after the choice (stateless-leases.ts). process-sharing.ts has
-// the rules; everything else is in calls/call.ts.
+// The route of one call of a modern client, to instances of either era: through the transport of the instance, or
+// through a conversation that is leased for the owner once the instance is chosen (stateless-leases.ts).
+// process-sharing.ts has the rules for this choice; everything else is in calls/call.ts.
 
 import { from, Observable, of, race, tap } from 'rxjs';
 import type { ExchangeRequest } from '../../../domain/calls/exchange.ts';
@@ -45,19 +45,19 @@ interface StatelessRouteInput {
   readonly client: Client;
   readonly group: TemplateGroup;
   readonly request: ExchangeRequest;
-  /** The only instance that may answer, even drained or unhealthy. */
+  /** The only instance that may answer, even when drained or unhealthy; undefined when any may. */
   readonly bound: InstanceRef | undefined;
 }
 
-/** Made for each call. */
+/** The route of one call without a session. */
 export class StatelessRoute implements CallRoute {
   readonly #input: StatelessRouteInput;
   readonly #logLevel: string | undefined;
   readonly #unleased: BalancedRoute | BoundRoute;
-  /** The instance where a conversation was opened for the call, or is to be reopened. */
+  /** The route to the instance where a conversation was opened for this call, or is to be reopened; undefined otherwise. */
   #leasedAt: BoundRoute | undefined;
   #held: HeldLease | undefined;
-  /** A conversation that had ended unnoticed was replaced. */
+  /** True after a conversation that had ended unnoticed was replaced. */
   #isReopened = false;
 
   constructor(input: StatelessRouteInput) {
@@ -80,7 +80,10 @@ export class StatelessRoute implements CallRoute {
     return (this.#leasedAt ?? this.#unleased).isOnlyFull(tried) ? FULL : NONE;
   }
 
-  /** A conversation that had ended unnoticed is reopened, once; not after an answer of the server. */
+  /**
+   * Returns true, once per call, when a conversation had ended unnoticed and has to be reopened; never after an
+   * answer of the server.
+   */
   #reopensAfter({ plan, error }: Trouble): boolean {
     if (!(plan instanceof LeasedPlan) || error.delivered !== 'no' || !isUnanswered(error)) return false;
     const { ref, lease } = plan.held;
@@ -110,7 +113,10 @@ export class StatelessRoute implements CallRoute {
     return this.#unleased.next(tried);
   }
 
-  /** Over a pipe another instance would have to start a program first. */
+  /**
+   * Returns a step for a second attempt if an instance can take the call at once; otherwise NONE. Over a pipe another
+   * instance would have to start a program first.
+   */
   #hedge(call: RunningCall): Step {
     const ref = this.#input.bound === undefined ? this.#unleased.next(call.tried) : undefined;
     if (ref === undefined) return NONE;
@@ -180,7 +186,7 @@ export class StatelessRoute implements CallRoute {
     return this.#held;
   }
 
-  /** Leases the conversation, and keeps the lease if it is open already. */
+  /** Leases the conversation, and keeps the lease only if the conversation is open already. Returns whether it is. */
   #isOpen(ref: InstanceRef): boolean {
     try {
       if (this.#hold(ref).conversation !== undefined) return true;
@@ -191,7 +197,10 @@ export class StatelessRoute implements CallRoute {
     return false;
   }
 
-  /** The opening continues when the call stops waiting: other calls may use the conversation. */
+  /**
+   * Opens the leased conversation. The opening continues when this call stops waiting, since other calls may use the
+   * conversation.
+   */
   #open(held: HeldLease, { tried, deadline }: RunningCall): Observable<unknown> {
     const ready$ = held.conversation === undefined ? from(ready(held.lease, this.#logLevel)) : of(undefined);
     // A program takes time to start on any instance; over a network a healthy backend opens at once.
@@ -226,7 +235,10 @@ export class StatelessRoute implements CallRoute {
     return group.pool.candidates.some(({ id }) => id !== ref.id && tried?.has(id) !== true);
   }
 
-  /** A question of a backend during a list request does not concern the list: it is refused here. */
+  /**
+   * Filters the events of the backend: returns false for those that the client does not get. A question during a list
+   * request does not concern the list, and is refused here.
+   */
   receive(ref: InstanceRef, event: ExchangeEvent): boolean {
     const { equalToolLists, client, request } = this.#input;
     if (!isLogged(this.#logLevel)(event)) return false;
@@ -246,11 +258,11 @@ export class StatelessRoute implements CallRoute {
 interface HeldLease {
   readonly ref: InstanceRef;
   readonly lease: StatelessLease;
-  /** Set once the call may be sent. */
+  /** The open conversation; undefined until the call may be sent in it. */
   conversation: CallConversation | undefined;
 }
 
-/** An attempt in a leased conversation. */
+/** The plan of an attempt in a leased conversation. The lease ends with the attempt. */
 class LeasedPlan implements AttemptPlan {
   readonly request: ExchangeRequest;
   readonly conversation: CallConversation;
@@ -278,10 +290,10 @@ class LeasedPlan implements AttemptPlan {
   }
 }
 
-/** The answer to a method that the era of the backend does not have. */
+/** The answer to a method that the backend's era does not have. */
 const UNKNOWN_METHOD: FinalEvent = { kind: 'error', error: METHOD_NOT_FOUND };
 
-/** True for a conversation that was leased, which may continue without the transport of the instance. */
+/** Returns true for conversations that are leased: they may continue without the transport of the instance. */
 function isLeased(choice: ConversationChoice): boolean {
   return choice === 'dedicated' || choice === 'extended';
 }
