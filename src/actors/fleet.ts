@@ -1,7 +1,7 @@
 // All instances of a gateway, by template and by server id: spawns their actors, feeds each template's pool, emits their events.
 // Instances of other nodes are only listed. It starts no call (dispatcher.ts) and stores nothing (registry.ts does).
 
-import { defer, filter, firstValueFrom, merge, type Observable, Subject } from 'rxjs';
+import { filter, firstValueFrom, Subject } from 'rxjs';
 import { createActor } from 'xstate';
 import type { TemplatePolicy } from '../balancing/policy.ts';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
@@ -240,12 +240,6 @@ export class Fleet {
   /** The instances of a template that calls reach from here. TEMPLATE_NOT_FOUND. */
   refs(template: string): InstanceRef[] {
     return this.instances(template).filter((instance) => instance instanceof InstanceRef);
-  }
-
-  /** Cold: the present and future instances of a template that calls reach from here. */
-  refs$(template: string): Observable<InstanceRef> {
-    const added$ = this.added$.pipe(filter((ref) => ref.template === template));
-    return defer(() => merge(this.has(template) ? this.refs(template) : [], added$));
   }
 
   /** All instances of this node, template by template. */

@@ -1,5 +1,6 @@
 // The changes that clients receive, from instances of every kind, and that backends get no requests without subscribers.
 
+import { mock } from 'node:test';
 import { Subject, type Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ChangeFeed } from '../../../src/actors/subscriptions/change-feed.ts';
@@ -33,10 +34,14 @@ simulateTime(test, () => {
   harness = new Harness();
   listChanged$ = new Subject();
   const { leases, fleet } = harness;
-  const refs$ = (template: string) => fleet.refs$(template);
   const scheduler = untimedScheduler(Number.POSITIVE_INFINITY);
   feed = new ChangeFeed({
-    fleet: { refs$, listChanged$ },
+    fleet: {
+      has: (template) => fleet.has(template),
+      refs: (template) => fleet.refs(template),
+      added$: fleet.added$,
+      listChanged$,
+    },
     leases,
     scheduler,
     random: () => 0.5,
@@ -54,6 +59,25 @@ test('emits changes of lists, and opens no conversation for that', async () => {
   assert.equal(client.received, ['notifications/tools/list_changed', resources, resources]);
   await settled();
   assert.equal([harness.conversations('a').length, listens(instance).length], [0, 0]);
+});
+
+test('all streams share one subscription to the changes of all templates', async () => {
+  const subscribed = mock.method(listChanged$, 'subscribe');
+  const followers = ['t', 'other', 't'].map((template) => {
+    const received: string[] = [];
+    const changes$ = feed.changes(template, { id: 'ann' }, modernProfile(), { resources: new Set() });
+    const subscription = changes$.subscribe(({ method }) => received.push(method));
+    return { received, subscription };
+  });
+  assert.is(subscribed.mock.callCount(), 0);
+  followers[0]?.subscription.unsubscribe();
+  listChanged$.next({ template: 't', list: 'tools' });
+  assert.equal(
+    followers.map(({ received }) => received.length),
+    [0, 0, 1],
+  );
+  listChanged$.complete();
+  assert.ok(followers.every(({ subscription }) => subscription.closed));
 });
 
 test('many clients follow an instance over several turns of the event loop', async () => {

@@ -221,9 +221,13 @@ test.run();
 
 function modernClient(uris: readonly string[]) {
   const { leases, fleet } = harness;
-  const refs$ = (template: string) => fleet.refs$(template);
   const feed = new ChangeFeed({
-    fleet: { refs$, listChanged$ },
+    fleet: {
+      has: (template) => fleet.has(template),
+      refs: (template) => fleet.refs(template),
+      added$: fleet.added$,
+      listChanged$,
+    },
     leases,
     scheduler: untimedScheduler(Number.POSITIVE_INFINITY),
     random: () => 0.5,

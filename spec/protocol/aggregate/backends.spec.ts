@@ -7,6 +7,7 @@ import * as assert from 'uvu/assert';
 import type { ExchangeRequest } from '../../../src/domain/calls/exchange.ts';
 import { noHealthyInstance, templateNotFound } from '../../../src/domain/errors/error-catalogue.ts';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Owner } from '../../../src/domain/mcp/client.ts';
 import type { ListField } from '../../../src/domain/mcp/mcp.ts';
 import type { SessionRecord, SessionTable } from '../../../src/domain/sessions/session-table.ts';
@@ -14,7 +15,7 @@ import { GATEWAY_INFO } from '../../../src/domain/version.ts';
 import { suite } from '../../helpers/suite.ts';
 import { passTurns, TurnCounter } from '../../helpers/turns.ts';
 import { ADA, answered, ListingBackends, PROFILE, shownTool, TABLE } from '../listing-backends.ts';
-import { aggregateOf } from './aggregate-of.ts';
+import { aggregateOf, fixed } from './aggregate-of.ts';
 
 const test = suite('aggregated backends');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
@@ -300,6 +301,29 @@ test('reports a template that is added later once to its owners, and then its ch
   assert.equal([ada.received.length, key.received.length], [2, 0]);
   listChanges$.complete();
   assert.equal([ada.isOver(), key.isOver()], [false, false], 'templates complete by themselves');
+});
+
+test('a stream follows thousands of templates, and theirs that have its resources, over several turns', async () => {
+  const follows = new TurnCounter();
+  const templates = Array.from({ length: 200 }, (_, at) => `t${at}`);
+  const all = new Map(
+    templates.map((template) => {
+      const backends = new ListingBackends({ resources: [{ uri: `${template}:1` }] });
+      const changes = backends.changes.bind(backends);
+      backends.changes = (...of) => {
+        follows.note();
+        return changes(...of);
+      };
+      return [template, backends];
+    }),
+  );
+  const { aggregated } = aggregateOf(fixed(Object.fromEntries(all)));
+  const resources = new Set(templates.map((template) => `${template}:1`));
+  const subscription = aggregated.changes(ADA, PROFILE, { lists: new Set(), resources }).subscribe();
+  while (follows.all < 2 * templates.length) await passTurns(1);
+  assert.ok(follows.fullest <= LIMITS.tasksPerTurn, `${follows.fullest} in one turn`);
+  subscription.unsubscribe();
+  assert.ok([...all.values()].every(({ wanted }) => wanted.length === 0));
 });
 
 test('leaves nothing of a template that is forgotten, and follows another one of its name', async () => {

@@ -34,6 +34,7 @@ import {
 import {
   announcesUpdates,
   type Handshake,
+  type ListChange,
   RESOURCE_UPDATED,
   type WantedChanges,
 } from '../../domain/mcp/mcp.ts';
@@ -45,10 +46,11 @@ import { backOffMs } from '../back-off.ts';
 import type { StatelessLeases } from '../calls/stateless/stateless-leases.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
+import { ByTemplate } from './by-template.ts';
 import type { Feed } from './feed.ts';
 
 interface ChangeFeedDeps extends Pick<Clock, 'alarm'> {
-  readonly fleet: Pick<Fleet, 'refs$' | 'listChanged$'>;
+  readonly fleet: Pick<Fleet, 'has' | 'refs' | 'added$' | 'listChanged$'>;
   readonly leases: StatelessLeases;
   readonly scheduler: Pick<TaskScheduler, 'run' | 'each'>;
   /** Returns [0, 1): spreads the reconnections of clients. */
@@ -71,9 +73,13 @@ const NOTHING: ReadonlySet<string> = new Set();
 /** The changes on the instances of all templates. */
 export class ChangeFeed {
   readonly #deps: ChangeFeedDeps;
+  readonly #listChanged: ByTemplate<ListChange>;
+  readonly #added: ByTemplate<InstanceRef>;
 
   constructor(deps: ChangeFeedDeps) {
     this.#deps = deps;
+    this.#listChanged = new ByTemplate(deps.fleet.listChanged$);
+    this.#added = new ByTemplate(deps.fleet.added$);
   }
 
   /** See Backends.changes of protocol/endpoint-backends.ts. */
@@ -83,11 +89,8 @@ export class ChangeFeed {
     profile: ClientProfile,
     { resources }: Pick<WantedChanges, 'resources'>,
   ): Observable<ServerNotification> {
-    const { listChanged$ } = this.#deps.fleet;
-    const lists$ = listChanged$.pipe(
-      filter((change) => change.template === template),
-      map(({ list }) => listNotice(list)),
-    );
+    const listChanged$ = this.#listChanged.of(template);
+    const lists$ = listChanged$.pipe(map(({ list }) => listNotice(list)));
     const messages$ = defer(() => {
       const client = { owner, profile, uris: resources, resumed$: new Subject<void>(), ended: 0 };
       return merge(this.#missedUpdates(client), this.#instanceMessages(template, client));
@@ -105,7 +108,7 @@ export class ChangeFeed {
   }
 
   #instanceMessages(template: string, client: ChangeSubscriber): Observable<ServerNotification> {
-    return this.#deps.fleet.refs$(template).pipe(
+    return this.#refs$(template).pipe(
       mergeMap((ref) => inTask(ref, this.#deps.scheduler)),
       mergeMap((ref) =>
         this.#handshakesOf(ref).pipe(
@@ -116,6 +119,12 @@ export class ChangeFeed {
         ),
       ),
     );
+  }
+
+  /** Cold: the present and future instances of the template that calls reach from here. */
+  #refs$(template: string): Observable<InstanceRef> {
+    const { fleet } = this.#deps;
+    return defer(() => merge(fleet.has(template) ? fleet.refs(template) : [], this.#added.of(template)));
   }
 
   /** The backend of each transport of the instance; undefined at the end of one. */

@@ -13,6 +13,7 @@ import {
   map,
   merge,
   mergeMap,
+  mergeWith,
   type Observable,
   Subject,
   startWith,
@@ -35,6 +36,7 @@ import type { McpSession } from '../../domain/sessions/mcp-session.ts';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
 import type { AggregateSessionValue, SessionOpening } from '../../domain/sessions/session-value.ts';
 import { timer$ } from '../../domain/time/clock-streams.ts';
+import { inTasks } from '../../domain/time/task-streams.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends, StatelessOptions } from '../endpoint-backends.ts';
@@ -190,13 +192,14 @@ export class AggregateBackends implements Backends {
       filter((list) => wanted.lists.has(list)),
     );
     const own = { lists: wanted.lists, resources: new Set<string>() };
+    const { scheduler, clock } = this.#options;
     const notified$ = defer(() => {
       const followed = new Set<string>();
       return permitted$.pipe(
         map(({ template }) => template),
-        startWith(...this.#templates(owner)),
+        mergeWith(inTasks(this.#templates(owner), scheduler)),
         // Not one that was deleted. Another one may get its name.
-        filter((template) => !followed.has(template) && this.#templates(owner).includes(template)),
+        filter((template) => !followed.has(template) && this.#isThere(template, owner)),
         mergeMap((template) => {
           followed.add(template);
           const changes$ = this.#options.backendsOf(template).changes(owner, profile, own);
@@ -204,7 +207,6 @@ export class AggregateBackends implements Backends {
         }),
       );
     });
-    const { scheduler, clock } = this.#options;
     return withListNotices(
       merge(notified$, this.#updates({ owner, profile }, wanted.resources, permitted$)),
       lists$,
@@ -247,7 +249,7 @@ export class AggregateBackends implements Backends {
       return listed$.pipe(
         startWith(undefined),
         concatMap(lookUp),
-        mergeMap((owned) => owned),
+        mergeMap((owned) => inTasks(owned, scheduler)),
         mergeMap(([template, found]) => {
           const subscribed = found.map(([asked, { uri }]) => [asked, uri] as const);
           const names = askedNames(subscribed);
@@ -309,6 +311,11 @@ export class AggregateBackends implements Backends {
 
   #templates(owner: Owner): readonly string[] {
     return this.#selection.templates(owner);
+  }
+
+  /** True for one of `#templates`, without that list: each stream asks for each template. */
+  #isThere(template: string, owner: Owner): boolean {
+    return this.#options.templates().includes(template) && this.#selection.includes(owner, template);
   }
 
   /** One object for equal greetings: each session keeps it. */
