@@ -12,7 +12,7 @@ import { TaskScheduler } from '../../../src/domain/time/task-scheduler.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/lists.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
-import { turnsOf, untimedScheduler } from '../../helpers/turns.ts';
+import { TurnCounter, turnsOf, untimedScheduler } from '../../helpers/turns.ts';
 import { answered, CLIENT, CLOCK, ListingBackends } from '../listing-backends.ts';
 
 const test = suite('aggregate lists');
@@ -62,6 +62,28 @@ test('a list of 5,000 tools is checked in many turns, and names what is withheld
   });
   assert.ok(turns >= 9, `${turns} turns`);
   assert.equal([found?.length, found?.at(-1)?.name, withheld], [4_999, 'tool-4999', ['tools[4321]']]);
+});
+
+test('the lists of 400 templates are asked for over several turns', async () => {
+  const backends = new ListingBackends({ tools: [{ name: 'x' }] });
+  const asked = new TurnCounter();
+  const exchange = backends.exchange.bind(backends);
+  backends.exchange = (...of) => {
+    asked.note();
+    return exchange(...of);
+  };
+  const lists = new AggregateLists({
+    ...CLOCK,
+    ...{ backendsOf: () => backends, listChanges$: new Subject(), scheduler: untimedScheduler(1) },
+  });
+  const templates = Array.from({ length: 400 }, (_, at) => `t${at}`);
+  const gathered = await lists.gather('tools', templates, CLIENT);
+  assert.equal(
+    gathered.map(({ template }) => template),
+    templates,
+  );
+  assert.is(asked.all, 400);
+  assert.ok(asked.fullest <= 20, `${asked.fullest} in one turn`);
 });
 
 test('a list that did not change is the same, whatever its pages and its caller are', async () => {

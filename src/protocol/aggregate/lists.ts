@@ -128,10 +128,15 @@ export class AggregateLists {
    * FIRST_WAIT_MS when the list of a template was never read before. Never rejects.
    */
   async gather(list: ListField, templates: readonly string[], client: Client): Promise<GatheredList[]> {
-    const gathered = await Promise.all(templates.map((template) => this.#listed(list, template, client)));
+    const gathered = new Map<string, Found>();
+    await this.#scheduler.each(inGroups(templates, STARTED_TOGETHER), (group) =>
+      Promise.all(
+        group.map(async (template) => gathered.set(template, await this.#listed(list, template, client))),
+      ),
+    );
     let total = 0;
-    const lists = gathered.flatMap((found, index): GatheredList[] => {
-      const template = templates[index] ?? '';
+    const lists = templates.flatMap((template): GatheredList[] => {
+      const found = gathered.get(template) ?? NOTHING;
       if (found === NOTHING) return [];
       total += found.bytes;
       if (total > MAX_BYTES) return [{ template, items: [], missing: 'All lists together are too large.' }];
@@ -388,6 +393,8 @@ const BEYOND_DOUBLE = /\d[eE]\+?\d{3}/;
 const MAX_WITHHELD = 100;
 const WITHHELD_NAME_UNITS = 256;
 
+/** Templates whose lists are looked for in one task of the scheduler: 2,000 requests in one turn would be 200 ms. */
+const STARTED_TOGETHER = 20;
 /** Items that are checked in one task of the scheduler: 5,000 in one turn would be 80 ms. */
 const CHECKED_TOGETHER = 20;
 
@@ -399,12 +406,11 @@ async function usable(
   scheduler: Scheduler,
 ): Promise<JsonObject[]> {
   const items: JsonObject[] = [];
-  const starts = found.flatMap((_, index) => (index % CHECKED_TOGETHER === 0 ? [index] : []));
-  await scheduler.each(starts, (start) => {
-    for (const [index, listed] of found.slice(start, start + CHECKED_TOGETHER).entries()) {
+  await scheduler.each(inGroups([...found.entries()], CHECKED_TOGETHER), (group) => {
+    for (const [index, listed] of group) {
       const checked = isDeeper(listed, LIMITS.nestingDepth) ? TOO_DEEP : checkedItem(list, listed);
       const name = isJsonObject(listed) ? listed[KEY_FIELDS[list]] : undefined;
-      const shown = typeof name === 'string' && name !== '' ? name : `${list}[${start + index}]`;
+      const shown = typeof name === 'string' && name !== '' ? name : `${list}[${index}]`;
       if ('item' in checked) items.push(checked.item);
       else withhold(list, shown, checked.reason, withheld);
     }
@@ -430,3 +436,7 @@ function withhold(list: ListField, name: string, reason: string, withheld: Withh
 
 /** Such an item cannot be serialized again. */
 const TOO_DEEP = { reason: `it is nested deeper than ${LIMITS.nestingDepth} levels` };
+
+function* inGroups<T>(items: readonly T[], size: number): Generator<readonly T[]> {
+  for (let at = 0; at < items.length; at += size) yield items.slice(at, at + size);
+}
