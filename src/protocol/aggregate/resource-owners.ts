@@ -11,7 +11,7 @@ import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { isTooLong } from '../client-bounds.ts';
 import { composedUri, isOfSkill, ownedAs, partsOfComposed, type ResourceTarget } from './composed-uris.ts';
 import { KEY_FIELDS } from './items.ts';
-import type { AggregateLists, GatheredList } from './lists.ts';
+import { type AggregateLists, type GatheredList, isSameInput } from './lists.ts';
 import { isPage, pageOf, withPage } from './mcp-apps.ts';
 
 const MAX_REMEMBERED = 50_000;
@@ -52,6 +52,11 @@ export class ResourceOwners {
   readonly #patterns = new LruMap<LruMap<readonly string[]>>(LIMITS.templates);
   /** Ids of the callers for which the resources of all templates were read. */
   readonly #readers = new LruMap<true>(MAX_READERS);
+  /** What was learned last, and whether it has pages: streams with unknown URIs read the same lists again and again. */
+  readonly #learned = new Map<
+    ListField,
+    { readonly of: readonly GatheredList[]; readonly hasPages: boolean }
+  >();
   #version = 0;
   #hasShared = false;
 
@@ -286,13 +291,17 @@ export class ResourceOwners {
       if (hasPages) this.#note('pages', found, owner.tools === undefined);
       return hasPages;
     }
+    const learned = this.#learned.get(list);
+    if (learned !== undefined && isSameInput(learned.of, complete)) return learned.hasPages;
     const found = complete.map(({ template, items }) => ({
       template,
       uris: items.map((item) => String(item[KEY_FIELDS[list]])),
     }));
     if (list === 'resourceTemplates') for (const each of found) this.#learnPatterns(each);
     this.#note('listed', found);
-    return list === 'resources' && found.some(({ uris }) => uris.some(isPage));
+    const hasPages = list === 'resources' && found.some(({ uris }) => uris.some(isPage));
+    this.#learned.set(list, { of: complete, hasPages });
+    return hasPages;
   }
 
   /** `isComplete`: what these templates do not list, they do not have any more. */
