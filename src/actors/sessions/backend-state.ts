@@ -1,6 +1,6 @@
-// What a client expects its backend to remember: log level and subscribed resources. Both are in the value of the
-// session. A legacy backend with a dedicated conversation receives them, and again after a move; for all other
-// backends the gateway answers.
+// The state that a client expects its backend to remember: the log level and the subscribed resources. Both are stored
+// in the session's value. A legacy backend with a dedicated conversation gets them, and gets them again after the
+// session moves; for all other backends the gateway answers such requests itself.
 
 import {
   defer,
@@ -31,10 +31,13 @@ import { ANSWER_MS, type SharedSubscription } from '../subscriptions/resource-su
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-host.ts';
 
-/** Most requests that are repeated at the same time after a move. */
+/** The most requests that are repeated concurrently after a move. */
 const CONCURRENT_REPEATS = 16;
 
-/** True when a request needs a dedicated conversation: log messages name no client. */
+/**
+ * Returns true when a request needs a dedicated conversation: log messages of a shared one do not say which client
+ * they are for.
+ */
 export function asksForLog({ method }: ExchangeRequest, binding: Binding): boolean {
   return (
     method === SET_LEVEL &&
@@ -44,14 +47,17 @@ export function asksForLog({ method }: ExchangeRequest, binding: Binding): boole
   );
 }
 
-/** The log level and the subscriptions of one client, which each backend to which its session is bound has to remember. */
+/**
+ * The log level and the subscriptions of one session. Each legacy backend that the session is bound to has to
+ * remember them.
+ */
 export class BackendState {
   readonly #session: SessionCore;
-  /** By URI: the release of its part in a shared subscription, if it has one. */
+  /** The function that releases the session's part in a shared subscription, by resource URI. */
   readonly #releases = new Map<string, () => void>();
-  /** The URIs of the value as a set, and the list that it was made from. */
+  /** The URIs of the session's value as a set, and the list that the set was made from. */
   #known: { readonly from: readonly string[]; readonly uris: ReadonlySet<string> } | undefined;
-  /** URIs that were already repeated in the next conversation. */
+  /** URIs whose subscription was already repeated in the conversation to which the session is moving. */
   #repeated: ReadonlySet<string> | undefined;
 
   constructor(session: SessionCore) {
@@ -64,7 +70,7 @@ export class BackendState {
     return this.#known.uris;
   }
 
-  /** The plan for a request of `setsBackendState`: it is forwarded to the backend, or answered here. */
+  /** Returns how to carry out a request of `setsBackendState`: forwarded to the backend, or answered by the gateway. */
   plan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer {
     const { method, params } = request;
     const value = method === SET_LEVEL ? params?.level : params?.uri;
@@ -81,7 +87,10 @@ export class BackendState {
     return answered(set);
   }
 
-  /** Repeats the state in a new conversation, until `signal` aborts. Rejects when the conversation ends; refusals are ignored. */
+  /**
+   * Repeats the state in a new conversation, until `signal` aborts. Rejects when the conversation ends; refusals of
+   * the backend are ignored.
+   */
   async repeat(conversation: Conversation, signal: AbortSignal): Promise<void> {
     if (!keepsState(conversation)) return;
     const aborted$ = fromEvent(signal, 'abort');
@@ -95,7 +104,7 @@ export class BackendState {
     await lastValueFrom(all$, { defaultValue: undefined });
   }
 
-  /** The session has a new binding: its shared subscriptions move there, too. Returns the answers of the backend. */
+  /** Moves shared subscriptions to the new binding of the session. Returns the promises of the backend's answers. */
   moved(binding: Binding): Promise<unknown>[] {
     const repeated = this.#repeated;
     this.#repeated = undefined;
@@ -103,7 +112,7 @@ export class BackendState {
     return uris.flatMap((uri) => this.#subscribeAt(binding, uri, repeated?.has(uri) === true) ?? []);
   }
 
-  /** The session is over. */
+  /** Ends the shared subscriptions, when the session is over. */
   forget(): void {
     for (const uri of [...this.#releases.keys()]) this.#share(uri, undefined);
   }
@@ -118,7 +127,10 @@ export class BackendState {
     return { kind: 'answer', answer$: defer(() => this.#join(uri, binding)) };
   }
 
-  /** Asks the backend, unless another client did. If the backend refuses, there is no subscription to share. */
+  /**
+   * Asks the backend for the subscription, unless it already exists for another client. When the backend refuses,
+   * nothing is shared.
+   */
   #join(uri: string, binding: Binding): Observable<FinalEvent> {
     const shared = share(uri, binding, this.#session.value.ownerId);
     if (shared === undefined) return throwError(notConnected);
@@ -148,7 +160,7 @@ export class BackendState {
     void this.#session.binding?.refresh();
   }
 
-  /** The part in a shared subscription; the one before ends. */
+  /** Replaces the session's part in a shared subscription and releases the previous part. */
   #share(uri: string, release: (() => void) | undefined): void {
     const before = this.#releases.get(uri);
     if (release === undefined) this.#releases.delete(uri);
@@ -156,7 +168,10 @@ export class BackendState {
     before?.();
   }
 
-  /** `isKnown`: the backend has the subscription. The one at the previous binding ends. */
+  /**
+   * Subscribes at a new binding, and ends the subscription at the previous one. `isKnown`: the backend already has
+   * the subscription.
+   */
   #subscribeAt(binding: Binding, uri: string, isKnown: boolean): Promise<unknown> | undefined {
     const shared = share(uri, binding, this.#session.value.ownerId);
     this.#share(uri, shared?.release);
@@ -169,27 +184,33 @@ export class BackendState {
   }
 }
 
-/** One client's part in a subscription; undefined where the backend, or only the gateway, keeps the state of the client. */
+/**
+ * Joins the shared subscription of the binding; undefined where the backend, or only the gateway, keeps the client's
+ * state.
+ */
 function share(uri: string, { handshake, feed }: Binding, ownerId: string): SharedSubscription | undefined {
   return handshake.era === 'legacy' ? feed?.subscribe(uri, ownerId) : undefined;
 }
 
-/** In a dedicated conversation the backend keeps the state of the client. */
+/** Returns true for a dedicated conversation whose backend keeps the state of the client. */
 function hasOwnState(binding: Binding): binding is Binding & { readonly conversation: Conversation } {
   return binding.conversation !== undefined && !binding.isShared && keepsState(binding.conversation);
 }
 
-/** A modern backend gets the state with each request, also where clients share its process. */
+/** Returns false for a modern backend, which gets the state with each request, also where clients share its process. */
 function keepsState({ handshake }: Conversation): boolean {
   return handshake.era !== 'modern';
 }
 
-/** A legacy backend without logging, or a bare one, refuses itself. A modern one gets the level with each request. */
+/**
+ * Returns false for a legacy backend without logging, which refuses the level itself. A modern backend gets the level
+ * with each request.
+ */
 function offersLog({ handshake }: Binding): boolean {
   return handshake.era === 'modern' || handshake.capabilities.logging !== undefined;
 }
 
-/** Forwards the request; `agreed` is called if the backend agrees. */
+/** Returns a plan that forwards the request; `agreed` is called when the backend answers with a result. */
 function forwarded(request: ExchangeRequest, { conversation }: Binding, agreed: () => void): AttemptPlan {
   const receive = ({ kind }: ExchangeEvent): true => {
     if (kind === 'result') agreed();
@@ -198,7 +219,7 @@ function forwarded(request: ExchangeRequest, { conversation }: Binding, agreed: 
   return { request, conversation, receive };
 }
 
-/** Answers `{}` when the action is done. */
+/** Returns an answer of `{}`, given once the action is done. */
 function answered(act: () => Promise<void> | undefined): LocalAnswer {
   const answer = (): FinalEvent => ({ kind: 'result', result: JsonText.ofValue({}) });
   const answer$ = defer(() => {

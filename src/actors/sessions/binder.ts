@@ -1,5 +1,5 @@
-// Opens a binding for a session at an instance: the shared one, or one through a conversation of its own.
-// binding-search.ts has the order in which instances are tried.
+// Opens a binding for a session at one instance: the shared binding, or one with a conversation that is leased for the
+// session. binding-search.ts has the order in which instances are tried.
 
 import { notConnected } from '../../domain/errors/error-catalogue.ts';
 import { isNetworked } from '../../domain/instances/transport-kinds.ts';
@@ -18,34 +18,43 @@ import { Binding } from './binding.ts';
 import { BindingSearch, pickFor, type SearchOptions } from './binding-search.ts';
 import type { SessionDeps } from './session-deps.ts';
 
-/** What a session needs of a binding. */
+/** What a session requires of a binding. */
 export interface SessionNeeds extends ClientNeeds {
   readonly group: TemplateGroup;
   readonly ownerId: string;
   readonly session?: LeasingSession | undefined;
-  /** Repeats the log level and the subscriptions in a new conversation, before it is used. */
+  /**
+   * Repeats the log level and the subscriptions in a new conversation, before it is used. Undefined when there are
+   * none.
+   */
   readonly repeatBackendState?:
     | ((conversation: Conversation, signal: AbortSignal) => Promise<void>)
     | undefined;
 }
 
-/** Searches for recovered sessions at a time: after the end of a node its clients come all at once. */
+/** The most concurrent searches for recovered sessions: after the end of a node all its clients come at once. */
 const MAX_RECOVERED = 64;
-/** A search that takes longer lets the next one begin, in ms: its backend may hang, or be a program that starts. */
+/**
+ * A search that takes longer than this lets the next one begin, in ms: its backend may hang, or be a program that
+ * starts.
+ */
 const RECOVERED_MS = 1_000;
 
 /** Finds the bindings of all sessions of a gateway. */
 export class Binder {
   readonly deps: SessionDeps;
   /**
-   * By handshake: false for a backend that keeps no dedicated conversations. Of a modern program: whether it
-   * speaks the legacy era, once known.
+   * By handshake of an instance: whether it keeps dedicated conversations. False when it does not; for a modern
+   * program, whether it also speaks the legacy era. Without an entry this is not known yet.
    */
   readonly #keepsDedicated = new WeakMap<Handshake, boolean>();
-  /** Modern programs. The first session whose client may be asked something probes whether the program speaks the legacy era. */
+  /**
+   * By handshake of a modern program: the slot of the one session that probes whether the program speaks the legacy
+   * era.
+   */
   readonly #eraProbes = new WeakMap<Handshake, FairSlots>();
 
-  /** The binding of all sessions that share the conversation of an instance, by its feed. */
+  /** The binding of all sessions that share the transport of an instance, by its feed. */
   readonly #shared = new WeakMap<Feed, Binding>();
   readonly #recovered: FairSlots;
 
@@ -56,20 +65,20 @@ export class Binder {
     this.#recovered = new FairSlots({ ...bounds, scheduler });
   }
 
-  /** The instance for a new session, if there is one. */
+  /** Returns the instance for a new session, as the strategy chooses; undefined when there is none. */
   choose(template: string, ownerId: string): InstanceRef | undefined {
     const { fleet } = this.deps;
     return fleet.has(template) ? pickFor(fleet.group(template), ownerId) : undefined;
   }
 
-  /** The instance of an earlier binding, if it is still that one, and healthy. */
+  /** Returns the instance of an earlier binding if it has the same registration and is healthy; undefined otherwise. */
   former({ instances }: TemplateGroup, { instanceId, serverId }: Binding['place']): InstanceRef | undefined {
     const instance = instances.get(instanceId);
     const isThat = instance instanceof InstanceRef && instance.serverId === serverId;
     return isThat && instance.state === 'healthy' ? instance : undefined;
   }
 
-  /** The binding at this instance, if nothing has to be opened for it. */
+  /** Returns the binding at this instance if nothing has to be opened for it; undefined otherwise. */
   at(ref: InstanceRef, needs: SessionNeeds): Binding | undefined {
     const { handshake, feed } = ref;
     const { policy } = needs.group;
@@ -82,9 +91,10 @@ export class Binder {
   }
 
   /**
-   * Tries to open a binding at one instance after another: the first, and at most `maxRetries` more. Rejects with the last
-   * failure, or NO_HEALTHY_INSTANCE; nothing is left open then. An opening that is slow over a network continues beside the next
-   * one; the first binding counts, and what else is opened is closed. Source: ADR 101.
+   * Tries to open a binding at one instance after another: the first one, and at most `maxRetries` more. An opening
+   * that is slow over a network continues beside the next one; the first binding that opens is used, and the others
+   * are closed. Rejects with the last failure, or with NO_HEALTHY_INSTANCE, and leaves nothing open then. Source: ADR
+   * 101.
    */
   findBinding(needs: SessionNeeds, options: SearchOptions, signal: AbortSignal): Promise<Binding> {
     const open = (ref: InstanceRef, ended: AbortSignal) => this.#open(ref, needs, ended);
@@ -126,8 +136,9 @@ export class Binder {
   }
 
   /**
-   * A dedicated process is worth its cost only in the legacy era, in which a program can send requests to its client. One
-   * session probes whether the program speaks that era; the others wait, and so start no process in vain.
+   * Leases a dedicated process of a modern program, if the program also speaks the legacy era; undefined otherwise.
+   * Only in that era can it send requests to its client. One session probes the program, and the others wait, so that
+   * they start no process in vain.
    */
   async #leaseLegacy(
     ref: InstanceRef,
@@ -157,8 +168,8 @@ export class Binder {
 }
 
 /**
- * Leases an open conversation; one without `inner` where the backend keeps none. Rejects like the opening;
- * aborting ends the lease.
+ * Leases a conversation, and resolves when it is open. `inner` is undefined where the backend keeps no dedicated
+ * conversations. Rejects with the error of the opening; aborting ends the lease.
  */
 async function lease(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<Lease> {
   const { group, ownerId, profile, session } = needs;

@@ -13,40 +13,43 @@ import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
 import type { SessionDeps } from './session-deps.ts';
 
-/** Where a search may look, and for how long. */
+/** Where a search looks for a binding, and for how long. */
 export interface SearchOptions {
-  /** The instance to begin with. Default: the strategy chooses. */
+  /** The instance that is tried first. Default: the strategy chooses. */
   readonly first?: InstanceRef | undefined;
-  /** The only instance that is tried. */
+  /** The only instance that is tried. Default: all may be. */
   readonly only?: InstanceRef | undefined;
-  /** The instance that is tried only if there is no other. */
+  /** The instance that is tried only when there is no other. */
   readonly last?: InstanceRef | undefined;
-  /** Instances that are not tried, by their ids. They count as tried. */
+  /** Ids of instances that are not tried. They count as tried ones. */
   readonly without?: ReadonlySet<string> | undefined;
-  /** Time limit for the whole search, in ms; the caller aborts it then. */
+  /** The time limit of the whole search in ms, after which the caller aborts it. */
   readonly withinMs: number;
-  /** For a recovered session: the search for its first binding waits for its turn, see MAX_RECOVERED. */
+  /**
+   * True for a recovered session: the search for its first binding waits for a free slot, see MAX_RECOVERED of
+   * binder.ts.
+   */
   readonly isRecovered?: boolean | undefined;
 }
 
 interface SearchDeps extends SearchOptions, Pick<SessionDeps, 'now' | 'alarm' | 'budget' | 'isAccepting'> {
   readonly group: TemplateGroup;
   readonly ownerId: string;
-  /** Ends the search. */
+  /** Aborting ends the search. */
   readonly signal: AbortSignal;
   readonly open: (ref: InstanceRef, ended: AbortSignal) => Promise<Binding>;
 }
 
-/** An opening may always be repeated: without a request it does no work. */
+/** An opening may always be repeated: it carries no request, so that a repeat does no harm. */
 const OPENING = { isRepeatable: true };
 
-/** One search; `run` is called once. */
+/** One search for a binding. `run` is called once. */
 export class BindingSearch {
   readonly #deps: SearchDeps;
   readonly #endsAtMs: number;
   readonly #tried: Set<string>;
   readonly #found = Promise.withResolvers<Binding>();
-  /** Aborted when there is a binding. */
+  /** Aborted as soon as a binding is found. */
   readonly #over = new AbortController();
   readonly #ended: AbortSignal;
   #underWay = 0;
@@ -72,7 +75,7 @@ export class BindingSearch {
     else if (!this.#awaitStart()) this.#found.reject(this.#failure ?? this.#noInstance());
   }
 
-  /** Continues when an instance has started; false when none is starting. */
+  /** Waits for an instance that is starting, then continues the search. Returns false when none is starting. */
   #awaitStart(): boolean {
     const { group, ownerId, signal } = this.#deps;
     const started$ = this.#triesLeft > 0 ? group.untilStarted(ownerId, this.#tried) : undefined;
@@ -104,8 +107,9 @@ export class BindingSearch {
   }
 
   /**
-   * Begins the next opening beside a slow one: soon if the retry budget allows it, else after half of the remaining time. Over a
-   * network a healthy backend opens at once; only a program takes time to start.
+   * Sets a timer for the next opening beside a slow one: soon if the retry budget allows it, otherwise after half of
+   * the remaining time. Only over a network, where a healthy backend opens at once; a program takes time to start.
+   * Returns a function that cancels the timer.
    */
   #hedge(slow: InstanceRef): () => void {
     const { now, alarm, budget, withinMs } = this.#deps;
@@ -123,7 +127,7 @@ export class BindingSearch {
     return () => disarm();
   }
 
-  /** Zero, or less, also when the search is over. */
+  /** The number of instances that may still be tried; zero or less also when the search is over. */
   get #triesLeft(): number {
     const { only, group, signal } = this.#deps;
     if (signal.aborted || this.#over.signal.aborted) return 0;
@@ -145,7 +149,10 @@ export class BindingSearch {
   }
 }
 
-/** A session is not load until it calls: when all instances are full, any may be chosen. `last` only when there is no other. */
+/**
+ * Chooses an instance for a session. When all are full any may be chosen, since a session is not load until it calls.
+ * `last` is chosen only when there is no other.
+ */
 export function pickFor(
   group: TemplateGroup,
   ownerId: string,

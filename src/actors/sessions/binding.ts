@@ -1,5 +1,6 @@
-// The binding of a session to its instance: a conversation that is leased for the session (dedicated), or one that
-// sessions share: that of the instance, or of a process for clients with equal extensions. binder.ts opens it.
+// The binding of a session to its instance. Its conversation is dedicated (leased for this session), or shared by
+// several sessions: then it is the transport of the instance, or a process for clients with equal extensions. binder.ts
+// opens bindings.
 
 import type { Subscription } from 'rxjs';
 import { isNetworked, TRANSPORT_TRAITS } from '../../domain/instances/transport-kinds.ts';
@@ -15,26 +16,29 @@ import { MessageBuffer } from '../message-buffer.ts';
 import type { Feed, FeedClient, ResourceUris } from '../subscriptions/feed.ts';
 
 /**
- * A session's use of one instance; sessions that share the conversation of the instance share the binding. A
- * dedicated conversation ends with the session, or with the last call after the session moved to another instance.
+ * The use of one instance by a session. Sessions that share the transport of the instance share one binding. A
+ * dedicated conversation ends with the session, or, after the session has moved, with its last call.
  */
 export class Binding {
   readonly ref: InstanceRef;
   readonly handshake: Handshake;
-  /** The leased conversation; undefined while the session shares that of the instance. */
+  /** The leased conversation; undefined when the session uses the transport of the instance. */
   readonly conversation: Conversation | undefined;
-  /** Other sessions use the same conversation. */
+  /** True when other sessions may use the same conversation. */
   readonly isShared: boolean;
-  /** The messages and subscriptions of a shared conversation, or of a modern one; undefined for other dedicated ones. */
+  /**
+   * The messages and subscriptions of a shared conversation, or of a modern one; undefined for other dedicated
+   * conversations.
+   */
   readonly feed: Feed | undefined;
-  /** What the value of a session keeps of the binding, and of the first backend. */
+  /** The place that the session's value stores: the ids of the instance and of its registration, and `isShared`. */
   readonly place: NonNullable<SessionValue['binding']>;
   readonly greeted: NonNullable<SessionValue['greeted']>;
   readonly #lease: Lease | undefined;
   readonly #buffer: MessageBuffer<ServerMessage> | undefined;
   #listener: FeedClient<ServerMessage> | undefined;
 
-  /** `lease`: of an open conversation. */
+  /** `lease`: of an open conversation; without one the binding uses the transport of the instance. */
   constructor(ref: InstanceRef, handshake: Handshake, lease?: Lease) {
     this.ref = ref;
     this.handshake = handshake;
@@ -52,24 +56,30 @@ export class Binding {
     }
   }
 
-  /** True when its process ended for clients with other extensions: the session needs another one only for its next request. */
+  /**
+   * True when the conversation's process ended to serve clients with other extensions. The session then needs another
+   * conversation only for its next request.
+   */
   get isReplaced(): boolean {
     return this.#lease?.conversation.isReplaced === true;
   }
 
-  /** False once the conversation is over: the backend's state of the session is lost. */
+  /** False once the conversation is over: the backend has lost the state of the session. */
   get isIntact(): boolean {
     if (this.#lease !== undefined) return !this.#lease.conversation.isOver;
     return this.ref.handshake === this.handshake && this.ref.feed === this.feed;
   }
 
-  /** Only the way to the node of the instance was lost: the backend may have the state of the session still. Source: ADR 200. */
+  /**
+   * True when only the connection to the node of the instance was lost: the backend may still have the state of the
+   * session. Source: ADR 200.
+   */
   get mayContinue(): boolean {
     const { ref, handshake } = this;
     return this.#lease === undefined && ref.isElsewhere && (ref.handshake ?? ref.lastHandshake) === handshake;
   }
 
-  /** Delivers until the returned function is called. */
+  /** Delivers the messages of the backend to `listener` until the returned function is called. */
   listen(listener: FeedClient<ServerMessage>): () => void {
     if (this.feed !== undefined) return this.feed.add(listener);
     this.#listener = listener;
@@ -84,21 +94,21 @@ export class Binding {
   }
 
   /**
-   * Resolves when the streams of its listeners are open at the backend, or cannot be; undefined when there is no
-   * need to wait.
+   * Resolves when the message streams of the listeners are open at the backend, or cannot be opened; undefined when
+   * there is no need to wait.
    */
   get untilListening(): Promise<void> | undefined {
     return this.feed?.acknowledged ?? this.conversation?.untilListening;
   }
 
-  /** Resolves when the backend has subscribed its listeners, or will not; undefined when there is no need to wait. */
+  /** Resolves when the backend has subscribed the listeners, or will not; undefined when there is no need to wait. */
   get untilSubscribed(): Promise<void> | undefined {
     return this.feed?.settled ?? this.conversation?.untilListening;
   }
 
   /**
-   * A listener wants these resources from now on; undefined: fewer than before. Resolves when the backend knows;
-   * undefined when there is no need to wait.
+   * Reports that a listener wants these resources from now on, or, when undefined, fewer than before. Resolves when
+   * the backend knows; undefined when there is no need to wait.
    */
   refresh(uris?: ResourceUris): Promise<void> | undefined {
     this.feed?.refresh(uris);
@@ -106,10 +116,10 @@ export class Binding {
   }
 
   /**
-   * Passes a notification of a client on. In a shared program only one that the protocol does not define, and only
-   * while the one call of the client (`isOnlyCall`) is the only one there, so that the program cannot attribute it
-   * to another client. Messages of the program follow the same rule (transports/channel.ts). Dropped otherwise,
-   * and after the end of the conversation.
+   * Passes a notification of a client to the backend. A shared program gets only notifications that the protocol does
+   * not define, and only while the client's one call (`isOnlyCall`) is the only call there, so that the program
+   * cannot attribute the notification to another client. Messages of the program follow the same rule
+   * (transports/channel.ts). In all other cases, and after the end of the conversation, the notification is dropped.
    */
   notify(method: string, params: JsonObject, ownerId: string, isOnlyCall: boolean): void {
     if (!this.isIntact) return;
@@ -119,7 +129,7 @@ export class Binding {
       (conversation ?? ref).notify(method, params, ownerId);
   }
 
-  /** A call begins here; it ends with `release`. */
+  /** Reports the begin of a call in this binding, which keeps its conversation open until `release`. */
   acquire(): void {
     this.#lease?.conversation.acquire();
   }
@@ -128,12 +138,15 @@ export class Binding {
     this.#lease?.conversation.release();
   }
 
-  /** The session has moved: a dedicated conversation is closed when its last call has ended. */
+  /** Called when the session has moved: a dedicated conversation is closed after its last call. */
   retire(): void {
     this.#lease?.release();
   }
 
-  /** The session is over: a dedicated conversation is closed now. Resolves when nothing is left; never rejects. */
+  /**
+   * Called when the session is over: closes a dedicated conversation at once. Resolves when it is closed; never
+   * rejects.
+   */
   async close(): Promise<void> {
     if (this.isShared) this.#lease?.release();
     else await this.#lease?.conversation.close();
@@ -147,7 +160,7 @@ export class Binding {
   }
 }
 
-/** A question of the backend is always answered. */
+/** Answers a question of the backend that did not reach the client; every question gets an answer. */
 function refuseQuestion(message: ServerMessage): void {
   if (message.kind !== 'request') return;
   message.answer({ error: { code: RPC.internalError, message: 'The client does not listen.' } });
@@ -157,13 +170,13 @@ function hasProcesses({ definition: { transport } }: InstanceRef): boolean {
   return TRANSPORT_TRAITS[transport].hasProcesses;
 }
 
-/** Notifications that a modern backend does not need. */
+/** Notifications that only legacy backends need. */
 const LEGACY_ONLY: ReadonlySet<string> = new Set([
   'notifications/roots/list_changed',
   'notifications/progress',
 ]);
 
-/** Sends a notification of a client in a conversation of that client. */
+/** Sends a notification of a client through a conversation of that client. */
 export function forwardNotification(conversation: Conversation, method: string, params: JsonObject): void {
   if (conversation.handshake.era !== 'modern' || !LEGACY_ONLY.has(method))
     conversation.notify(method, params);

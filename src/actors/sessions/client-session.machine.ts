@@ -40,68 +40,71 @@ import {
   type SessionState,
 } from './session-state.ts';
 
-/** The state of a session with an actor, besides the name of its state. */
+/** The context of the machine: all that the session knows, besides the name of its state. */
 export interface ClientSessionContext extends SessionState {
   readonly host: SessionHost;
-  /** The binding is given up although it is usable, because its instance fails calls. */
+  /** True when the session gives up a usable binding, because its instance fails calls. */
   readonly isAbandoned: boolean;
-  /** When it last moved, in whole ms of the monotonic clock: another number would be an object of its own. */
+  /** The time of the last move, in whole ms of the monotonic clock (a fraction would be a heap object of its own). */
   readonly movedAtMs: number;
   /** Why the session has no usable binding: the error of the next refusal. */
   readonly failure: GatewayError | undefined;
-  /** Calls under way that are not safe to repeat, as long as none has arrived. */
+  /** The number of calls under way that are not safe to repeat. */
   readonly unsettledCalls: number;
 }
 
-/** Emitted after the change: the machine has its new state. */
+/** What the machine emits, after each change is in its snapshot. */
 export type ClientSessionEmission =
-  /** `from`: the binding before, if the session had one. */
+  /** The session has a new binding. `from`: its state before. */
   | { readonly type: 'bound'; readonly from: SessionState }
-  /** Waiting requests may check the binding. `failure`: that of a search which found no other one. */
+  /** Waiting requests may use the binding. `failure`: the error of a search that found no better one. */
   | { readonly type: 'serving'; readonly binding: Binding; readonly failure: GatewayError | undefined }
-  /** Waiting requests fail. Without a failure for the reason that is named. */
+  /** Waiting requests fail: with `failure`, or without one for the reason in `why`. */
   | {
       readonly type: 'refused';
       readonly why: 'noneHealthy' | 'finishing';
       readonly failure: GatewayError | undefined;
     }
-  /** `isLost`: the session was not ended by an event. */
+  /** The session has ended. `isLost`: by a failure, not by an `end` event. */
   | { readonly type: 'ended'; readonly isLost: boolean; readonly failure: GatewayError | undefined };
 
-/** Wait between two attempts to find an instance for a session whose client listens. */
+/** Wait between two searches for an instance, for an unbound session whose client listens. */
 const RETRY_DELAY_MS = 5_000;
 
-/** Instead of its end: its client has a session that continues. */
+/** Returns true for a part of a session with several templates: instead of ending, it may begin anew. */
 function mayBeginAnew({ host: { isPart, group } }: ClientSessionContext): boolean {
   return isPart && !group.isDeleted;
 }
 
-/** The binding may be used now. */
+/** Returns true when requests may use the binding now. */
 export function isServed({ binding, isAbandoned }: ClientSessionContext): boolean {
   return binding?.isIntact === true && !isAbandoned && binding.ref.acceptsCalls(binding.conversation);
 }
 
-/** The session may not move, and the way to the node of its instance is there again: the session is bound again there. */
+/**
+ * Returns true when the session may not move, and its instance can be reached again: the session is then bound there
+ * again.
+ */
 export function isReturning(context: ClientSessionContext): boolean {
   const { binding } = context;
   const isBack = binding?.isIntact === false && binding.mayContinue && binding.ref.handshake !== undefined;
   return isBack && !mayMove(context.value, context.host.group);
 }
 
-/** Longest search for a binding. */
+/** Returns the time limit of a search for a binding, in ms. */
 export function bindTimeoutMs({ binding, host: { group } }: ClientSessionContext): number {
   const timeoutMs = timeoutFor(group.policy);
   return binding === undefined ? Math.max(LIMITS.handshakeMs, timeoutMs) : timeoutMs;
 }
 
-/** No new binding was found in time. */
+/** The transitions after a search that found no binding in time. */
 const FAILED = [
   { guard: 'isServed', target: 'serving', actions: 'fail' },
   { guard: 'wasBound', target: 'unbound', actions: 'fail' },
   { target: 'ended', actions: 'fail' },
 ] as const;
 
-/** The binding cannot be used. */
+/** The transitions when the binding cannot be used. */
 const LOST = [
   { guard: 'mayMove', target: 'binding' },
   { guard: 'isReturning', target: 'binding' },
@@ -112,7 +115,7 @@ const LOST = [
   { target: 'ended' },
 ] as const;
 
-/** The way to the instance is there, or is not expected any more. */
+/** The transitions when the instance can be reached again, or is not expected any more. */
 const STARTED = [
   { guard: 'isServed', target: 'serving' },
   { guard: 'mayMove', target: 'binding' },
@@ -132,7 +135,10 @@ export const clientSessionMachine = setup({
     emitted: {} as ClientSessionEmission,
   },
   actors: {
-    /** Not a promise, which could be fulfilled and nevertheless be ignored: the binding would never be closed. */
+    /**
+     * Searches for a binding. A callback and not a promise actor: the result of a stopped promise actor is ignored,
+     * and its binding would never be closed.
+     */
     search: fromCallback<ClientSessionEvent, SessionHost>(({ input, sendBack }) => {
       const over = new AbortController();
       let isFound = false;
@@ -146,7 +152,7 @@ export const clientSessionMachine = setup({
       // After a success a slow opening beside it may continue: it is closed when it has succeeded.
       return () => isFound || over.abort();
     }),
-    /** Ends when the instance of the binding is not starting any more, or too many wait for it. */
+    /** Waits until the instance of the binding is not starting any more; fails when too many requests wait for it. */
     start: fromCallback<ClientSessionEvent, ClientSessionContext>(({ input, sendBack }) => {
       const { value, binding, host } = input;
       const over = (): void => sendBack({ type: 'started' });
@@ -170,7 +176,10 @@ export const clientSessionMachine = setup({
     mayMove: ({ context: { value, host } }) => mayMove(value, host.group),
     isReturning: ({ context }) => isReturning(context),
     mayBeginAnew: ({ context }) => mayBeginAnew(context),
-    /** The session has just moved, and no request waits: a backend that always fails is not opened again at once. */
+    /**
+     * True when the session has just moved, and no request waits: a backend that always fails is then not opened
+     * again at once.
+     */
     mustAwaitRequest: ({ context }) => {
       const { value, host, movedAtMs } = context;
       return (
@@ -179,15 +188,15 @@ export const clientSessionMachine = setup({
         !host.isAwaited
       );
     },
-    /** Ending the session would not help: no other instance could serve its client. */
+    /** True when ending the session would not help, since no other instance could serve its client. */
     mustKeepBinding: ({ context }) => {
       const { binding, host } = context;
       if (binding === undefined || hasOthers(host.group, binding.ref)) return false;
       return binding.isIntact || binding.mayContinue;
     },
     /**
-     * As `mustKeepBinding`, while the way to the instance is being opened. Without requests, the session takes no
-     * place among those that wait.
+     * Like `mustKeepBinding`, while the connection to the instance is being opened. Only with waiting requests:
+     * otherwise the session takes no place among those that wait.
      */
     mayAwaitStart: ({ context }) => {
       const { binding, host } = context;
@@ -195,7 +204,7 @@ export const clientSessionMachine = setup({
       if (hasOthers(host.group, binding.ref)) return false;
       return binding.mayContinue && host.group.isStarting(undefined, binding.ref);
     },
-    /** The conversation is intact, and calls are under way there. */
+    /** True when the conversation is intact, and calls are under way in it. */
     mayFinish: ({ context }) => context.binding?.isIntact === true && context.host.isCalling,
   },
   actions: {
@@ -205,7 +214,7 @@ export const clientSessionMachine = setup({
       const movedAtMs = isFirst ? context.movedAtMs : Math.round(context.host.deps.now());
       return { ...boundTo(context, event.binding), movedAtMs, isAbandoned: false };
     }),
-    /** Without another instance the session keeps its binding. An event without an error is that of the time limit. */
+    /** Records the error of the failed search. An event without an error is that of the time limit. */
     fail: assign(({ context, event }) => {
       const { group } = context.host;
       const late = () =>
@@ -214,7 +223,7 @@ export const clientSessionMachine = setup({
     }),
     forgetFailure: assign({ failure: undefined }),
     abandon: assign({ isAbandoned: true }),
-    /** The calls before do not count. */
+    /** Forgets earlier calls that were not safe to repeat, so that the session may be bound elsewhere. */
     beginAnew: assign(({ context: { value, unsettledCalls } }) => ({
       value: { ...value, unsafe: unsettledCalls > 0 ? 'unknown' : 'no' },
     })),

@@ -51,7 +51,7 @@ import {
 } from './session-state.ts';
 import { WaitingRequests } from './waiting-requests.ts';
 
-/** What is not described here: see McpSession, SessionRecord, and session-host.ts. */
+/** A session of a legacy client. Its members are described in McpSession, SessionRecord and session-host.ts. */
 export class ClientSession implements McpSession, SessionHost, SessionCore, SessionRecord, StorableSession {
   readonly id: string;
   readonly group: TemplateGroup;
@@ -62,7 +62,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
   readonly #table: SessionTable;
   readonly #binder: Binder;
   readonly #options: SessionOptions;
-  /** The actor of the session, which has the state; the state itself while there is no actor. */
+  /** The actor, which has the state, or the state itself while there is no actor. */
   #state: ClientSessionActor | SessionState;
   #holds = 0;
   // A session at rest consists of few objects: these are made at their first use.
@@ -71,12 +71,12 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
   #messages: SessionMessages | undefined;
   #backendState: BackendState | undefined;
   #ended: AsyncSubject<EndReason> | undefined;
-  /** The instance where the search for the first binding begins. Default: the strategy chooses. */
+  /** The instance where the search for the first binding begins. Undefined: the strategy chooses. */
   #first: InstanceRef | undefined;
-  /** The row of the session, once it is kept. */
+  /** The row of the session in the store, once the session is kept. */
   #row: OwnRow | undefined;
 
-  /** `value`: sessions with equal profiles may share one. TEMPLATE_NOT_FOUND. */
+  /** `value`: sessions with equal profiles may share one profile object. Throws TEMPLATE_NOT_FOUND. */
   constructor(table: SessionTable, binder: Binder, id: string, value: SessionValue, options: SessionOptions) {
     this.id = id;
     this.#table = table;
@@ -86,7 +86,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
     this.group = binder.deps.fleet.hold(value.template);
   }
 
-  /** Binds a new session: at once if nothing has to be opened for it, else as the machine finds an instance. */
+  /** Binds a new session: at once if nothing has to be opened, otherwise when the machine has found an instance. */
   async open(): Promise<void> {
     const first = this.#binder.choose(this.template, this.ownerId);
     if (this.#bindAt(first)) return; // no actor before its first request
@@ -113,7 +113,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
   get isPart(): boolean {
     return this.#options.isPart === true;
   }
-  /** What the session is, in every state: it can be written, and made again from it (ClientSessions.recoverFrom). */
+  /** The value of the session in every state. It can be stored, and the session made again from it. */
   get value(): SessionValue {
     return this.#present.value;
   }
@@ -137,11 +137,11 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
     if (greeted === undefined) throw new Error('a session has no backend before it is open');
     return greeted;
   }
-  /** The backend of the present or last binding; in a session that was read again the one of its handshake. */
+  /** The handshake of the present or last binding; for a recovered session without one, that of its first backend. */
   get handshake(): Handshake {
     return this.binding?.handshake ?? { ...this.#greeted, greeting: {} };
   }
-  /** The instance of the present or last binding. */
+  /** The instance of the present or last binding. Throws before the first binding. */
   get instance() {
     const { template, binding } = this.value;
     if (binding === undefined) throw new Error('a session has no instance before it is open');
@@ -156,12 +156,12 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
   get isShared(): boolean {
     return this.value.binding?.isShared === true;
   }
-  /** The last level of `logging/setLevel`, which legacy-over-modern.ts adds to each request to a modern backend. */
+  /** The last level of `logging/setLevel`. legacy-over-modern.ts adds it to each request to a modern backend. */
   get logLevel(): string | undefined {
     return this.value.logLevel;
   }
 
-  /** Emits the reason once when the session is over, then completes. Replayed. */
+  /** Emits the reason once when the session has ended, then completes. Late subscribers get it, too. */
   get ended$(): Observable<EndReason> {
     const { endReason } = this.value;
     if (endReason !== undefined) return of(endReason);
@@ -235,7 +235,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
     return this.#row?.save();
   }
 
-  /** Answers the callers of the session; the first reason counts. Resolves when nothing is left of a dedicated conversation. */
+  /** Ends the session and its calls; later reasons are ignored. Resolves when a dedicated conversation is closed. */
   async close(reason: EndReason = 'closed'): Promise<void> {
     const state = this.#state;
     if (state instanceof Actor) state.send({ type: 'end', reason });
@@ -252,7 +252,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
 
   // --- for its table and its leases ------------------------------------------------------------------------
 
-  /** A stream of the client holds the session; `messages$` is also observed without one. */
+  /** True while a stream of the client holds the session. `messages$` may be observed without such a stream. */
   get isStreaming(): boolean {
     return this.#holds > 0;
   }
@@ -266,7 +266,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
     return this.isParked ? this.usedAtMs : undefined;
   }
 
-  /** Ends the actor. A subscription to `messages$` continues, with the actor, and is not a use: its client may be gone. */
+  /** Ends the actor. With subscribers to `messages$` it continues, although these are no use: their client may be gone. */
   park(): boolean {
     if (this.#holds > 0 || this.calls > 0) return false;
     if (this.#messages?.areObserved) return true;
@@ -349,7 +349,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
   get #present(): SessionState {
     return this.#state instanceof Actor ? this.#state.getSnapshot().context : this.#state;
   }
-  /** The context of its actor in that state, or in any. */
+  /** Returns the context of the actor if it is in that state, or in any state; undefined otherwise. */
   #contextIn(state?: 'serving' | 'unbound' | 'finishing'): ClientSessionContext | undefined {
     if (!(this.#state instanceof Actor)) return undefined;
     const { value, context } = this.#state.getSnapshot();
@@ -396,7 +396,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
     else this.#finish();
   }
 
-  /** A call has ended, perhaps the last one of a finishing session. */
+  /** Reports the end of a call to a finishing session, which ends after its last call. */
   #finish(): void {
     if (this.#contextIn('finishing') !== undefined) this.send({ type: 'callEnded' });
   }
@@ -408,7 +408,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
     else this.#end(emission.isLost, emission.failure);
   }
 
-  /** Binds a session without an actor, if nothing has to be opened for it. */
+  /** Binds a session without an actor, if nothing has to be opened for it. Returns true when it is bound. */
   #bindAt(ref: InstanceRef | undefined): boolean {
     const binding = ref && this.#binder.at(ref, this.#needs);
     if (binding === undefined) return false;
@@ -418,7 +418,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
     return true;
   }
 
-  /** Moves the session to the binding in its state, and releases the one before. */
+  /** Carries out a change of the binding: informs the parts of the session and releases the previous binding. */
   #bound(from: SessionState): void {
     const { binding } = this;
     if (binding === undefined) return;
@@ -431,7 +431,7 @@ export class ClientSession implements McpSession, SessionHost, SessionCore, Sess
     from.binding?.retire();
   }
 
-  /** Callers are answered first. */
+  /** Ends the session. Callers are answered before the binding is closed. */
   #end(isLost: boolean, failure: GatewayError | undefined): void {
     this.#rest();
     const { endReason: reason = 'closed' } = this.value;

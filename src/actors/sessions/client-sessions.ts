@@ -1,6 +1,7 @@
-// The table of all legacy sessions of one gateway: with one template, and with several templates (ADR 70). Bounds their
-// number, parks them after a short time without use and ends them after a long one, and ends many of them together. Callers of
-// `find` compare the owner. The table owns the sessions, a session its binding, and a dedicated binding its conversation.
+// The table of all legacy sessions of one gateway, with one template or with several (ADR 70). It bounds their number,
+// parks a session after a short time without use and ends it after a long one, and can end many together. Callers of
+// `find` must compare the owner themselves. The table owns the sessions, a session owns its binding, and a dedicated
+// binding owns its conversation.
 
 import { nodeCutOff, nodeDraining, shuttingDown } from '../../domain/errors/errors.ts';
 import { sessionEnded, sessionLost, sessionUnknown } from '../../domain/errors/session-errors.ts';
@@ -25,23 +26,23 @@ import type { SessionRow } from './session-row.ts';
 import { newSession, outlivesNode } from './session-state.ts';
 
 interface ClientSessionsOptions extends SessionDeps, SessionAdmission {
-  /** Most sessions with one template, and most with several. */
+  /** The most sessions with one template, and separately the most sessions with several. Default: LIMITS.sessions. */
   readonly maxSessions?: number | undefined;
   readonly idleMs?: number | undefined;
-  /** Part of them for one owner. Default LIMITS.ownerShare. */
+  /** The share of the places that one owner may use. Default: LIMITS.ownerShare. */
   readonly share?: number | undefined;
-  /** Counts the profiles of sessions. */
+  /** Counts the memory of the client profiles. */
   readonly declarations: ByteBudget;
-  /** The present life of this node, with which new ids begin. Default: a new one. */
+  /** The present life of this node, with which new ids begin. Default: a new life. */
   readonly life?: string | undefined;
-  /** Stores the sessions of clients, so that another life can recover them. Default: they end with the gateway. */
+  /** Stores the sessions, so that another life can recover them. Default: sessions end with the gateway. */
   readonly keeper?: SessionKeeper | undefined;
 }
 
-/** Shortest time between two sweeps, in ms. */
+/** The shortest time between two sweeps, in ms. */
 const GRAIN_MS = 1_000;
 
-/** What is not described here: see SessionTable. */
+/** The table of the sessions of a gateway. See SessionTable for members that are not described here. */
 export class ClientSessions implements SessionTable {
   readonly deps: SessionDeps & SessionAdmission;
   readonly binder: Binder;
@@ -53,12 +54,12 @@ export class ClientSessions implements SessionTable {
   readonly #open = new Map<string, SessionRecord>();
   readonly #idleMs: number;
   readonly #parkMs: number;
-  /** The next sweep; set while there are sessions. */
+  /** Cancels the next sweep; set while there are sessions. */
   #disarm: (() => void) | undefined;
   readonly #closings = new Set<Promise<void>>();
-  /** Resolved when the last session has ended while the gateway closes. */
+  /** Resolves when the last session has ended while the gateway closes. */
   readonly #emptied = Promise.withResolvers<void>();
-  /** While the node is drained. */
+  /** Set while the node is drained. */
   #drain: SessionDrain | undefined;
   isClosing = false;
 
@@ -82,12 +83,12 @@ export class ClientSessions implements SessionTable {
     deps.fleet.root.subscribe({ complete: () => void this.closeAll(0) });
   }
 
-  /** Most sessions with one template, and most with several. */
+  /** The most sessions with one template, and separately the most sessions with several. */
   get max(): number {
     return this.#places.max;
   }
 
-  /** With those in opening. */
+  /** The number of sessions, including those that are being opened. */
   get size(): number {
     return this.#opening.size + this.#open.size;
   }
@@ -101,10 +102,10 @@ export class ClientSessions implements SessionTable {
   }
 
   /**
-   * Opens a session for a client where the strategy of the template says. When the opening fails there, the next
-   * instance is tried, at most `maxRetries` times. Rejects with SESSION_LIMIT (in all, or of the owner's share),
-   * SHUTTING_DOWN, NODE_UNAVAILABLE, TEMPLATE_NOT_FOUND, NO_HEALTHY_INSTANCE, BACKEND_UNAVAILABLE,
-   * BACKEND_TIMEOUT, QUEUE_FULL. Aborting ends what was opened: SESSION_NOT_FOUND.
+   * Opens a session with one template, at the instance that the strategy chooses. When the opening fails, other
+   * instances are tried, at most `maxRetries`. Aborting `signal` ends the opening with SESSION_NOT_FOUND. Rejects
+   * with SESSION_LIMIT (of the gateway, or of the owner's share), SHUTTING_DOWN, NODE_UNAVAILABLE,
+   * TEMPLATE_NOT_FOUND, NO_HEALTHY_INSTANCE, BACKEND_UNAVAILABLE, BACKEND_TIMEOUT or QUEUE_FULL.
    */
   async open(
     template: string,
@@ -135,9 +136,9 @@ export class ClientSessions implements SessionTable {
   }
 
   /**
-   * Makes a session again from its value, under the id that its client has. Nothing is opened before its first
-   * use; then it is bound as after the loss of a conversation. No other session ends for it. SESSION_NOT_FOUND
-   * when it is over or open, SESSION_LIMIT, SHUTTING_DOWN, TEMPLATE_NOT_FOUND.
+   * Makes a session again from its stored value, under the id that its client has. Nothing is opened before its first
+   * use. No other session is ended to make room. Throws SESSION_NOT_FOUND when the session is over or open already,
+   * SESSION_LIMIT, SHUTTING_DOWN or TEMPLATE_NOT_FOUND.
    */
   recoverFrom(id: string, value: SessionValue, generation: number, lists?: SessionLists): ClientSession {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
@@ -155,8 +156,9 @@ export class ClientSessions implements SessionTable {
   }
 
   /**
-   * Other nodes ended the former life, and may recover its open sessions, which end here. Those in opening have no
-   * row yet. Resolves when none of them takes another call.
+   * Begins a new life of this node, after other nodes have ended the former one. They may recover its open sessions,
+   * which therefore end here; sessions that are being opened have no row yet, and continue. Resolves when the ended
+   * sessions take no more calls.
    */
   async beginLife(life: string): Promise<void> {
     this.#life = life;
@@ -178,9 +180,9 @@ export class ClientSessions implements SessionTable {
   }
 
   /**
-   * Waits until it is known whether the instance of the session can be used, 5 s at most, and returns what makes
-   * the session again. SESSION_NOT_FOUND when it cannot be recovered; SESSION_LIMIT: no other session ends for it;
-   * TEMPLATE_NOT_FOUND.
+   * Waits until it is known whether the instance of the session can be used, at most LIMITS.firstOpeningsMs. Returns
+   * the function that makes the session again. Rejects with SESSION_NOT_FOUND when it cannot be recovered,
+   * SESSION_LIMIT (no other session is ended to make room) or TEMPLATE_NOT_FOUND.
    */
   async prepareRecovery(id: string, value: SessionValue, lists?: SessionLists) {
     const group = this.deps.fleet.group(value.template);
@@ -214,7 +216,7 @@ export class ClientSessions implements SessionTable {
     } else if (this.#open.has(session.id)) this.#drop(session, 'all');
   }
 
-  /** A session with one template. A lookup is not a use. */
+  /** Returns the open session with one template that has this id. Does not count as a use. */
   find(id: string): ClientSession | undefined {
     const session = this.#open.get(id);
     return session instanceof ClientSession ? session : undefined;
@@ -224,26 +226,29 @@ export class ClientSessions implements SessionTable {
     return this.#open.get(id);
   }
 
-  /** The open sessions; the parts of a session with several templates are its bindings. */
+  /**
+   * Returns the open sessions of clients. A session with several templates is listed once, with the bindings of its
+   * parts.
+   */
   list(): ShownSession[] {
     const startMs = wallAt(this.deps, 0);
     return this.#ofClients().map((record) => this.#viewOf(record, startMs));
   }
 
-  /** Ends the session with this fingerprint: it takes no more calls when this returns. SESSION_NOT_FOUND. */
+  /** Ends the session with this fingerprint: when this returns, it takes no more calls. Throws SESSION_NOT_FOUND. */
   endNamed(fingerprint: string, reason: EndReason): void {
     const session = [...this.#open.values()].find(({ id }) => sessionFingerprint(id) === fingerprint);
     if (session === undefined) throw sessionUnknown(fingerprint);
     void this.#end(session, reason);
   }
 
-  /** Ends all sessions of an owner, including those in opening. Resolves when nothing is left of them. */
+  /** Ends all sessions of an owner, including those that are being opened. Resolves when all are closed. */
   async endOf(ownerId: string): Promise<void> {
     const theirs = this.#all().filter((session) => session.ownerId === ownerId);
     await this.deps.scheduler.each(theirs, (session) => this.#end(session, 'ownerRefused'));
   }
 
-  /** Releases the sessions that other nodes can recover. */
+  /** Begins to release the sessions that other nodes can recover. Without effect when sessions are not stored. */
   drain(): void {
     const deps = this.deps;
     const keeper = this.#keeper;
@@ -264,7 +269,10 @@ export class ClientSessions implements SessionTable {
     return this.isClosing || reason === 'drained';
   }
 
-  /** Refuses new sessions, lets calls under way finish within the grace, and ends all. Resolves when nothing is left. */
+  /**
+   * Refuses new sessions, lets calls under way finish within `graceMs`, then ends all sessions. Resolves when all are
+   * closed.
+   */
   async closeAll(graceMs: number): Promise<void> {
     const { scheduler, alarm } = this.deps;
     this.isClosing = true;
@@ -290,7 +298,7 @@ export class ClientSessions implements SessionTable {
     this.#drain?.used(session);
   }
 
-  /** The session is not recovered here any more, unless its row stays for the next life, or another life has it. */
+  /** Makes sure that the session is not recovered here again, unless its row stays for another life. */
   #forget({ id }: SessionRecord, reason: EndReason): void {
     if (!this.leavesRow(reason) && reason !== 'takenOver') this.#recovery?.forget(id);
   }
@@ -300,7 +308,7 @@ export class ClientSessions implements SessionTable {
     if (this.deps.isCutOff?.()) throw nodeCutOff();
   }
 
-  /** In a place that is free. */
+  /** Makes a session in a free place. */
   #create(id: string, value: SessionValue, options: SessionOptions): ClientSession {
     this.deps.fleet.group(value.template); // TEMPLATE_NOT_FOUND, before anything is counted
     this.#places.take(value, 'template');
@@ -321,12 +329,15 @@ export class ClientSessions implements SessionTable {
     if (this.#disarm === undefined) this.#sweepIn(this.#parkMs);
   }
 
-  /** Whole milliseconds: other numbers in fields of thousands of sessions are objects of their own. */
+  /** The present time in whole ms: fractions in fields of thousands of sessions would be heap objects of their own. */
   #nowMs(): number {
     return Math.round(this.deps.now());
   }
 
-  /** After `#parkMs` at most: no session that is used meanwhile is due sooner. Not while the gateway closes. */
+  /**
+   * Schedules a sweep; `waitMs` is at most `#parkMs`, since no session that is used meanwhile is due sooner. Not
+   * while the gateway closes.
+   */
   #sweepIn(waitMs: number): void {
     if (!this.isClosing) this.#disarm = this.deps.alarm(waitMs, () => void this.#sweep());
   }
@@ -342,7 +353,7 @@ export class ClientSessions implements SessionTable {
     this.#sweepIn(Math.max(GRAIN_MS, nextMs - now()));
   }
 
-  /** Parks or ends a session that is still due. A busy session counts as used now. */
+  /** Parks or ends a session that is still due. A session that is busy counts as used now. */
   #visit(session: SessionRecord): void {
     const now = this.deps.now();
     if (this.isClosing || !this.#open.has(session.id) || this.#dueAtMs(session) > now) return;
@@ -362,7 +373,7 @@ export class ClientSessions implements SessionTable {
     if (this.isClosing && this.size === 0) this.#emptied.resolve();
   }
 
-  /** The open sessions without the parts of sessions with several templates. */
+  /** Returns the open sessions without the parts of sessions with several templates. */
   #ofClients(): SessionRecord[] {
     const records = [...this.#open.values()];
     const innerIds = new Set(records.flatMap(({ innerSessionIds = [] }) => innerSessionIds));
@@ -373,7 +384,7 @@ export class ClientSessions implements SessionTable {
     return [...this.#opening, ...this.#open.values()];
   }
 
-  /** `startMs`: the start of the monotonic clock, in ms since 1970. */
+  /** `startMs`: the wall time at the start of the monotonic clock, in ms since 1970. */
   #viewOf(record: SessionRecord, startMs: number): ShownSession {
     const bound =
       record instanceof ClientSession
@@ -402,8 +413,8 @@ export class ClientSessions implements SessionTable {
   }
 
   /**
-   * Ends the session of an absent client if all places, or those of the owner, are taken. SESSION_LIMIT if no
-   * client is absent.
+   * Ends the session of an absent client, if all places or all places of the owner are taken. Throws SESSION_LIMIT
+   * when no client is absent.
    */
   #makeRoom(ownerId: string, kind: PlaceKind): void {
     const lack = this.#places.lackOf(ownerId, kind);

@@ -1,4 +1,5 @@
-// The calls of one session: those under way, and those between two rounds, which have a reservation at their instance.
+// The calls of one session: those that are under way, and those between two rounds, for which capacity is reserved at
+// their instance.
 
 import { Observable, Subscription } from 'rxjs';
 import { type TemplatePolicy, timeoutFor } from '../../balancing/policy.ts';
@@ -19,7 +20,7 @@ import { SessionRoute } from './session-route.ts';
 import { mayMove } from './session-state.ts';
 
 interface Reserved extends Linked {
-  /** There will be no next round. */
+  /** Ends the call, for which there will be no next round. */
   readonly end: (error: GatewayError) => void;
 }
 
@@ -27,7 +28,7 @@ interface Reserved extends Linked {
 export class SessionCalls {
   readonly #session: SessionCore;
   readonly #underWay = new LinkedSet<SessionRoute>();
-  /** Made at its first use: a session at rest consists of few objects. */
+  /** The calls between two rounds. Made at the first use, since a session at rest should consist of few objects. */
   #reservations: LinkedSet<Reserved> | undefined;
   #isAway = false;
 
@@ -39,17 +40,17 @@ export class SessionCalls {
     return this.#underWay.size + this.#reserved;
   }
 
-  /** Calls are under way at a binding, or between two rounds there. */
+  /** True when calls are under way at a binding, or between two rounds. */
   get isAtBinding(): boolean {
     return this.#reserved > 0 || this.#underWay.values().some(({ binding }) => binding !== undefined);
   }
 
-  /** Exactly one call is under way, and it is at this binding. */
+  /** Returns true when exactly one call is under way, and it is at this binding. */
   isOneAt(binding: Binding | undefined): boolean {
     return this.#underWay.size === 1 && this.#underWay.first?.binding === binding;
   }
 
-  /** One round of a call; cold. `reservation` as in SessionRoute. */
+  /** Makes one round of a call; cold. `reservation`: the binding where the call has to continue. */
   carry(request: ExchangeRequest, reservation?: Binding): Observable<Answer> {
     return new Observable((subscriber) => {
       const session = this.#session;
@@ -70,7 +71,7 @@ export class SessionCalls {
     });
   }
 
-  /** See McpSession. The conversation of the call is kept open meanwhile. */
+  /** See McpSession.reserve. The conversation of the call stays open meanwhile. */
   reserve({ event }: Answer, lost: (error: GatewayError) => void) {
     const session = this.#session;
     // By the event, not by the id of the instance, which a successor may have, too.
@@ -107,18 +108,18 @@ export class SessionCalls {
     return { exchange: (request: ExchangeRequest) => this.carry(request, binding), leave };
   }
 
-  /** Ends the calls that are between two rounds: there will be no next round. */
+  /** Ends the calls that are between two rounds; there will be no next round. */
   dismiss(error: GatewayError): void {
     for (const { end } of this.#reservations?.values() ?? []) end(perhapsDelivered(error));
   }
 
-  /** Ends all: the session is over. */
+  /** Ends all calls, because the session is over. */
   refuse(error: GatewayError): void {
     for (const route of this.#underWay.values()) route.refuse(error);
     this.dismiss(error);
   }
 
-  /** While the client is away, its calls end as soon as other calls wait for their capacity. */
+  /** Sets whether the client is away. While it is, its calls end as soon as other calls wait for their capacity. */
   setAway(isAway: boolean): void {
     if (isAway === this.#isAway) return;
     this.#isAway = isAway;
@@ -129,18 +130,21 @@ export class SessionCalls {
     }
   }
 
-  /** Between two rounds. */
+  /** The number of calls between two rounds. */
   get #reserved(): number {
     return this.#reservations?.size ?? 0;
   }
 }
 
-/** Ten minutes, or as long as a call may take. Source: ADR 112. */
+/**
+ * Returns the longest wait for an answer of the client to a question, in ms: LIMITS.callMaximumMs, or as long as a
+ * call may take. Source: ADR 112.
+ */
 export function longestQuestionMs(policy: TemplatePolicy, maxCallMs = 0): number {
   return Math.min(Math.max(LIMITS.callMaximumMs, maxCallMs, timeoutFor(policy)), LIMITS.callLongestMs);
 }
 
-/** The error of a call between two rounds, equal to that of a call that was under way at the binding. */
+/** Returns the error of a call between two rounds. It equals that of a call that was under way at the binding. */
 function conversationLost({ ref }: Binding): GatewayError {
   const reason = 'its conversation was lost before the call continued';
   return atInstance(backendUnavailable(reason, { delivered: 'unknown' }), ref.id);

@@ -1,4 +1,5 @@
-// What the gateway provides to its sessions, whether new ones are opened, and the options of one with one template.
+// The interfaces that the gateway provides to its sessions, the conditions under which new ones are opened, and the
+// options of a session with one template.
 
 import type { Observable } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -19,28 +20,34 @@ export interface SessionDeps extends Clock {
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
   /** Bounds second openings, as it bounds second attempts of calls. */
   readonly budget: Pick<RetryBudget, 'countCall' | 'hasRoom' | 'take'>;
-  /** For tasks that come due by the thousand. */
+  /** Runs tasks that come due by the thousand, spread over turns of the event loop. */
   readonly scheduler: TaskScheduler;
   readonly listMemory: ListMemory;
   readonly emit: (event: GatewayEvent) => void;
-  /** False while the gateway closes: no session is opened, and no call of one begins. */
+  /** Returns false while the gateway closes: no session is opened, and no call begins in a session. */
   readonly isAccepting: () => boolean;
-  /** As in DeadlineDeps. */
+  /** See DeadlineDeps.maxCallMs. */
   readonly maxCallMs?: number | undefined;
 }
 
-/** Whether new sessions are opened, and those of other nodes claimed. */
+/** Decides whether this node opens new sessions and claims those of other nodes. */
 export interface SessionAdmission {
-  /** True while no sessions of clients are opened, nor claimed; those that are open may use further templates. Default: never. */
+  /**
+   * Returns true while the node is drained: no sessions are opened or claimed, but open ones may use further
+   * templates. Default: never.
+   */
   readonly isDraining?: (() => boolean) | undefined;
   /**
-   * True while other nodes may end the life of this one, because it alone has no database: no sessions of clients
-   * are opened. Default: never.
+   * Returns true while this node alone has no database, and other nodes may therefore end its life: no sessions are
+   * opened. Default: never.
    */
   readonly isCutOff?: (() => boolean) | undefined;
 }
 
-/** The options of a session with one template. `lists`: without them the backend answers all list requests. */
+/**
+ * The options of a session with one template. `lists`: the cached lists of the template; without them the backend
+ * answers all list requests.
+ */
 export interface SessionOptions extends SessionOpening {
   readonly lists?: SessionLists | undefined;
 }
@@ -51,15 +58,21 @@ interface ListingSession {
   readonly handshake: Handshake;
 }
 
-/** The cached lists of the template (CachedLists of src/protocol). */
+/** The cached lists of a template, implemented by CachedLists of src/protocol. */
 export interface SessionLists {
-  /** One list request of a session that shares the instance's own conversation, from memory or by `load`. */
+  /**
+   * Answers one list request of a session that shares the transport of its instance: from memory, or with what `load`
+   * brings.
+   */
   exchangeIn(
     session: ListingSession,
     request: ExchangeRequest,
     load: () => Observable<Answer>,
   ): Observable<Answer>;
-  /** The messages, with notices of changed lists as far as this backend announces them, and those for this owner alone. */
+  /**
+   * Adds notices of changed lists to the messages of a session: those that this backend announces, and those that
+   * concern only this owner.
+   */
   withNotices(
     messages$: Observable<ServerMessage>,
     client: Pick<Handshake, 'capabilities'> & Pick<ListingSession, 'ownerId'>,

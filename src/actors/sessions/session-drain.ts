@@ -1,27 +1,27 @@
-// Releases the sessions of a node that is drained, so that other nodes recover them: spread over some seconds,
-// each of them while it has no call. Nothing is released while no other node takes sessions. Source: ADR 166.
+// Releases the sessions of a node that is being drained, so that other nodes can recover them: spread over some seconds,
+// each session at a time when it has no call. Nothing is released while no other node takes sessions. Source: ADR 166.
 
 import type { SessionRecord } from '../../domain/sessions/session-table.ts';
 import type { Clock } from '../../domain/time/clock.ts';
 
-/** Time over which sessions without calls are released, in ms: their clients open streams again, elsewhere. */
+/** Time over which the release is spread, in ms: the clients of released sessions open streams at other nodes. */
 const SPREAD_MS = 5_000;
-/** Time from one part of them to the next, in ms. */
+/** Interval between two groups of released sessions, in ms. */
 const PART_MS = 100;
 
 interface SessionDrainDeps {
   readonly clock: Pick<Clock, 'background'>;
-  /** Another node takes sessions. */
+  /** Returns true when another node takes sessions. */
   readonly hasOthers: () => boolean;
   readonly release: (session: SessionRecord) => void;
 }
 
-/** The release of the sessions of a node that is drained; one object for each drain. */
+/** The release of the sessions in one drain of a node. */
 export class SessionDrain {
   readonly #deps: SessionDrainDeps;
-  /** Sessions whose turn is still to come. */
+  /** Sessions that have not had their turn yet. */
   readonly #waiting: Set<SessionRecord>;
-  /** Sessions that are released once they have no call. */
+  /** Sessions that had their turn, and are released once they have no call. */
   readonly #due = new Set<SessionRecord>();
   readonly #perPart: number;
   readonly #stop: () => void;
@@ -33,12 +33,12 @@ export class SessionDrain {
     this.#stop = deps.clock.background.every(PART_MS, () => this.#releasePart());
   }
 
-  /** A session that was opened, or recovered, meanwhile. */
+  /** Adds a session that was opened or recovered after the drain began. */
   add(session: SessionRecord): void {
     this.#waiting.add(session);
   }
 
-  /** A message of its client came, or a call of it has ended. */
+  /** Reports a message of the session's client, or the end of a call: a session that is due may be released now. */
   used(session: SessionRecord): void {
     if (this.#due.has(session)) queueMicrotask(() => this.#releaseDue(session)); // its next call is counted by then
   }

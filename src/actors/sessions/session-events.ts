@@ -1,4 +1,4 @@
-// The fields of events of open sessions.
+// The fields of events about open sessions.
 
 import { eventOf } from '../../domain/events.ts';
 import type { InstanceDefinition } from '../../domain/instances/instance.ts';
@@ -14,12 +14,12 @@ interface ReportedSession {
 
 type Place = NonNullable<SessionValue['binding']>;
 
-/** The fields of every event of an open session. */
+/** Returns the fields that every event of an open session has. */
 export function sessionEventOf({ id, ownerId, instance }: ReportedSession, clock: Pick<Clock, 'wall'>) {
   return { ...eventOf(clock, instance), session: sessionFingerprint(id), principal: ownerId };
 }
 
-/** `left`: where it was bound before. */
+/** Returns the event of a session that has moved. `left`: the place of its previous binding. */
 export function sessionMoved(session: ReportedSession, left: Place, clock: Pick<Clock, 'wall'>) {
   const { instanceId: fromInstanceId, serverId: fromServerId } = left;
   return { type: 'session.moved', ...sessionEventOf(session, clock), fromInstanceId, fromServerId } as const;

@@ -1,5 +1,6 @@
-// What the parts of a session need of it: SessionHost for its machine, SessionCore for the others; ClientSession
-// is both. The parts know only these, because imports in a circle are refused. Source: ADR 302, ADR 345.
+// The interfaces by which the parts of a session use it: SessionHost for its state machine, SessionCore for all other
+// parts. ClientSession implements both. The parts do not import ClientSession, since circular imports are refused.
+// Source: ADR 302, ADR 345.
 
 import type { Observable } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -12,46 +13,61 @@ import type { Binding } from './binding.ts';
 import type { SessionDeps } from './session-deps.ts';
 import type { ClientSessionEvent, SessionState } from './session-state.ts';
 
-/** For client-session.machine.ts: what decides about its states, and the search. */
+/**
+ * The session as client-session.machine.ts sees it: the facts that decide about its states, and the search for a
+ * binding.
+ */
 export interface SessionHost extends SessionState {
   readonly deps: Pick<Clock, 'now'>;
   readonly group: TemplateGroup;
   /**
-   * The session is a part of one with several templates, which continues: where another session would end, a part
-   * begins anew.
+   * True for a part of a session with several templates. Where another session would end, a part begins anew, because
+   * the whole session continues.
    */
   readonly isPart: boolean;
-  /** The client of the session listens. */
+  /** True while the client of the session has an open message stream that needs a binding. */
   readonly isListened: boolean;
-  /** Calls are under way at the binding, or between two rounds there. */
+  /** True while calls are under way at the binding, or between two rounds. */
   readonly isCalling: boolean;
-  /** Requests wait for a binding. */
+  /** True while requests wait for a binding. */
   readonly isAwaited: boolean;
-  /** Finds an instance, and opens what is needed there. Rejects with the failure. Aborting closes what was opened. */
+  /**
+   * Finds an instance, and opens what the session needs there. Rejects with the failure of the last instance.
+   * Aborting closes what was opened.
+   */
   find(signal: AbortSignal): Promise<Binding>;
 }
 
-/** For SessionCalls and SessionRoute, WaitingRequests, SessionMessages and BackendState. */
+/** The session as its other parts see it: SessionCalls, SessionRoute, WaitingRequests, SessionMessages and BackendState. */
 export interface SessionCore extends SessionState, Pick<SessionHost, 'group' | 'isPart' | 'isListened'> {
   readonly deps: SessionDeps;
   readonly isUnbound: boolean;
-  /** The binding, if requests may use it now. */
+  /** The binding, if requests may use it now; undefined otherwise. */
   readonly usableBinding: Binding | undefined;
-  /** The resources whose updates its client wants. */
+  /** The URIs of the resources whose updates the client wants. */
   readonly uris: ResourceUris;
-  /** In its row, or in that of the session of which it is a part; undefined where nothing is stored. */
+  /**
+   * The mark `unsafe` in the stored row: it says that the session made calls that must not be repeated. A part of a
+   * session with several templates uses the row of the whole session. Undefined when the session is not stored.
+   */
   readonly mark: UnsafeMark | undefined;
-  /** To its actor, while it has one. */
+  /** Sends an event to the actor of the session. Without effect while there is no actor. */
   send(event: ClientSessionEvent): void;
-  /** A request found no usable binding, or needs a dedicated conversation; or the client listens at a binding that is gone. */
+  /**
+   * Asks the state machine for a usable binding: because a request found none, because a request needs a dedicated
+   * conversation, or because a listening client has lost its binding.
+   */
   requestBinding(needsDedicated: boolean): void;
-  /** Cold: emits the next usable binding, once. `needsDedicated`: a dedicated conversation is required. */
+  /** Emits the next usable binding, once; cold. `needsDedicated`: the conversation must be dedicated. */
   untilBound(needsDedicated: boolean): Observable<Binding>;
-  /** Finds a binding for one call, at none of these instances; the session stays at its own. As `find`. */
+  /**
+   * Finds a second binding for one call, for a hedge: at no instance of `without`, and at that of `at` only if there
+   * is no other. The session itself stays at its binding. Rejects and aborts like SessionHost.find.
+   */
   findBeside(at: Binding, without: ReadonlySet<string>, signal: AbortSignal): Promise<Binding>;
-  /** For requests of `setsBackendState`; undefined for others. */
+  /** Returns how to carry out a request of `setsBackendState`; undefined for all other requests. */
   backendStatePlan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer | undefined;
-  /** A request begins: the session has an actor from now on. */
+  /** Called when a request begins: marks the session as used, and gives it an actor. */
   used(): void;
   callEnded(): void;
 }

@@ -1,6 +1,7 @@
-// Keeps a row for each session of a client, so that another life can recover it. Three writes are awaited as long as the database
-// answers: the row of a new session, its deletion, and the mark `unsafe`. All others are written behind. Writes are grouped, and
-// there is none per call. Source: ADR 143, 294. How a session is read again: session-recovery.ts.
+// Stores a row for each session of a client, so that another life can recover the session. Clients wait for three kinds
+// of writes, as long as the database answers: the row of a new session, its deletion, and the mark `unsafe`. All other
+// changes are written later. Writes are grouped, and there is none per call. Source: ADR 143, 294. session-recovery.ts
+// reads the rows.
 
 import { LIMITS } from '../../domain/limits.ts';
 import { RELEASED, type SessionDecision } from '../../domain/nodes/life.ts';
@@ -10,21 +11,24 @@ import { type Clock, settlesWithin, wallAt } from '../../domain/time/clock.ts';
 import { MAX_SESSION_ROWS, type SessionStore, type StoredSession } from '../../persistence/store.ts';
 import { type RowWriter, SessionRow } from './session-row.ts';
 
-/** Longest wait of a client for a write, in ms. A later write is counted, and made all the same. */
+/**
+ * The longest wait of a client for a write, in ms. A write that takes longer is counted as late, and completed all
+ * the same.
+ */
 const WAIT_MS = 5_000;
-/** The wait of a client, in ms, after a write that failed or took longer than a client waits. */
+/** The longest wait of a client after a write that failed or was late, in ms. */
 const AWAY_WAIT_MS = 250;
-/** Shortest time from one group of awaited writes to the next, in ms. */
+/** The shortest time between two groups of awaited writes, in ms. */
 const GROUP_MS = 2;
-/** Wait of a write that no client waits for, in ms: changes of one session within this time are one write. */
+/** Delay of a write that no client waits for, in ms: changes of one session within this time become one write. */
 const BEHIND_MS = 50;
-/** Wait after a failure, in ms. */
+/** Wait before writes are tried again after a failure, in ms. */
 const RETRY_MS = 1_000;
-/** Most sessions with changes that are not written yet. Changes of others are dropped. */
+/** The most sessions with unwritten changes. Changes of further sessions are dropped. */
 const MAX_PENDING = 25_000;
-/** Longest wait for the last writes when the gateway stops, in ms. */
+/** The longest wait for the last writes when the gateway stops, in ms. */
 const LAST_MS = 2_000;
-/** From the start of a life to the first deletion of old rows, in ms: the start is busy enough. */
+/** Time from the start of a life to the first deletion of old rows, in ms: the start itself is busy enough. */
 const FIRST_TRIM_MS = 10_000;
 
 interface KeeperOptions {
@@ -33,53 +37,56 @@ interface KeeperOptions {
   readonly life: string;
   readonly clock: Clock;
   readonly idleMs?: number | undefined;
-  /** Most sessions of a life. */
+  /** The most sessions of a life. Default: LIMITS.sessions. */
   readonly maxSessions?: number | undefined;
-  /** Default: the sessions of earlier lives of this node, and of workers that it had, are recovered here. */
+  /**
+   * Decides which life serves a stored session. Default: this node recovers the sessions of its own earlier lives,
+   * and those of its former workers.
+   */
   readonly decideSession?: DecideSession | undefined;
   readonly successorOf?: SuccessorOf | undefined;
   readonly mayStore?: MayStore | undefined;
 }
 
 /**
- * The life that serves a stored session: this one, which has it or may claim it; another life; or none. Rejects
- * with DATABASE_UNAVAILABLE.
+ * Decides which life serves a stored session: this life, which holds it or may claim it; another life; or none.
+ * Rejects with DATABASE_UNAVAILABLE.
  */
 export type DecideSession = (row: StoredSession) => Promise<SessionDecision>;
 
 /**
- * The life that recovers the session with this key in the place of this node, which is drained; undefined when no
- * other node takes sessions. `key`: see rowKeyOf.
+ * Returns the life that recovers the session with this key instead of this node, which is being drained; undefined
+ * when no other node takes sessions. `key`: see rowKeyOf.
  */
 export type SuccessorOf = (key: string) => string | undefined;
 
 /**
- * Whether another node may store sessions of this life later: it goes on, or may come back after a freeze.
- * Undefined: none does. Rejects with DATABASE_UNAVAILABLE.
+ * Returns whether another node may still store sessions of this life later, because the life goes on or may return
+ * after a freeze. Undefined when no node will. Rejects with DATABASE_UNAVAILABLE.
  */
 export type MayStore = (life: string) => Promise<boolean> | undefined;
 
-/** Since the start of the gateway. */
+/** Counts since the start of the gateway. */
 export interface KeeperCounts {
   /** Awaited writes that took longer than their client waited. */
   late: number;
   /** Sessions that were not stored, because they were too large or too many changes waited. */
   dropped: number;
-  /** Sessions of lives that are over, recovered here. */
+  /** Sessions of lives that are over, recovered on this node. */
   recovered: number;
   /**
-   * Attempts to claim a session of a life that is over, or that released it. `lost`: another life was first, or
-   * its holder changed it meanwhile.
+   * Attempts to claim a session from a life that is over or has released it. `lost`: another life was first, or the
+   * holder changed the row before the claim.
    */
   readonly claims: { won: number; lost: number };
-  /** Writes that found that another life has the session. */
+  /** Writes that failed because another life holds the session. */
   fenced: number;
 }
 
 /** Writes the rows of the sessions of one life. */
 export class SessionKeeper implements RowWriter {
   readonly store: SessionStore;
-  /** This node and its present life. */
+  /** The id of this node, and its present life. */
   ownLife: NodeLife;
   readonly decideSession: DecideSession;
   readonly successorOf: SuccessorOf;
@@ -95,19 +102,19 @@ export class SessionKeeper implements RowWriter {
   readonly #idleMs: number;
   readonly #maxSessions: number;
   readonly #pending = new Set<SessionRow>();
-  /** The last write failed, or a client did not wait for it any longer. */
+  /** True after a write that failed, or that a client did not wait for any longer. */
   #isStoreAway = false;
-  /** The next write. */
+  /** The time of the next write, and its cancellation. */
   #next: { readonly atMs: number; readonly cancel: () => void } | undefined;
-  /** False after a failure. */
+  /** The write under way; resolves with false after a failure. */
   #writing: Promise<boolean> | undefined;
   #startedAtMs = Number.NEGATIVE_INFINITY;
   #stopTrimming: (() => void) | undefined;
-  /** Keys of rows that any node may claim; undefined without other nodes. */
+  /** Keys of rows to be released, which any node may claim then; undefined without other nodes. */
   readonly #released: string[] | undefined;
   #releasing: Promise<void> | undefined;
   #hasReleased = false;
-  /** Each ends the wait of one client for a write. */
+  /** Functions that end the wait of one client for a write. */
   readonly #waits = new Set<(isWritten: boolean) => void>();
   #isClosed = false;
 
@@ -126,8 +133,8 @@ export class SessionKeeper implements RowWriter {
   }
 
   /**
-   * Bounds the rows of earlier lives, a moment later: those of the latest life all fit, and what is not recovered
-   * within the idle time of a session from now on is deleted.
+   * Schedules the deletion of old rows: first down to twice the number of sessions of a life, so that all rows of the
+   * latest life stay; then, after each idle time, all rows that were not recovered in that time.
    */
   begin(): void {
     const { background } = this.clock;
@@ -140,7 +147,10 @@ export class SessionKeeper implements RowWriter {
     };
   }
 
-  /** The former life was ended by other nodes: its rows may be theirs by now, and are not changed any more. */
+  /**
+   * Begins a new life, after other nodes have ended the former one. Rows of the former life are not changed any more,
+   * since other nodes may hold them.
+   */
   beginLife(life: string): void {
     this.ownLife = { ...this.ownLife, life };
     this.#hasReleased = false;
@@ -149,22 +159,22 @@ export class SessionKeeper implements RowWriter {
     this.begin(); // they stay for one idle time from now on
   }
 
-  /** Other lives may have sessions whose ids begin with this life. */
+  /** True when this life has released sessions: other lives may hold sessions whose ids begin with this life. */
   get hasReleased(): boolean {
     return this.#hasReleased;
   }
 
-  /** Resolves when the rows that are being released are, or cannot be. */
+  /** Resolves when the rows that are being released are released, or cannot be; undefined when none are. */
   get released(): Promise<void> | undefined {
     return this.#releasing;
   }
 
-  /** A row for this session. `stored`: the row has its present value already. */
+  /** Makes the row of a session. `stored`: the store already has the present value. */
   keep(session: StorableSession, stored = false): SessionRow {
     return new SessionRow(this, session, stored);
   }
 
-  /** The last changes are written, 2 s at most. No client waits for a write after it. */
+  /** Writes the last changes, waiting 2 s at most. From then on no client waits for a write. */
   async close(): Promise<void> {
     this.#stopTrimming?.();
     this.#stopTrimming = undefined;
@@ -181,7 +191,7 @@ export class SessionKeeper implements RowWriter {
 
   // --- for its sessions ------------------------------------------------------------------------------------
 
-  /** `isAwaited`: a client waits for the write. */
+  /** Schedules a write of the row. `isAwaited`: a client waits for it. */
   add(row: SessionRow, isAwaited: boolean): void {
     if (!this.#pending.has(row) && this.#pending.size >= MAX_PENDING) {
       this.counts.dropped += 1;
@@ -192,7 +202,10 @@ export class SessionKeeper implements RowWriter {
     this.#schedule(isAwaited);
   }
 
-  /** A session of this node, which stops or is drained, has ended here: any node may claim its row at once. */
+  /**
+   * Releases the row of a session that has ended here, because the node stops or is drained: any node may claim it at
+   * once.
+   */
   release(key: string): void {
     if (this.#released === undefined) return;
     this.#hasReleased = true;
@@ -247,7 +260,7 @@ export class SessionKeeper implements RowWriter {
     this.#next = { atMs: now() + waitMs, cancel: background.alarm(waitMs, () => this.#begin()) };
   }
 
-  /** Ends at the first failure. */
+  /** Writes all changes; stops at the first failure. */
   async #writeAll(): Promise<void> {
     while (this.#writing !== undefined || this.#pending.size > 0) {
       this.#begin();
@@ -255,7 +268,7 @@ export class SessionKeeper implements RowWriter {
     }
   }
 
-  /** False after a failure: the group is written again later. */
+  /** Writes one group. Returns false after a failure; the group is then written again later. */
   async #writeGroup(): Promise<boolean> {
     const group = [...this.#pending].slice(0, MAX_SESSION_ROWS);
     for (const row of group) this.#pending.delete(row);
@@ -295,7 +308,10 @@ export class SessionKeeper implements RowWriter {
     }
   }
 
-  /** What the sessions have changed is written before. Ends at the first failure: the end of this life frees the rows, too. */
+  /**
+   * Releases rows, after their last changes are written. Stops at the first failure, since the end of this life frees
+   * the rows, too.
+   */
   async #releaseAll(): Promise<void> {
     const { node, life } = this.ownLife;
     const keys = this.#released ?? [];

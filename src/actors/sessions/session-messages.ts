@@ -1,5 +1,5 @@
-// The messages of the backend outside of exchanges, for the event streams of one client: those of the present
-// binding of its session.
+// Passes messages that the backend sends outside of exchanges to the event streams of one client. They come from the
+// present binding of the session.
 
 import { Subject, type Subscriber, Subscription } from 'rxjs';
 import { type ServerMessage, updateNotice } from '../../domain/mcp/client.ts';
@@ -9,13 +9,13 @@ import type { FeedClient } from '../subscriptions/feed.ts';
 import type { Binding } from './binding.ts';
 import type { SessionCore } from './session-host.ts';
 
-/** The streams of one client, and the messages of the backend for them. */
+/** The event streams of one client, and the messages of the backend for them. */
 export class SessionMessages {
   readonly #session: SessionCore;
   readonly #streams = new Subject<ServerMessage>();
-  /** The subscription at the binding, as long as there are streams. */
+  /** The subscription to the messages of the binding, while there are streams. */
   #listening: Subscription | undefined;
-  /** Updates that may have been missed, while they are sent. */
+  /** The sending of updates that may have been missed; undefined before the first. */
   #missed: Subscription | undefined;
 
   constructor(session: SessionCore) {
@@ -26,7 +26,10 @@ export class SessionMessages {
     return this.#streams.observed;
   }
 
-  /** Until the stream unsubscribes. The first one listens at the binding; an unbound session looks for one. */
+  /**
+   * Adds a stream until it unsubscribes. With the first stream the session listens at its binding; an unbound session
+   * asks for one.
+   */
   addStream(stream: Subscriber<ServerMessage>): void {
     const isFirst = !this.areObserved;
     this.#streams.subscribe(stream);
@@ -36,7 +39,7 @@ export class SessionMessages {
     if (isFirst && isUnbound && isListened) this.#session.requestBinding(false);
   }
 
-  /** Listens at this binding instead of the previous one, while there are streams. */
+  /** Listens at this binding instead of the previous one, if there are streams. */
   listenAt(binding: Binding): void {
     if (!this.areObserved) return;
     this.#listening?.unsubscribe();
@@ -52,7 +55,10 @@ export class SessionMessages {
     listening.add(binding.conversation?.closed$.subscribe(check));
   }
 
-  /** The session has moved: updates were missed until the backend at this binding is subscribed. */
+  /**
+   * Called when the session has moved: listens at the new binding. Updates may have been missed until its backend is
+   * subscribed, and are then sent again.
+   */
   movedTo(binding: Binding, answers: readonly Promise<unknown>[]): void {
     this.listenAt(binding);
     if (!this.areObserved || this.#session.value.uris.length === 0) return;
@@ -61,7 +67,7 @@ export class SessionMessages {
     );
   }
 
-  /** Sends an update of each resource; a further break begins anew. */
+  /** Sends one update of each subscribed resource. A further interruption starts this again from the beginning. */
   #resumed(): void {
     const session = this.#session;
     this.#missed?.unsubscribe();
@@ -75,7 +81,10 @@ export class SessionMessages {
     this.#streams.complete();
   }
 
-  /** Gets the messages of a shared conversation in tasks: thousands of sessions may get the same one. */
+  /**
+   * Returns the listener of a binding. Messages of a shared conversation are delivered in tasks, since thousands of
+   * sessions may get the same one.
+   */
   #clientOf({ feed }: Binding): FeedClient<ServerMessage> {
     const session = this.#session;
     const deliver = (message: ServerMessage): void => this.#streams.next(message);
@@ -93,7 +102,10 @@ export class SessionMessages {
   }
 }
 
-/** Not that of an unhealthy instance, which may become healthy again with the same conversation. */
+/**
+ * Returns true when the binding has to be replaced. An unhealthy instance does not count: it may become healthy again
+ * with the same conversation.
+ */
 function isGone({ isIntact, ref: { state } }: Binding): boolean {
   return !isIntact || state === 'draining' || state === 'stopped';
 }

@@ -1,6 +1,6 @@
-// The places for sessions: how many there may be with one template and with several, how many of them each owner
-// may have, and the memory for what their clients declare. client-sessions.ts decides what happens when there is
-// none.
+// Counts the places for sessions: how many there may be with one template and with several, how many each owner may
+// have, and the memory for the profiles of their clients. client-sessions.ts decides what happens when there is no
+// place.
 
 import { declarationsTooLarge, sessionLimit, sessionShareLimit } from '../../domain/errors/session-errors.ts';
 import { canonicalText } from '../../domain/json/json.ts';
@@ -11,19 +11,19 @@ import { LruMap } from '../../domain/memory/lru-map.ts';
 import { OwnerShares } from '../../domain/memory/owner-shares.ts';
 import type { SessionRecord } from '../../domain/sessions/session-table.ts';
 
-/** Different profiles remembered; large ones are not. */
+/** The number of recent client profiles that are remembered to be shared. Large profiles are not. */
 const PROFILES_REMEMBERED = 256;
 
-/** With one template, or with all. */
+/** The kind of a session: with one template, or with several (`all`). */
 export type PlaceKind = 'template' | 'all';
 type Holder = Pick<SessionRecord, 'ownerId' | 'profile'>;
 
-/** How many sessions there may be, in all and for each owner. */
+/** The places for sessions, in total and for each owner. */
 export class SessionPlaces {
   /** Most sessions of each kind. */
   readonly max: number;
   readonly #shares: Readonly<Record<PlaceKind, OwnerShares>>;
-  /** The profiles of the latest sessions, once each: many clients are the same program. */
+  /** One object per profile of the latest sessions, since many clients are the same program. */
   readonly #profiles = new LruMap<ClientProfile>(PROFILES_REMEMBERED);
   readonly #declarations: ByteBudget;
 
@@ -37,21 +37,24 @@ export class SessionPlaces {
     return [...this.#shares.template.owners, ...this.#shares.all.owners];
   }
 
-  /** `share`: the owner has no place left. `all`: there is none. */
+  /** Returns `share` when the owner has no place left, `all` when there is no place at all, undefined when there is one. */
   lackOf(ownerId: string, kind: PlaceKind): 'share' | 'all' | undefined {
     const shares = this.#shares[kind];
     if (shares.isShareFull(ownerId)) return 'share';
     return shares.isFull ? 'all' : undefined;
   }
 
-  /** SESSION_LIMIT. */
+  /** Throws SESSION_LIMIT when there is no place. */
   check(ownerId: string, kind: PlaceKind): void {
     const lack = this.lackOf(ownerId, kind);
     if (lack === 'share') throw sessionShareLimit(this.#shares[kind].share);
     if (lack === 'all') throw sessionLimit(this.max);
   }
 
-  /** SESSION_LIMIT when there is no memory for the profile. The place was checked. */
+  /**
+   * Takes a place, which was checked before, and memory for the profile. Throws SESSION_LIMIT when there is no memory
+   * left.
+   */
   take({ ownerId, profile }: Holder, kind: PlaceKind): void {
     if (!this.#declarations.take(ownerId, profileBytes(profile))) throw declarationsTooLarge('SESSION_LIMIT');
     this.#shares[kind].take(ownerId);
@@ -62,7 +65,7 @@ export class SessionPlaces {
     this.#declarations.add(ownerId, -profileBytes(profile));
   }
 
-  /** One object for equal profiles, so that thousands of sessions share it. */
+  /** Returns one shared object for equal profiles, to save the memory of thousands of copies. */
   shared(profile: ClientProfile): ClientProfile {
     if (profileBytes(profile) > 0) return profile;
     const key = canonicalText(profile);
@@ -73,8 +76,8 @@ export class SessionPlaces {
 }
 
 /**
- * The session that holds a place of this kind and whose client has been away for longest; undefined when none has been
- * away for LIMITS.sessionAwayMs. `ownerId`: only sessions of this owner.
+ * Returns the session that holds a place of this kind and whose client has been away longest; undefined when none has
+ * been away for LIMITS.sessionAwayMs. `ownerId`: only sessions of this owner; undefined: of all.
  */
 export function longestAway(
   records: readonly SessionRecord[],

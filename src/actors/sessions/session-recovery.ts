@@ -1,6 +1,6 @@
-// Recovers sessions of lives that are over, of this node and of others: the first request with the id of such a
-// session reads its row, claims it, and makes the session again. Reads and claims of many sessions are grouped:
-// after a restart all clients come at once. Source: ADR 143.
+// Recovers sessions of lives that are over, of this node or of others. The first request with the id of such a session
+// reads its row, claims the row, and makes the session again. Reads and claims of many sessions are grouped, since after
+// a restart all clients come at once. Source: ADR 143.
 
 import { filter, firstValueFrom, race } from 'rxjs';
 import { queueFull } from '../../domain/errors/error-catalogue.ts';
@@ -22,19 +22,19 @@ import type { SessionAdmission } from './session-deps.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import { rowKeyOf } from './session-row.ts';
 
-/** Ids that cannot be recovered and are remembered: they cost no further query. */
+/** The most remembered ids that cannot be recovered; these cost no further query. */
 const MAX_MISSING = 10_000;
-/** Most sessions that are being read. An owner has a share of them: see LIMITS.ownerShare. */
+/** The most sessions that are recovered concurrently. Each owner has a share of them: see LIMITS.ownerShare. */
 const MAX_UNDER_WAY = 25_000;
-/** Most reads of the row of one session, for one request: others may claim it, too. */
+/** The most reads of one row for one request: other nodes may claim it between a read and the claim. */
 const MAX_READS = 4;
 /**
- * After a group of reads, or of claims, the next one waits so long for more of the same burst, in ms: fewer
- * statements for as many sessions.
+ * Pause after a group of reads or claims, in ms, in which more of the same burst arrive: fewer statements for as many
+ * sessions.
  */
 const PAUSE_MS = 50;
 
-/** Recovers the stored sessions of lives that are over. */
+/** Recovers stored sessions of lives that are over. */
 export class SessionRecovery {
   readonly #keeper: SessionKeeper;
   readonly #deps: Pick<SessionAdmission, 'isDraining'>;
@@ -59,10 +59,10 @@ export class SessionRecovery {
   }
 
   /**
-   * Resolves when the session is open again, or cannot be. Requests of one caller with one id share the attempt.
-   * Undefined, without a query, for text that is no session id, for ids of this life unless it has released
-   * sessions, and for what was not there. NotHolder when another life has it; DATABASE_UNAVAILABLE,
-   * NODE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN.
+   * Resolves when the session is open again, or cannot be recovered. Requests of one caller with one id share one
+   * attempt. Returns undefined, without a query, for a text that is no session id, for ids of this life unless it has
+   * released sessions, and for sessions that were recently not found. Rejects with NotHolder when another life holds
+   * the session, and with DATABASE_UNAVAILABLE, NODE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL or SHUTTING_DOWN.
    */
   recover(id: string, ownerId: string, prepare: PrepareRecovery): Promise<void> | undefined {
     const life = lifeOf(id);
@@ -81,12 +81,12 @@ export class SessionRecovery {
     return recovering;
   }
 
-  /** A session that has ended is not recovered. */
+  /** Remembers that a session has ended, so that it is not recovered. */
   forget(id: string): void {
     if (this.#mayBeStored(lifeOf(id))) this.#missing.set(id, true);
   }
 
-  /** A session of the present life is never read, unless that has released some. */
+  /** Returns false for sessions of the present life, which are never read, unless this life has released some. */
   #mayBeStored(life: string | undefined): boolean {
     return life !== this.#keeper.ownLife.life || this.#keeper.hasReleased;
   }
@@ -125,7 +125,10 @@ export class SessionRecovery {
     throw nodeUnavailable(this.#keeper.ownLife.node, 'others claim the session', 'no');
   }
 
-  /** Undefined when another life claimed the session, or its former holder changed it before the claim. */
+  /**
+   * Claims the row unless this life holds it. Returns its generation, or undefined when another life claimed the
+   * session, or the former holder changed it before the claim.
+   */
   async #ownGeneration(row: StoredSession): Promise<number | undefined> {
     if (row.life === this.#keeper.ownLife.life) return row.generation;
     const claimed = await this.#claims.add(row);
@@ -146,14 +149,14 @@ export class SessionRecovery {
   }
 }
 
-/** Resolves when the instance is not starting any more, after 5 s at most. */
+/** Resolves when the instance is not starting any more, at most after LIMITS.firstOpeningsMs. */
 export async function untilKnown(instance: Instance | undefined, clock: Pick<Clock, 'alarm'>): Promise<void> {
   if (!(instance instanceof InstanceRef) || !instance.isStarting) return;
   const known$ = instance.state$.pipe(filter(() => !instance.isStarting));
   await firstValueFrom(race(known$, timer$(clock, LIMITS.firstOpeningsMs)), { defaultValue: undefined });
 }
 
-/** Undefined for a row of another release, and for a damaged one. */
+/** Returns the value of the row; undefined for a row of another release, or a damaged one. */
 function sessionIn({ value }: StoredSession): AnySessionValue | undefined {
   try {
     return readSession(value);
@@ -172,8 +175,8 @@ interface Waiting<Item, Result> extends PromiseWithResolvers<Result> {
 }
 
 /**
- * Does the work for one batch at a time: the first item alone and at once, what comes during it and a pause is the
- * next batch.
+ * Does work in batches, one at a time. The first item is done alone and at once; items that arrive during this, or
+ * during the pause after it, form the next batch.
  */
 class Batches<Item, Result> {
   readonly #clock: Pick<Clock, 'background'>;

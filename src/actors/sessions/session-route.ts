@@ -1,6 +1,6 @@
-// The route of one call of a session: to the binding of the session, for which it waits, and after a move to the
-// new one. Between two attempts there it waits a moment, in which a failure of the instance is noticed. Everything
-// else is in calls/call.ts. Source: ADR 71.
+// The route of one call of a session: the call waits for the binding of the session, is sent there, and after a move to
+// the new binding. Before it is repeated there is a short pause, in which a failure of the instance is noticed.
+// Everything else is in calls/call.ts. Source: ADR 71.
 
 import { from, Observable, of } from 'rxjs';
 import { type ExchangeRequest, toolOf } from '../../domain/calls/exchange.ts';
@@ -41,24 +41,27 @@ import type { SessionCore } from './session-host.ts';
 import { hasOthers, mayMove, needsMark } from './session-state.ts';
 
 /**
- * Wait before a failed call is repeated, in ms, and the factor for each further wait. Meanwhile a failure of the
- * instance is noticed, and the session moves.
+ * The wait before a failed call is repeated, in ms, and the factor for each further wait. In this time a failure of
+ * the instance is noticed, and the session can move.
  */
 const FIRST_WAIT_MS = 5;
 const WAIT_FACTOR = 5;
 
-/** Made for each call, and each round of a call. */
+/** The route of one round of a call. */
 export class SessionRoute implements CallRoute, YieldingCall, Linked {
   readonly #session: SessionCore;
   readonly #request: ExchangeRequest;
-  /** Where the call has a reservation: it continues there for as long as that lasts, even if the instance takes no new calls. */
+  /**
+   * The binding where the call has reserved capacity, because it continues there even if the instance takes no new
+   * calls. Undefined for other calls.
+   */
   readonly reservation: Binding | undefined;
   links: Linked['links'];
-  /** The last event that its client got. */
+  /** The last event that the client got. */
   lastEvent: ExchangeEvent | undefined;
   #call: RunningCall | undefined;
   #current: { readonly binding: Binding; readonly route: BoundRoute } | undefined;
-  /** The binding of the attempt; undefined while the call waits for one, and after its end. */
+  /** The binding of the present attempt; undefined while the call waits for one, and after its end. */
   binding: Binding | undefined;
   #needsDedicated = false;
   #hasAwaitedTools = false;
@@ -66,7 +69,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   #hasMoved = false;
   /** Bindings at other instances, for hedges beside a silent attempt. They end with the call. Source: ADR 103. */
   #hedgeBindings: Binding[] = [];
-  /** The binding of the next hedge. */
+  /** The binding of the next hedge, once it is open. */
   #nextHedge: Binding | undefined;
 
   constructor(session: SessionCore, request: ExchangeRequest, reservation: Binding | undefined) {
@@ -94,7 +97,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   // --- for its attempts ------------------------------------------------------------------------------------
 
-  /** The call belongs to that binding: a next round is made there. */
+  /** Makes `binding` the binding of the call; a next round continues there. */
   use(binding: Binding): void {
     if (this.binding === binding) return;
     this.#release();
@@ -106,13 +109,16 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     this.#nextHedge = undefined;
   }
 
-  /** A call that is not safe to repeat; see ClientSessionEvent. After the first one that arrived there is nothing to note. */
+  /**
+   * Reports a call that is not safe to repeat: see ClientSessionEvent. After the first such call that arrived there
+   * is nothing more to report.
+   */
   noteUnsafe(delivered: Delivered): void {
     const { value } = this.#session;
     if (value.unsafe !== 'yes') this.#session.send({ type: 'unsafe', delivered });
   }
 
-  /** Set for a request of `setsBackendState`. */
+  /** Returns how to carry out a request of `setsBackendState`; undefined for other requests, and for continued calls. */
   backendStatePlan(binding: Binding): AttemptPlan | LocalAnswer | undefined {
     return binding === this.reservation ? undefined : this.#session.backendStatePlan(this.#request, binding);
   }
@@ -124,17 +130,20 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   // --- for the calls of its session, and for the queue -----------------------------------------------------
 
-  /** The instance whose capacity the call uses: none while its backend waits for the client. */
+  /** The instance whose capacity the call uses; undefined while the backend waits for the client. */
   get target(): InstanceRef | undefined {
     return this.#call?.isAwaitingClient === true ? undefined : this.binding?.ref;
   }
 
-  /** The client is away, and another call waits for the capacity. */
+  /** Ends the call, because its client is away and another call waits for the capacity. */
   yield(): void {
     this.#call?.giveUp(capacityYielded());
   }
 
-  /** The session is over. A failure says more than that, unless another attempt is under way. */
+  /**
+   * Ends the call, because the session is over. A failure of the call itself is reported instead of `error`, unless
+   * another attempt is under way.
+   */
   refuse(error: GatewayError): void {
     const call = this.#call;
     call?.giveUp(this.binding ? perhapsDelivered(error) : moreTelling(call.retries.failure, error));
@@ -163,7 +172,10 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return route.isOnlyFull(undefined) ? FULL : NONE;
   }
 
-  /** Undefined when the call may be sent: it is safe to repeat, or the row of the session says that it is not. */
+  /**
+   * Returns a wait until the mark `unsafe` is stored; undefined when the call may be sent, because it is safe to
+   * repeat or the row has the mark.
+   */
   #untilMarked(binding: Binding): WaitStep | undefined {
     const { mark, group, isPart } = this.#session;
     if (mark?.isUnmarked !== true || !needsMark(group.policy, isPart)) return undefined;
@@ -200,8 +212,9 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   /**
-   * False when the session may not move, when it will because its instance is suspended, or without another
-   * instance. The session stays at its own. Source: ADR 103.
+   * Returns true when the call may be sent to a second instance while the session stays at its own. False when the
+   * session may not move, when it moves anyway because its instance is suspended, or without another instance.
+   * Source: ADR 103.
    */
   #mayHedgeBeside({ ref, conversation }: Binding, without: ReadonlySet<string>): boolean {
     const { value, group } = this.#session;
@@ -210,7 +223,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return group.pool.candidates.some(({ id }) => !without.has(id));
   }
 
-  /** Cold: opens a binding at another instance. Unsubscribing ends the search. */
+  /** Opens a binding at another instance and emits it; cold. Unsubscribing ends the search. */
   #hedgeBinding(beside: Binding, without: ReadonlySet<string>): Observable<Binding> {
     return new Observable((subscriber) => {
       const over = new AbortController();
@@ -244,19 +257,22 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return ref.state === 'unhealthy' && !mayMove(value, group); // an unhealthy instance may still answer
   }
 
-  /** A silent call is given up only where other calls get no answers either. */
+  /** Returns true when a silent call is given up, which happens only where other calls get no answers either. */
   #leaves(binding: Binding): boolean {
     return this.#session.group.pool.outliers.isSuspended(binding.ref) && this.#movesFrom(binding);
   }
 
-  /** Once: a call that fails everywhere does not move its session again and again. */
+  /** Makes the session move, at most once per call: a call that fails everywhere must not move its session repeatedly. */
   #movesFrom(binding: Binding): boolean {
     if (this.#hasMoved || binding === this.reservation) return false;
     this.#hasMoved = this.#abandon(binding);
     return this.#hasMoved;
   }
 
-  /** The session moves. False, without effect, when it may not move or there is no other instance. */
+  /**
+   * Makes the session give up its binding. Returns false, without effect, when it may not move, or there is no other
+   * instance.
+   */
   #abandon(binding: Binding): boolean {
     const { binding: present, value, group } = this.#session;
     if (binding !== present) return true; // another call made it move
@@ -272,7 +288,10 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 }
 
-/** An attempt of a call at a binding: that of the session, or one beside it, to which the call belongs once that answers. */
+/**
+ * One attempt of a call: at the session's binding, or at a hedge binding beside it. The call belongs to the hedge
+ * binding once that answers.
+ */
 class SessionStep implements SendStep, AttemptPlan {
   readonly kind = 'send';
   readonly ref: InstanceRef;
@@ -282,7 +301,7 @@ class SessionStep implements SendStep, AttemptPlan {
   readonly isAtSessionBinding: boolean;
   readonly #route: SessionRoute;
   #isUnsafe = false;
-  /** The plan of a request of `setsBackendState`. */
+  /** The plan that forwards a request of `setsBackendState`; undefined for other requests. */
   #forwarded: AttemptPlan | undefined;
 
   constructor(route: SessionRoute, binding: Binding, request: ExchangeRequest, isAtSessionBinding: boolean) {
@@ -329,7 +348,7 @@ function isAtSessionBinding(plan: AttemptPlan | undefined): boolean {
   return plan instanceof SessionStep && plan.isAtSessionBinding;
 }
 
-/** True for a task at a backend that cannot tell its clients apart. */
+/** Returns true for a task request at a legacy backend that several sessions share: it cannot tell whose task it is. */
 function isMixedTask(request: ExchangeRequest, { isShared, handshake }: Binding): boolean {
   return isAboutTask(request) && isShared && handshake.era === 'legacy';
 }

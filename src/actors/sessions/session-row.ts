@@ -1,5 +1,5 @@
-// The row of one session: what it has to be, what is stored, and what is not written yet. session-keeper.ts writes
-// it, together with the rows of others. Source: ADR 143.
+// The row of one session in the store: its wanted value, its stored value, and whether they differ. session-keeper.ts
+// writes rows in groups. Source: ADR 143.
 
 import { hash } from 'node:crypto';
 import type { EndReason } from '../../domain/sessions/session-ends.ts';
@@ -11,39 +11,39 @@ import {
   writeSession,
 } from '../../domain/sessions/session-value.ts';
 
-/** What the row of a session needs of its keeper. */
+/** The part of the keeper that a row uses. */
 export interface RowWriter {
   readonly counts: { dropped: number };
-  /** Writes what has changed. `isAwaited`: a client waits for the write. */
+  /** Schedules a write of the row's changes. `isAwaited`: a client waits for the write. */
   add(row: SessionRow, isAwaited: boolean): void;
-  /** Resolves when this is written, or with false when it has failed or took longer than a client waits. */
+  /** Resolves with true when `written` is, or with false when the write has failed or takes longer than a client waits. */
   within(written: Promise<boolean>): Promise<boolean>;
-  /** Any node may claim this row. */
+  /** Lets any node claim the row with this key. */
   release(key: string): void;
 }
 
 interface SessionWrite {
-  /** The text of a new row, or of a stored one. */
+  /** The text of a new row, or of a changed one (`update`). */
   readonly insert?: string;
   readonly update?: string;
   readonly isDeleted?: boolean;
-  /** The value of the row afterwards. */
+  /** The value of the row after this write; undefined without a row. */
   readonly written: AnySessionValue | undefined;
 }
 
-/** The row of a session, and what is not written yet. */
+/** The row of one session, and its changes that are not written yet. */
 export class SessionRow implements OwnRow {
   readonly #keeper: RowWriter;
   readonly #session: StorableSession;
-  /** The value of the row; undefined without one. */
+  /** The value that the store has; undefined without a row. */
   #stored: AnySessionValue | undefined;
   /** The value of the first attempt to insert the row; undefined when there is certainly no row. */
   #inserted: AnySessionValue | undefined;
-  /** The mark `unsafe`: asked for, then written or given up. */
+  /** The state of the mark `unsafe`: `asked` when it is to be written, `done` when it is written or given up. */
   #mark: 'no' | 'asked' | 'done' = 'no';
   #marking: Promise<void> | undefined;
   #isOver = false;
-  /** A value that was too large. */
+  /** The value that was not stored because it was too large. */
   #skipped: AnySessionValue | undefined;
   #written: PromiseWithResolvers<boolean> | undefined;
 
@@ -56,12 +56,12 @@ export class SessionRow implements OwnRow {
     if (isMarked(session.value)) this.#mark = 'done';
   }
 
-  /** Made for each write: thousands of sessions are idle. */
+  /** The key in the store. Computed for each write, not kept, since thousands of sessions are idle. */
   get key(): string {
     return rowKeyOf(this.#session.id);
   }
 
-  /** A client waits until this is written. */
+  /** True while a client waits for a write of this row. */
   get isAwaited(): boolean {
     return this.#written !== undefined;
   }
@@ -141,7 +141,7 @@ export class SessionRow implements OwnRow {
     else this.settle();
   }
 
-  /** No client waits any longer. `isStored`: false after a failure. */
+  /** Ends the wait of clients for a write. `isStored`: false after a failure. */
   settle(isStored = true): void {
     this.#written?.resolve(isStored);
     this.#written = undefined;
@@ -154,7 +154,7 @@ export class SessionRow implements OwnRow {
 
   // ---------------------------------------------------------------------------------------------------------
 
-  /** Nothing more is written, also not what waits: the row may be claimed again, under the same key. */
+  /** Stops all writes, also those that wait: another life may hold a row with the same key. */
   #drop(): void {
     this.#isOver = true;
     this.#stored = undefined;
@@ -171,12 +171,15 @@ export class SessionRow implements OwnRow {
   }
 }
 
-/** The key of the row of a session: the id is a credential. */
+/** Returns the key of a session's row: a hash, because the id is a credential. */
 export function rowKeyOf(sessionId: string): string {
   return hash('sha256', sessionId);
 }
 
-/** The value without its end, and perhaps with the mark. The same object if it is so already: thousands of sessions are idle. */
+/**
+ * Returns the value to store: without its end, and with the mark when `hasMark`. The same object when nothing
+ * changes, to save memory.
+ */
 function writtenOf(value: AnySessionValue, hasMark: boolean): AnySessionValue {
   const needsMark = hasMark && value.kind === 'template' && value.unsafe !== 'yes';
   if (value.endReason === undefined && !needsMark) return value;
@@ -188,7 +191,10 @@ function isMarked(value: AnySessionValue | undefined): boolean {
   return value?.kind === 'template' && value.unsafe !== 'no';
 }
 
-/** Without the end, which is not stored, and a mark that was taken back: it may come again with each call. */
+/**
+ * Compares without the end, which is not stored, and without a mark that was taken back: it may be set again with
+ * each call.
+ */
 function isChanged(stored: AnySessionValue, value: AnySessionValue): boolean {
   const before: Readonly<Record<string, unknown>> = stored;
   return Object.entries(value).some(([field, present]) => {
@@ -197,7 +203,7 @@ function isChanged(stored: AnySessionValue, value: AnySessionValue): boolean {
   });
 }
 
-/** Undefined for a session that is too large. */
+/** Returns the text of the value; undefined when it is too large. */
 function textOf(value: AnySessionValue): string | undefined {
   try {
     return writeSession(value);

@@ -1,4 +1,4 @@
-// What a session of a client is, what happens to it, and pure functions from one state to the next.
+// The state of a client's session, the events that change it, and pure functions from one state to the next.
 // client-session.machine.ts applies them while the session has an actor, client-session.ts otherwise.
 
 import type { Delivered } from '../../domain/errors/errors.ts';
@@ -10,16 +10,16 @@ import type { TemplateGroup } from '../template-group.ts';
 import type { Binding } from './binding.ts';
 
 /**
- * What a session is. While it has an actor, this is in the context of that; before the first request, parked and
- * ended it is only this.
+ * The state of a session. It is in the context of the actor while the session has one; before the first request, and
+ * when parked or ended, the session keeps only this.
  */
 export interface SessionState {
   readonly value: SessionValue;
-  /** The present binding, or the last one; undefined before the first, and after the session was read again. */
+  /** The present or last binding; undefined before the first one, and after the session was recovered from its row. */
   readonly binding: Binding | undefined;
 }
 
-/** What happens to a session; client-session.machine.ts has their effects. */
+/** The events of a session; client-session.machine.ts describes their effects. */
 export type ClientSessionEvent =
   | { readonly type: 'lost' | 'requested' | 'started' | 'upgrade' | 'callEnded' | 'park' }
   | { readonly type: 'end'; readonly reason: EndReason }
@@ -33,7 +33,7 @@ export type ClientSessionEvent =
 
 const NO_URIS: readonly string[] = Object.freeze([]);
 
-/** The value of a new session. */
+/** Returns the value of a new session. */
 export function newSession(
   template: string,
   ownerId: string,
@@ -50,7 +50,7 @@ export function newSession(
   };
 }
 
-/** The session with this binding. */
+/** Returns the state of the session with this binding. */
 export function boundTo<S extends SessionState>(before: S, binding: Binding): S {
   const { greeted = binding.greeted } = before.value;
   const { place } = binding;
@@ -68,7 +68,7 @@ function isPlace(
   return last?.instanceId === instanceId && last.serverId === serverId && last.isShared === isShared;
 }
 
-/** The place of the binding before, if the session has moved from there. */
+/** Returns the place of the previous binding if the session has moved; undefined if it has not. */
 export function placeLeft(
   { value, binding: before }: SessionState,
   { ref }: Binding,
@@ -77,25 +77,26 @@ export function placeLeft(
   return isSame ? undefined : value.binding;
 }
 
-/** The session after its end. */
+/** Returns the value of the session after its end. */
 export function endedBy(value: SessionValue, reason: EndReason): SessionValue {
   return { ...value, endReason: reason };
 }
 
-/** False when its calls under way, or those before, may not be made again at another instance. */
+/** Returns false when the session must stay at its instance, because calls may not be made again at another one. */
 export function mayMove({ unsafe }: SessionValue, { policy }: Pick<TemplateGroup, 'policy'>): boolean {
   const { sessionFailover } = policy;
   return sessionFailover === 'always' || (sessionFailover === 'auto' && unsafe === 'no');
 }
 
-/** Another instance could serve its client. */
+/** Returns true when another instance could serve the client. */
 export function hasOthers(group: Pick<TemplateGroup, 'pool'>, than: InstanceRef): boolean {
   return group.pool.candidates.some((candidate) => candidate !== than);
 }
 
 /**
- * True when the session can be recovered after the end of its node, and of the programs that the node ran: where it shared a
- * backend that is still there it has lost nothing; elsewhere it has to open another conversation, as if it moved.
+ * Returns true when the session can be recovered after the end of its node and of the programs that the node ran. A
+ * session that shared a networked backend has lost nothing while that backend is registered; any other has to open a
+ * new conversation, as if it moved.
  */
 export function outlivesNode(value: SessionValue, group: TemplateGroup): boolean {
   const { binding } = value;
@@ -104,7 +105,10 @@ export function outlivesNode(value: SessionValue, group: TemplateGroup): boolean
   return isIntact || mayMove(value, group);
 }
 
-/** Whether calls of a session have to wait for its mark. A session with one template that never moves needs none. */
+/**
+ * Returns whether calls have to wait until the mark `unsafe` is stored. A session with one template that never moves
+ * needs no mark.
+ */
 export function needsMark({ sessionFailover }: TemplateGroup['policy'], isPart: boolean): boolean {
   return sessionFailover === 'auto' || (isPart && sessionFailover === 'never');
 }

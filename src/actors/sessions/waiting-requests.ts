@@ -1,4 +1,5 @@
-// The requests of one session that wait for a binding. Its machine decides when they go on; client-session.ts passes that on.
+// The requests of one session that wait for a binding. The state machine decides when they continue; client-session.ts
+// passes its decisions on.
 
 import { Observable, type Subscriber } from 'rxjs';
 import { queueFull } from '../../domain/errors/error-catalogue.ts';
@@ -12,7 +13,7 @@ import type { SessionCore } from './session-host.ts';
 type Serving = Pick<Extract<ClientSessionEmission, { type: 'serving' }>, 'binding' | 'failure'>;
 
 interface Refusal {
-  /** The error of the requests. Without one it follows from `why`, or from the close of the gateway. */
+  /** The error that the requests get. Undefined: it follows from `why`, or the gateway closes. */
   readonly failure: GatewayError | undefined;
   readonly why: 'noneHealthy' | 'finishing' | 'ended';
 }
@@ -20,7 +21,7 @@ interface Refusal {
 const NO_NEW_CALLS = 'its instance takes no new calls';
 
 interface WaitingRequest {
-  /** A dedicated conversation is required. */
+  /** True when the request needs a dedicated conversation. */
   readonly needsDedicated: boolean;
   readonly subscriber: Subscriber<Binding>;
 }
@@ -38,12 +39,12 @@ export class WaitingRequests {
     return this.#requests.length;
   }
 
-  /** True for one of them. */
+  /** True when at least one of the requests needs a dedicated conversation. */
   get needsDedicated(): boolean {
     return this.#requests.some(({ needsDedicated }) => needsDedicated);
   }
 
-  /** See SessionCore. */
+  /** See SessionCore.untilBound. */
   untilBound(needsDedicated: boolean): Observable<Binding> {
     return new Observable((subscriber) => {
       const { value, deps } = this.#session;
@@ -61,8 +62,8 @@ export class WaitingRequests {
   }
 
   /**
-   * Resumes the requests; those that need a dedicated conversation are refused if opening one has failed. In a microtask: no call
-   * runs inside of the mailbox, so that what it reports is in force at once.
+   * Continues all waiting requests. Those that need a dedicated conversation are refused when opening one has failed.
+   * In a microtask, so that no call runs inside the actor's mailbox, and what it reports takes effect at once.
    */
   resume({ binding, failure }: Serving): void {
     const requests = this.#takeAll();
@@ -75,7 +76,7 @@ export class WaitingRequests {
     });
   }
 
-  /** A later request waits. */
+  /** Refuses all waiting requests; later ones wait again. */
   refuse({ failure, why }: Refusal): void {
     const requests = this.#takeAll();
     if (requests.length === 0) return;
