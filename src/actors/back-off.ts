@@ -1,10 +1,10 @@
-// The wait before a repeat: of an opening, a probe, a subscription, or the start of an actor.
+// The wait before something is repeated: an opening, a probe, a subscription, or the start of an actor.
 
 import { LIMITS } from '../domain/limits.ts';
 
 /**
- * The first wait doubled for every try after the first, at most `longestMs`, and changed by up to the share `jitter` in both
- * directions by `random`, at most `longestMs` again.
+ * Returns the wait in ms: LIMITS.restartFirstMs, doubled for every try after the first, at most `longestMs`. `random`
+ * (0 to 1) changes it by up to the share `jitter` in both directions, again up to `longestMs` at most.
  */
 export function backOffMs(tries: number, longestMs: number, random: number, jitter = 0.25): number {
   const doublings = Math.min(Math.max(tries - 1, 0), 30);

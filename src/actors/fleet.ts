@@ -1,5 +1,6 @@
-// All instances of a gateway, by template and by server id: spawns their actors, feeds each template's pool, emits their events.
-// Instances of other nodes are only listed. It starts no call (dispatcher.ts) and stores nothing (registry.ts does).
+// All instances of a gateway, by template and by server id. Spawns their actors, feeds the pool of each template, and
+// emits their events. Instances of other nodes without a connection are only listed. It makes no calls (dispatcher.ts)
+// and stores nothing (registry.ts).
 
 import { filter, firstValueFrom, Subject } from 'rxjs';
 import { createActor } from 'xstate';
@@ -28,7 +29,10 @@ import { type Instance, TemplateGroup } from './template-group.ts';
 interface FleetOptions
   extends Omit<InstanceActorInput, 'definition' | 'policy' | 'hints' | 'open' | 'isElsewhere'> {
   readonly openTransport: (definition: InstanceDefinition) => Open;
-  /** Opens an instance that another node runs. Default: such instances are only listed. */
+  /**
+   * Returns how to open an instance that another node runs; undefined when it cannot be reached. Default: such
+   * instances are only listed.
+   */
   readonly openElsewhere?: ((definition: InstanceDefinition) => Open | undefined) | undefined;
   /** Spreads the ends of thousands of instances over several turns of the event loop. */
   readonly scheduler: TaskScheduler;
@@ -36,7 +40,10 @@ interface FleetOptions
   readonly inspect?: ((event: ActorInspection) => void) | undefined;
 }
 
-/** Why an instance is started again: how often its actor crashed since it last ran for LIMITS.restartForgivenMs; and when. */
+/**
+ * The restart of an instance after crashes: how often its actor crashed since it last ran for
+ * LIMITS.restartForgivenMs, and when it was restarted.
+ */
 interface Restarted {
   readonly crashes: number;
   readonly atMs: number;
@@ -45,20 +52,26 @@ interface Restarted {
 /** All instances of a gateway, and the groups of their templates. */
 export class Fleet {
   readonly #options: FleetOptions;
-  /** The parent of the supervisors of the templates, and of the actors of client sessions. */
+  /** The parent of the template supervisors and of the session actors. */
   readonly root: RootActor;
-  /** By template. That of a deleted template is kept while sessions or leaving instances use it: it may be created again. */
+  /**
+   * The groups by template. The group of a deleted template is kept while sessions or leaving instances use it; the
+   * template may be created again.
+   */
   readonly #groups = new Map<string, TemplateGroup>();
   #sorted: readonly string[] | undefined;
   readonly #byServerId = new Map<string, Instance>();
   readonly #endings = new Endings();
-  /** Hot, no replay: lists that changed; `resources` includes resource templates. Its creator completes it after `close`. */
+  /**
+   * Emits lists that changed; `resources` includes resource templates. Hot, no replay. The creator of the fleet
+   * completes it after `close`.
+   */
   readonly listChanged$ = new Subject<ListChange>();
-  /** Hot, no replay: names of deleted templates that nothing uses any more. */
+  /** Emits the names of deleted templates that are not in use any more. Hot, no replay. */
   readonly forgotten$ = new Subject<string>();
-  /** Hot, no replay: instances that were started here. */
+  /** Emits instances that were started here. Hot, no replay. */
   readonly added$ = new Subject<InstanceRef>();
-  /** Ids of ended actors, which are reused: xstate keeps every id for ever. */
+  /** Ids of ended actors, which are reused, because xstate keeps every id for ever. */
   readonly #freeIds: string[] = [];
   #ids = 0;
   #isClosing = false;
@@ -68,7 +81,10 @@ export class Fleet {
     this.root = startRoot(options, options.inspect);
   }
 
-  /** Names of the templates, sorted. The same array until one is added or deleted: calls at `/mcp` read it. */
+  /**
+   * The names of the templates, sorted. The same array until a template is added or deleted, since every call at
+   * `/mcp` reads it.
+   */
   get templates(): readonly string[] {
     this.#sorted ??= [...this.#groups.keys()].filter((template) => this.has(template)).sort();
     return this.#sorted;
@@ -78,21 +94,21 @@ export class Fleet {
     return this.#groups.get(template)?.isDeleted === false;
   }
 
-  /** The group of a template, or of a deleted template that is in use. TEMPLATE_NOT_FOUND. */
+  /** Returns the group of a template, or of a deleted template that is in use. Throws TEMPLATE_NOT_FOUND. */
   group(template: string): TemplateGroup {
     const group = this.#groups.get(template);
     if (group === undefined) throw templateNotFound(template);
     return group;
   }
 
-  /** The group of a template that is not deleted. TEMPLATE_NOT_FOUND. */
+  /** Returns the group of a template that is not deleted. Throws TEMPLATE_NOT_FOUND. */
   existingGroup(template: string): TemplateGroup {
     const group = this.group(template);
     if (group.isDeleted) throw templateNotFound(template);
     return group;
   }
 
-  /** As `group`. The group is in use until `release`, to be called once. */
+  /** Returns the group like `group`, and keeps it in use until `release`, which must be called once. */
   hold(template: string): TemplateGroup {
     const group = this.group(template);
     group.users += 1;
@@ -104,14 +120,14 @@ export class Fleet {
     this.#forgetUnused(group);
   }
 
-  /** True when those of the templates that do not exist would exceed the bound. */
+  /** Returns true when adding those of the templates that do not exist would exceed LIMITS.templates. */
   isFullFor(...templates: readonly string[]): boolean {
     const { size: added } = new Set(templates.filter((template) => !this.has(template)));
     if (added === 0 || this.#groups.size + added <= LIMITS.templates) return false;
     return this.templates.length + added > LIMITS.templates;
   }
 
-  /** Adds the template, unless it exists, and sets its policy. */
+  /** Adds the template unless it exists, and sets its policy. */
   setPolicy(template: string, policy: TemplatePolicy): void {
     const group = this.#groups.get(template);
     if (!this.has(template)) this.#sorted = undefined;
@@ -120,12 +136,12 @@ export class Fleet {
     void this.#options.scheduler.each(this.refs(template), (ref) => this.#renewPolicy(ref));
   }
 
-  /** There may have been another change, or the end of the instance, since it was scheduled. */
+  /** Gives an instance the present policy, unless the instance has ended since this was scheduled. */
   #renewPolicy(ref: InstanceRef): void {
     if (this.find(ref.template, ref.id) === ref) ref.setPolicy(this.group(ref.template).policy);
   }
 
-  /** Deletes the template, which must have no instances. */
+  /** Deletes the template, which must have no instances. Throws TEMPLATE_NOT_FOUND. */
   deleteTemplate(template: string): void {
     const group = this.group(template);
     group.isDeleted = true;
@@ -133,7 +149,10 @@ export class Fleet {
     this.#forgetUnused(group);
   }
 
-  /** Starts an instance; one with the same id leaves. SHUTTING_DOWN once the fleet closes: nothing would stop it. */
+  /**
+   * Starts an instance; an earlier one with the same id leaves. Throws SHUTTING_DOWN once the fleet closes, since
+   * nothing would stop the instance.
+   */
   add(definition: InstanceDefinition, restarted?: Restarted): InstanceRef {
     const open = this.#endings.opensAfter(definition, this.#options.openTransport(definition));
     return this.#add(definition, open, false, restarted);
@@ -160,13 +179,16 @@ export class Fleet {
     return ref;
   }
 
-  /** Adds an instance that is not run here: with the way to the node that runs it, or only to the list, with this reason. */
+  /**
+   * Adds an instance that does not run here: with a connection to the node that runs it, or only to the list, with
+   * this reason.
+   */
   addElsewhere(definition: InstanceDefinition, reason?: () => string): Instance {
     const open = definition.locked === undefined ? this.#options.openElsewhere?.(definition) : undefined;
     return open === undefined ? this.addUnreachable(definition, reason) : this.#add(definition, open, true);
   }
 
-  /** Lists an instance that cannot be reached from here; `reason`: why. One with the same id that ran here leaves. */
+  /** Lists an instance that cannot be reached from here; `reason` says why. An earlier one with the same id leaves. */
   addUnreachable(definition: InstanceDefinition, reason?: () => string): UnreachableInstance {
     if (this.#isClosing) throw shuttingDown();
     const { template, id } = definition;
@@ -178,7 +200,7 @@ export class Fleet {
     return unreachable;
   }
 
-  /** Removes an instance; resolves when it has ended here. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
+  /** Removes an instance. Resolves when it has ended on this node. Throws TEMPLATE_NOT_FOUND or SERVER_NOT_FOUND. */
   remove(template: string, id: string, withinMs: number): Promise<void> {
     const ended = this.#dismiss(this.instance(template, id), withinMs);
     this.#checkLists(template, id);
@@ -190,8 +212,8 @@ export class Fleet {
   }
 
   /**
-   * An instance that calls reach from here. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE for one that
-   * is only listed.
+   * Returns an instance that calls reach from here. Throws TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, or
+   * NO_HEALTHY_INSTANCE for one that is only listed.
    */
   ref(template: string, id: string): InstanceRef {
     const instance = this.instance(template, id);
@@ -199,14 +221,17 @@ export class Fleet {
     throw instance.refusal();
   }
 
-  /** An instance of this node. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE for one of another node. */
+  /**
+   * Returns an instance that this node runs. Throws TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, or NO_HEALTHY_INSTANCE for
+   * one of another node.
+   */
   ownRef(template: string, id: string): InstanceRef {
     const ref = this.ref(template, id);
     if (ref.isElsewhere) throw runsElsewhere(id, elsewhereReason(ref.definition));
     return ref;
   }
 
-  /** An instance of any node. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
+  /** Returns an instance of any node. Throws TEMPLATE_NOT_FOUND or SERVER_NOT_FOUND. */
   instance(template: string, id: string): Instance {
     const instance = this.group(template).instances.get(id);
     if (instance === undefined) throw serverNotFound(id);
@@ -232,28 +257,28 @@ export class Fleet {
     return this.#byServerId.has(serverId);
   }
 
-  /** The instances of a template on any node, in the order of their registration. TEMPLATE_NOT_FOUND. */
+  /** Returns the instances of a template on any node, in order of registration. Throws TEMPLATE_NOT_FOUND. */
   instances(template: string): Instance[] {
     return [...this.group(template).instances.values()];
   }
 
-  /** The instances of a template that calls reach from here. TEMPLATE_NOT_FOUND. */
+  /** Returns the instances of a template that calls reach from here. Throws TEMPLATE_NOT_FOUND. */
   refs(template: string): InstanceRef[] {
     return this.instances(template).filter((instance) => instance instanceof InstanceRef);
   }
 
-  /** All instances of this node, template by template. */
+  /** Returns all instances that this node runs, template by template. */
   ownRefs(): InstanceRef[] {
     return this.templates.flatMap((template) => this.refs(template)).filter((ref) => !ref.isElsewhere);
   }
 
-  /** The instances of one template, or of all. TEMPLATE_NOT_FOUND, also for a deleted one. */
+  /** Returns the instances of one template, or of all. Throws TEMPLATE_NOT_FOUND, also for a deleted template. */
   existingInstances(template?: string): Instance[] {
     const templates = template === undefined ? this.templates : [template];
     return templates.flatMap((name) => [...this.existingGroup(name).instances.values()]);
   }
 
-  /** Programs that run here, without those of single clients, and exchanges under way. */
+  /** The number of programs that run here, without those of single clients, and of exchanges under way. */
   get activity(): { readonly programs: number; readonly calls: number } {
     const programs = this.ownRefs().filter(
       ({ definition, state }) => TRANSPORT_TRAITS[definition.transport].hasProcesses && state !== 'stopped',
@@ -261,13 +286,13 @@ export class Fleet {
     return { programs: programs.length, calls: this.underWay };
   }
 
-  /** Exchanges under way, including those of instances that leave. */
+  /** The number of exchanges under way, including those of instances that leave. */
   get underWay(): number {
     const refs = this.templates.flatMap((template) => this.refs(template));
     return [...refs, ...this.#endings.refs].reduce((sum, ref) => sum + ref.calls.underWay, 0);
   }
 
-  /** Empties the pools, lets calls in flight finish within the grace, ends every instance and then the root. */
+  /** Empties the pools, lets calls in flight finish within `graceMs`, ends every instance and then the root. */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
     const { scheduler } = this.#options;
@@ -297,7 +322,7 @@ export class Fleet {
     return supervisor;
   }
 
-  /** The supervisor of a group was stopped, perhaps with the root: the instances that are left end at once. */
+  /** Ends the remaining instances of a group at once, after its supervisor was stopped, perhaps with the root. */
   #stopped(group: TemplateGroup): void {
     group.supervisor = undefined;
     const instances = [...group.instances.values(), ...this.#endings.refs];
@@ -322,7 +347,7 @@ export class Fleet {
       this.listChanged$.next({ template, list });
   }
 
-  /** Adds it as the last of its template. An instance with the same id must be removed first. */
+  /** Adds an instance as the last of its template. One with the same id must be removed first. */
   #list(instance: Instance): void {
     this.group(instance.template).instances.set(instance.id, instance);
     this.#byServerId.set(instance.serverId, instance);
@@ -349,7 +374,7 @@ export class Fleet {
   }
 
   /**
-   * An actor crashed through a fault of the gateway: the instance is started again after a back-off, unless it was
+   * Starts an instance again after its actor crashed through a fault of the gateway, with a back-off, unless it is
    * replaced meanwhile.
    */
   #afterCrash(ref: InstanceRef, error: unknown, restarted: Restarted = { crashes: 0, atMs: 0 }): void {
@@ -366,7 +391,7 @@ export class Fleet {
     });
   }
 
-  /** Resolves at the end of an instance, which may be dismissed and crash. The group is in use until then. */
+  /** Resolves at the end of an instance that was dismissed or has crashed. Its group is in use until then. */
   #track(ref: InstanceRef, end: Promise<unknown>): Promise<void> {
     const group = this.hold(ref.template);
     return this.#endings.add(ref, end, () => this.release(group));
@@ -379,7 +404,7 @@ export class Fleet {
     this.forgotten$.next(template);
   }
 
-  /** Events under its id are about its successor. */
+  /** Returns true when another instance has the same id: events with that id are then about the other one. */
   #hasSuccessor(ref: InstanceRef): boolean {
     const present = this.find(ref.template, ref.id);
     return present !== undefined && present !== ref;

@@ -10,12 +10,15 @@ export class MessageBuffer<T> {
   #messages: { readonly message: T; readonly bytes: number }[] = [];
   #bytes = 0;
 
-  /** `onDropped` gets each message that does not fit, or makes room for another. Default: none. */
+  /** `onDropped` gets each message that does not fit, or that makes room for another. Default: ignored. */
   constructor(onDropped: (message: T) => void = () => {}) {
     this.#onDropped = onDropped;
   }
 
-  /** `params` determine the size of the message. One that is too large alone is dropped without displacing others. */
+  /**
+   * Adds a message; the size of `params` counts as its size. A message that is too large by itself is dropped,
+   * without displacing others.
+   */
   put(message: T, params: JsonObject): void {
     const bytes = sizeOf(params);
     if (bytes > LIMITS.undeliveredBytes) {
@@ -41,8 +44,8 @@ export class MessageBuffer<T> {
 }
 
 /**
- * Roughly the size as JSON, or in memory if that is more. Params nested too deeply to be serialized could not be
- * delivered either.
+ * Returns the size of params: about that of their JSON, or of their memory if that is more. Infinity for params
+ * nested too deeply to be serialized, which could not be delivered either.
  */
 function sizeOf(params: JsonObject): number {
   try {

@@ -26,8 +26,8 @@ type RootEvent =
   | ErrorActorEvent;
 
 /**
- * The id of the actors of client sessions, which no template can have. The same for all: a machine keeps every event type
- * that it has seen, and the end of an actor is an event with its id.
+ * The id of the actors of client sessions, which no template can have. It is the same for all of them, because a
+ * machine keeps every event type that it has seen, and the end of an actor is an event with its id.
  */
 export const SESSION_ACTOR_ID = 'client session';
 
@@ -54,7 +54,7 @@ const rootMachine = setup({
   },
 });
 
-/** Starts the root of a gateway. `inspect` gets the events of all actors and must not throw. */
+/** Starts the root of a gateway. `inspect` gets the events of all actors, and must not throw. */
 export function startRoot(
   clock: Pick<Clock, 'alarm'>,
   inspect: ((event: ActorInspection) => void) | undefined,
@@ -64,7 +64,10 @@ export function startRoot(
   return root.start();
 }
 
-/** When an actor ends, xstate looks for its timers among those of all actors, which is quadratic for thousands of instances. */
+/**
+ * Indexes timers by actor. When an actor ends, xstate looks for its timers among those of all actors, which is
+ * quadratic for thousands of instances.
+ */
 function indexTimers({ scheduler }: AnyActorRef['system']): void {
   const { schedule } = scheduler;
   const idsOf = new WeakMap<AnyActorRef, Set<string>>();

@@ -1,5 +1,5 @@
-// The group of one template: its registered instances, the pool of those that may be picked, the calls that wait because all of
-// them are full or none has started, and its policy. It neither starts nor ends instances (fleet.ts).
+// The group of one template: its registered instances, the pool of those that may be chosen, the calls that wait because
+// all are full or none has started, and its policy. It neither starts nor ends instances (fleet.ts).
 
 import { Observable, Subject } from 'rxjs';
 import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
@@ -27,10 +27,10 @@ import type { UnreachableInstance } from './instances/unreachable-instance.ts';
 import { CapabilityChanges } from './subscriptions/capability-changes.ts';
 import type { TemplateActor } from './template.machine.ts';
 
-/** A registered instance: it runs here, or on another node. */
+/** A registered instance: reachable from this node (InstanceRef), or only listed (UnreachableInstance). */
 export type Instance = InstanceRef | UnreachableInstance;
 
-/** An instance: its definition and its present status. */
+/** The definition of an instance, and its present status. */
 export interface InstanceStatus {
   readonly definition: InstanceDefinition;
   readonly snapshot: InstanceSnapshot;
@@ -47,16 +47,19 @@ export class TemplateGroup {
   readonly template: string;
   readonly pool: Pool<InstanceRef>;
   readonly queue: WaitQueue;
-  /** The registered instances by id, in the order of their registration. */
+  /** The registered instances by id, in order of registration. */
   readonly instances = new Map<string, Instance>();
   readonly capabilities = new CapabilityChanges(this.instances);
   isDeleted = false;
-  /** Sessions and leaving instances: the group of a deleted template remains while there are any. */
+  /**
+   * The number of sessions and leaving instances that use the group. The group of a deleted template remains while
+   * there are any.
+   */
   users = 0;
-  /** The parent of the actors of its instances, from the first one on. */
+  /** The parent of the actors of its instances; undefined before the first instance. */
   supervisor: TemplateActor | undefined;
   readonly #changes = new Subject<PoolChange<InstanceRef>>();
-  /** What waits for an instance that is starting: calls, and searches for bindings. */
+  /** The queue of calls and searches for bindings that wait for an instance that is starting. */
   readonly #startQueue: WaitQueue;
   #startWaits = 0;
   #policy: TemplatePolicy;
@@ -89,19 +92,19 @@ export class TemplateGroup {
   }
 
   /**
-   * The tool that an instance has to list in an approved form before it gets the request of an MCP client; undefined where every
-   * definition is used, and the server itself refuses an unknown tool.
+   * Returns the tool that an instance must list in an approved form before it gets this request of an MCP client.
+   * Undefined when every definition is trusted: then the server itself refuses an unknown tool.
    */
   approvedTool(request: Pick<ExchangeRequest, 'method' | 'params' | 'view'>): string | undefined {
     return this.#trustOf?.(this.template)?.isFor(request.view) === true ? toolOf(request) : undefined;
   }
 
-  /** Most calls that may wait, in proportion to the instances that are up. */
+  /** The most calls that may wait, in proportion to the instances that are up. */
   get maxQueueLength(): number {
     return this.pool.size * LIMITS.queuedPerInstance;
   }
 
-  /** Sets the policy; a deleted template exists again. True when the annotations of its tools have changed. */
+  /** Sets the policy; a deleted template exists again. Returns true when the annotations of its tools have changed. */
   setPolicy(policy: TemplatePolicy): boolean {
     this.isDeleted = false;
     const { strategy, annotate } = this.#policy;
@@ -125,8 +128,8 @@ export class TemplateGroup {
   }
 
   /**
-   * True while no instance is healthy and one that is not in `tried` (ids) is starting: for the first time, as
-   * requested, or again after few failures in a row. Waiting for it may help. `only`: the only instance that
+   * Returns true while no instance is healthy, and one that is not in `tried` (ids) is starting: for the first time,
+   * as requested, or again after few failures in a row. It may then help to wait. `only`: the only instance that
    * counts.
    */
   isStarting(tried?: ReadonlySet<string>, only?: InstanceRef): boolean {
@@ -135,8 +138,9 @@ export class TemplateGroup {
   }
 
   /**
-   * Undefined unless `isStarting`. Else cold: emits once when that has become false; never completes, and has no time limit.
-   * QUEUE_FULL when LIMITS.queuedPerInstance wait for each starting instance, shared between owners as the queue is.
+   * Waits for an instance that is starting; undefined when none is. Emits once when `isStarting` has become false;
+   * cold, never completes, and has no time limit. Errors with QUEUE_FULL when LIMITS.queuedPerInstance wait for each
+   * starting instance; owners share these places like those of the queue.
    */
   untilStarted(
     ownerId: string,
@@ -171,7 +175,7 @@ export class TemplateGroup {
         yield instance;
   }
 
-  /** As users see it, like the snapshots: all that its instances have a place for. */
+  /** The number of calls with a place at an instance, as in the snapshots that users see. */
   get inFlight(): number {
     let sum = 0;
     for (const instance of this.instances.values())
@@ -179,7 +183,7 @@ export class TemplateGroup {
     return sum;
   }
 
-  /** The server ids of the instances that other nodes run, and the calls in flight there; undefined where there are none. */
+  /** The server ids of instances that other nodes run, and the calls in flight there; undefined when there are none. */
   get elsewhere(): { readonly calls: number; readonly serverIds: ReadonlySet<string> } | undefined {
     let calls = 0;
     let serverIds: Set<string> | undefined;
@@ -202,9 +206,9 @@ export class TemplateGroup {
   }
 
   /**
-   * TOOL_NOT_FOUND, with the nearest name, for a tool that an instance lacks. Undefined when another one that is
-   * not in `tried` (ids) may become available on this node, and may have it: it listed the tool, or never listed
-   * any, and the name is not a misspelt one. `isBound`: no other instance may answer.
+   * Returns TOOL_NOT_FOUND, with the nearest name, for a tool that an instance lacks. Undefined when another instance
+   * that is not in `tried` (ids) may become available, and may have the tool: it listed the tool before, or never
+   * listed any and the name is not a misspelling. `isBound`: no other instance may answer.
    */
   unknownTool(
     tool: string,
@@ -222,7 +226,10 @@ export class TemplateGroup {
     return mayExist ? undefined : toolNotFound(tool, this.template, near);
   }
 
-  /** Why no instance takes a call. `lacking`: the tool that the asked instances lack; `bound`: the only one that may answer. */
+  /**
+   * Returns why no instance takes a call. `lacking`: the tool that the asked instances lack. `bound`: the only
+   * instance that may answer.
+   */
   noneFor(
     lacking: string | undefined,
     tried: ReadonlySet<string> | undefined,
@@ -243,7 +250,10 @@ export class TemplateGroup {
     return nearName(tool, names, allowed && ((name) => allowed.allow(this.template, name)));
   }
 
-  /** NO_HEALTHY_INSTANCE: `a is starting; b: connection refused; c is starting; and 2 more`. Reasons hold no secrets. */
+  /**
+   * Returns NO_HEALTHY_INSTANCE with reasons such as `a is starting; b: connection refused; and 2 more`. Reasons hold
+   * no secrets.
+   */
   noneHealthy(): GatewayError {
     if (this.instances.size === 0) return noHealthyInstance(this.template, 'none is registered');
     const absent = [...this.instances.values()].filter(({ state }) => state !== 'healthy');
@@ -254,7 +264,7 @@ export class TemplateGroup {
     return noHealthyInstance(this.template, [...named, ...rest].join('; '), [...plain, ...rest].join('; '));
   }
 
-  /** When its instances have ended. Resolves when the calls that waited for them have their errors. */
+  /** Closes the queues after the instances have ended. Resolves when the waiting calls have their errors. */
   async close(): Promise<void> {
     this.#changes.complete();
     await Promise.all([this.queue.close(), this.#startQueue.close()]);
@@ -271,7 +281,7 @@ export class TemplateGroup {
 
 const MAY_RETURN: ReadonlySet<InstanceState> = new Set(['starting', 'unhealthy']);
 const MAX_NAMED = 3;
-/** Lists in which a misspelt name is looked for: most instances have the tools of the others. */
+/** The most tool lists in which a misspelt name is looked up: most instances have the same tools. */
 const MAX_LISTS = 16;
 
 function toolsOf(instance: Instance): readonly string[] | undefined {
@@ -283,7 +293,7 @@ function clauseOf({ id, state, reason }: Instance): string {
   return hasReason && reason !== null ? `${id}: ${reason}` : `${id} is ${state}`;
 }
 
-/** The clause that every caller may read: the reason of a program, which may name paths of its machine, is left out. */
+/** Returns the clause that every caller may read: without the reason of a program, which may name paths of its machine. */
 function plainClauseOf(instance: Instance): string {
   const { id, state, definition } = instance;
   const isEndpoint = instance instanceof InstanceRef && definition.command === undefined;

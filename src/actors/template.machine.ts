@@ -4,7 +4,7 @@
 
 import { type ActorRefFrom, type DoneActorEvent, type ErrorActorEvent, emit, setup } from 'xstate';
 
-/** The actor ended or crashed, and its id may be used again. */
+/** Emitted when an instance actor has ended or crashed: its id may be used again. */
 type TemplateEmission = { readonly type: 'instance.ended'; readonly actorId: string };
 
 export type TemplateActor = ActorRefFrom<typeof templateMachine>;

@@ -1,7 +1,7 @@
 // Counts the calls of one instance: active calls, which fill its capacity; calls that wait for an answer of their
-// client, which do not; reservations of calls between two rounds; and how calls and probes end. InstanceRef,
-// Attempt and, for probes, the machine count here synchronously, past the mailbox. The balancer chooses the
-// instance. Source: ADR 41, ADR 67.
+// client, and do not fill it; reservations of calls between two rounds; and the results of calls and probes. InstanceRef
+// and Attempt, and for probes the instance machine, call it synchronously, without a mailbox between them. The balancer
+// chooses the instance. Source: ADR 41, ADR 67.
 
 import { ewma } from '../../balancing/health-score.ts';
 import type { CallOutcome } from '../../domain/calls/exchange-event.ts';
@@ -10,41 +10,42 @@ import { tooManyAwaitingClient } from '../../domain/errors/session-errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isWithinEqualPart, OwnerShares } from '../../domain/memory/owner-shares.ts';
 
-/** The calls of one instance: how many there are, by owner, and how they end. */
+/** The calls of one instance: their number, in total and by owner, and how they end. */
 export class CallCounter {
-  /** Exponentially weighted share of answered calls and probes, 0 to 1. */
+  /** The exponentially weighted share of calls and probes that were answered, 0 to 1. */
   successRate = 1;
-  /** Exponentially weighted time to the answer; undefined before the first. */
+  /** The exponentially weighted time to the answer, in ms; undefined before the first answer. */
   latencyMs: number | undefined;
   readonly #awaitingClient = new OwnerShares(LIMITS.callsAwaitingClient);
   readonly #active = new OwnerShares(LIMITS.inFlightPerInstance);
   readonly #reservations = new OwnerShares(LIMITS.callsAwaitingClient);
 
-  /** Calls that are at the instance: active ones, and those that wait for their client. */
+  /** The number of calls at the instance: active ones, and those that wait for their client. */
   get underWay(): number {
     return this.#active.total + this.#awaitingClient.total;
   }
-  /** Calls that fill the capacity. */
+  /** The number of active calls, which fill the capacity. */
   get active(): number {
     return this.#active.total;
   }
-  /** Calls between two rounds. */
+  /** The number of calls between two rounds. */
   get reserved(): number {
     return this.#reservations.total;
   }
-  /** All that it has a place for: what users see as calls in flight. */
+  /** The number of all calls with a place at the instance, reservations included; users see it as calls in flight. */
   get inFlight(): number {
     return this.underWay + this.reserved;
   }
-  /** True when nothing is under way. */
+  /** True when no call and no reservation is left. */
   get isIdle(): boolean {
     return this.inFlight === 0;
   }
 
   /**
-   * True when a call of this owner may begin: always below LIMITS.inFlightPerInstance. Above it, a headroom of
-   * LIMITS.inFlightHeadroom calls is for owners within an equal part; an owner may begin while it has fewer calls
-   * than the headroom has left, so that one owner takes half of it at most, and the next one half of the rest.
+   * Returns true when a call of this owner may begin. Below LIMITS.inFlightPerInstance it always may. Above,
+   * LIMITS.inFlightHeadroom further calls are for owners within an equal part, and an owner may begin only while it
+   * has fewer calls than the headroom has left: so one owner takes at most half of the headroom, and the next owner
+   * half of the rest.
    */
   hasCapacityFor(ownerId: string): boolean {
     if (this.active < LIMITS.inFlightPerInstance) return true;
@@ -52,7 +53,7 @@ export class CallCounter {
     return this.#active.held(ownerId) < LIMITS.inFlightHeadroom - taken && this.isBelowShare(ownerId);
   }
 
-  /** True when this owner has less than an equal part of the capacity, and one more call would not be above it. */
+  /** Returns true when this owner has less than an equal part of the capacity, so that one more call stays within it. */
   isBelowShare(ownerId: string): boolean {
     const held = this.#active.held(ownerId);
     const owners = this.#active.size + (held === 0 ? 1 : 0);
@@ -64,8 +65,8 @@ export class CallCounter {
   }
 
   /**
-   * A call has ended; one that waits for its client is resumed first. A cancelled call says nothing about the
-   * instance, and an error answer is an answer.
+   * Counts the end of a call. A call that waits for its client must be resumed first. A cancelled call says nothing
+   * about the instance; an error answer counts as an answer.
    */
   end(
     ownerId: string,
@@ -77,13 +78,19 @@ export class CallCounter {
     this.record(isAnswered, isAnswered ? durationMs : undefined);
   }
 
-  /** Adds a call, a probe or an opening to the averages. `durationMs`: the time to its answer, if there was one. */
+  /**
+   * Adds the result of a call, a probe or an opening to the averages. `durationMs`: the time to its answer, if there
+   * was one.
+   */
   record(hasAnswered: boolean, durationMs?: number): void {
     this.successRate = ewma(this.successRate, hasAnswered ? 1 : 0);
     if (durationMs !== undefined) this.latencyMs = ewma(this.latencyMs, durationMs);
   }
 
-  /** A call waits for its client. False when it may not: LIMITS.callsAwaitingClient do already, or its owner's share of them. */
+  /**
+   * Counts a call as waiting for its client. Returns false, without effect, when LIMITS.callsAwaitingClient calls
+   * wait already, or the owner's share of them.
+   */
   awaitClient(ownerId: string): boolean {
     if (this.#awaitingClient.isFull || this.#awaitingClient.isShareFull(ownerId)) return false;
     this.#awaitingClient.take(ownerId);
@@ -91,13 +98,13 @@ export class CallCounter {
     return true;
   }
 
-  /** The call continues, with or without room: its backend works on it already. */
+  /** Counts a waiting call as active again, even above the capacity, since its backend already works on it. */
   resume(ownerId: string): void {
     this.#awaitingClient.release(ownerId);
     this.#active.take(ownerId);
   }
 
-  /** The refusal of a further reservation of this owner; undefined while there is room. */
+  /** Returns the error for one more reservation of this owner; undefined while there is room. */
   reservationRefusal(ownerId: string): GatewayError | undefined {
     return awaitingClientRefusal(this.#reservations, ownerId);
   }
@@ -112,8 +119,8 @@ export class CallCounter {
 }
 
 /**
- * The refusal of a further call of this owner that waits for its client: all places (LIMITS.callsAwaitingClient),
- * or the owner's share of them, are taken. Undefined while there is room.
+ * Returns the error for one more call of this owner that waits for its client, when all places
+ * (LIMITS.callsAwaitingClient) or the owner's share of them are taken; undefined while there is room.
  */
 export function awaitingClientRefusal(waiting: OwnerShares, ownerId: string): GatewayError | undefined {
   if (waiting.isShareFull(ownerId)) return tooManyAwaitingClient(waiting.share);

@@ -1,5 +1,5 @@
-// The instances that leave and may have calls, and crashed ones, until nothing is left of their backends. Two
-// programs of one endpoint never run at the same time: a program waits here for the end of those before it.
+// The instances that are leaving or have crashed, until their backends have ended. Two programs of one endpoint must
+// never run at the same time: a new program waits here for the end of the earlier ones.
 
 import { once } from 'node:events';
 import { openingCancelled } from '../../domain/errors/error-catalogue.ts';
@@ -16,12 +16,15 @@ export class Endings {
     return [...this.#ends.keys()];
   }
 
-  /** Resolves when the instances that are leaving now have ended. */
+  /** Resolves when all instances that are leaving at the moment have ended. */
   async untilEnded(): Promise<void> {
     await Promise.all(this.#ends.values());
   }
 
-  /** Resolves at the end of an instance, which may be dismissed and crash; `onEnd` is called before. */
+  /**
+   * Adds an instance until `end` resolves; calls `onEnd` and then resolves. An instance that is dismissed and also
+   * crashes is added twice, and ends when both ends have.
+   */
   add(ref: InstanceRef, end: Promise<unknown>, onEnd: () => void): Promise<void> {
     const ended: Promise<void> = Promise.all([this.#ends.get(ref), end]).then(() => {
       if (this.#ends.get(ref) === ended) this.#ends.delete(ref);
@@ -31,7 +34,7 @@ export class Endings {
     return ended;
   }
 
-  /** Opens the transports of a program, the first when the programs before it have ended. */
+  /** Returns an `open` that waits for the end of earlier programs before its first opening. */
   opensAfter(definition: InstanceDefinition, open: Open): Open {
     const before = this.#predecessorsOf(definition);
     if (before === undefined) return open;
@@ -43,8 +46,8 @@ export class Endings {
   }
 
   /**
-   * The end of the programs that still serve the endpoint of this program, or are a shared one with its id;
-   * undefined without any.
+   * Resolves at the end of the programs that still serve the endpoint of this one, or have the id of this shared
+   * program. Undefined when there are none.
    */
   #predecessorsOf({ endpoint, command, nodeId, serverId }: InstanceDefinition): Promise<unknown> | undefined {
     if (command === undefined || (endpoint === undefined && !runsAnywhere({ nodeId }))) return undefined;

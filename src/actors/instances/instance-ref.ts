@@ -1,5 +1,5 @@
-// The handle of one instance, the only access to it from outside the actors: reads its snapshot, sends it
-// commands, and leads calls past its mailbox (calls/attempt.ts). Strategies choose among handles.
+// The handle of one instance: the only access to it from outside the actors. It reads the snapshot of the actor, sends
+// it commands, and lets calls pass beside the mailbox (calls/attempt.ts). Strategies choose among handles.
 
 import {
   catchError,
@@ -38,22 +38,25 @@ import type { Lease } from './leases.ts';
 import type { OpenedTransport } from './opened-transport.ts';
 import type { ToolCache } from './tool-cache.ts';
 
-/** The handle of an instance that calls reach from this node. */
+/** The handle of an instance that calls can reach from this node. */
 export class InstanceRef implements Candidate {
   readonly id: string;
   readonly serverId: string;
   readonly template: string;
   readonly capacity: number = LIMITS.inFlightPerInstance;
-  /** Another node runs it, and decides about its starts and its drain. */
+  /** True when another node runs the instance, and decides about its starts and its drain. */
   readonly isElsewhere: boolean;
-  /** The state, replayed and then whenever it changes; ends with `stopped`. Never errors. */
+  /** Emits the state on subscription and at each change; completes after `stopped`. Never errors. */
   readonly state$: Observable<InstanceState>;
-  /** Attempts count here. */
+  /** The counter in which attempts count themselves. */
   readonly calls: CallCounter;
   readonly #actor: InstanceActor;
-  /** From the first `watch` on. */
+  /** The listeners of `watch`; undefined before the first one. */
   #watchers: Set<() => void> | undefined;
-  /** The wall clock minus the monotonic one, in ms. Kept while both advance alike, so that a shown time does not change. */
+  /**
+   * The wall time at zero of the monotonic clock, in ms. It is kept while both clocks advance alike, so that shown
+   * times do not change.
+   */
   #wallOffsetMs = Number.NaN;
 
   constructor(actor: InstanceActor) {
@@ -68,8 +71,8 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * Calls the listener now, and at each change of the state until the returned function is called. Like `state$`, whose
-   * operators would take too long in one turn for thousands of listeners.
+   * Calls the listener now, and at each change of the state until the returned function is called. Like `state$`, but
+   * without its operators, which would take too long in one turn for thousands of listeners.
    */
   watch(listener: () => void): () => void {
     const watchers = this.#watchers ?? this.#watchState();
@@ -93,18 +96,21 @@ export class InstanceRef implements Candidate {
   get state(): InstanceState {
     return stateOf(this.#actor.getSnapshot());
   }
-  /** Why it is not healthy; null while it is, also after one failed probe. */
+  /** Why the instance is not healthy; null while it is, also after a single failed probe. */
   get reason(): string | null {
     return this.state === 'healthy' ? null : this.#actor.getSnapshot().context.reason;
   }
-  /** True while its transport and its dedicated conversations are closed for a requested restart; also when it leaves. */
+  /**
+   * True while the transport and the dedicated conversations are being closed, for a requested restart or because the
+   * instance leaves.
+   */
   get isReopening(): boolean {
     return isReopening(this.#actor.getSnapshot());
   }
   /**
-   * True while it starts for the first time, restarts as requested, or restarts after at most
-   * LIMITS.expectedRestarts failures in a row. A networked server that was reached before is not started again by
-   * the gateway.
+   * True while the instance starts for the first time, restarts as requested, or restarts after at most
+   * LIMITS.expectedRestarts failures in a row. Not for a networked server that was reached before, which the gateway
+   * does not start.
    */
   get isStarting(): boolean {
     return isStarting(this.#actor.getSnapshot());
@@ -112,7 +118,7 @@ export class InstanceRef implements Candidate {
   get handshake(): Handshake | undefined {
     return this.opened?.handshake;
   }
-  /** The names of the tools that it lists, or listed before its last transport ended; undefined when they are unknown. */
+  /** The names of the tools that the present or last transport listed; undefined when they are unknown. */
   get lastTools(): readonly string[] | undefined {
     return this.tools?.names ?? this.#actor.getSnapshot().context.lastTools;
   }
@@ -123,11 +129,11 @@ export class InstanceRef implements Candidate {
   get weight(): number {
     return this.definition.weight;
   }
-  /** Exchanges that fill its capacity: not those whose backend waits for its client. */
+  /** The number of calls that fill the capacity, without those whose backend waits for its client. */
   get activeCalls(): number {
     return this.calls.active;
   }
-  /** Calls of other nodes at an instance of another node, as that one says. */
+  /** The number of calls of other nodes at an instance that another node runs, as that node reports it; otherwise 0. */
   get otherCalls(): number {
     return this.isElsewhere ? (this.opened?.transport.otherCalls ?? 0) : 0;
   }
@@ -149,15 +155,16 @@ export class InstanceRef implements Candidate {
   get feed(): Feed | undefined {
     return this.opened?.feed;
   }
-  /** The present transport; undefined while there is none. */
+  /** The open transport; undefined while there is none. */
   get opened(): OpenedTransport | undefined {
     const { status, context } = this.#actor.getSnapshot();
     return status === 'active' ? context.opened : undefined; // an actor that has ended still has its last transport
   }
 
   /**
-   * True when it takes new calls in this conversation; undefined: that of the instance. It does while it is healthy; in an
-   * independent conversation also while the transport is lost, unless it leaves, is drained, or restarts as requested.
+   * Returns true when the instance takes new calls in this conversation; undefined means its transport. It does while
+   * it is healthy. In an independent conversation it also does while the transport is lost, but not when it leaves,
+   * is drained, or restarts as requested.
    */
   acceptsCalls(conversation?: CallConversation): boolean {
     const { state } = this;
@@ -167,21 +174,24 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * An attempt has ended and is counted, perhaps with a failure. The end of a dedicated conversation says nothing
-   * about the instance.
+   * Handles the end of an attempt, which is counted already. The end of a dedicated conversation says nothing about
+   * the instance.
    */
   callEnded(failure: GatewayError | undefined): void {
     this.#reportIfIdle();
     if (failure !== undefined) this.#reportFailure(failure);
   }
 
-  /** An instance that leaves or restarts waits for its last call. */
+  /** Informs an instance that leaves or restarts about the end of its last call. */
   #reportIfIdle(): void {
     if (this.calls.isIdle && this.#actor.getSnapshot().value.duty !== 'serving')
       this.#actor.send({ type: 'idle' });
   }
 
-  /** Errors do not change health, but their causes may: a refused connection does immediately, other failures cause a probe. */
+  /**
+   * Reports the cause of an error, since errors themselves do not change health: a refused connection makes the
+   * instance unhealthy at once, other failures cause a probe.
+   */
   #reportFailure(error: GatewayError): void {
     if (error.facts.unreachable) {
       if (this.state === 'healthy') this.#actor.send({ type: 'unreachable', reason: reasonOf(error) });
@@ -189,8 +199,8 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * See Leases.lease. It ends with the present transport unless it is independent. Throws QUEUE_FULL; the opening fails with
-   * BACKEND_UNAVAILABLE, `delivered: 'no'`.
+   * Leases a conversation: see Leases.lease. It ends with the present transport, unless it is independent. Throws
+   * QUEUE_FULL; the opening fails with BACKEND_UNAVAILABLE and `delivered: 'no'`.
    */
   lease(request: LeaseRequest): Lease {
     const lease = this.#actor.getSnapshot().context.leases.lease(request);
@@ -200,8 +210,8 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * Ends what a crashed actor left: transport, opening, leased processes. Resolves when they are gone, or after
-   * LIMITS.drainMs.
+   * Ends what is left of a crashed actor: its transport, opening and leased processes. Resolves when they have ended,
+   * or after LIMITS.drainMs.
    */
   async endAfterCrash(): Promise<void> {
     const { context, children } = this.#actor.getSnapshot();
@@ -212,16 +222,16 @@ export class InstanceRef implements Candidate {
     await firstValueFrom(race(from(Promise.all(ends)), timer$(context, LIMITS.drainMs)));
   }
 
-  /** Notifies the backend in the conversation of the instance, as Conversation.notify; dropped without a transport. */
+  /** Sends a notification through the transport, as Conversation.notify does; dropped when there is no transport. */
   notify(method: string, params: JsonObject, ownerId: string): void {
     this.opened?.transport.notify(method, params, ownerId);
   }
 
   /**
-   * Cold: a reservation for a call of this owner between two rounds, until unsubscribed: an instance that leaves
-   * or restarts waits for it as for a call in flight. Completes when the conversation ends; default: that of the
-   * instance, at once when there is none. QUEUE_FULL, at once, when LIMITS.callsAwaitingClient wait here, or the
-   * owner's share of them; not with `isContinuation`: then the call has a reservation already.
+   * Reserves a place for a call of this owner between two rounds, until unsubscribed; cold. An instance that leaves
+   * or restarts waits for a reservation as for a call. Completes when `conversation` (default: the transport) ends,
+   * at once when there is none. Errors at once with QUEUE_FULL when LIMITS.callsAwaitingClient calls wait here, or
+   * the owner's share of them; not with `isContinuation`, since that call already had a reservation.
    */
   reserve(
     ownerId: string,
@@ -241,7 +251,7 @@ export class InstanceRef implements Candidate {
     });
   }
 
-  /** Requests a probe, because of how its calls end; at most one in LIMITS.promptedProbeMs. */
+  /** Requests a probe, because calls fail; at most one per LIMITS.promptedProbeMs. */
   suspect(): void {
     // The machine would do nothing about the others either, of thousands of calls that fail with their instance.
     if (isAtRest(this.#actor.getSnapshot())) this.#actor.send({ type: 'suspected' });
@@ -256,11 +266,11 @@ export class InstanceRef implements Candidate {
   restart(): void {
     this.#actor.send({ type: 'restart' });
   }
-  /** Takes it out of the pool; calls in flight have `withinMs` to finish, then the transport is closed. */
+  /** Takes the instance out of the pool. Calls in flight have `withinMs` to finish; then the transport is closed. */
   leave(withinMs: number): void {
     this.#actor.send({ type: 'leave', withinMs });
   }
-  /** Replaces weight and metadata without touching the transport. */
+  /** Replaces weight and metadata, without any effect on the transport. */
   change(definition: InstanceDefinition): void {
     this.#actor.send({ type: 'change', definition });
   }
@@ -269,8 +279,8 @@ export class InstanceRef implements Candidate {
   }
 
   /**
-   * Calls the listener when the actor crashed through a fault of the gateway; the backend still runs. After
-   * earlier subscribers of `state$`.
+   * Calls the listener when the actor has crashed through a fault of the gateway; its backend may still run. Earlier
+   * subscribers of `state$` are informed first.
    */
   onCrash(listener: (error: unknown) => void): void {
     this.#actor.subscribe({ error: listener });
@@ -280,7 +290,7 @@ export class InstanceRef implements Candidate {
     this.#actor.on('*', listener);
   }
 
-  /** The present status. `score` and `suspension` come from the pool; default: not suspended. */
+  /** Returns the present status. `score` and `suspension` come from the pool. Default: not suspended. */
   snapshot(score: number, suspension?: Suspension): InstanceSnapshot {
     const { context, value, status } = this.#actor.getSnapshot();
     const isWaiting = status === 'active' && value.connection === 'waiting';
@@ -324,10 +334,13 @@ export class InstanceRef implements Candidate {
   }
 }
 
-/** Two readings of both clocks differ by less than this while neither is set. */
+/** Two readings of both clocks differ by less than this, in ms, while neither clock is set. */
 const STEADY_MS = 50;
 
-/** An HTTP server may turn out to speak the transport before Streamable HTTP. */
+/**
+ * Returns the transport that an HTTP server really speaks, if it is not the registered one: it may be the older
+ * HTTP+SSE.
+ */
 function foundTransportOf(
   { transport }: InstanceDefinition,
   opened: OpenedTransport | undefined,
@@ -345,7 +358,10 @@ function oddOutputOf({
   return lines + idsAsText + arrays === 0 ? {} : { oddOutput: { lines, idsAsText, arrays } };
 }
 
-/** What a starting program does instead of answering, as a clause; null while it is silent. Its lines are in `stderr`. */
+/**
+ * Returns what a starting program does instead of answering, as a clause; null while it is silent. Its lines are in
+ * `stderr`.
+ */
 function startingReason({
   unmatchedLines = 0,
   stderr = [],
@@ -355,7 +371,7 @@ function startingReason({
   return stderr.length > 0 ? 'it is still starting' : null;
 }
 
-/** The states of an instance. Shared: each snapshot of the actor is read once, not once per subscriber. */
+/** Returns the states of an instance. Shared, so that each snapshot of the actor is read once, not once per subscriber. */
 function statesOf(actor: InstanceActor): Observable<InstanceState> {
   return defer(() => from(actor).pipe(startWith(actor.getSnapshot()))).pipe(
     map(stateOf),

@@ -22,67 +22,73 @@ import type { HintsByTool } from './tool-cache.ts';
 import type { TrustOf } from './tool-trust.ts';
 import { refusalOf, type TransportReport, transportActor } from './transport-actor.ts';
 
-/** What an instance actor is made of. */
+/** The input of an instance actor. */
 export interface InstanceActorInput extends Clock, SubscriptionDeps {
   readonly definition: InstanceDefinition;
   readonly policy: TemplatePolicy;
   readonly open: Open;
-  /** Another node runs it: what is opened is the way there. */
+  /** True when another node runs the instance: `open` then opens a connection to that node. */
   readonly isElsewhere?: boolean;
   readonly random: () => number;
   readonly dedicatedBounds?: DedicatedBounds | undefined;
-  /** Counts the lists of tools that are kept, by server id. Default: not counted. */
+  /** Counts the memory of tool lists, by server id. Default: not counted. */
   readonly toolLists?: ByteBudget | undefined;
-  /** Default: every definition of a tool is used. */
+  /** Returns the trusted tool definitions of a template. Default: every definition is trusted. */
   readonly trustOf?: TrustOf | undefined;
-  /** Default: no annotations of tools but those of the server. */
+  /** Returns the annotations that the template sets, by tool. Default: none but those of the server. */
   readonly hints?: HintsByTool | undefined;
-  /** Gets events; of the actor itself those of leased conversations, `upstream.*`. */
+  /** Gets the events of leased conversations (`upstream.*`); all others are emitted by the machine. */
   readonly emit: (event: GatewayEvent) => void;
 }
 
-/** What an instance actor knows, besides the names of its states. */
+/** The context of an instance actor: all that it knows, besides the names of its states. */
 export interface InstanceContext extends InstanceActorInput {
   /** The conversations that clients lease. Independent ones survive the loss of the transport. */
   readonly leases: Leases;
-  /** Counted by the handles that carry the calls, past the mailbox. */
+  /** The counter of calls. The handles that carry the calls write it, without a mailbox between them. */
   readonly calls: CallCounter;
   readonly opened: OpenedTransport | undefined;
-  /** The output of the program that is being opened; undefined while none is. */
+  /** Returns the output of the program that is being opened; undefined while none is. */
   readonly starting: (() => TransportDiagnostics) | undefined;
   readonly lastHandshake: Handshake | undefined;
-  /** The names of the tools that its last transport listed. */
+  /** The names of the tools that the last transport listed; undefined when unknown. */
   readonly lastTools: readonly string[] | undefined;
-  /** Failed probes and openings in a row. */
+  /** The number of failed probes and openings in a row. */
   readonly failures: number;
-  /** Failed ones in a row since it became unhealthy. */
+  /** The number of failed probes and openings in a row since the instance became unhealthy. */
   readonly failedRecoveries: number;
-  /** Openings in a row whose transport was short-lived. */
+  /** The number of openings in a row whose transport was short-lived. */
   readonly shortOpenings: number;
-  /** Openings that succeeded. */
+  /** The number of openings that succeeded. */
   readonly openings: number;
-  /** Programs that were started and ended, or were stopped, before their handshake. */
+  /** The number of programs that were started, and ended or were stopped before their handshake. */
   readonly failedStarts: number;
-  /** The last transport ended by itself after an answered call, as some programs do: it is opened again at once (ADR 115). */
+  /**
+   * True when the last transport ended by itself after an answered call, as some programs do by design: it is then
+   * opened again at once (ADR 115).
+   */
   readonly endedAfterCall: boolean;
-  /** Monotonic ms of the last finished probe or opening, or of the message that replaced a probe. */
+  /**
+   * The monotonic time of the last finished probe or opening, or of the message that replaced a probe, in ms;
+   * undefined before.
+   */
   readonly checkedAtMs: number | undefined;
-  /** Monotonic ms of the opening of the present transport; undefined while there is none. */
+  /** The monotonic time at which the present transport was opened, in ms; undefined while there is none. */
   readonly openedAtMs: number | undefined;
   readonly reason: string | null;
-  /** The last lines on standard error of the child of the last transport. */
+  /** The last lines that the program of the last transport wrote to standard error. */
   readonly stderr: readonly string[];
   readonly backOffMs: number;
-  /** How its server refused the last opening. */
+  /** The response by which the server refused the last opening; undefined when it did not. */
   readonly refusal: HttpRefusal | undefined;
-  /** Monotonic ms of the next opening; only while it waits for one. */
+  /** The monotonic time of the next opening, in ms; valid only while the instance waits for one. */
   readonly opensAtMs: number;
-  /** Longest wait for calls in flight when it restarts or leaves. */
+  /** The longest wait for calls in flight when the instance restarts or leaves, in ms. */
   readonly drainMs: number;
 }
 
 type InstanceEvent =
-  /** The last call or reservation has ended: states that wait for that check the counter again. */
+  /** The last call or reservation has ended: states that wait for this check the counter again. */
   | { readonly type: 'idle' }
   | { readonly type: 'suspected' }
   | { readonly type: 'unreachable'; readonly reason: string }
@@ -96,7 +102,10 @@ type InstanceEvent =
   | { readonly type: 'end' }
   | TransportReport;
 
-/** Events besides states, without the fields of every event. Everything else is read from the snapshot. */
+/**
+ * What the machine emits besides its states, without the fields that all events share. Everything else is read from
+ * the snapshot.
+ */
 export type InstanceEmission =
   | OwnFields<'probe.finished'>
   | OwnFields<'instance.restarting'>
@@ -115,7 +124,7 @@ export const instanceSetup = setup({
   actors: {
     transport: transportActor,
     probe,
-    /** A stop of the actor ends the conversations, too. The actor of the transport closes it itself. */
+    /** Ends the leased conversations when the actor is stopped. The transport actor closes the transport itself. */
     ownership: fromCallback<InstanceEvent, Leases>(
       ({ input }) =>
         () =>
@@ -124,7 +133,7 @@ export const instanceSetup = setup({
     endLeases: fromPromise<void, Leases>(({ input }) => input.end()),
   },
   delays: {
-    /** After a failed probe the next one follows soon: two in a row decide. */
+    /** The time to the next probe. It is short after a failed probe, because two in a row decide. */
     nextProbe: ({ context: { policy, failures, checkedAtMs, now } }) => {
       const { healthIntervalMs } = policy;
       const waitMs = failures > 0 ? Math.min(healthIntervalMs, LIMITS.promptedProbeMs) : healthIntervalMs;
@@ -134,24 +143,27 @@ export const instanceSetup = setup({
       Math.max(backOffMs(failedRecoveries + 1, policy.healthIntervalMs, random()), refusal?.waitMs ?? 0),
     backOff: ({ context }) => context.backOffMs,
     drained: ({ context }) => context.drainMs,
-    /** Transports bound their closing themselves; one that does not is abandoned. */
+    /** The time after which a closing transport is abandoned. Transports normally bound their closing themselves. */
     abandoned: LIMITS.drainMs,
   },
   guards: {
     isIdle: ({ context }) => context.calls.isIdle,
-    /** A backend that answers calls needs no probe; a message from before the last probe proves nothing. */
+    /** True after a message since the last probe: a backend that answers calls needs no probe. */
     hasNewMessage: ({ context }) => lastSignMs(context) > (context.checkedAtMs ?? 0),
-    /** A leaving instance waits for calls in independent conversations, and needs no new transport. */
+    /** True when the instance leaves: it needs no new transport, but waits for calls in independent conversations. */
     isLeaving: or([stateIn({ duty: 'leaving' }), stateIn({ duty: 'left' })]),
     isLastRecovery: ({ context }) => context.failedRecoveries + 1 >= LIMITS.failedRecoveries,
-    /** Nothing listens where a connection is refused: one probe is enough. */
+    /**
+     * True when one more failure makes the instance unhealthy. A refused connection decides at once, since nothing
+     * listens there.
+     */
     isLastFailure: ({ context, event }) =>
       context.failures + 1 >= LIMITS.failedProbes ||
       ('error' in event && event.error instanceof GatewayError && event.error.facts.unreachable === true),
     isProbedLongAgo: ({ context }) => context.now() - (context.checkedAtMs ?? 0) >= LIMITS.promptedProbeMs,
   },
   actions: {
-    /** The handshake is the first probe. */
+    /** Records the open transport. The handshake counts as the first probe. */
     open: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'transport.opened') return;
       const { opened, openingMs } = event;
@@ -171,7 +183,10 @@ export const instanceSetup = setup({
       enqueue(() => context.calls.record(true));
     }),
     closeTransport: sendTo('transport', { type: 'close' }),
-    /** The dedicated conversations end at the same time; the state `clearing` waits for them. */
+    /**
+     * Closes the transport and ends the leased conversations at the same time. The state `clearing` waits for the
+     * latter.
+     */
     endTransport: enqueueActions(({ context, enqueue }) => {
       enqueue.sendTo('transport', { type: 'close' });
       enqueue(() => void context.leases.end());
@@ -189,14 +204,15 @@ export const instanceSetup = setup({
       enqueue(() => context.calls.record(false));
       enqueue.emit({ type: 'probe.finished', passed: false, durationMs: openingMs });
     }),
-    /** After a close by the gateway, whose own reason is kept. */
+    /** Forgets a transport that the gateway closed. The reason of the gateway is kept. */
     forgetTransport: assign(({ context, event }) => {
       const { stderr } = event.type === 'transport.closed' ? event : context;
       return { ...withoutTransport(context), stderr };
     }),
     /**
-     * A long-lived transport resets the back-off, unless its server refused lastingly in the end; so does each way
-     * to another node, which costs nothing to open. A program that ends after each call, by design, needs none.
+     * Computes the wait before the next opening. A long-lived transport resets the back-off, unless its server
+     * refused lastingly in the end; so does each connection to another node, because it costs nothing to open. A
+     * program that ends after each call by design is opened again without a wait.
      */
     scheduleOpening: assign(({ context }) => {
       const nowMs = context.now();
@@ -236,7 +252,7 @@ export const instanceSetup = setup({
       enqueue.emit({ type: 'probe.finished', passed: false, durationMs: context.policy.probeTimeoutMs });
     }),
     beginRecovery: assign({ failedRecoveries: 0 }),
-    /** A requested restart does not wait. */
+    /** Resets the back-off for a requested restart, which does not wait. */
     resetBackOff: assign({
       shortOpenings: 0,
       openedAtMs: undefined,
@@ -256,7 +272,10 @@ function withoutTransport({ opened, lastTools }: InstanceContext) {
   return { opened: undefined, starting: undefined, lastTools: opened?.tools.names ?? lastTools };
 }
 
-/** A server that refuses for a reason that a repeat does not change is asked ever more rarely. Source: ADR 109. */
+/**
+ * Returns the wait before the next opening, in ms. A server that refuses for a lasting reason is asked ever more
+ * rarely. Source: ADR 109.
+ */
 function openingWaitMs(
   { definition, policy, refusal, random, isElsewhere }: InstanceContext,
   shortOpenings: number,
@@ -267,32 +286,32 @@ function openingWaitMs(
   return backOffMs(shortOpenings, LIMITS.refusedLongestMs, random(), LASTING_JITTER);
 }
 
-/** An opening costs the other node nothing, and it may be back. */
+/** The longest wait before the connection to another node is opened again, in ms: an opening costs that node nothing. */
 const ELSEWHERE_LONGEST_MS = 2_000;
 
 function isLasting(refusal: HttpRefusal | undefined): boolean {
   return refusal !== undefined && LASTING_REFUSALS.has(refusal.status);
 }
 
-/** The credentials are refused, or nothing is there. */
+/** HTTP statuses that a repeat does not change: the credentials are refused, or nothing is at this address. */
 const LASTING_REFUSALS: ReadonlySet<number> = new Set([401, 403, 404, 410]);
 const LASTING_JITTER = 0.1;
 
 /**
- * The last time at which a message showed that the backend serves calls: any message while a call is under way,
- * else an answer.
+ * Returns the last time at which a message showed that the backend serves calls: any message while calls are under
+ * way, otherwise an answer. In ms; 0 without a transport.
  */
 function lastSignMs({ calls, opened }: InstanceContext): number {
   if (opened === undefined) return 0;
   return calls.underWay > 0 ? opened.lastMessageAtMs : opened.lastAnswerAtMs;
 }
 
-/** After a passed probe, an opening, or a message that replaced a probe. */
+/** Returns the context after a passed probe, an opening, or a message that replaced a probe. */
 function afterPass({ now }: InstanceContext) {
   return { failures: 0, checkedAtMs: now(), reason: null, refusal: undefined };
 }
 
-/** After a failed probe or opening. */
+/** Returns the context after a failed probe or opening. */
 function afterFailure({ failures, failedRecoveries, now }: InstanceContext) {
   return { failures: failures + 1, failedRecoveries: failedRecoveries + 1, checkedAtMs: now() };
 }

@@ -221,7 +221,7 @@ export const instanceMachine = instanceSetup.createMachine({
   },
 });
 
-/** The state that others see. */
+/** Returns the state that other parts of the gateway and users see. */
 export function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
   if (snapshot.status !== 'active') return 'stopped';
   const { connection, duty } = snapshot.value;
@@ -232,14 +232,14 @@ export function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
   return typeof connected === 'object' && 'healthy' in connected ? 'healthy' : 'unhealthy';
 }
 
-/** True while a probe may begin. */
+/** Returns true when the instance is healthy and no probe is under way, so that one may begin. */
 export function isAtRest({ value: { connection } }: InstanceMachineSnapshot): boolean {
   if (typeof connection === 'string') return false;
   const { connected } = connection;
   return typeof connected === 'object' && 'healthy' in connected && connected.healthy === 'resting';
 }
 
-/** Its transport and its dedicated conversations are closed for a requested restart; also when it leaves. */
+/** See InstanceRef.isReopening. */
 export function isReopening({ value: { connection } }: InstanceMachineSnapshot): boolean {
   return typeof connection === 'string' ? connection === 'clearing' : connection.connected === 'ending';
 }
@@ -257,7 +257,7 @@ export function isStarting(snapshot: InstanceMachineSnapshot): boolean {
   return connected === 'ending' || (connected === 'closing' && isRestartExpected(snapshot.context, 1));
 }
 
-/** `more`: failures that are not counted yet. */
+/** Returns true when a restart is expected soon. `more`: failures that are not counted yet. */
 function isRestartExpected(context: InstanceContext, more = 0): boolean {
   const { shortOpenings, openings, definition, refusal } = context;
   if (refusal?.waitMs !== undefined) return false; // the server asked for a wait

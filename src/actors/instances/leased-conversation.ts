@@ -1,6 +1,6 @@
-// A conversation with a backend for one client, or for clients with equal declarations. It ends with its last
-// lease, or after some time without one. leases.ts assigns leases and bounds the number of conversations; the
-// events `upstream.*` show them.
+// A conversation with a backend for one client, or for clients with equal declarations. It ends with its last lease, or
+// after some time without one. leases.ts assigns leases and bounds the number of conversations; the events `upstream.*`
+// report them.
 //
 //   opening ──► open ──► retired ──► gone      opening, open ──► retired      retired: takes no leases any more
 
@@ -20,38 +20,38 @@ import type { CallConversation, Closed, Conversation } from '../../transports/tr
 import { Feed } from '../subscriptions/feed.ts';
 import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.ts';
 
-/** The session that a lease is for. */
+/** The session for which a conversation is leased. */
 export interface LeasingSession {
   /**
-   * Since when its client has no open stream and sent no message, in ms of the gateway's monotonic clock;
-   * undefined: it is there.
+   * The time since when the client has had no open stream and sent no message, in ms of the gateway's monotonic
+   * clock; undefined while the client is present.
    */
   readonly awaySinceMs: number | undefined;
   /** Ends the session, and with it the conversation. */
   close(reason: EndReason): Promise<void>;
 }
 
-/** Which conversation is needed, and for whose account. */
+/** The conversation that a lease needs, and the owner to whom it is counted. */
 export interface LeaseRequest {
-  /** The owner in whose share the conversation counts: of a shared one, the owner that needs it first. */
+  /** The owner in whose share the conversation counts. For a shared one: the owner that needed it first. */
   readonly owner: { readonly id: string };
-  /** The client as the backend is to see it. */
+  /** The client profile that the backend gets. */
   readonly profile: ClientProfile;
-  /** Only one lease at a time may use the conversation. Default true. */
+  /** True when only one lease at a time may use the conversation. Default: true. */
   readonly isExclusive?: boolean;
-  /** All owners may use the conversation; see `sharedBy`. Default false. */
+  /** True when all owners may use the conversation; see `sharedBy`. Default: false. */
   readonly isShared?: boolean;
-  /** Default: a call, which is always present. */
+  /** The session that needs the lease. Default: a call, whose client always counts as present. */
   readonly session?: LeasingSession | undefined;
   /** How long the conversation stays open without a lease, in ms. Default: it is for this lease alone, and ends with it. */
   readonly idleMs?: number;
-  /** Makes what carries its calls; called once for each conversation. Default: the conversation itself. */
+  /** Makes the object that carries the calls; called once per conversation. Default: the conversation itself. */
   readonly forCallsOf?: ((conversation: Conversation) => CallConversation) | undefined;
 }
 
 /**
- * The lease of a process that clients with these extensions share, whichever owner they have. The process is opened with nothing
- * else of them. Source: ADR 104.
+ * Returns the request for a process that all clients with these extensions share, of any owner. The backend gets no
+ * other declarations of them. Source: ADR 104.
  */
 export function sharedBy(extensions: JsonObject) {
   return {
@@ -64,27 +64,30 @@ export function sharedBy(extensions: JsonObject) {
 
 interface ConversationInput {
   readonly request: LeaseRequest;
-  /** Equal for conversations that the same leases may use; undefined: no other lease may. */
+  /** Equal for conversations that the same leases may use; undefined when no other lease may use it. */
   readonly key: string | undefined;
-  /** Opens it; undefined: the backend keeps no dedicated conversations. `signal` ends the opening. */
+  /**
+   * Opens the conversation; resolves with undefined when the backend keeps no dedicated conversations. `signal` ends
+   * the opening.
+   */
   readonly open: (signal: AbortSignal) => Promise<Conversation | undefined>;
   readonly listener: ConversationListener;
 }
 
-/** Callbacks of a conversation, each called at most once. */
+/** Gets the events of a conversation, each at most once. */
 export interface ConversationListener {
   opened(leased: LeasedConversation, conversation: Conversation): void;
-  /** The backend or `close` ended it; something may be left of it. */
+  /** The backend or `close` has ended the conversation; its process may still be ending. */
   ended(leased: LeasedConversation, closed: Closed): void;
   gone(leased: LeasedConversation): void;
 }
 
-/** Longest wait for the answer to `logging/setLevel`, in ms; the call continues without. */
+/** The longest wait for the answer to `logging/setLevel`, in ms; the call then continues without it. */
 const LEVEL_MS = 5_000;
 
 /**
- * A conversation of one or more clients with the backend of an instance. It observes its end itself: that saves
- * an object in each of thousands of conversations.
+ * A conversation of one or more clients with the backend of an instance. It is itself the observer of its end, to
+ * save an object in each of thousands of conversations.
  */
 export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
   readonly ownerId: string;
@@ -92,28 +95,28 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
   readonly isExclusive: boolean;
   readonly isShared: boolean;
   readonly holder: LeasingSession | undefined;
-  /** Settles like `open`; BACKEND_UNAVAILABLE when it was closed meanwhile. */
+  /** Resolves like `open`. Rejects with BACKEND_UNAVAILABLE when the conversation was closed meanwhile. */
   readonly opening: Promise<Conversation | undefined>;
-  /** Resolves when nothing is left of it. Never rejects. */
+  /** Resolves when the conversation and its process have ended. Never rejects. */
   readonly gone: Promise<void>;
   readonly #clock: Pick<Clock, 'now' | 'alarm'> & SubscriptionDeps;
   readonly #listener: ConversationListener;
   readonly #idleMs: number;
   readonly #ending = new AbortController();
   readonly #resolveGone: () => void;
-  /** The conversation itself; undefined until it is open. */
+  /** The open conversation; undefined until it is open. */
   inner: Conversation | undefined;
-  /** Carries calls in the conversation; undefined until it is open. */
+  /** The object that carries calls in the conversation; undefined until it is open. */
   forCalls: CallConversation | undefined;
   #feed: Feed | undefined;
   #leases = 0;
-  /** Leases of sessions, which keep them between their calls. */
+  /** The number of leases of sessions, which keep them between their calls. */
   #sessions = 0;
   usedAtMs: number;
   #isRetired = false;
-  /** True from the end on, though something may be left of the conversation; not before its calls have got their error. */
+  /** True once the conversation has ended, and its calls have got their error; its process may still be ending. */
   isOver = false;
-  /** The conversation ended because another one needed its place. */
+  /** True when the conversation ended because another one needed its place. */
   isReplaced = false;
   #isGone = false;
   #disarm: (() => void) | undefined;
@@ -142,11 +145,11 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
     this.opening.catch(() => undefined); // its leases get the error
   }
 
-  /** Like `opening`; BACKEND_UNAVAILABLE also when the backend keeps no dedicated conversations. */
+  /** Resolves like `opening`, but rejects with BACKEND_UNAVAILABLE when the backend keeps no dedicated conversations. */
   get untilOpen(): Promise<Conversation> {
     return this.opening.then((conversation) => conversation ?? refuse());
   }
-  /** Subscriptions and messages for clients that share it; undefined until it is open. */
+  /** The subscriptions and messages, for the clients that share the conversation; undefined until it is open. */
   get feed(): Feed | undefined {
     const conversation = this.inner;
     if (conversation === undefined) return undefined;
@@ -155,14 +158,14 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
     this.#feed ??= new Feed({ handshake, messages$, resumed$, closed$, exchange }, this.#clock);
     return this.#feed;
   }
-  /** Infinity while the client of its session is there, or it has none. */
+  /** See LeasingSession. Infinity while the client is present, or without a session. */
   get awaySinceMs(): number {
     return this.holder?.awaySinceMs ?? Number.POSITIVE_INFINITY;
   }
   get isIdle(): boolean {
     return this.#leases === 0;
   }
-  /** Open, and without a call: only sessions that are not calling would lose it. */
+  /** True when the conversation is open and no call is under way: ending it would affect only idle sessions. */
   get isQuiet(): boolean {
     return this.inner !== undefined && this.#leases === this.#sessions;
   }
@@ -170,7 +173,7 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
     return !this.#isRetired && (!this.isExclusive || this.isIdle);
   }
 
-  /** `isSession`: for a session, which uses it only while it calls. */
+  /** Counts one more use. `isSession`: by a session, which uses the conversation only while it calls. */
   acquire(isSession = false): void {
     this.#leases += 1;
     if (isSession) this.#sessions += 1;
@@ -183,7 +186,7 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
     if (this.isIdle && (this.#isRetired || this.#idleMs === 0)) void this.close();
   }
 
-  /** Takes no further leases, and ends when it has none left. Idempotent. */
+  /** Refuses further leases, and ends the conversation when it has none left. Idempotent. */
   retire(): void {
     if (this.#isRetired) return;
     this.#isRetired = true;
@@ -191,15 +194,16 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
     if (this.isIdle) void this.close();
   }
 
-  /** Ends it and its calls immediately. Resolves when nothing is left of it; never rejects. */
+  /** Ends the conversation and its calls at once. Resolves when its process has ended; never rejects. */
   close(): Promise<void> {
     if (!this.#isGone && !this.#ending.signal.aborted) void this.#close();
     return this.gone;
   }
 
   /**
-   * Makes the backend write log messages of that level. A promise, which never rejects, while a request for that is under way;
-   * else undefined. The level is never raised again: other calls may have asked for more messages.
+   * Makes the backend send log messages of this level. Returns a promise, which never rejects, while the request is
+   * under way; otherwise undefined. The level is never raised again, since other calls may have asked for more
+   * messages.
    */
   requireLogLevel(level: string): Promise<void> | undefined {
     const conversation = this.inner;
@@ -249,7 +253,7 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
     return conversation;
   }
 
-  /** Aborting ends an opening; if it succeeds all the same, it is closed afterwards. */
+  /** Ends the conversation. An opening is aborted; if it succeeds all the same, the conversation is closed then. */
   async #close(): Promise<void> {
     this.#ending.abort();
     this.retire();
@@ -270,7 +274,7 @@ export class LeasedConversation implements Pick<Observer<Closed>, 'next'> {
     this.#resolveGone();
   }
 
-  /** One timer per conversation: set again when it fires after a later use. */
+  /** Sets the one timer of the conversation. When it fires after a later use, it is set again. */
   #arm(waitMs: number): () => void {
     return this.#clock.alarm(waitMs, () => {
       const idleMs = this.isIdle ? this.#clock.now() - this.usedAtMs : 0;
@@ -285,7 +289,7 @@ export const NO_SUBSCRIBER: ClientReply = {
   error: { code: RPC.methodNotFound, message: 'The client has no call in flight that could take requests.' },
 };
 
-/** Resolves when nothing is left of it, within the time limit of its transport. Never rejects. */
+/** Closes a conversation; resolves within the time limit of its transport. Never rejects. */
 export async function closeQuietly(conversation: Pick<Conversation, 'close'>): Promise<void> {
   try {
     await conversation.close();
@@ -294,14 +298,14 @@ export async function closeQuietly(conversation: Pick<Conversation, 'close'>): P
   }
 }
 
-/** A request of the gateway itself: there is no client to answer questions of the backend. */
+/** Sends a request of the gateway itself. Questions of the backend are refused, since there is no client to answer them. */
 function withoutClient(conversation: Conversation, request: ExchangeRequest): Observable<ExchangeEvent> {
   return conversation
     .exchange(request)
     .pipe(tap((event) => event.kind === 'request' && event.answer(NO_SUBSCRIBER)));
 }
 
-/** Only backends with dedicated conversations are asked for one: a backend of another era has replaced it. */
+/** Throws the error for a backend that used to keep dedicated conversations, and no longer does. */
 function refuse(): never {
   throw backendUnavailable('it now speaks another era of the protocol', { delivered: 'no' });
 }

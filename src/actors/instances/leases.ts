@@ -1,7 +1,6 @@
-// The conversations of clients with one instance: assigns them to leases, bounds their number in all and per
-// owner, and emits their events. A legacy session holds an exclusive lease; a call without a session holds one
-// while it lasts (ADR 69). Clients that declare equal extensions, and cannot be asked anything, share a process
-// (ADR 104).
+// The leased conversations of one instance: assigns them to leases, bounds their number in total and per owner, and
+// emits their events. A legacy session holds an exclusive lease; a call without a session holds one while it lasts (ADR
+// 69). Clients that declare equal extensions, and cannot be asked anything, share a process (ADR 104).
 
 import { createHash } from 'node:crypto';
 import { notConnected, queueFull } from '../../domain/errors/error-catalogue.ts';
@@ -26,7 +25,7 @@ import { type ConversationListener, LeasedConversation, type LeaseRequest } from
 /** One use of a leased conversation. */
 export interface Lease {
   readonly conversation: LeasedConversation;
-  /** True when it was opened for this lease. */
+  /** True when the conversation was opened for this lease. */
   readonly isNew: boolean;
   /** Ends the use. Idempotent. */
   readonly release: () => void;
@@ -35,15 +34,15 @@ export interface Lease {
 export interface LeasesOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'>, SubscriptionDeps {
   readonly definition: Pick<InstanceDefinition, 'template' | 'id' | 'serverId' | 'transport'>;
   readonly dedicatedBounds?: DedicatedBounds | undefined;
-  /** Another node runs it. */
+  /** True when another node runs the instance. */
   readonly isElsewhere?: boolean;
-  /** A conversation was opened, could not be, or ended: `upstream.*`. */
+  /** Gets the events `upstream.*`: a conversation was opened, could not be opened, or ended. */
   readonly emit: (event: GatewayEvent) => void;
-  /** The present transport of the instance; undefined while there is none. */
+  /** Returns the open transport of the instance; undefined while there is none. */
   readonly transport: () => Pick<Transport, 'openConversation'> | undefined;
 }
 
-/** Over a network a conversation costs little; on a pipe it is a process. */
+/** The most leased conversations of a networked instance, where one costs little. Over a pipe each is a process. */
 const MAX_NETWORKED = 1_024;
 
 /** The leased conversations of one instance. */
@@ -53,10 +52,10 @@ export class Leases implements ConversationListener {
   readonly #most: number;
   /** Conversations that may take further leases while they are free, by `conversationKeyOf`. */
   readonly #byKey = new Map<string, Set<LeasedConversation>>();
-  /** All bounded conversations, including those that are opening or closing. */
+  /** All conversations that count, including those that are opening or closing. */
   readonly #counted = new Set<LeasedConversation>();
   readonly #shares: OwnerShares;
-  /** Conversations that are closing and were replaced. */
+  /** Conversations that were replaced, until they are closed. */
   readonly #replaced = new Set<LeasedConversation>();
 
   constructor(options: LeasesOptions) {
@@ -73,10 +72,10 @@ export class Leases implements ConversationListener {
   }
 
   /**
-   * Leases a conversation: one that was leased before by the same owner with the same capabilities, or a new one. When there are
-   * too many, the one that was idle for longest ends, else the session whose client has been away for longest (ADR 86); a new
-   * process waits for the end of the old one. QUEUE_FULL when there is neither, in all or of this owner. The caller bounds the
-   * number of leases without idle time over a network.
+   * Leases a conversation: one that the same owner leased before with the same capabilities, or a new one. When there
+   * are too many, the one that was idle longest ends, otherwise the session whose client has been away longest (ADR
+   * 86); a new process waits for the end of the old one. Throws QUEUE_FULL when none can end, for the instance or for
+   * the owner's share. Over a network, the caller bounds the number of leases without idle time.
    */
   lease(request: LeaseRequest): Lease {
     const key = conversationKeyOf(request);
@@ -93,7 +92,10 @@ export class Leases implements ConversationListener {
     return { conversation, isNew: known === undefined, release };
   }
 
-  /** Ends the processes, also those in opening. Resolves when nothing is left of them; never rejects. */
+  /**
+   * Ends the processes, also those that are opening. Conversations over a network continue. Resolves when all have
+   * ended; never rejects.
+   */
   async end(): Promise<void> {
     if (this.#isPipe) await Promise.all([...this.#counted, ...this.#replaced].map((each) => each.close()));
   }
@@ -133,7 +135,10 @@ export class Leases implements ConversationListener {
     return conversation;
   }
 
-  /** The signal does not shorten the wait for `before`: the bound holds at any time. */
+  /**
+   * Opens a conversation after the end of the one before. `signal` does not shorten this wait, because the bound
+   * holds at all times.
+   */
   async #openAfter(
     before: Promise<void> | undefined,
     { owner, profile, isShared }: LeaseRequest,
@@ -153,7 +158,10 @@ export class Leases implements ConversationListener {
     }
   }
 
-  /** QUEUE_FULL. The end of the process that makes room; undefined when there is room. */
+  /**
+   * Makes room for one more conversation. Returns the end of the process that makes room, or undefined when there is
+   * room. Throws QUEUE_FULL.
+   */
   #makeRoom({ owner, isShared }: LeaseRequest): Promise<void> | undefined {
     const isFull = this.#shares.isShareFull(owner.id);
     const least = isShared ? this.#leastUsed(owner.id) : undefined;
@@ -172,7 +180,10 @@ export class Leases implements ConversationListener {
     throw this.#isPipe ? processLimit(this.#most) : queueFull(this.#options.definition.template);
   }
 
-  /** The one that was idle for longest, else that of the session whose client is away for longest, see LIMITS.sessionAwayMs. */
+  /**
+   * Returns the conversation that was idle longest, otherwise that of the session whose client has been away longest
+   * (at least LIMITS.sessionAwayMs); undefined without either.
+   */
   #spareOf(ownerId: string | undefined): LeasedConversation | undefined {
     const sinceMs = this.#options.now() - LIMITS.sessionAwayMs;
     const candidates = [...this.#counted].filter((each) => ownerId === undefined || each.ownerId === ownerId);
@@ -185,8 +196,9 @@ export class Leases implements ConversationListener {
   }
 
   /**
-   * The shared process that ends for another one, when there are LIMITS.extensionProcesses: the one whose last call is longest
-   * ago; of those that this owner needed first, if that are half of them. QUEUE_FULL when all have calls in flight.
+   * Returns the shared process that has to end for another one, when there are LIMITS.extensionProcesses: the one
+   * whose last call is longest ago; only among those that this owner needed first, if these are half of all. Throws
+   * QUEUE_FULL when all have calls in flight.
    */
   #leastUsed(ownerId: string): LeasedConversation | undefined {
     const shared = [...this.#counted].filter(({ isShared }) => isShared);
@@ -210,7 +222,7 @@ export class Leases implements ConversationListener {
   }
 }
 
-/** Equal for leases that may use the same conversation; undefined for a lease that shares none. */
+/** Returns a key that is equal for leases that may use the same conversation; undefined for a lease that shares none. */
 export function conversationKeyOf(request: LeaseRequest): string | undefined {
   const { owner, profile, isExclusive, isShared, idleMs } = request;
   if (idleMs === undefined) return undefined;
@@ -218,7 +230,7 @@ export function conversationKeyOf(request: LeaseRequest): string | undefined {
   return JSON.stringify([whose, capabilitiesKey(profile), isExclusive === true]);
 }
 
-/** A short text, which is equal for equal capabilities. */
+/** Returns a short text that is equal for equal capabilities. */
 export function capabilitiesKey({ capabilities }: Pick<ClientProfile, 'capabilities'>): string {
   const text = canonicalText(capabilities);
   return text.length <= 256 ? text : createHash('sha256').update(text).digest('base64url');

@@ -1,4 +1,5 @@
-// The open transport of an instance, with what the instance knows from it: its tools, its messages, the times of its last ones.
+// The open transport of an instance, with what the instance learns from it: its tools, its messages, and the times of
+// the last ones.
 
 import { tap } from 'rxjs';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -16,20 +17,20 @@ import type { SubscriptionDeps } from '../subscriptions/resource-subscriptions.t
 import { type HintsByTool, type ListBudget, ToolCache } from './tool-cache.ts';
 import type { ToolTrust } from './tool-trust.ts';
 
-/** The open transport of an instance; a new one for each opening. */
+/** An open transport, with its tools and its feed. Each opening makes a new one. */
 export class OpenedTransport {
   readonly transport: Transport;
   readonly tools: ToolCache;
-  /** Resource subscriptions and messages, for clients that share the conversation. */
+  /** Resource subscriptions and messages, for the clients that share the conversation. */
   readonly feed: Feed;
-  /** Time of the last message of the backend, in ms of the gateway's monotonic clock. */
+  /** The time of the last message of the backend, in ms of the gateway's monotonic clock. */
   lastMessageAtMs: number;
-  /** Time of the last answer to a call, by the same clock. */
+  /** The time of the last answer to a call, in ms of the same clock. */
   lastAnswerAtMs = Number.NEGATIVE_INFINITY;
-  /** To be called for each message of an exchange; with the event, if it is that of a call. */
+  /** Called for each message of an exchange: with the event for a call, without it for a request of the gateway itself. */
   readonly noteMessage: (event?: ExchangeEvent) => void;
 
-  /** `onCut`: called when the list of tools ends before its last page. */
+  /** `onCut` is called when the list of tools ends before its last page. */
   constructor(
     transport: Transport,
     clock: Pick<Clock, 'now' | 'alarm'> & SubscriptionDeps,
@@ -61,7 +62,7 @@ export class OpenedTransport {
   }
 }
 
-/** Every tool that the backend of a transport lists. BACKEND_UNAVAILABLE, BACKEND_TIMEOUT. */
+/** Lists all tools of a backend. Rejects with BACKEND_UNAVAILABLE or BACKEND_TIMEOUT. */
 export async function listTools(
   transport: Pick<Conversation, 'handshake' | 'exchange'>,
   clock: Pick<Clock, 'alarm'>,

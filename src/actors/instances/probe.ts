@@ -1,5 +1,4 @@
-// The health probe of an instance: one request of the gateway itself. What passed and failed ones mean is decided
-// in instance.machine.ts.
+// The health probe of an instance: one request of the gateway itself. instance.machine.ts decides what its result means.
 
 import { fromPromise } from 'xstate';
 import type { FinalEvent } from '../../domain/calls/exchange-event.ts';
@@ -18,17 +17,17 @@ export interface ProbeInput extends Pick<Clock, 'now' | 'alarm'> {
   readonly timeoutMs: number;
 }
 
-/** A passed probe. */
+/** The result of a probe that has passed. */
 export interface ProbeResult {
   readonly durationMs: number;
-  /** False when the backend did not answer the probe, but sent another message meanwhile. */
+  /** False when the backend sent another message in that time instead of an answer to the probe. */
   readonly isAnswered: boolean;
 }
 
 /**
- * Resolves when the backend answered. A server that does not know `ping` passes, too; a bare one must then list its tools.
- * Rejects on any other error, and without an answer, unless the backend sent another message meanwhile. Source: MCP 2025-11-25
- * utilities/ping; 2026-07-28 server/discover; ADR 7.
+ * Sends one probe. Resolves when the backend answers it, also when a server does not know `ping` (a bare one must
+ * then list its tools), or when the backend sends another message in that time. Rejects on any other error, and
+ * without an answer. Source: MCP 2025-11-25 utilities/ping; 2026-07-28 server/discover; ADR 7.
  */
 export const probe = fromPromise<ProbeResult, ProbeInput>(async ({ input }) => {
   const startedAtMs = input.now();

@@ -1,6 +1,6 @@
-// Which clients share a conversation with an instance, and which need one of their own: of a session
-// (`needsDedicated`, `isShareable`), and for a request of a client without one (`conversationFor`). binder.ts and
-// stateless-route.ts apply these rules.
+// The rules that decide which clients share a conversation with an instance, and which need a conversation of their own:
+// for sessions (`needsDedicated`, `isShareable`), and for requests without a session (`conversationFor`). binder.ts and
+// stateless-route.ts apply them.
 
 import type { ProcessSharing, TemplatePolicy } from '../../balancing/policy.ts';
 import type { ExchangeRequest } from '../../domain/calls/exchange.ts';
@@ -14,19 +14,19 @@ import type { InstanceRef } from './instance-ref.ts';
 
 // --- sessions ----------------------------------------------------------------------------------------------
 
-/** What a client needs of the conversation of its session. */
+/** What a client requires of the conversation of its session. */
 export interface ClientNeeds {
   readonly profile: ClientProfile;
-  /** The session has set a log level, or is about to: log messages name no client. */
+  /** True when the session has set a log level, or is about to: log messages do not say which client they are for. */
   readonly asksForLog: boolean;
 }
 
 /**
- * Whether a session needs a dedicated conversation. Over HTTP always: legacy backends have sessions there, and a
- * modern one may speak both eras. Over a pipe when the template requires it, or when a legacy backend may send
- * messages or requests that cannot be attributed to one client of a shared process; a modern program may speak
- * both eras, and send requests only in the legacy one. A client that declares extensions shares one with its like.
- * Bare backends know no clients. Source: ADR 24, ADR 48, ADR 104.
+ * Returns whether a session needs a dedicated conversation. Over HTTP always: legacy backends have sessions, and a
+ * modern one may speak both eras. Over a pipe, when the template requires it, or when a legacy backend may send
+ * messages or requests that cannot be attributed to one client of a shared process; a modern program may speak both
+ * eras, and sends requests only in the legacy one. Clients with equal extensions share one. Bare backends do not tell
+ * clients apart. Source: ADR 24, ADR 48, ADR 104.
  */
 export function needsDedicated(
   ref: InstanceRef,
@@ -42,7 +42,7 @@ export function needsDedicated(
   );
 }
 
-/** True when clients with the same extensions may share the process of the session. */
+/** Returns true when clients with equal extensions may share the process of the session. */
 export function isShareable(
   { definition: { transport } }: InstanceRef,
   { processSharing }: TemplatePolicy,
@@ -52,7 +52,7 @@ export function isShareable(
   return isAuto && !asksForLog && !acceptsServerRequests(profile);
 }
 
-/** True where the template requires a dedicated process, in whichever era. */
+/** Returns true when the template requires a dedicated process, for backends of every era. */
 export function isIsolated(
   { definition: { transport } }: InstanceRef,
   { processSharing }: TemplatePolicy,
@@ -60,7 +60,7 @@ export function isIsolated(
   return processSharing === 'isolated' && TRANSPORT_TRAITS[transport].hasProcesses;
 }
 
-/** False when the template demands that clients share a conversation. */
+/** Returns false when the template demands that all clients share a conversation. */
 export function allowsDedicated({ processSharing }: TemplatePolicy): boolean {
   return processSharing !== 'shared';
 }
@@ -68,10 +68,10 @@ export function allowsDedicated({ processSharing }: TemplatePolicy): boolean {
 // --- clients without a session -----------------------------------------------------------------------------
 
 /**
- * `direct`: unchanged in the conversation of the instance; the backend tells callers apart by request. `shared`:
- * in the same conversation, in legacy form. `extended`: in one that clients with equal extensions share.
- * `dedicated`: in a conversation of the caller's owner. `refused`: in none. `unknown`: in none, because the era of
- * the backend does not have the method.
+ * The conversation that carries a request. `direct`: the transport of the instance, unchanged; the backend tells
+ * callers apart by request. `shared`: the transport, in legacy form. `extended`: one that clients with equal
+ * extensions share. `dedicated`: one of the caller's owner. `refused`: none. `unknown`: none, because the backend's
+ * era does not have the method.
  */
 export type ConversationChoice = 'direct' | 'shared' | 'extended' | 'dedicated' | 'refused' | 'unknown';
 
@@ -79,15 +79,16 @@ interface ChoiceInput {
   readonly sharing: ProcessSharing;
   readonly profile: ClientProfile;
   readonly request: ExchangeRequest;
-  /** The level of log messages that the request opts in to. */
+  /** The level of log messages that the request asks for; undefined when it asks for none. */
   readonly logLevel: string | undefined;
   /** True when the backend is known to list the same tools to such a client as in its shared process. */
   readonly hasEqualTools: boolean;
 }
 
 /**
- * In-process functions ask no client and tell callers apart. Without a connection the last handshake counts: an independent
- * conversation may continue, everything else is refused either way.
+ * Chooses the conversation for a request without a session. In-process functions never ask the client, and tell
+ * callers apart. Without a connection the last handshake decides: an independent conversation may continue, and
+ * everything else is refused anyway.
  */
 export function conversationFor(
   {
@@ -106,9 +107,9 @@ export function conversationFor(
 }
 
 /**
- * True when one conversation may carry several calls at the same time. Over Streamable HTTP a question of the server comes in
- * the stream of its call. On the one stream of HTTP+SSE a question names no call, so this is true only for clients that cannot
- * be asked anything.
+ * Returns true when one conversation may carry several calls at the same time. Over Streamable HTTP a question of the
+ * server comes in the stream of its call. Over HTTP+SSE a question does not name its call, so that this is true only
+ * for clients that cannot be asked anything.
  */
 export function tellsCallsApart(
   definition: Pick<InstanceDefinition, 'transport'>,
@@ -119,10 +120,11 @@ export function tellsCallsApart(
 }
 
 /**
- * A dedicated process for messages that could not be attributed on a shared pipe, unless the template lets clients share it all
- * the same. During a list request a backend asks no client; but the listed tools may depend on the capabilities of the client,
- * which only a dedicated process knows. A client with extensions never shares with clients that declare none: its tools may have
- * the same names and other contents. Source: ADR 49, ADR 104.
+ * Chooses the conversation over a pipe. A dedicated process is for messages that could not be attributed in a shared
+ * one, unless the template lets clients share it anyway. During a list request a backend asks nothing; but the tools
+ * may depend on the capabilities of the client, which only a dedicated process knows. A client with extensions never
+ * shares with clients that declare none: its tools may have the same names and other contents. Source: ADR 49, ADR
+ * 104.
  */
 function conversationOverPipe(input: ChoiceInput): ConversationChoice {
   const { sharing, profile, request } = input;
@@ -147,15 +149,16 @@ function needsOwnProcess(
 // --- tasks, for both ---------------------------------------------------------------------------------------
 
 /**
- * True when a request starts a task or refers to one. A legacy backend keeps tasks by conversation, so clients
- * that share one could see, read and cancel the tasks of each other. Source: MCP 2025-11-25 basic/utilities/tasks.
+ * Returns true when a request starts a task or refers to one. A legacy backend keeps tasks per conversation, so that
+ * clients that share one could see, read and cancel the tasks of each other. Source: MCP 2025-11-25
+ * basic/utilities/tasks.
  */
 export function isAboutTask({ method, params }: ExchangeRequest): boolean {
   if (method === 'tools/call') return params?.task !== undefined;
   return method.startsWith('tasks/');
 }
 
-/** The refusal of a task where clients share a conversation. */
+/** The answer that refuses a task where clients share a conversation. */
 export const NO_TASKS: FinalEvent = {
   kind: 'error',
   error: {

@@ -1,4 +1,5 @@
-// The listed tools of one open transport, to answer "no such tool" and "safe to repeat" without asking the backend.
+// The tools that one open transport has listed, to answer "no such tool" and "safe to repeat" without asking the
+// backend.
 
 import { firstValueFrom, from, race } from 'rxjs';
 import { LIMITS } from '../../domain/limits.ts';
@@ -10,13 +11,13 @@ import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { ToolHints } from '../../domain/views/view.ts';
 import type { ListedDigests, ToolDigests, ToolTrust } from './tool-trust.ts';
 
-/** Most names that are kept of an instance that is down. */
+/** The most names that are kept of an instance that is down. */
 const MAX_NAMES = 1_000;
 
-/** The annotations that the template sets, by tool. */
+/** Returns the annotations that the template sets, by tool. */
 export type HintsByTool = () => Readonly<Record<string, ToolHints>>;
 
-/** Where the memory of a list is counted. */
+/** The budget in which the memory of a list is counted, and its owner there. */
 export interface ListBudget {
   readonly budget: ByteBudget;
   readonly ownerId: string;
@@ -31,21 +32,21 @@ export class ToolCache {
   #lookup: Promise<void> | undefined;
   #waiting = 0;
   #loadedAtMs = Number.NEGATIVE_INFINITY;
-  /** The last listing that began within a second of the one before. */
+  /** The time of the last listing that began within a second of the one before. */
   #earlyAtMs = Number.NEGATIVE_INFINITY;
   #stale = false;
   readonly #counted: ListBudget | undefined;
   readonly #trust: () => ToolTrust | undefined;
   readonly #hints: HintsByTool;
-  /** By name, of the present list; undefined if every definition was trusted when it was read. */
+  /** The digests of the present list, by tool name; undefined if every definition was trusted when the list was read. */
   #digests: ReadonlyMap<string, ToolDigests> | undefined;
-  /** Memory of the present list, as it is counted. */
+  /** The counted memory of the present list, in bytes. */
   #bytes = 0;
   #isForgotten = false;
 
   /**
-   * `load` lists all tools of the instance. `counted`: default not at all. `trust`: default every definition is
-   * trusted. `hints`: those that the template sets now.
+   * `load` lists all tools of the instance. `counted`: default not counted. `trust`: default every definition is
+   * trusted. `hints`: the annotations that the template sets.
    */
   constructor(
     load: () => Promise<readonly Tool[]>,
@@ -61,15 +62,15 @@ export class ToolCache {
     this.#hints = hints;
   }
 
-  /** The transport has ended: no list is kept any more. */
+  /** Forgets the list for good, because the transport has ended. */
   forget(): void {
     this.#isForgotten = true;
     this.#keep(undefined);
   }
 
   /**
-   * `unknown`: there is no list yet. `no` also for a tool whose definition is not trusted, for the template or for
-   * the view of the call, and where this is not known.
+   * Returns whether the instance lists the tool; `unknown` while there is no list. `no` also for a tool whose
+   * definition is not trusted, for the template or for `view`, or not known to be trusted.
    */
   knows(tool: string, view?: string): 'yes' | 'no' | 'unknown' {
     const tools = this.#present;
@@ -78,7 +79,7 @@ export class ToolCache {
     return tools.has(tool) ? 'yes' : 'no';
   }
 
-  /** The names in the present list, to explain an unknown one; undefined without a list, and for a very large one. */
+  /** The names in the present list, to explain an unknown name; undefined without a list, and for a very large one. */
   get names(): readonly string[] | undefined {
     if (this.#tools === undefined || this.#tools.size > MAX_NAMES) return undefined;
     return [...this.#tools.keys()].filter((tool) => this.#isTrusted(tool));
@@ -94,7 +95,10 @@ export class ToolCache {
     return tools?.size === names.length && names.every((name) => tools.has(name));
   }
 
-  /** True when the annotations of the tool, or those that its template sets, say that calling it twice does no harm. */
+  /**
+   * Returns true when the annotations of the tool, or those that the template sets, say that calling it twice does no
+   * harm.
+   */
   isRepeatable(tool: string): boolean {
     const hints = this.#hints();
     const found = this.find(tool);
@@ -110,20 +114,20 @@ export class ToolCache {
     return digests !== undefined && trust.has(tool, digests, view);
   }
 
-  /** The present list was read before its template, or a view of it, was pinned. */
+  /** True when the present list was read before its template, or a view of it, was pinned. */
   get #lacksDigests(): boolean {
     return this.#digests === undefined && this.#trust() !== undefined;
   }
 
-  /** The first use of an invalidated list starts the delayed listing. */
+  /** The present list. The first use of an invalidated list starts the delayed listing. */
   get #present(): ReadonlyMap<string, Tool> | undefined {
     if (this.#stale && this.mayRefresh) void this.refresh();
     return this.#tools;
   }
 
   /**
-   * True when another listing may find a missing tool: the list is older than a second, or nothing is known of its
-   * definitions.
+   * True when another listing may find a missing tool: the list is older than a second, or its definitions are not
+   * known.
    */
   get mayRefresh(): boolean {
     if (this.#loading !== undefined || this.#clock.now() - this.#loadedAtMs >= LIMITS.toolListAgeMs)
@@ -131,15 +135,15 @@ export class ToolCache {
     return this.#lacksDigests;
   }
 
-  /** Lists again; concurrent callers share one listing. A failed listing keeps the present list. Never rejects. */
+  /** Lists the tools again. Concurrent callers share one listing; a failed one keeps the present list. Never rejects. */
   refresh(): Promise<void> {
     this.#loading ??= this.#reload();
     return this.#loading;
   }
 
   /**
-   * A list with definitions that wait for approval was read elsewhere: unless the present one has the same, none
-   * of it is trusted until it is listed again.
+   * Handles a list that was read outside this cache, and has definitions that wait for approval. Unless the present
+   * list has the same definitions, none of them is trusted until the tools are listed again.
    */
   async distrust(listed: ReadonlyMap<string, ToolDigests>): Promise<void> {
     if ([...listed].every(([name, { own }]) => this.#digests?.get(name)?.own === own)) return;
@@ -147,7 +151,10 @@ export class ToolCache {
     await this.refresh();
   }
 
-  /** `refresh` for a call, for LIMITS.toolLookupMs at most. Undefined when LIMITS.queuedPerInstance calls wait already. */
+  /**
+   * Refreshes the list for a waiting call, for at most LIMITS.toolLookupMs. Undefined when LIMITS.queuedPerInstance
+   * calls wait already.
+   */
   lookUp(): Promise<void> | undefined {
     if (this.#waiting >= LIMITS.queuedPerInstance) return undefined;
     this.#waiting += 1;
@@ -161,9 +168,9 @@ export class ToolCache {
   }
 
   /**
-   * The backend has notified a changed list: the cached one is void until the next listing. That begins immediately, also for the
-   * second notice of a change, which many servers send; otherwise at the first request after a second: a backend that notifies
-   * after every listing would cause an endless loop.
+   * Drops the list, because the backend has announced a change. The next listing begins at once, also for the second
+   * notice of one change, which many servers send. Further ones wait for the first request after a second: a backend
+   * that sends a notice after every listing would otherwise cause an endless loop.
    */
   async invalidate(): Promise<void> {
     this.#stale = true;
@@ -192,7 +199,7 @@ export class ToolCache {
     this.#loading = undefined;
   }
 
-  /** Notes what waits for approval. Undefined while every definition is trusted. */
+  /** Records definitions that wait for approval. Undefined while every definition is trusted. */
   async #noted(tools: readonly Tool[]): Promise<ListedDigests | undefined> {
     const trust = this.#trust();
     const digests = await trust?.digestsOf(tools);
@@ -200,7 +207,7 @@ export class ToolCache {
     return digests;
   }
 
-  /** A list without room in the budget is not kept: its tools are unknown. */
+  /** Keeps the list if the budget has room for it; otherwise its tools are unknown. */
   #keep(tools: readonly Tool[] | undefined): void {
     const { budget, ownerId = '' } = this.#counted ?? {};
     budget?.add(ownerId, -this.#bytes);
@@ -214,7 +221,7 @@ export class ToolCache {
   }
 }
 
-/** The fields of a tool that the gateway itself needs: a list may take many megabytes. */
+/** Returns only the fields of a tool that the gateway itself needs, since a list may take many megabytes. */
 function keptOf({ name, annotations = {}, inputSchema }: Tool): Tool {
   const safe = {
     ...(annotations.readOnlyHint === true && { readOnlyHint: true }),

@@ -1,5 +1,5 @@
-// Which definitions of the tools of a template are used. By default all are; of a pinned template, and through a
-// pinned view, only the approved ones. Source: ADR 238, ADR 242.
+// The tool definitions of a template that are trusted. By default all are; for a pinned template, and through a pinned
+// view, only approved ones are. Source: ADR 238, ADR 242.
 
 import type { Answer } from '../../domain/calls/exchange.ts';
 import { parsedResult } from '../../domain/calls/parsed-result.ts';
@@ -11,45 +11,48 @@ import type { Tool } from '../../domain/mcp/mcp.ts';
 import type { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import type { ToolHints } from '../../domain/views/view.ts';
 
-/** What identifies a definition. */
+/** The digests that identify a tool definition. */
 export interface ToolDigests {
-  /** As its server lists it. */
+  /** The digest of the definition as its server lists it. */
   readonly own: string;
-  /** As lists of several templates show it. */
+  /** The digest of the definition as lists of several templates show it. */
   readonly shown: string;
 }
 
-/** By definition as its server lists it. */
+/** The digests of listed tools, by the definition as its server lists it. */
 export type ListedDigests = ReadonlyMap<Tool, ToolDigests>;
 
 /**
- * Which definitions of tools are used, for one template. Lists may have thousands of tools: what concerns all of a
- * list is done in several turns of the event loop.
+ * Decides which tool definitions of one template are used. Lists may have thousands of tools: work on a whole list is
+ * spread over several turns of the event loop.
  */
 export interface ToolTrust {
-  /** True when definitions have to be approved, for the template or for this view. */
+  /** Returns true when definitions have to be approved, for the template or for this view. */
   isFor(view: string | undefined): boolean;
-  /** The digests of the definitions, in their order. */
+  /** Returns the digests of the definitions, in the same order. */
   digestsOf(tools: readonly Tool[]): Promise<ListedDigests>;
-  /** True when the definition is approved for the template, and for this view. */
+  /** Returns true when the definition is approved for the template, and for this view. */
   has(tool: string, digests: ToolDigests, view?: string): boolean;
-  /** True when no view withholds one of the definitions either. */
+  /** Resolves with true when the template and all its views use each of the definitions. */
   areUsedEverywhere(digests: ListedDigests): Promise<boolean>;
-  /** An instance has listed these tools; `isComplete`: all that it has. */
+  /** Records that an instance has listed these tools. `isComplete`: the instance has no others. */
   listed(digests: ListedDigests, isComplete: boolean): Promise<void>;
 }
 
-/** Undefined for a template of which every definition is used. Called for each call of a tool. */
+/** Returns the trust of a template; undefined when every definition is trusted. Called for each call of a tool. */
 export type TrustOf = (template: string) => ToolTrust | undefined;
 
 interface TrustedList {
-  /** Without the tools whose definition is not trusted; the same answer when all are. */
+  /** The answer without tools whose definition is not trusted; the same object when all are. */
   readonly answer: Answer;
-  /** By name, the definitions of the list if one of them waits for approval, of the template or of a view; that is noted. */
+  /**
+   * The definitions of the list by name, if one of them waits for approval of the template or of a view; undefined
+   * otherwise.
+   */
   readonly waiting?: ReadonlyMap<string, ToolDigests>;
 }
 
-/** The list of tools in an answer without those that are not trusted. */
+/** Removes tools that are not trusted from the tool list in an answer, and records definitions that wait for approval. */
 export async function withTrustedTools(
   answer: Answer,
   trust: ToolTrust,
@@ -74,7 +77,7 @@ export async function withTrustedTools(
   return { answer: { ...answer, event: { ...event, result: JsonText.ofBytes(shown) } }, waiting };
 }
 
-/** The list with the annotations that the template sets. */
+/** Adds the annotations that the template sets to the tool list in an answer. */
 export async function withHints(
   answer: Answer,
   hints: Hints,
@@ -100,7 +103,10 @@ export async function withHints(
   return { ...answer, event: { ...event, result: JsonText.ofBytes(shown) } };
 }
 
-/** Only the annotations are parsed: all tools of a large list may have hints. */
+/**
+ * Returns the tool with the given hints. Only its annotations are parsed, since all tools of a large list may have
+ * hints.
+ */
 function withWrittenHints(tool: Buffer, hints: ToolHints | undefined): Buffer {
   const written = memberBytes(tool, 'annotations');
   const own = written === undefined ? {} : parsedResult(JsonText.ofBytes(written), 'exactValue');
@@ -109,12 +115,12 @@ function withWrittenHints(tool: Buffer, hints: ToolHints | undefined): Buffer {
   return Buffer.concat([tool.subarray(0, -1), ANNOTATIONS, bytes, tool.subarray(-1)]);
 }
 
-/** After the name, which the tool has. */
+/** The member that is inserted behind the others of a tool; a comma may precede it, because every tool has a name. */
 const ANNOTATIONS = Buffer.from(',"annotations":');
 
 type Hints = Readonly<Record<string, ToolHints>>;
 
-/** The tool with the hints that are set for it. */
+/** Returns the tool with the hints that the template sets for it. */
 export function withOwnHints<T extends Pick<Tool, 'name' | 'annotations'>>(tool: T, hints: Hints): T {
   if (!Object.hasOwn(hints, tool.name)) return tool;
   return { ...tool, annotations: { ...Object(tool.annotations), ...hints[tool.name] } };

@@ -1,5 +1,5 @@
-// The actor that owns one transport, and with it one process or one connection: opens it, offers it for requests, and
-// reports its end. instance.machine.ts decides about health and restarts.
+// The actor that owns one transport, and with it one process or connection: it opens the transport, offers it for
+// requests, and reports its end. instance.machine.ts decides about health and restarts.
 
 import { firstValueFrom, from, map, race } from 'rxjs';
 import { fromCallback } from 'xstate';
@@ -31,21 +31,21 @@ export interface TransportInput extends Pick<Clock, 'now' | 'alarm'>, Subscripti
   readonly definition?: Pick<InstanceDefinition, 'serverId' | 'template'>;
 }
 
-/** Closes the transport. `closed` is called when nothing is left of it. */
+/** The command that closes the transport. `closed` is called when nothing is left of it. */
 type TransportCommand = { readonly type: 'close'; readonly closed?: () => void };
 
-/** Why a transport ended, and the last lines on standard error of its child. */
+/** Why a transport ended, and the last lines that its program wrote to standard error. */
 interface TransportEnd {
   readonly reason: string;
   readonly stderr: readonly string[];
-  /** How a server refused the opening over HTTP. Default: it did not. */
+  /** The response by which a server refused the opening over HTTP. Default: it did not. */
   readonly refusal?: HttpRefusal | undefined;
 }
 
 /**
- * `starting`: the program was started, perhaps repeatedly. `opened`: serves from now on. `lost`: no longer serves,
- * its calls are answered. `closed`: nothing is left of it. `openingMs`: the duration of the opening; of a closed
- * transport only when opening failed.
+ * The reports of the transport to its instance. `starting`: the program was started, perhaps repeatedly. `opened`:
+ * the transport serves from now on. `lost`: it serves no longer, and its calls have their answers. `closed`: nothing
+ * is left of it. `openingMs`: the duration of the opening; of a closed transport only when the opening failed.
  */
 export type TransportReport =
   | { readonly type: 'transport.starting'; readonly diagnostics: () => TransportDiagnostics }
@@ -55,10 +55,10 @@ export type TransportReport =
   | { readonly type: 'list.changed'; readonly list: ListField }
   | { readonly type: 'list.cut'; readonly list: ListField; readonly reason: string }
   | ({ readonly type: 'tool.withheld' } & WithheldTool)
-  /** The node that runs the instance does the same with it. */
+  /** The node that runs the instance begins or ends its drain: the instance does the same here. */
   | { readonly type: 'drain' | 'resume' };
 
-/** Callback logic: one `transport.closed` is always its last event. Stopping it closes the transport. */
+/** Owns one transport. `transport.closed` is always its last event. Stopping the actor closes the transport. */
 export const transportActor = fromCallback<TransportCommand, TransportInput>(
   ({ input, sendBack, receive }) => {
     const { now, leases, policy, toolLists: budget, definition, trustOf } = input;
@@ -153,7 +153,10 @@ export const transportActor = fromCallback<TransportCommand, TransportInput>(
   },
 );
 
-/** False when a backend has sent nothing although its tools were requested LIMITS.silentEraMs ago. Source: ADR 121. */
+/**
+ * Resolves with false when the backend has sent nothing within LIMITS.silentEraMs after its tools were requested.
+ * Source: ADR 121.
+ */
 function answersIn(
   opened: OpenedTransport,
   listed: Promise<void>,
@@ -170,7 +173,7 @@ function endOf(thrown: unknown): TransportEnd {
   return { reason: reasonOf(thrown), stderr: stderr ?? [], refusal: refusalOf(thrown) };
 }
 
-/** How a server refused a request over HTTP; undefined when it did not. */
+/** Returns the response by which a server refused a request over HTTP; undefined when it did not. */
 export function refusalOf(thrown: unknown): HttpRefusal | undefined {
   if (!(thrown instanceof GatewayError) || thrown.facts.backendStatus === undefined) return undefined;
   return { status: thrown.facts.backendStatus, waitMs: thrown.facts.backendWaitMs };

@@ -1,12 +1,12 @@
-// An instance that is registered and not to be reached from this node: its node is another one to which there is
-// no way, or its secrets cannot be decrypted. One that another node serves through the peer channel is an
-// InstanceRef (instance-ref.ts).
+// An instance that is registered, but cannot be reached from this node: there is no connection to its node, or its
+// secrets cannot be decrypted. An instance that another node serves through the peer channel is an InstanceRef
+// (instance-ref.ts).
 
 import { runsElsewhere } from '../../domain/errors/error-catalogue.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../../domain/instances/instance.ts';
 import { runsAnywhere } from '../../domain/nodes/nodes.ts';
 
-/** Listed as stopped, with the reason, and never started: another node runs it, or its secrets cannot be decrypted. */
+/** An instance that is only listed, as stopped and with a reason, and never started here. */
 export class UnreachableInstance {
   readonly id: string;
   readonly serverId: string;
@@ -16,7 +16,7 @@ export class UnreachableInstance {
 
   readonly #reason: (() => string) | undefined;
 
-  /** `reason`: why it does not run here. Default: its node is another one. */
+  /** `reason`: why it does not run here. Default: another node runs it. */
   constructor(definition: InstanceDefinition, reason?: () => string) {
     this.#reason = reason;
     this.id = definition.id;
@@ -29,12 +29,12 @@ export class UnreachableInstance {
     return this.definition.locked ?? this.#reason?.() ?? elsewhereReason(this.definition);
   }
 
-  /** Replaces weight and metadata; its node does the same when it reads the change. */
+  /** Replaces weight and metadata. The node of the instance does the same when it reads the change. */
   change(definition: InstanceDefinition): void {
     this.definition = definition;
   }
 
-  /** The error of every command to it: NO_HEALTHY_INSTANCE, with the reason. */
+  /** Returns the error of every command to this instance: NO_HEALTHY_INSTANCE, with the reason. */
   refusal() {
     return runsElsewhere(this.id, this.reason);
   }
@@ -63,7 +63,7 @@ export class UnreachableInstance {
   }
 }
 
-/** Why an instance cannot be started here, as a clause. */
+/** Returns why an instance cannot be started here, as a clause. */
 export function elsewhereReason({ locked, nodeId }: InstanceDefinition): string {
   if (locked === undefined && runsAnywhere({ nodeId })) return 'another node runs it, or none';
   return locked ?? `it runs on the node "${nodeId}"`;

@@ -49,7 +49,7 @@ export interface ClientSessionContext extends SessionState {
   readonly movedAtMs: number;
   /** Why the session has no usable binding: the error of the next refusal. */
   readonly failure: GatewayError | undefined;
-  /** The number of calls under way that are not safe to repeat. */
+  /** The number of calls under way that are not safe to repeat; counted only until one of them has arrived. */
   readonly unsettledCalls: number;
 }
 

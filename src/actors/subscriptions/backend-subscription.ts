@@ -1,6 +1,7 @@
-// The subscription to a modern backend for all clients of a feed (ADR 70): the lists of which the backend announces changes, and
-// the resources that clients want. It opens a new subscription before it ends the previous one, so that no message is missed, and
-// renews a subscription that ended, with a back-off. Source: MCP 2026-07-28 basic/patterns/subscriptions.
+// The subscription of a feed at a modern backend, for all clients together (ADR 70): to the lists of which the backend
+// announces changes, and to the resources that clients want. A new subscription is opened before the previous one ends,
+// so that no message is missed; one that ended is renewed with a back-off. Source: MCP 2026-07-28
+// basic/patterns/subscriptions.
 
 import { firstValueFrom, merge, Subject, Subscription, tap } from 'rxjs';
 import type { ExchangeEvent } from '../../domain/calls/exchange-event.ts';
@@ -14,17 +15,17 @@ import { timer$ } from '../../domain/time/clock-streams.ts';
 import type { Conversation } from '../../transports/transport.ts';
 import { backOffMs } from '../back-off.ts';
 
-/** Longest wait for an acknowledgement, in ms; afterwards the subscription counts as acknowledged. */
+/** The longest wait for an acknowledgement, in ms; afterwards the subscription counts as acknowledged. */
 const ACKNOWLEDGED_MS = 5_000;
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
-/** A subscription that was open for this time resets the back-off, in ms. */
+/** A subscription that was open for this long resets the back-off, in ms. */
 const FORGIVEN_MS = 30_000;
-/** The back-off without jitter, which subscriptions of one instance do not need. */
+/** The random value of a back-off without jitter, which subscriptions of one instance do not need. */
 const MIDDLE = 0.5;
 
 class Listening extends Subscription {
   readonly uris: ReadonlySet<string>;
-  /** The backend has sent something. */
+  /** True once the backend has sent something in this subscription. */
   isAnswered = false;
 
   constructor(uris: ReadonlySet<string>) {
@@ -33,7 +34,7 @@ class Listening extends Subscription {
   }
 }
 
-/** Subscribes to the changes of a modern backend with `subscriptions/listen`. Its owner stops it. */
+/** Subscribes to the changes of a modern backend with `subscriptions/listen`. Its owner must stop it. */
 export class BackendSubscription {
   readonly #clock: Pick<Clock, 'alarm'>;
   readonly #exchange: Conversation['exchange'];
@@ -41,25 +42,26 @@ export class BackendSubscription {
   readonly #wanted: () => ReadonlySet<string> | undefined;
   readonly #deliver: (notification: ServerNotification) => void;
   readonly #resumed: () => void;
-  /** The acknowledged subscription, and the one that replaces it once it is acknowledged. */
+  /** The acknowledged subscription, and the one that replaces it once that is acknowledged. */
   #current: Listening | undefined;
   #next: Listening | undefined;
   #wait: Subscription | undefined;
   #failures = 0;
-  /** The backend does not know the method. */
+  /** True when the backend does not know the method. */
   #isRefused = false;
-  /** The backend has refused resources: a lost subscription is renewed for the lists first. */
+  /** True when the backend has refused resources: a lost subscription is then renewed for the lists first. */
   #isSelective = false;
-  /** There was no subscription: there may have been changes meanwhile. */
+  /** True after a time without any subscription, in which lists may have changed. */
   #hasMissed = false;
-  /** Changes of resources, too: it was not subscribed to some that clients want. */
+  /** True after a time without a subscription to wanted resources, of which updates may have been missed. */
   #hasMissedUpdates = false;
   #isScheduled = false;
   readonly #settled = new Subject<void>();
 
   /**
-   * `wanted`: the resources to subscribe to; undefined without clients. `deliver` gets messages without the subscription id.
-   * `resumed` is called when it is subscribed to resources again, of which updates may have been missed.
+   * `wanted` returns the resources to subscribe to; undefined without clients. `deliver` gets messages without the
+   * subscription id. `resumed` is called when the backend is subscribed to resources again, after updates may have
+   * been missed.
    */
   constructor(
     conversation: Pick<Conversation, 'handshake' | 'exchange'>,
@@ -78,8 +80,8 @@ export class BackendSubscription {
   }
 
   /**
-   * The wanted resources may have changed. Subscribes in the next microtask, so that simultaneous changes make one
-   * subscription.
+   * Reports that the wanted resources may have changed. Subscribes in the next microtask, so that simultaneous
+   * changes make one subscription.
    */
   refresh(): void {
     if (this.#isScheduled) return;
@@ -90,7 +92,10 @@ export class BackendSubscription {
     });
   }
 
-  /** Whether the backend is subscribed to all of these resources, or is about to be, or there is nothing to subscribe to. */
+  /**
+   * Returns true when the backend is or will be subscribed to all of these resources, or there is nothing to
+   * subscribe to.
+   */
   covers(uris: Iterable<string>): boolean {
     const wanted = [...uris];
     const known = (this.#next ?? this.#current)?.uris;
@@ -98,19 +103,19 @@ export class BackendSubscription {
     return wanted.every((uri) => known.has(uri));
   }
 
-  /** Resolves when the backend has acknowledged all changes, or will not; undefined when there are none. */
+  /** Resolves when the backend has acknowledged all changes, or will not; undefined when none are open. */
   get settled(): Promise<void> | undefined {
     return this.#isSettled ? undefined : firstValueFrom(this.#settled);
   }
 
-  /** As `settled`, at the latest after LIMITS.backgroundMs: updates until then count as missed. */
+  /** Like `settled`, but resolves after LIMITS.backgroundMs at the latest: updates until then count as missed. */
   get acknowledged(): Promise<void> | undefined {
     if (this.#isSettled) return undefined;
     const late$ = timer$(this.#clock, LIMITS.backgroundMs).pipe(tap(() => (this.#hasMissedUpdates = true)));
     return firstValueFrom(merge(this.#settled, late$));
   }
 
-  /** Ends all subscriptions, until the next `refresh`. */
+  /** Ends all subscriptions until the next `refresh`. */
   stop(): void {
     for (const ended of [this.#wait, this.#current, this.#next]) ended?.unsubscribe();
     this.#wait = undefined;
@@ -120,8 +125,8 @@ export class BackendSubscription {
   }
 
   /**
-   * Subscribes if something is missing. Resources that are no longer wanted are dropped with the next
-   * subscription, or the last.
+   * Subscribes if something is missing. Resources that are no longer wanted are dropped with the next subscription,
+   * or when the last one is dropped.
    */
   #update(): void {
     const isReady = this.#next === undefined && this.#wait === undefined && !this.#isRefused;
@@ -185,7 +190,10 @@ export class BackendSubscription {
     this.#update();
   }
 
-  /** Not after ACKNOWLEDGED_MS: a backend that refuses later would lead to an update of each resource with each attempt. */
+  /**
+   * Reports missed updates after a real message of the backend, not after ACKNOWLEDGED_MS: a backend that refuses
+   * late would otherwise cause an update of each resource with each attempt.
+   */
   #resume(listening: Listening): void {
     const isLast = listening === this.#current && this.#next === undefined;
     if (!isLast || !this.#hasMissedUpdates || listening.uris.size === 0) return;

@@ -1,31 +1,34 @@
-// Detects lists of a template that changed without a notice: the first instance connects, the server of a new
-// transport differs from all others, or the last transport of its kind ends. While no instance is healthy the
-// lists count as unchanged.
+// Detects changes of a template's lists that no backend announces: the first instance connects, the server behind a new
+// transport differs from all others, or the last transport of its kind ends. While no instance is healthy the lists
+// count as unchanged.
 
 import { hash } from 'node:crypto';
 import type { InstanceState } from '../../domain/instances/instance.ts';
 import { canonicalText } from '../../domain/json/json.ts';
 import { type Handshake, type ListField, NOTICED_LISTS } from '../../domain/mcp/mcp.ts';
 
-/** `handshake`: undefined without a transport. */
+/** `handshake`: undefined without an open transport. */
 interface ListingInstance {
   readonly state: InstanceState;
   readonly handshake?: Handshake | undefined;
 }
 
-/** The open transport of an instance. */
+/** The open transport of an instance, as a source of lists. */
 interface Listing {
   readonly handshake: Handshake;
-  /** Equal for servers with equal descriptions of themselves; unique for a server without one. */
+  /** A value that is equal for servers with equal descriptions of themselves, and unique for a server without one. */
   readonly kind: string | symbol;
 }
 
-/** The instances of one template. */
+/** Compares the servers behind the instances of one template. */
 export class CapabilityChanges {
   readonly #instances: ReadonlyMap<string, ListingInstance>;
-  /** The transports of healthy instances by id; while there is none, that of the last one. */
+  /** The transports of healthy instances by instance id; while there is none, that of the last one. */
   readonly #listings = new Map<string, Listing>();
-  /** Transports of each kind: a comparison of all with all would be quadratic while thousands of instances connect. */
+  /**
+   * The number of transports of each kind. Comparing all with all would be quadratic while thousands of instances
+   * connect.
+   */
   readonly #kinds = new Map<Listing['kind'], number>();
 
   constructor(instances: ReadonlyMap<string, ListingInstance>) {
@@ -33,8 +36,8 @@ export class CapabilityChanges {
   }
 
   /**
-   * The instance became healthy or unhealthy, may have a new transport, or was removed. Returns the lists that
-   * changed by that.
+   * Checks an instance that became healthy or unhealthy, may have a new transport, or was removed. Returns the lists
+   * that changed by this.
    */
   check(id: string): ReadonlySet<ListField> {
     const before = this.#listings.get(id);
@@ -77,7 +80,7 @@ export class CapabilityChanges {
     return listing;
   }
 
-  /** Undefined unless the instance is healthy. */
+  /** Returns the handshake of a healthy instance; undefined for any other. */
   #handshakeOf(id: string): Handshake | undefined {
     const instance = this.#instances.get(id);
     return instance?.state === 'healthy' ? instance.handshake : undefined;
@@ -90,7 +93,7 @@ function listsOf({ era, capabilities }: Handshake): ListField[] {
   return NOTICED_LISTS.filter((list) => era === 'bare' || capabilities[list] !== undefined);
 }
 
-/** A digest, because handshake results may be long. */
+/** Returns the kind of a server: a digest, because handshake results may be long. */
 function kindOf({ era, greeting }: Handshake): Listing['kind'] {
   if (era === 'bare') return Symbol(); // it does not describe itself
   try {

@@ -1,6 +1,6 @@
-// Changes on the instances of a template, for clients that subscribe to them: list changes, and resource updates,
-// for which it subscribes at the backends while there are subscribers. The endpoint checks permissions, and which
-// changes a client opted in to.
+// Changes at the instances of a template, for clients that subscribe to them: changes of lists, and updates of
+// resources, for which the backends are subscribed while there are subscribers. The endpoint checks permissions, and
+// which changes a client asked for.
 
 import {
   catchError,
@@ -53,24 +53,24 @@ interface ChangeFeedDeps extends Pick<Clock, 'alarm'> {
   readonly fleet: Pick<Fleet, 'has' | 'refs' | 'added$' | 'listChanged$'>;
   readonly leases: StatelessLeases;
   readonly scheduler: Pick<TaskScheduler, 'run' | 'each'>;
-  /** Returns [0, 1): spreads the reconnections of clients. */
+  /** Returns a number in [0, 1), which spreads the reconnections of clients. */
   readonly random: () => number;
 }
 
-/** One stream of a client. */
+/** One subscribed stream of a client. */
 interface ChangeSubscriber extends Client {
   readonly uris: ReadonlySet<string>;
-  /** Backends are subscribed again: updates before may have been missed. */
+  /** Emits when backends are subscribed again, after updates may have been missed. */
   readonly resumed$: Subject<void>;
-  /** Subscriptions that ended, as long as no later one has taken their place. */
+  /** The number of subscriptions that ended and have no successor yet. */
   ended: number;
 }
 
-/** Shortest time between two notices of what may have been missed: many instances may restart. */
+/** The shortest time between two notices of missed updates, in ms: many instances may restart at once. */
 const RESUMED_MS = 1_000;
 const NOTHING: ReadonlySet<string> = new Set();
 
-/** The changes on the instances of all templates. */
+/** Streams the changes at the instances of templates to clients without a session. */
 export class ChangeFeed {
   readonly #deps: ChangeFeedDeps;
   readonly #listChanged: ByTemplate<ListChange>;
@@ -98,7 +98,7 @@ export class ChangeFeed {
     return merge(lists$, messages$).pipe(takeUntil(listChanged$.pipe(ignoreElements(), endWith(true))));
   }
 
-  /** One of each resource, which a further break begins anew. */
+  /** Emits one update of each resource after an interruption; a further interruption starts this again. */
   #missedUpdates({ resumed$, uris }: ChangeSubscriber): Observable<ServerNotification> {
     return resumed$.pipe(
       throttle(() => timer$(this.#deps, RESUMED_MS), { leading: true, trailing: true }),
@@ -127,7 +127,7 @@ export class ChangeFeed {
     return defer(() => merge(fleet.has(template) ? fleet.refs(template) : [], this.#added.of(template)));
   }
 
-  /** The backend of each transport of the instance; undefined at the end of one. */
+  /** Emits the handshake of each transport of the instance; undefined when a transport ends. */
   #handshakesOf(ref: InstanceRef): Observable<Handshake | undefined> {
     const handshakes$ = new Observable<Handshake | undefined>((subscriber) => {
       let known: Handshake | undefined;
@@ -157,7 +157,10 @@ export class ChangeFeed {
     );
   }
 
-  /** A subscription that comes after others have ended is in the place of one of them. */
+  /**
+   * Emits the updates of an instance. A subscription that begins after others have ended takes the place of one of
+   * them, and may have missed updates.
+   */
   #updatesAt(ref: InstanceRef, { era }: Handshake, client: ChangeSubscriber): Observable<ServerNotification> {
     return defer(() => {
       const isLate = client.ended > 0;
@@ -170,7 +173,10 @@ export class ChangeFeed {
     });
   }
 
-  /** Updates in a dedicated conversation, which is reopened with a back-off when it ends before the transport of the instance. */
+  /**
+   * Emits updates from a dedicated conversation. When it ends before the transport of the instance, it is opened
+   * again with a back-off.
+   */
   #updatesForStateless(
     ref: InstanceRef,
     client: ChangeSubscriber,

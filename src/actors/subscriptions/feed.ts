@@ -1,5 +1,6 @@
-// The messages of a conversation outside of its exchanges, for all clients that share it: one subscription at a modern backend,
-// because each takes a connection; at a legacy one, which sends all messages, one for each resource (resource-subscriptions.ts).
+// The messages of a conversation outside of its exchanges, for all clients that share it. At a modern backend there is
+// one subscription for all, because each takes a connection; at a legacy backend, which sends all messages anyway, one
+// per resource (resource-subscriptions.ts).
 
 import { Observable, type Subscription, takeUntil } from 'rxjs';
 import { ANONYMOUS, holderOf } from '../../domain/accounts/account.ts';
@@ -15,7 +16,7 @@ import {
   type SubscriptionDeps,
 } from './resource-subscriptions.ts';
 
-/** URIs of resources. */
+/** A set of resource URIs. */
 export interface ResourceUris {
   has(uri: string): boolean;
   keys(): Iterable<string>;
@@ -23,14 +24,20 @@ export interface ResourceUris {
 
 export const NO_URIS: ResourceUris = { has: () => false, keys: () => [] };
 
-/** Gets the messages of a conversation; from a binding also the questions of a dedicated one. */
+/**
+ * A client of a feed: gets the messages of a conversation, and, through a binding, also the questions of a dedicated
+ * one.
+ */
 export interface FeedClient<Message = ServerNotification> {
-  /** Owners take turns where there is no room for all resources. Default: ANONYMOUS. */
+  /** The owner of the client. Owners take turns when there is no room for all resources. Default: ANONYMOUS. */
   readonly ownerId?: string | undefined;
-  /** The resources whose updates it wants; read at each subscription and each update. */
+  /** The resources whose updates the client wants; read at each subscription and each update. */
   readonly uris: ResourceUris;
   deliver(message: Message): void;
-  /** The backend is subscribed to its resources again: updates before may have been missed. Default: nothing is done. */
+  /**
+   * Called when the backend is subscribed to the client's resources again, after updates may have been missed.
+   * Default: ignored.
+   */
   resumed?(): void;
 }
 
@@ -38,16 +45,17 @@ export interface FeedClient<Message = ServerNotification> {
 type SharedConversation = Pick<Conversation, 'handshake' | 'messages$' | 'resumed$' | 'closed$' | 'exchange'>;
 
 /**
- * The clients of one conversation. Messages name no client: an update of a resource goes to those that want it, a
- * change of a list to all, any other message to none. Open while there are clients.
+ * Distributes the messages of one conversation to its clients. As messages do not name a client, an update of a
+ * resource goes to the clients that want it, a change of a list to all, and any other message to none. Listens while
+ * there are clients.
  */
 export class Feed {
   readonly #deps: SubscriptionDeps;
   readonly #conversation: SharedConversation;
   readonly #clients = new Set<FeedClient>();
-  /** Only of a modern backend. */
+  /** Set only for a modern backend. */
   readonly #subscription: BackendSubscription | undefined;
-  /** There was no room for more resources. */
+  /** True when there was no room for further resources. */
   #isFull = false;
   #messages: Subscription | undefined;
   #subscriptions: ResourceSubscriptions | undefined;
@@ -66,7 +74,7 @@ export class Feed {
     );
   }
 
-  /** The client gets messages until the returned function is called. */
+  /** Adds a client, which gets messages until the returned function is called. */
   add(client: FeedClient): () => void {
     this.#clients.add(client);
     this.#messages ??= this.#listen();
@@ -80,7 +88,7 @@ export class Feed {
     };
   }
 
-  /** Subscribes a legacy backend to a resource, until every part is released. Updates reach the clients that want them. */
+  /** Subscribes a legacy backend to a resource until every part is released. Updates reach all clients that want them. */
   subscribe(uri: string, ownerId: string = ANONYMOUS.id): SharedSubscription {
     const resumed = (resource: string): void => this.#deliver(updateNotice(resource));
     this.#subscriptions ??= new ResourceSubscriptions(this.#conversation, this.#deps, resumed);
@@ -88,8 +96,9 @@ export class Feed {
   }
 
   /**
-   * Cold: the changes of lists, and the updates of these resources, to which the backend is subscribed meanwhile. Never errors;
-   * completes with the conversation. `resumed`: see FeedClient; if `isLate` also after the first subscription.
+   * Emits changes of lists, and updates of these resources, to which the backend is subscribed as long as there is a
+   * subscriber; cold. Never errors; completes with the conversation. `resumed`: see FeedClient; with `isLate` also
+   * called after the first subscription.
    */
   messages(
     uris: ReadonlySet<string>,
@@ -111,20 +120,23 @@ export class Feed {
   }
 
   /**
-   * A client wants these resources from now on; undefined: fewer than before. What all clients want is collected
-   * only where that may change the subscription: thousands of clients may come at the same time.
+   * Reports that a client wants these resources from now on; undefined: that it wants fewer. The wishes of all
+   * clients are collected only where that may change the subscription, since thousands of clients may come at once.
    */
   refresh(uris?: ResourceUris): void {
     if (uris === undefined || this.#subscription?.covers(uris.keys()) === false)
       this.#subscription?.refresh();
   }
 
-  /** As `acknowledged`, without a limit. */
+  /** Like `acknowledged`, without a time limit. */
   get settled(): Promise<void> | undefined {
     return this.#subscription?.settled;
   }
 
-  /** Resolves when a modern backend knows all changes; see BackendSubscription. */
+  /**
+   * Resolves when a modern backend knows all changes, see BackendSubscription.acknowledged; undefined when there is
+   * no need to wait.
+   */
   get acknowledged(): Promise<void> | undefined {
     return this.#subscription?.acknowledged;
   }
@@ -140,7 +152,10 @@ export class Feed {
     return false;
   }
 
-  /** All resources; if there are too many, the owners take turns until MAX_RESOURCES, and so do the clients of each. */
+  /**
+   * Returns all wanted resources. When there are too many, owners take turns up to MAX_RESOURCES, and so do the
+   * clients of each owner.
+   */
   #wanted(): ReadonlySet<string> {
     const wanted = new Set<string>();
     const owners = Map.groupBy(this.#clients, ({ ownerId = ANONYMOUS.id }) => holderOf(ownerId));
@@ -176,7 +191,10 @@ export class Feed {
   }
 }
 
-/** One of each after the other, until all have ended. Not a generator: clients may have millions of URIs together. */
+/**
+ * Returns an iterator over one item of each list in turn, until all lists have ended. Not a generator, for speed:
+ * clients may have millions of URIs together.
+ */
 function inTurn<T>(lists: Iterator<T>[]): Iterator<T, undefined> {
   let at = 0;
   const next = (): IteratorResult<T, undefined> => {

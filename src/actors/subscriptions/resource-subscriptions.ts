@@ -1,7 +1,7 @@
-// The resource subscriptions in one conversation with a legacy backend: it gets `resources/subscribe` for the first client, and
-// `resources/unsubscribe` after the last one. What clients want is compared with what the backend has when there is room to ask
-// it: a client that has left by then costs no request (ADR 357). Owners take turns, and each has a share (ADR 361). feed.ts
-// distributes the updates.
+// The resource subscriptions in one conversation with a legacy backend. The backend gets `resources/subscribe` for the
+// first client, and `resources/unsubscribe` after the last one. When a request can be sent, the wishes of the clients
+// are compared with the state of the backend: a client that has left by then costs no request (ADR 357). Owners take
+// turns, and each has a share (ADR 361). feed.ts distributes the updates.
 
 import type { Subscription } from 'rxjs';
 import { holderOf } from '../../domain/accounts/account.ts';
@@ -16,31 +16,34 @@ import { TaskScheduler } from '../../domain/time/task-scheduler.ts';
 import { answerOf } from '../../transports/own-exchange.ts';
 import type { Conversation } from '../../transports/transport.ts';
 
-/** One client's part in a subscription. */
+/** The part of one client in a subscription. */
 export interface SharedSubscription {
   /**
-   * The answer of the backend to `resources/subscribe`, perhaps to an earlier client. Rejects with BACKEND_UNAVAILABLE or
-   * BACKEND_TIMEOUT when it could not be asked; then it is asked again as soon as possible, until `release`. Rejects with
-   * QUEUE_FULL when the owner has its share, and with BACKEND_UNAVAILABLE when there is no room; then that is looked at again,
-   * until `release`. May stay unread.
+   * The answer of the backend to `resources/subscribe`, perhaps to that of an earlier client. Rejects with
+   * BACKEND_UNAVAILABLE or BACKEND_TIMEOUT when the backend could not be asked; it is then asked again until
+   * `release`. Rejects with QUEUE_FULL when the owner has used its share, and with BACKEND_UNAVAILABLE when there is
+   * no room; both are tried again until `release`. May be ignored: it causes no unhandled rejection.
    */
   readonly answer: Promise<FinalEvent>;
-  /** Ends this client's part. Idempotent. */
+  /** Ends the part of this client. Idempotent. */
   readonly release: () => void;
 }
 
-/** Longest wait for the answer to one request, in ms. */
+/** The longest wait for the answer to one request, in ms. */
 export const ANSWER_MS = 30_000;
 /** Wait before a failed request is repeated, in ms. */
 const RETRY_MS = 5_000;
-/** Most requests that a backend has not answered, of which an owner has a share; others wait. */
+/** The most unanswered requests at a backend, of which an owner has a share; further ones wait. */
 export const MAX_ASKED = 64;
-/** Most resources of one conversation, with a backend of either era. With a legacy one an owner has a share of them. */
+/**
+ * The most resources of one conversation, with a backend of either era. With a legacy backend an owner has a share of
+ * them.
+ */
 export const MAX_RESOURCES = 10_000;
 
-/** For the subscriptions of a conversation. */
+/** What the subscriptions of a conversation need. */
 export interface SubscriptionDeps extends Pick<Clock, 'alarm'> {
-  /** Default: one of its own. */
+  /** Spreads many tasks over turns of the event loop. Default: a scheduler of its own. */
   readonly scheduler?: Pick<TaskScheduler, 'each'> | undefined;
 }
 
@@ -48,19 +51,22 @@ export interface SubscriptionDeps extends Pick<Clock, 'alarm'> {
 class ResourceEntry {
   readonly uri: string;
   clients = 0;
-  /** The clients by owner, and `leftBy`. */
+  /** The number of clients by owner, including one for `leftBy`. */
   readonly parts = new OwnerAmounts();
-  /** The owner of the last client: the resource counts as its own until the backend does not have it, or another client comes. */
+  /**
+   * The owner of the last client that left. The resource counts in its share until the backend no longer has it, or
+   * another client comes.
+   */
   leftBy: string | undefined;
   /** The answer to `resources/subscribe`; undefined when no client waits for one. */
   answer: Promise<FinalEvent> | undefined;
-  /** The same until it is there: the backend has to be asked. */
+  /** The same answer while it is outstanding: the backend has to be asked. */
   awaited: PromiseWithResolvers<FinalEvent> | undefined;
-  /** The backend has agreed. */
+  /** True when the backend has agreed to the subscription. */
   isSubscribed = false;
-  /** One request at a time, so that the backend gets them in order. */
+  /** True while a request is under way. There is only one at a time, so that the backend gets them in order. */
   isAsked = false;
-  /** The request before has failed. */
+  /** True when the last request failed. */
   hasFailed = false;
 
   constructor(uri: string) {
@@ -72,7 +78,7 @@ class ResourceEntry {
 interface Part {
   readonly uri: string;
   readonly ownerId: string;
-  /** Undefined when there was no room for it. */
+  /** The resource; undefined when there was no room for it. */
   entry: ResourceEntry | undefined;
 }
 
@@ -84,20 +90,23 @@ export class ResourceSubscriptions {
   readonly #resumed: (uri: string) => void;
   readonly #entries = new Map<string, ResourceEntry>();
   readonly #shares = new OwnerShares(MAX_RESOURCES);
-  /** By owner, in the order of service: those whose clients may want something else than the backend has, in order of arrival. */
+  /**
+   * By owner, in the order of service: resources whose clients may want something else than the backend has, in order
+   * of arrival.
+   */
   readonly #due = new Map<string, Set<ResourceEntry>>();
   #isComparing = false;
   readonly #asked = new OwnerShares(MAX_ASKED);
-  /** Those whose requests have failed, until the next time that all of them are asked again. */
+  /** Resources whose request failed, until all of them are asked again. */
   readonly #failed = new Set<ResourceEntry>();
-  /** Those for which there was no room, at most MAX_RESOURCES; others are not looked at again. */
+  /** Parts for which there was no room, at most MAX_RESOURCES. Further ones are not tried again. */
   readonly #refused = new Set<Part>();
   #retry: Subscription | undefined;
   #isClosed = false;
 
   /**
-   * `resumed` is called when the backend agrees to a request that had failed, or for which there was no room: updates before may
-   * have been missed.
+   * `resumed` is called when the backend agrees to a request that failed before, or for which there was no room:
+   * updates may have been missed until then.
    */
   constructor(
     conversation: Pick<Conversation, 'exchange' | 'closed$'>,
@@ -192,7 +201,7 @@ export class ResourceSubscriptions {
     this.#compare();
   }
 
-  /** No client is left, and the backend does not have it. */
+  /** Forgets a resource that no client wants and the backend does not have. */
   #forget(entry: ResourceEntry): void {
     const { leftBy } = entry;
     if (entry.awaited !== undefined) this.#fail(entry, notConnected());
@@ -207,7 +216,7 @@ export class ResourceSubscriptions {
     if (due?.size === 0) this.#due.delete(ownerId);
   }
 
-  /** A task for each. */
+  /** Compares due resources with the backend, each in its own task. */
   #compare(): void {
     if (this.#isComparing || this.#nextOwner() === undefined) return;
     this.#isComparing = true;
@@ -227,14 +236,17 @@ export class ResourceSubscriptions {
     this.#isComparing = false;
   }
 
-  /** The owner whose turn it is to ask the backend; undefined while it has to answer first. */
+  /**
+   * Returns the owner whose turn it is to ask the backend; undefined while the backend must first answer earlier
+   * requests.
+   */
   #nextOwner(): string | undefined {
     if (this.#asked.isFull) return undefined;
     for (const ownerId of this.#due.keys()) if (!this.#asked.isShareFull(ownerId)) return ownerId;
     return undefined;
   }
 
-  /** Asks the backend for what the clients want, unless it has that; `ownerId` is the one whose turn it is. */
+  /** Asks the backend for what the clients want, unless it has that. `ownerId`: the owner whose turn it is. */
   #settle(entry: ResourceEntry, ownerId: string): void {
     const { clients, awaited, isSubscribed, isAsked } = entry;
     if (isAsked) return; // compared again after the answer
@@ -264,7 +276,7 @@ export class ResourceSubscriptions {
     entry.hasFailed = false;
   }
 
-  /** Whatever the answer is, a later client subscribes again. */
+  /** Unsubscribes. Whatever the answer is, a later client subscribes again. */
   async #unsubscribe(entry: ResourceEntry): Promise<void> {
     entry.isSubscribed = false;
     entry.answer = undefined;
@@ -313,7 +325,7 @@ export class ResourceSubscriptions {
     for (const entry of this.#entries.values()) this.#compareLater(entry);
   }
 
-  /** The request ends with the conversation at the latest. */
+  /** Sends a request of the subscription. It ends with the conversation at the latest. */
   async #answerTo({ uri }: ResourceEntry, method: string): Promise<FinalEvent> {
     return answerOf(this.#conversation.exchange({ method, params: { uri } }), ANSWER_MS, this.#clock);
   }
